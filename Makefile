@@ -85,7 +85,7 @@ warnings = -Wall -Wextra -Wconversion $(WERROR) -Wformat=2 -Wshadow -Wmissing-pr
 hardening = -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fno-common
 sanitize_flags = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer -U_FORTIFY_SOURCE)
 CPPFLAGS_ALL = -D_GNU_SOURCE -DCTR_GPU_VERSION='"$(VERSION)"' -DCTR_GPU_LIBEXECDIR='"$(libexecdir)/ctr-gpu"' \
-	-Iinclude -Isrc -I$(O)/gen $(tirpc_cflags) $(CPPFLAGS)
+	-Iinclude -Isrc -I. -I$(O)/gen $(tirpc_cflags) $(CPPFLAGS)
 # The same bytes wherever the tree and the build directory are. (-ffile-prefix-map would move the counts of make coverage, too.)
 # The tree's own path may have spaces, so no name is made of it: make cannot tell them from those between names.
 prefix_map = $(foreach kind,debug macro,-f$(kind)-prefix-map='$(CURDIR)'=. -f$(kind)-prefix-map=$(O)=build)
@@ -107,17 +107,16 @@ xdr_inside = $(if $(dynamic),$(shared_libraries),$(patsubst -ltirpc,-l:libtirpc.
 # What a program has in it of other projects' archives, for the bill of materials.
 link_map = -Wl,-Map=$(O)/$(@F).map
 
-# Each room of src/ stands on those before it; test/checks holds that. libctr-gpu is made of them, and the programs
-# link its archive, in which all their functions are to be had; the shared library shows the public ones alone.
-rooms = base model guard root process devcgroup dxg ldcache wsl nvidia drm oci lib engines cdi
-room_sources = $(sort $(wildcard $(rooms:%=src/%/*.c)) $(wildcard src/driverd/client*.c) src/driverd/protocol.c \
-	$(addprefix src/vcuda/,backend.c control.c grant.c))
+# libctr-gpu is made of the rooms that src/rooms says "lib" of, and the programs link its archive, in which all their functions
+# are to be had; the shared library shows the public ones alone.
+rooms := $(shell awk -F ' *[|] *' '!/^\#/ && $$3 == "lib" { print ($$1 ~ /^vcuda\// ? "" : "src/") $$1 }' src/rooms)
+room_sources = $(sort $(wildcard $(rooms:%=%/*.c)) $(wildcard src/driverd/client*.c) src/driverd/protocol.c)
 library_objects = $(room_sources:%.c=$(O)/%.o) $(O)/gen/vcuda_rpc.o
 driverd_objects = $(patsubst %.c,$(O)/%.o,$(filter-out $(room_sources),$(sort $(wildcard src/driverd/*.c))))
 cli_objects = $(patsubst %.c,$(O)/%.o,$(filter-out src/cli/try/inside.c,$(sort $(wildcard src/cli/*.c src/cli/*/*.c))))
 hook_sources = $(filter-out hooks/memory.c,$(sort $(wildcard hooks/*.c hooks/runtime/*.c)))
 hook_objects = $(hook_sources:%.c=$(O)/%.o)
-vcudad_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard src/vcuda/manager/*.c)))
+vcudad_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard vcuda/manager/*.c)))
 programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd $(O)/bin/ctr-gpu-vcudad
 include src/guard/rules.mk
 
@@ -212,7 +211,7 @@ $(O)/gen/try_program.h: $(O)/gen/try_program
 $(O)/src/cli/try/try.o: $(O)/gen/try_program.h
 
 # What vCUDA's manager is asked, in C.
-$(O)/gen/vcuda_rpc.x: src/vcuda/control.x | needs
+$(O)/gen/vcuda_rpc.x: vcuda/protocol/control.x | needs
 	@mkdir -p $(@D)
 	cp $< $@
 $(O)/gen/vcuda_rpc.h $(O)/gen/vcuda_rpc.c: $(O)/gen/vcuda_rpc.x
@@ -222,7 +221,7 @@ $(O)/gen/vcuda_rpc.o: $(O)/gen/vcuda_rpc.c $(O)/gen/vcuda_rpc.h
 	$(say) CC $<
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -w -c -o $@ $<
 # Whoever includes it, so that no list of them falls behind.
-rpc_users := $(shell grep -rlE '"(vcuda_rpc|vcuda/control)\.h"' --include='*.c' src test)
+rpc_users := $(shell grep -rlE '"(vcuda_rpc|vcuda/control)\.h"' --include='*.c' src vcuda test)
 $(rpc_users:%.c=$(O)/%.o) $(rpc_users:%.c=$(O)/musl/%.o): $(O)/gen/vcuda_rpc.h
 
 # What no start of a container on GPU-PV waits for: small.
@@ -270,7 +269,7 @@ $(O)/test/lib/%.so: test/unit/driverd/libraries/%.c
 $(O)/test/unit/driverd/driverd_test: $(driverd_test_libraries) $(O)/bin/ctr-gpu-driverd
 $(unit_tests:%=%.o): CPPFLAGS += -Itest/unit -I.
 
-include src/vcuda/rules.mk
+include vcuda/rules.mk
 
 # ---- tests ----
 
@@ -322,7 +321,7 @@ check-unit: needs-check $(unit_tests)
 
 # Home rules; builds by another compiler and with other optimizations, whose warnings differ; the analyser.
 LINT_CLANG =
-formatted = $(wildcard include/*.h src/*/*.[ch] src/*/*/*.[ch] hooks/*.[ch] hooks/runtime/*.[ch] test/*/*.[ch] test/*/*/*.[ch] \
+formatted = $(wildcard include/*.h src/*/*.[ch] src/*/*/*.[ch] vcuda/*/*.[ch] hooks/*.[ch] hooks/runtime/*.[ch] test/*/*.[ch] test/*/*/*.[ch] \
 	test/*/*/*/*.[ch])
 lint: dependencies-lint
 	test/checks
@@ -332,13 +331,13 @@ lint: dependencies-lint
 	$(MAKE) O=$(O)-o3 OPTIMIZE='-O3 -DNDEBUG' all
 	$(MAKE) -k analyse
 
-analysed = $(addprefix $(O)/analysed/,$(filter-out src/guard/bpf/%,$(wildcard src/*/*.c src/*/*/*.c hooks/*.c hooks/runtime/*.c)) \
+analysed = $(addprefix $(O)/analysed/,$(filter-out src/guard/bpf/%,$(wildcard src/*/*.c src/*/*/*.c vcuda/*/*.c hooks/*.c hooks/runtime/*.c)) \
 	$(wildcard test/hosts/*.c test/fuzz/*.c))
 analyse: $(analysed)
 	@echo "The analyser finds nothing in $(words $(analysed)) files."
 # After any change of a header, all of them.
 $(analysed): $(O)/gen/try_program.h $(O)/gen/vcuda_rpc.h $(O)/gen/guard.skel.h $(vcuda_headers) test/analyse \
-	$(wildcard include/*.h src/*/*.h src/*/*/*.h src/*/*.def hooks/*.h hooks/*/*.h test/*/*.h)
+	$(wildcard include/*.h src/*/*.h src/*/*/*.h vcuda/*/*.h vcuda/*/*.def hooks/*.h hooks/*/*.h test/*/*.h)
 $(analysed): $(O)/analysed/%: %
 	@mkdir -p $(@D)
 	test/analyse "$(LINT_CLANG)" -std=gnu17 $(CPPFLAGS_ALL) -I. -DCTR_GPU_COMMIT='""' $<
@@ -353,7 +352,7 @@ coverage: dependencies-coverage
 	$(MAKE) O=$(O)-coverage OPTIMIZE=-O0 CFLAGS='$(coverage_flags)' check-only
 	find $(O)-coverage -name '*.gcda' -empty -delete
 	lcov --quiet --capture --directory $(O)-coverage --output-file $(O)-coverage/all.info --rc lcov_branch_coverage=1
-	lcov --quiet --extract $(O)-coverage/all.info '*/src/*' '*/hooks/*' --output-file $(O)-coverage/ours.info --rc lcov_branch_coverage=1
+	lcov --quiet --extract $(O)-coverage/all.info '*/src/*' '*/hooks/*' $(foreach part,client grant manager nvml protocol server,'*/vcuda/$(part)/*') --output-file $(O)-coverage/ours.info --rc lcov_branch_coverage=1
 	lcov --summary $(O)-coverage/ours.info --rc lcov_branch_coverage=1
 
 # ---- installation ----

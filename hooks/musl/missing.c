@@ -31,7 +31,7 @@ int open(const char *path, int flags, ...)
 
 /*
  * musl's sends the signal to the thread whose number it knows from the start, which in a child of ours is the parent's:
- * src/lib/child.c makes it without fork(3).
+ * src/apply/child.c makes it without fork(3).
  */
 _Noreturn void abort(void)
 {

@@ -109,27 +109,6 @@ int json_parse_to_print(const char *data, size_t size, json_t **ret, char reason
 	return json_load(data, size, true, ret, reason);
 }
 
-/* What is wrong is said of the whole text. */
-int json_parse_but(const char *data, size_t size, const struct json_aside *asides, json_t **ret,
-		   char reason[JSON_ERROR_TEXT_LENGTH])
-{
-	_cleanup_free_ char *shorter = NULL;
-	size_t length;
-
-	if (json_aside_take(data, size, asides, &shorter, &length) == 0 &&
-	    json_load(shorter, length, true, ret, NULL) == 0)
-		return 0;
-	return json_load(data, size, true, ret, reason);
-}
-
-int json_print_whole(const json_t *json, size_t flags, const char *data, char **ret)
-{
-	_cleanup_free_ char *text = NULL;
-	int r = json_print(json, flags, &text);
-
-	return r == 0 ? json_aside_give_back(text, data, ret) : r;
-}
-
 int json_print(const json_t *json, size_t flags, char **ret)
 {
 	char *text = json_dumps(json, flags);

@@ -7,7 +7,6 @@
 #include <stddef.h>
 
 #include "base/cleanup.h"
-#include "base/json_aside.h"
 
 static inline void json_unrefp(json_t **json)
 {
@@ -33,13 +32,6 @@ int json_parse(const char *data, size_t size, json_t **ret, char reason[JSON_ERR
 int json_parse_to_print(const char *data, size_t size, json_t **ret, char reason[JSON_ERROR_TEXT_LENGTH]);
 
 /**
- * json_parse_but() - the same for a text of which not all is looked at
- * @asides: what is not; each reads as a string, and is itself again when json_print_whole() writes it
- */
-int json_parse_but(const char *data, size_t size, const struct json_aside *asides, json_t **ret,
-		   char reason[JSON_ERROR_TEXT_LENGTH]);
-
-/**
  * json_print() - write what json_parse_to_print() made
  * @flags: of json_dumps(3)
  * @ret:   text, owned by the caller
@@ -47,9 +39,6 @@ int json_parse_but(const char *data, size_t size, const struct json_aside *aside
  * Return: 0 or -ENOMEM.
  */
 int json_print(const json_t *json, size_t flags, char **ret);
-
-/** The same of what json_parse_but() made of @data. */
-int json_print_whole(const json_t *json, size_t flags, const char *data, char **ret);
 
 /** Return: what is at a path, names of members with '/' between them, borrowed; NULL. */
 json_t *json_at(const json_t *json, const char *path);

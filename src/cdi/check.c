@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "base/hostfile.h"
 #include "cdi/report.h"
 #include "ctr-gpu.h"
 #include "lib/host.h"
+#include "system/hostfile.h"
 
 enum { NAMED_MAX = 6, MISSING_MAX = 1024 };
 

@@ -13,9 +13,9 @@
 #include "cdi/spec.h"
 #include "ctr-gpu.h"
 #include "lib/host.h"
-#include "lib/plan.h"
 #include "lib/request.h"
-#include "lib/select.h"
+#include "plan/plan.h"
+#include "plan/select.h"
 
 struct generation {
 	struct ctr_gpu_context *context;

@@ -11,15 +11,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/elf_file.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "lib/container.h"
 #include "lib/context.h"
 #include "lib/host.h"
-#include "lib/plan.h"
+#include "plan/plan.h"
 #include "root/ground.h"
 #include "root/mount.h"
+#include "system/elf_file.h"
 
 #define REASON "a CDI spec asks for it"
 

@@ -6,10 +6,10 @@
 
 #include <errno.h>
 
+#include "cli/loaders.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "lib/context.h"
-#include "lib/loaders.h"
 
 enum {
 	KEY_JSON = 0x200,

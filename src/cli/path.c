@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "model/installed.h"
+#include "system/installed.h"
 
 char *path_absolute(const char *path)
 {

@@ -12,7 +12,7 @@
 #include "base/report.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "vcuda/control.h"
+#include "vcuda/protocol/control.h"
 
 enum { KEY_JSON = 0x100, KEY_MEMORY, KEY_HOST_MEMORY, KEY_MAX_CLIENTS };
 

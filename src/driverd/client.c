@@ -22,7 +22,7 @@
 #include "base/str.h"
 #include "driverd/driverd.h"
 #include "driverd/start.h"
-#include "model/installed.h"
+#include "system/installed.h"
 
 static const char dxcore_advice[] =
 	"The inventory source \"ioctl\" does without this library (ctr-gpu-config(5), key \"inventory\").";

@@ -22,9 +22,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/stranger.h"
 #include "driverd/filter.h"
 #include "driverd/start.h"
+#include "process/stranger.h"
 
 enum {
 	NOBODY = 65534,

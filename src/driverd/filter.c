@@ -14,8 +14,8 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 
-#include "base/callfilter.h"
 #include "base/cleanup.h"
+#include "process/callfilter_install.h"
 
 /*
  * Files: everything that reads. Writing reaches the socket and /dev/null; no other descriptor is open for it. No

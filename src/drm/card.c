@@ -11,9 +11,9 @@
 #include <sys/sysmacros.h>
 
 #include "base/fd.h"
-#include "base/pci_address.h"
 #include "ctr-gpu-error.h"
 #include "drm/topology.h"
+#include "model/pci_address.h"
 
 enum { CARDS_MAX = 512, FILE_MAX = 4096 };
 

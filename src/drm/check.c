@@ -6,10 +6,10 @@
 
 #include <stdio.h>
 
-#include "base/file.h"
 #include "drm/card.h"
 #include "drm/drm.h"
-#include "model/pci.h"
+#include "system/file.h"
+#include "system/pci.h"
 
 static bool check_is_drm_here(void)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "dxg/utf8.h"
 
 enum {
 	ENUMERATION_TRIES = 3, /* adapters come and go: a partition may be added between two calls */

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/hostfile.h"
 #include "base/str.h"
 #include "engines/daemon_root.h"
 #include "engines/program.h"
+#include "system/hostfile.h"
 
 enum { PROCESS_FILE_MAX = 1024 * 1024 };
 

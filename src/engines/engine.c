@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
-#include "base/package.h"
 #include "base/str.h"
 #include "engines/program.h"
+#include "system/package.h"
 
 enum { SNAP_FILE_MAX = 256 * 1024 };
 

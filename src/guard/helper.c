@@ -12,13 +12,13 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/file.h"
 #include "base/str.h"
 #include "guard/choice.h"
 #include "guard/pins.h"
 #include "guard/tracing.h"
 #include "guard/verdict.h"
-#include "model/installed.h"
+#include "system/file.h"
+#include "system/installed.h"
 
 enum { ANSWER_MAX = 64 * 1024 };
 

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/kept.h"
 #include "base/str.h"
+#include "system/kept.h"
 
 #define KEPT "guard"
 

@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/hostfile.h"
 #include "lib/context.h"
 #include "oci/ask.h"
 #include "process/capability.h"
+#include "system/hostfile.h"
 
 enum { COMMAND_LINE_MAX = 64 * 1024 };
 

@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/kept.h"
 #include "base/log.h"
 #include "ctr-gpu.h"
 #include "guard/helper.h"
+#include "system/kept.h"
 
 #define BACKEND_DECLARE(name) extern const struct backend backend_##name;
 #define BACKEND_ADDRESS(name) &backend_##name,

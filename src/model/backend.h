@@ -41,7 +41,7 @@ struct backend {
 	const char *device;     /* the character device that shows a host of this kind, or the first of several */
 	const char *advice;     /* what to do where it is missing and should not be, sentences */
 	const char *answers_to; /* "nvidia.com": its adapters of all vendors also answer to this one's words; NULL */
-	const char *kept;       /* file of base/kept.h with what is faster read there than asked for; NULL: none */
+	const char *kept;       /* file of system/kept.h with what is faster read there than asked for; NULL: none */
 	const char *part;       /* what a part of a GPU is called: "MIG"; NULL if they cannot be divided */
 
 	/**

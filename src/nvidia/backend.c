@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "driverd/driverd.h"
-#include "model/libcuda.h"
 #include "nvidia/brand.h"
 #include "nvidia/gpu.h"
 #include "nvidia/nvidia.h"
 #include "nvidia/plan.h"
 #include "root/rootfs.h"
+#include "system/libcuda.h"
 
 /* A driver as it is now: its module and its files. */
 struct native {

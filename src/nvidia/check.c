@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "ldcache/ldcache.h"
-#include "model/pci.h"
 #include "nvidia/module.h"
 #include "nvidia/nvidia.h"
 #include "nvidia/proc.h"
+#include "system/file.h"
+#include "system/pci.h"
 
 enum { MODE_FOR_ALL = 0666, NAMES_MAX = 3 };
 

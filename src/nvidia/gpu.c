@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/fd.h"
-#include "base/pci_address.h"
+#include "model/pci_address.h"
 #include "nvidia/mig.h"
 #include "nvidia/nvidia.h"
 #include "nvidia/proc.h"

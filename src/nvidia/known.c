@@ -10,8 +10,8 @@
 
 #include "base/cleanup.h"
 #include "base/fd.h"
-#include "base/kept.h"
-#include "base/pci_address.h"
+#include "model/pci_address.h"
+#include "system/kept.h"
 
 enum {
 	KEPT_MAX = 256 * 1024,

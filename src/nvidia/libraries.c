@@ -10,10 +10,10 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "base/elf_file.h"
 #include "base/fd.h"
 #include "base/shown.h"
 #include "nvidia/install.h"
+#include "system/elf_file.h"
 
 static void libraries_clear_one(struct install_library *library)
 {

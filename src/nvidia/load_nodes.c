@@ -18,7 +18,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/fd.h"
-#include "base/pci_address.h"
+#include "model/pci_address.h"
 #include "nvidia/gpu.h"
 #include "nvidia/load.h"
 #include "nvidia/proc.h"

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/err.h"
-#include "model/pci.h"
+#include "system/pci.h"
 
 #define NVIDIA_PROC "/proc/driver/nvidia"
 

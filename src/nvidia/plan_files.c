@@ -4,9 +4,9 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "base/hostfile.h"
 #include "nvidia/plan.h"
 #include "nvidia/table.h"
+#include "system/hostfile.h"
 
 /* Return: 0 and a file; -ENOENT if none of the places has it; -ENOMEM. Files of another kind are not it. */
 static int plan_files_find_in(const struct planning *planning, const struct strv *places, const char *name, mode_t kind,

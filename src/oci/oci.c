@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "oci/json_aside.h"
 
 void oci_state_clear(struct oci_state *state)
 {

@@ -17,9 +17,9 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-#include "base/callfilter.h"
 #include "base/cleanup.h"
-#include "base/statmount.h"
+#include "base/syscall_numbers.h"
+#include "process/callfilter_install.h"
 
 /* Sanitizers make calls of their own. */
 #if defined(__has_feature)

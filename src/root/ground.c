@@ -13,11 +13,11 @@
 #include <sys/vfs.h>
 
 #include "base/fd.h"
-#include "base/statmount.h"
 #include "base/str.h"
 #include "root/mount.h"
 #include "root/mountinfo.h"
 #include "root/rootfs.h"
+#include "root/statmount.h"
 
 enum { FDINFO_MAX = 4096 };
 

@@ -12,13 +12,13 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
-#include "base/file.h"
-#include "base/package.h"
 #include "driverd/driverd.h"
 #include "dxg/ioctl.h"
 #include "ldcache/ldcache.h"
-#include "model/installed.h"
-#include "model/pci.h"
+#include "system/file.h"
+#include "system/installed.h"
+#include "system/package.h"
+#include "system/pci.h"
 #include "wsl/dxcore.h"
 #include "wsl/gpu_pv.h"
 #include "wsl/kind.h"

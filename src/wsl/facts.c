@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "model/libcuda.h"
+#include "system/libcuda.h"
 
 static int gpu_pv_facts_read_libcuda(const char *store, struct driver_facts *facts)
 {

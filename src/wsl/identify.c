@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/kept.h"
 #include "driverd/driverd.h"
+#include "system/kept.h"
 #include "wsl/gpu_pv.h"
 
 #define KNOWN "uuids.json"

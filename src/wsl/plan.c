@@ -22,9 +22,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/hostfile.h"
 #include "base/shown.h"
 #include "dxg/ioctl.h"
+#include "system/hostfile.h"
 #include "wsl/environment.h"
 #include "wsl/hold.h"
 #include "wsl/listing.h"

@@ -13,9 +13,9 @@ $(O)/test/tools/%: test/e2e/tools/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -D_GNU_SOURCE $(OPTIMIZE) $(warnings) -o $@ $<
 
-$(O)/test/tools/vcuda-standin: test/e2e/tools/vcuda-standin.c src/vcuda/start.h
+$(O)/test/tools/vcuda-standin: test/e2e/tools/vcuda-standin.c vcuda/protocol/start.h
 	@mkdir -p $(@D)
-	$(CC) -std=gnu17 -D_GNU_SOURCE -Isrc $(OPTIMIZE) $(warnings) -o $@ $<
+	$(CC) -std=gnu17 -D_GNU_SOURCE -I. $(OPTIMIZE) $(warnings) -o $@ $<
 
 $(O)/test/tools/podman: test/e2e/tools/podman.sh
 	@mkdir -p $(@D)

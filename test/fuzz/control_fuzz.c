@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "vcuda/control.h"
+#include "vcuda/protocol/control.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/pci_address.h"
+#include "model/pci_address.h"
 #include "nvidia/gpu.h"
 #include "nvidia/proc.h"
 

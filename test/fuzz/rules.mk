@@ -26,12 +26,12 @@ $(O)/fuzz/vcuda_frames_fuzz: $(vcuda_frames) $(O)/test/vcuda/sim/libcuda.so.1 $(
 $(O)/fuzz/vcuda_frames_fuzz: $(O)/test/fuzz/vcuda_frames_fuzz.o $(vcuda_frames) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $(filter-out %.so.1,$^) $(shared_libraries) -lpthread -ldl
-$(O)/fuzz/vcuda_image_fuzz: $(patsubst %,$(O)/src/vcuda/server/%.o,image declared)
+$(O)/fuzz/vcuda_image_fuzz: $(patsubst %,$(O)/vcuda/server/%.o,image declared)
 vcuda_replies = $(vcuda_client_objects:$(O)/vcuda-client/%=$(O)/fuzz-client/%)
 $(O)/fuzz/vcuda_replies_fuzz: $(O)/test/fuzz/vcuda_replies_fuzz.o $(vcuda_replies)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ -lpthread
-$(O)/fuzz-client/%.o: src/%.c $(vcuda_headers)
+$(O)/fuzz-client/%.o: %.c $(vcuda_headers)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -include test/fuzz/vcuda_bell.h -MMD -MP -c -o $@ $<
 $(O)/fuzz-client/stubs.o: $(vcuda_gen)/client_stubs.c $(vcuda_headers)

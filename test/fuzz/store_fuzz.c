@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "dxg/utf8.h"
 #include "wsl/paths.h"
 #include "wsl/store.h"
 

@@ -7,12 +7,12 @@ $(device_world): CPPFLAGS += -Itest/unit
 
 $(patsubst %,$(O)/test/unit/vcuda/manager/%_test,alive group manager): $(filter-out %/main.o,$(vcudad_objects))
 $(O)/test/unit/vcuda/manager/manager_test: LDFLAGS += -Wl,--wrap=setsockopt,--wrap=fork
-$(O)/test/unit/vcuda/server/quota_test: $(O)/src/vcuda/server/quota.o
-$(O)/test/unit/vcuda/server/image_test: $(patsubst %,$(O)/src/vcuda/server/%.o,image declared)
-$(O)/test/unit/vcuda/server/handle_test: $(O)/src/vcuda/server/handle.o
-$(O)/test/unit/vcuda/server/hold_test: $(O)/src/vcuda/server/hold.o
-$(O)/test/unit/vcuda/server/reach_test: $(O)/src/vcuda/server/reach.o
-$(O)/test/unit/vcuda/server/request_test: $(patsubst %,$(O)/src/vcuda/server/%.o,request handle hold quota)
+$(O)/test/unit/vcuda/server/quota_test: $(O)/vcuda/server/quota.o
+$(O)/test/unit/vcuda/server/image_test: $(patsubst %,$(O)/vcuda/server/%.o,image declared)
+$(O)/test/unit/vcuda/server/handle_test: $(O)/vcuda/server/handle.o
+$(O)/test/unit/vcuda/server/hold_test: $(O)/vcuda/server/hold.o
+$(O)/test/unit/vcuda/server/reach_test: $(O)/vcuda/server/reach.o
+$(O)/test/unit/vcuda/server/request_test: $(patsubst %,$(O)/vcuda/server/%.o,request handle hold quota)
 $(O)/test/unit/base/memstream_test $(O)/test/unit/vcuda/server/request_test: LDFLAGS += -Wl,--wrap=realloc
 $(patsubst %,$(O)/test/unit/vcuda/server/%_test.o,handle hold request): $(vcuda_headers)
 

@@ -26,9 +26,9 @@
 /* Of cmocka 2, and as a macro it takes the word from everybody. */
 #undef stop
 
-#include "base/callfilter.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "process/callfilter_install.h"
 
 static char scratch[] = "/tmp/ctr-gpu-test-XXXXXX";
 

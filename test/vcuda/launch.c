@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "vcuda/start.h"
+#include "vcuda/protocol/start.h"
 
 enum { SERVERS_MAX = 250 };
 

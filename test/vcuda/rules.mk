@@ -40,7 +40,7 @@ $(vcuda_conform): $(vcuda_conform_objects)
 
 # A manager without a policy, and the program of the measurements.
 test_programs += $(O)/test/vcuda/launch $(O)/test/vcuda/measure $(O)/test/vcuda/scrub $(O)/test/vcuda/takes
-$(O)/test/vcuda/launch: test/vcuda/launch.c src/vcuda/start.h
+$(O)/test/vcuda/launch: test/vcuda/launch.c vcuda/protocol/start.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) -std=gnu17 -O2 $(warnings) -o $@ $<
 $(O)/test/vcuda/measure $(O)/test/vcuda/scrub $(O)/test/vcuda/takes: $(O)/test/vcuda/%: test/vcuda/real/%.c

@@ -10,11 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "cli/doctor/look.h"
 #include "engines/docker_api.h"
 #include "engines/program.h"
+#include "system/file.h"
 
 #define HOOK "nvidia-container-runtime-hook"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "cli/doctor/doctor.h"
-#include "lib/plan.h"
+#include "plan/plan.h"
 
 enum { REMARKS_MAX = 3 };
 

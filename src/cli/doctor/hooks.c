@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "cli/doctor/look.h"
 #include "engines/program.h"
+#include "system/file.h"
 
 enum { HOOK_FILE_MAX = 64 * 1024, HOOK_FILES_MAX = 4096 };
 

@@ -14,11 +14,11 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/file.h"
 #include "cli/doctor/doctor.h"
 #include "ldcache/ldcache.h"
 #include "ldcache/loader.h"
 #include "root/rootfs.h"
+#include "system/file.h"
 
 enum { ENTRIES_MAX = 1024, NAME_SIZE = 128 };
 

@@ -10,7 +10,7 @@
 #include "cli/doctor/doctor.h"
 #include "engines/nvidia_config.h"
 #include "lib/settings.h"
-#include "model/installed.h"
+#include "system/installed.h"
 
 enum { LAST_FAILURE_MAX = 8192 };
 

@@ -6,8 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "cli/doctor/doctor.h"
+#include "system/file.h"
 
 /* Asked with arguments that no kernel accepts, so that nothing happens. */
 static bool kernel_has_call(long number)

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "base/file.h"
 #include "cli/doctor/doctor.h"
 #include "lib/backends.h"
+#include "system/file.h"
 
 #define CHECKS_DECLARE(name) extern const struct checks checks_##name;
 #define CHECKS_ADDRESS(name) &checks_##name,

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "cli/doctor/doctor.h"
+#include "system/file.h"
 
 /* Lines `user:first:count`, the user by name or number. */
 static bool rootless_has_subordinates(const char *path, const char *name, uid_t uid)

@@ -7,9 +7,9 @@
 #include <sys/xattr.h>
 
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "base/str.h"
 #include "cli/doctor/doctor.h"
+#include "system/file.h"
 
 #define SELINUX "/sys/fs/selinux"
 

@@ -9,11 +9,11 @@
 
 #include "vcuda_rpc.h"
 
-#include "base/file.h"
 #include "cli/doctor/doctor.h"
-#include "vcuda/backend.h"
-#include "vcuda/control.h"
-#include "vcuda/landlock.h"
+#include "system/file.h"
+#include "vcuda/grant/backend.h"
+#include "vcuda/protocol/control.h"
+#include "vcuda/protocol/landlock.h"
 
 static void vcuda_check_client(struct findings *findings, enum severity severity)
 {

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/hostfile.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/output.h"
@@ -27,6 +26,7 @@
 #include "engines/config.h"
 #include "engines/nvidia_config.h"
 #include "engines/toml_file.h"
+#include "system/hostfile.h"
 
 enum {
 	KEY_DRY_RUN = 0x200,

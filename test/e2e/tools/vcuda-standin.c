@@ -18,7 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "vcuda/start.h"
+#include "vcuda/protocol/start.h"
 
 enum { WORD_MAX = 256 };
 

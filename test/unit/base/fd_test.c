@@ -15,9 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/callfilter.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "process/callfilter_install.h"
 
 enum { SIZE = 300 * 1000 };
 

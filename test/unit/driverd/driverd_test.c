@@ -20,12 +20,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/callfilter.h"
 #include "base/str.h"
 #include "devcgroup/devcgroup.h"
 #include "driverd/attempts.h"
 #include "driverd/driverd.h"
 #include "driverd/start.h"
+#include "process/callfilter_install.h"
 
 static char *build; /* directory */
 static struct settings settings = {.driver_timeout_ms = 10000};

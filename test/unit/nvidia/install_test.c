@@ -16,10 +16,10 @@
 #include <elf.h>
 #include <errno.h>
 
-#include "base/callfilter.h"
 #include "base/fd.h"
 #include "ldcache/cache-builder.h"
 #include "nvidia/install.h"
+#include "process/callfilter_install.h"
 
 #define VERSION "580.159.04"
 

@@ -9,10 +9,10 @@
 
 #include <linux/capability.h>
 
-#include "base/statmount.h"
 #include "root/ground.h"
 #include "root/mount.h"
 #include "root/rootfs.h"
+#include "root/statmount.h"
 
 static struct rootfs rootfs;
 static struct ground ground = GROUND_UNKNOWN;

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "../cuda.h"
-#include "vcuda/start.h"
+#include "vcuda/protocol/start.h"
 
 enum {
 	CLIENTS = 1000,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Members of src/vcuda/types.h, within the program that is made of cuda.def: where they lie must be as in NVIDIA's header. */
+/* Members of vcuda/protocol/types.h, within the program that is made of cuda.def: where they lie must be as in NVIDIA's header. */
 MEMBER(CUuuid, bytes);
 MEMBER(CUdevprop, maxThreadsPerBlock);
 MEMBER(CUdevprop, maxThreadsDim);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Members of src/vcuda/nvml/types.h: where they lie must be as in NVIDIA's nvml.h. */
+/* Members of vcuda/nvml/types.h: where they lie must be as in NVIDIA's nvml.h. */
 MEMBER(nvmlPciInfo_t, busIdLegacy);
 MEMBER(nvmlPciInfo_t, domain);
 MEMBER(nvmlPciInfo_t, bus);

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "vcuda/types.h"
+#include "vcuda/protocol/types.h"
 #include "waits.h"
 #include "wire.h"
 

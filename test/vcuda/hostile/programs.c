@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #include "../cuda.h"
-#include "vcuda/start.h"
+#include "vcuda/protocol/start.h"
 
 enum { SOON = 60 };
 

@@ -24,9 +24,9 @@
 
 #include "vcuda/nvml/types.h"
 #include "vcuda/ops.h"
-#include "vcuda/start.h"
-#include "vcuda/types.h"
-#include "vcuda/wire.h"
+#include "vcuda/protocol/start.h"
+#include "vcuda/protocol/types.h"
+#include "vcuda/protocol/wire.h"
 
 #define EVERY UINT32_MAX /* of the operations */
 
@@ -441,7 +441,7 @@ static void ask_nvml(void *handle, void *device, unsigned room)
 #define T(name, arguments)
 #define A(name, function)
 #define R(names)
-#include "vcuda/nvml.def"
+#include "vcuda/protocol/nvml.def"
 	};
 
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {

@@ -13,7 +13,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "vcuda/types.h"
+#include "vcuda/protocol/types.h"
 
 enum { MOMENT = 30000, PATIENCE = 5000 };
 

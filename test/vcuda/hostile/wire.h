@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "vcuda/ops.h"
-#include "vcuda/start.h"
-#include "vcuda/wire.h"
+#include "vcuda/protocol/start.h"
+#include "vcuda/protocol/wire.h"
 
 struct peer {
 	int socket;

@@ -20,7 +20,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "base/stranger.h"
+#include "process/stranger.h"
 #include "vcuda/manager/alive.h"
 #include "vcuda/manager/audit.h"
 #include "vcuda/manager/ledger.h"

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* From a request and a host to a plan. Reads the host; changes and logs nothing. */
+
+#include "plan/plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "ctr-gpu.h"
+#include "guard/helper.h"
+#include "lib/request.h"
+#include "model/requirement.h"
+#include "plan/select.h"
+#include "vcuda/grant/backend.h"
+
+struct planner {
+	struct ctr_gpu_context *context;
+	const struct request *request;
+	const struct ctr_gpu_host *host;
+	struct plan *plan;
+	size_t unsure;       /* requirements that a warning tells of */
+	struct plan *native; /* where backends write to, for vCUDA something that the container does not get */
+};
+
+/* An image may have half a million of them, and warnings get into logs of the host. */
+static int plan_warn_of_requirement(struct planner *planner, const char *requirement, enum requirement_verdict verdict)
+{
+	enum { WARNINGS_MAX = 16 };
+
+	if (planner->unsure++ > WARNINGS_MAX)
+		return 0;
+	if (planner->unsure > WARNINGS_MAX)
+		return strv_add(&planner->plan->warnings, "the image has more such requirements, which are not told");
+	return strv_format(&planner->plan->warnings, "the image requires %.200s: %s", requirement,
+			   verdict == REQUIREMENT_UNKNOWN
+				   ? "this host does not tell whether it is so"
+				   : "the driver is older, but of the same CUDA major version, which works");
+}
+
+static int plan_hold_requirement(struct planner *planner, const char *requirement, const struct driver_facts *facts)
+{
+	static const char newer[] = "Update the host's driver, or use an image made for an older CUDA.",
+			  other[] = "A newer driver does not change that: use an image made for this GPU and driver.";
+	enum requirement_verdict verdict = requirement_judge(requirement, facts);
+	bool strict = planner->context->settings.strict_requirements;
+	char have[32] = "an unknown CUDA";
+
+	if (verdict == REQUIREMENT_MET)
+		return 0;
+	if (facts->cuda_major > 0)
+		(void)snprintf(have, sizeof(have), "CUDA %d.%d", facts->cuda_major, facts->cuda_minor);
+	if (verdict != REQUIREMENT_UNMET && !strict)
+		return plan_warn_of_requirement(planner, requirement, verdict);
+	return err_set(&planner->context->err, CTR_GPU_E_REQUIREMENT,
+		       "unsatisfied condition: the image requires %.200s, and the host's driver gives %s%s%s\n"
+		       "%s\n"
+		       "NVIDIA_DISABLE_REQUIRE=1 in the container's environment starts it all the same.",
+		       requirement, have, facts->driver_version ? ", driver " : "",
+		       facts->driver_version ? facts->driver_version : "",
+		       requirement_asks_for_newer(requirement, facts) ? newer : other);
+}
+
+static int plan_hold_requirements(struct planner *planner, const struct backend *backend,
+				  const struct adapter *const *selected, size_t count)
+{
+	struct driver_facts facts = {0};
+	int r = 0;
+
+	if (planner->request->requirements.count == 0 || count == 0 || planner->request->requirements_disabled ||
+	    planner->context->settings.disable_requirements || !backend->facts)
+		return 0;
+	r = backend->facts(&planner->context->settings, host_seen(planner->host, backend), selected, count, &facts);
+	for (size_t i = 0; i < planner->request->requirements.count && r == 0; i++)
+		r = plan_hold_requirement(planner, planner->request->requirements.items[i], &facts);
+	driver_facts_clear(&facts);
+	return r;
+}
+
+static int plan_backend(struct planner *planner, const struct backend *backend, const struct selection *selection)
+{
+	const struct adapter *const *selected = selection->adapters;
+	size_t first = 0, count = 0;
+	int r;
+
+	/* Its adapters are neighbours, since adapters are numbered backend by backend. */
+	while (first < selection->count && selected[first]->backend != backend)
+		first++;
+	while (first + count < selection->count && selected[first + count]->backend == backend)
+		count++;
+	/* A backend without a selected adapter adds nothing, unless only driver files are wanted. */
+	if (count == 0 && planner->request->kind != REQUEST_NONE)
+		return 0;
+	selected = count > 0 ? selected + first : NULL;
+	r = plan_hold_requirements(planner, backend, selected, count);
+	if (r != 0)
+		return r;
+	return backend->plan(&planner->context->settings, host_seen(planner->host, backend), planner->request, selected,
+			     count, planner->native, &planner->context->err);
+}
+
+/* vCUDA's servers find GPUs by their UUIDs, which only the driver's library may know. */
+static int plan_identify(const struct planner *planner, const struct selection *selection)
+{
+	for (size_t i = 0; i < selection->count; i++)
+		if (!selection->adapters[i]->uuid && selection->adapters[i]->vendor_id == PCI_VENDOR_NVIDIA)
+			return host_identify(planner->host, &planner->context->err);
+	return 0;
+}
+
+static int plan_backends(struct planner *planner, const struct selection *selection)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < planner->host->present_count && r == 0; i++)
+		r = plan_backend(planner, planner->host->present[i], selection);
+	return r;
+}
+
+static int plan_vcuda(struct planner *planner, const struct selection *selection)
+{
+	const struct ctr_gpu_context *context = planner->context;
+	struct plan native = {0};
+	int r = plan_identify(planner, selection);
+
+	planner->native = &native;
+	if (r == 0)
+		r = plan_backends(planner, selection);
+	if (r == 0)
+		r = vcuda_plan(&context->settings, planner->request, &planner->host->inventory, selection->adapters,
+			       selection->count, &native, planner->plan, &planner->context->err);
+	planner->native = NULL;
+	plan_clear(&native);
+	return r;
+}
+
+int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_request *request,
+		     const struct ctr_gpu_host *host, struct ctr_gpu_plan **ret_plan)
+{
+	struct ctr_gpu_plan *plan = calloc(1, sizeof(*plan));
+	struct planner planner = {.context = context, .request = &request->data, .host = host};
+	_cleanup_selection_ struct selection selection = {0};
+	bool asks = request->data.kind != REQUEST_VOID, vcuda = false;
+	int r = 0;
+
+	if (!plan)
+		return -ENOMEM;
+	planner.plan = planner.native = &plan->data;
+	deeds_step(context->deeds, "reading the drivers of this host", NULL);
+	if (asks)
+		r = selection_new(host, planner.request, &selection, &context->err);
+	for (size_t i = 0; i < selection.count && r == 0; i++) {
+		char *name = NULL;
+
+		r = adapter_describe(selection.adapters[i], &name);
+		if (r == 0)
+			r = strv_take(&plan->data.adapters, name);
+	}
+	if (r == 0 && asks)
+		r = vcuda_decide(&context->settings, planner.request, &vcuda, &context->err);
+	if (r == 0 && asks)
+		r = vcuda ? plan_vcuda(&planner, &selection) : plan_backends(&planner, &selection);
+	if (r != 0) {
+		ctr_gpu_plan_unref(plan);
+		return r;
+	}
+	*ret_plan = plan;
+	return 0;
+}
+
+int ctr_gpu_plan_prepare(struct ctr_gpu_context *context, const struct ctr_gpu_plan *plan)
+{
+	int r = plan->data.choice.luid_count > 0 ? helper_load(&context->err) : 0;
+
+	if (r == 0 || plan->data.choice.strict)
+		return r;
+	log_warning(&context->settings.log, "%s", context->err.text);
+	return 0;
+}
+
+struct ctr_gpu_plan *ctr_gpu_plan_unref(struct ctr_gpu_plan *plan)
+{
+	if (!plan)
+		return NULL;
+	plan_clear(&plan->data);
+	free(plan);
+	return NULL;
+}

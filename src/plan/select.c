@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "plan/select.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "model/pci_address.h"
+
+void selection_clear(struct selection *selection)
+{
+	free(selection->adapters);
+	*selection = (struct selection){0};
+}
+
+/* The names of adapters, as many as a line of a message has room for. */
+struct name_list {
+	bool of_parts; /* whoever asks for a part of a GPU is told the parts */
+	char text[104];
+	size_t length, left_out;
+};
+
+static void selection_listing_add(struct name_list *listing, const char *item)
+{
+	size_t length = strlen(item);
+	const char *separator = listing->length > 0 ? "; " : "";
+
+	if (listing->length + length + 3 > sizeof(listing->text)) {
+		listing->left_out++;
+		return;
+	}
+	listing->length += (size_t)snprintf(listing->text + listing->length, sizeof(listing->text) - listing->length,
+					    "%s%s", separator, item);
+}
+
+/* ---- whose words ---- */
+
+/* The adapters that a request is about: those of the vendor whose variable or kind it uses; all if it uses none. */
+struct scope {
+	const struct ctr_gpu_host *host;
+	const char *domain; /* "amd.com", not terminated */
+	size_t length;
+	const char *variable; /* as in struct request */
+	bool vcuda;           /* NVIDIA's own, and no other vendor's that answer to its words */
+};
+
+static bool selection_answers(const struct scope *scope, const struct adapter *adapter)
+{
+	const char *domains[] = {adapter_domain(adapter), scope->vcuda ? NULL : adapter->backend->answers_to};
+
+	for (size_t i = 0; scope->domain && i < ARRAY_SIZE(domains); i++)
+		if (domains[i] && strlen(domains[i]) == scope->length &&
+		    strncmp(domains[i], scope->domain, scope->length) == 0)
+			return true;
+	return !scope->domain;
+}
+
+/*
+ * Numbers count the adapters in the scope. @next: the next number of GPUs and of NPUs. @ret: the adapter, with its
+ * number. Return: whether it is in the scope.
+ */
+static bool selection_number(const struct scope *scope, size_t position, int next[2], struct adapter *ret)
+{
+	*ret = scope->host->inventory.adapters[position];
+	if (!selection_answers(scope, ret))
+		return false;
+	ret->index = ret->index >= 0 ? next[ret->is_npu]++ : -1;
+	return true;
+}
+
+static struct scope selection_scope(const struct ctr_gpu_host *host, const struct request *request)
+{
+	struct scope scope = {
+		.host = host,
+		.domain = request->domain,
+		.length = request->domain ? strlen(request->domain) : 0,
+		.variable = request->variable,
+	};
+
+	/* `docker run --gpus` sets NVIDIA's variable for GPUs of any vendor. */
+	for (size_t i = 0; request->by_engine && i < host->inventory.count; i++)
+		if (selection_answers(&scope, &host->inventory.adapters[i]))
+			return scope;
+	return request->by_engine ? (struct scope){.host = host} : scope;
+}
+
+/* The same for one name, which may have a vendor: "amd.com/gpu=0". */
+static struct scope selection_scope_of_name(const struct scope *scope, const char *device)
+{
+	size_t length = strcspn(device, "/");
+
+	if (str_has_prefix(device, REQUEST_VCUDA_KIND "="))
+		return (struct scope){scope->host, DOMAIN_NVIDIA, strlen(DOMAIN_NVIDIA), NULL, .vcuda = true};
+	if (request_name_without_kind(device) == device || !adapter_is_domain(device, length))
+		return *scope;
+	return (struct scope){.host = scope->host, .domain = device, .length = length, .variable = scope->variable};
+}
+
+/* The same for one vendor's, by its name. Without an adapter of that vendor all adapters answer. */
+static struct scope selection_scope_of_vendor(const struct scope *scope, const char *vendor, size_t length)
+{
+	struct scope all = {.host = scope->host};
+
+	for (size_t i = 0; i < scope->host->inventory.count; i++) {
+		const struct adapter *adapter = &scope->host->inventory.adapters[i];
+		const char *name = adapter_vendor(adapter), *domain = adapter_domain(adapter);
+
+		if (domain && strlen(name) == length && strncasecmp(name, vendor, length) == 0)
+			return (struct scope){scope->host, domain, strlen(domain), NULL, false};
+	}
+	return all;
+}
+
+/* ---- what cannot be ---- */
+
+#define NPU "npu:"
+#define VENDOR "vendor:"
+
+/* "MIG-…", "0:1" */
+static bool selection_asks_for_part(const char *device)
+{
+	const char *name = request_name_without_kind(device);
+	size_t whole = strspn(name, "0123456789"), part = strspn(name + whole + (name[whole] == ':'), "0123456789");
+
+	return strncasecmp(name, "MIG-", strlen("MIG-")) == 0 ||
+	       (whole > 0 && name[whole] == ':' && part > 0 && !name[whole + 1 + part]);
+}
+
+static bool selection_is_listed(const struct name_list *listing, const struct adapter *adapter)
+{
+	return listing->of_parts ? adapter->is_part : adapter->index >= 0;
+}
+
+/* If the vendor has no adapter here, lists all adapters. */
+static int selection_list(const struct scope *scope, const bool *wanted, struct name_list *ret)
+{
+	const struct scope all = {.host = scope->host};
+	int next[2] = {0};
+
+	for (size_t i = 0; i < scope->host->inventory.count; i++) {
+		_cleanup_free_ char *name = NULL;
+		struct adapter adapter;
+
+		if (!selection_number(scope, i, next, &adapter) ||
+		    (wanted ? !wanted[i] : !selection_is_listed(ret, &adapter)))
+			continue;
+		if (adapter_describe(&adapter, &name) < 0)
+			return -ENOMEM;
+		selection_listing_add(ret, name);
+	}
+	return scope->domain && !wanted && !ret->text[0] ? selection_list(&all, NULL, ret) : 0;
+}
+
+static int selection_refuse_vendor(const struct scope *scope, struct err *err)
+{
+	const char *domain = adapter_domain(scope->host->inventory.adapters);
+	struct name_list listing = {0};
+
+	if (selection_list(scope, NULL, &listing) < 0)
+		return -ENOMEM;
+	return err_set(err, CTR_GPU_E_NO_ADAPTER,
+		       "this host has no GPU of %.*s, for which the container asks\n"
+		       "It has: %s%s\n"
+		       "Ask for these by their vendor's kind: docker run --device %s/gpu=all",
+		       (int)scope->length, scope->domain, listing.text, listing.left_out > 0 ? "; …" : "",
+		       domain ? domain : "VENDOR");
+}
+
+/* A fault that all adapters share is the answer; if their faults differ, the answer is that no adapter can be used. */
+static int selection_refuse_faults(const struct scope *scope, struct err *err)
+{
+	const struct inventory *inventory = &scope->host->inventory;
+	const struct adapter *first = NULL;
+	_cleanup_free_ char *name = NULL;
+	size_t count = 0;
+	int fault = 0;
+
+	for (size_t i = 0; i < inventory->count; i++) {
+		const struct adapter *adapter = &inventory->adapters[i];
+
+		if (!selection_answers(scope, adapter))
+			continue;
+		first = first ? first : adapter;
+		fault = count++ == 0 || adapter->unusable == fault ? adapter->unusable : CTR_GPU_E_NO_ADAPTER;
+	}
+	if (!first)
+		return selection_refuse_vendor(scope, err);
+	if (adapter_describe(first, &name) < 0)
+		return -ENOMEM;
+	if (count == 1)
+		return err_set(err, fault, "%.64s: %s\n%s", name, first->reason, first->remedy);
+	return err_set(err, fault,
+		       "none of this host's %zu adapters can be used; ctr-gpu info shows them all\n%.64s: %s\n%s",
+		       count, name, first->reason, first->remedy);
+}
+
+/* Return: 0 if an adapter that answers can be used. */
+static int selection_check(const struct scope *scope, struct err *err)
+{
+	const struct inventory *inventory = &scope->host->inventory;
+
+	for (size_t i = 0; i < inventory->count; i++)
+		if (inventory->adapters[i].index >= 0 && selection_answers(scope, &inventory->adapters[i]))
+			return 0;
+	if (inventory->count > 0)
+		return selection_refuse_faults(scope, err);
+	return err_set(err, CTR_GPU_E_NO_ADAPTER,
+		       "the host offers no adapter: there is a GPU device with none behind it\n"
+		       "WSL2: install the GPU vendor's driver in Windows, then run wsl --shutdown.\n"
+		       "Hyper-V: give this machine a partition of the GPU (Add-VMGpuPartitionAdapter).");
+}
+
+/* "vendor:AMD" and "vendor:AMD:0", which stand for a variable; users did not type them. @err is set. */
+static int selection_refuse_variable(const struct scope *scope, int code, const char *device, struct err *err)
+{
+	const char *vendor = device + strlen(VENDOR);
+	size_t length = strcspn(vendor, ":");
+	const struct scope its_own = selection_scope_of_vendor(scope, vendor, length);
+	struct name_list listing = {0};
+
+	if (selection_list(&its_own, NULL, &listing) < 0)
+		return -ENOMEM;
+	return err_set(err, its_own.domain ? code : CTR_GPU_E_NO_ADAPTER,
+		       "%s asks for %s%.16s of %.*s, which this host does not have\nIt has: %s%s\n"
+		       "Run ctr-gpu info to see all names of a device.",
+		       scope->variable, vendor[length] ? "GPU " : "GPUs", vendor[length] ? vendor + length + 1 : "",
+		       (int)length, vendor, listing.text, listing.left_out > 0 ? "; …" : "");
+}
+
+/* Says which devices there are, or which of them @device means where @matches is not NULL. */
+static int selection_refuse(const struct scope *scope, int code, const char *device, const bool *matches,
+			    struct err *err)
+{
+	struct name_list listing = {.of_parts = !matches && selection_asks_for_part(device)};
+
+	if (scope->variable && str_has_prefix(device, VENDOR))
+		return selection_refuse_variable(scope, code, device, err);
+	if (listing.of_parts && selection_list(scope, NULL, &listing) < 0)
+		return -ENOMEM;
+	listing.of_parts = false;
+	if (!listing.text[0] && selection_list(scope, matches, &listing) < 0)
+		return -ENOMEM;
+	return err_set(
+		err, code,
+		matches ? "\"%.64s\" may be any of: %s%s\nName it by its index, LUID or UUID; ctr-gpu info shows all "
+			  "names of a device."
+			: "this host has no device \"%.64s\"\nIt has: %s%s\nRun ctr-gpu info to see all names of a "
+			  "device.",
+		device, listing.text, listing.left_out > 0 ? "; …" : "");
+}
+
+static bool selection_is_index(const char *device, long *ret)
+{
+	char *end;
+
+	if (*device < '0' || *device > '9')
+		return false;
+	errno = 0;
+	*ret = strtol(device, &end, 10);
+	return *end == '\0' && errno == 0;
+}
+
+static bool selection_same_pci_address(const char *known, const char *asked)
+{
+	struct pci_address a, b;
+
+	return pci_address_read(known, &a) && pci_address_read(asked, &b) && pci_address_equal(&a, &b);
+}
+
+/* ---- what a name may be ---- */
+
+static bool selection_is_npu(const char *device)
+{
+	return strncasecmp(device, NPU, strlen(NPU)) == 0;
+}
+
+/* "amd.com/npu=0" */
+static bool selection_is_of_npus(const char *device)
+{
+	return request_name_without_kind(device) != device && str_has_prefix(device + strcspn(device, "/"), "/npu=");
+}
+
+/* "0", "npu:0", "1:0": a GPU, an NPU, or a part of a GPU by the GPU's number and its own. */
+static bool selection_has_number(const struct adapter *adapter, const char *device)
+{
+	bool is_npu = selection_is_npu(device);
+	int whole, part, length = 0;
+	long index;
+
+	if (selection_is_index(is_npu ? device + strlen(NPU) : device, &index))
+		return adapter->index == index && adapter->is_npu == is_npu;
+	return *device >= '0' && *device <= '9' && sscanf(device, "%4d:%4d%n", &whole, &part, &length) == 2 &&
+	       !device[length] && part >= 0 && adapter->is_part && adapter->whole == whole && adapter->part == part;
+}
+
+/* "vendor:amd:0": one of a vendor's GPUs, which are counted apart. */
+static bool selection_has_vendor_number(const struct adapter *adapter, const char *device)
+{
+	const char *vendor = adapter_vendor(adapter), *number = device + strlen(VENDOR);
+	size_t length = strlen(vendor);
+	long index;
+
+	if (strncasecmp(device, VENDOR, strlen(VENDOR)) != 0 || strncasecmp(number, vendor, length) != 0 ||
+	    number[length] != ':' || !selection_is_index(number + length + 1, &index))
+		return false;
+	return adapter->index >= 0 && !adapter->is_npu && adapter->vendor_index == index;
+}
+
+/* A part has the PCI address of its whole. */
+static bool selection_has_name(const struct adapter *adapter, const char *device)
+{
+	char luid[LUID_TEXT_SIZE];
+
+	if (!adapter->is_part && adapter->pci_address && selection_same_pci_address(adapter->pci_address, device))
+		return true;
+	if ((adapter->uuid && strcasecmp(adapter->uuid, device) == 0) ||
+	    (adapter->alias && strcasecmp(adapter->alias, device) == 0))
+		return true;
+	luid_format(adapter->luid, luid);
+	return adapter->has_luid && strcasecmp(luid, device) == 0;
+}
+
+/* The beginning of a UUID. */
+static bool selection_has_uuid_prefix(const struct adapter *adapter, const char *device)
+{
+	enum { SHORTEST = 8 };
+	size_t length = strlen(device);
+
+	return length >= SHORTEST && ((adapter->uuid && strncasecmp(adapter->uuid, device, length) == 0) ||
+				      (adapter->alias && strncasecmp(adapter->alias, device, length) == 0));
+}
+
+/* Some of the words of its name: "rtx 4090". A number is an index alone. */
+static bool selection_has_words(const struct adapter *adapter, const char *device)
+{
+	enum { SHORTEST = 3 };
+
+	return strlen(device) >= SHORTEST && device[strspn(device, "0123456789")] && !adapter->is_part &&
+	       adapter->name && strcasestr(adapter->name, device);
+}
+
+/* In this order: what is found in one way is not looked for in the next. */
+static bool (*const selection_ways[])(const struct adapter *adapter, const char *device) = {
+	selection_has_number,      selection_has_vendor_number, selection_has_name,
+	selection_has_uuid_prefix, selection_has_words,
+};
+
+/* Return: how many adapters were marked. */
+static size_t selection_match(const struct scope *scope, const char *device, bool *matches)
+{
+	const struct inventory *inventory = &scope->host->inventory;
+	const char *name = request_name_without_kind(device);
+	bool npus = selection_is_of_npus(device);
+	size_t count = 0;
+
+	for (size_t way = 0; way < ARRAY_SIZE(selection_ways) && count == 0; way++) {
+		int next[2] = {0};
+
+		for (size_t i = 0; i < inventory->count; i++) {
+			struct adapter adapter;
+
+			matches[i] = selection_number(scope, i, next, &adapter) && (!npus || adapter.is_npu);
+			/* What its kind says its number need not say: "amd.com/npu=0" is "npu:0". */
+			adapter.is_npu = adapter.is_npu && !npus;
+			matches[i] = matches[i] && selection_ways[way](&adapter, name);
+			count += matches[i];
+		}
+	}
+	return count;
+}
+
+/* All partitions of a GPU have its names, and these mean all of them. */
+static bool selection_is_one_gpu(const struct inventory *inventory, const bool *matches)
+{
+	const struct adapter *first = NULL;
+
+	for (size_t i = 0; i < inventory->count; i++) {
+		const struct adapter *adapter = &inventory->adapters[i];
+
+		if (!matches[i])
+			continue;
+		first = first ? first : adapter;
+		if (!adapter->partitions || !streq(first->pci_address, adapter->pci_address))
+			return false;
+	}
+	return first;
+}
+
+static bool selection_is_uuid(const char *device)
+{
+	return strncasecmp(device, "GPU-", strlen("GPU-")) == 0 || strncasecmp(device, "MIG-", strlen("MIG-")) == 0;
+}
+
+/*
+ * A name that matches no adapter yet may be one that only a vendor's library knows. Return: 0, with how many adapters
+ * were marked in @ret; CTR_GPU_E_* or negative errno with @err set.
+ */
+static int selection_identify(const struct scope *scope, const char *device, bool *matches, size_t *ret,
+			      struct err *err)
+{
+	int r;
+
+	*ret = selection_match(scope, device, matches);
+	if (*ret == 1 || !selection_is_uuid(request_name_without_kind(device)))
+		return 0;
+	r = host_identify(scope->host, err);
+	*ret = selection_match(scope, device, matches);
+	return *ret > 0 && r != -ENOMEM ? 0 : r;
+}
+
+/* ---- what a request means ---- */
+
+static bool selection_is_set(const char *device)
+{
+	const char *name = request_name_without_kind(device);
+
+	if (strncasecmp(name, VENDOR, strlen(VENDOR)) == 0)
+		return !strchr(name + strlen(VENDOR), ':');
+	return strcasecmp(name, NPU "all") == 0 || (name != device && strcasecmp(name, "all") == 0);
+}
+
+/* "vendor:intel", "npu:all", "intel.com/npu=all", or of a vendor that nobody knows "example.com/gpu=all". */
+static bool selection_is_in_set(const struct adapter *adapter, const char *device)
+{
+	const char *name = request_name_without_kind(device), *domain = adapter_domain(adapter);
+	size_t length = strcspn(device, "/");
+
+	if (adapter->is_npu != (selection_is_npu(name) || selection_is_of_npus(device)))
+		return false;
+	if (strncasecmp(name, VENDOR, strlen(VENDOR)) == 0)
+		return strcasecmp(adapter_vendor(adapter), name + strlen(VENDOR)) == 0;
+	return name == device || strcasecmp(name, "all") != 0 || !adapter_is_domain(device, length) ||
+	       (domain && strlen(domain) == length && strncmp(domain, device, length) == 0);
+}
+
+static void selection_mark_set(const struct scope *scope, const char *device, bool *wanted)
+{
+	const struct inventory *inventory = &scope->host->inventory;
+
+	for (size_t i = 0; i < inventory->count; i++) {
+		const struct adapter *adapter = &inventory->adapters[i];
+
+		if (adapter->index >= 0 && selection_is_in_set(adapter, device) && selection_answers(scope, adapter))
+			wanted[i] = true;
+	}
+}
+
+static int selection_mark_one(const struct scope *words, const char *device, bool *wanted, struct err *err)
+{
+	const struct scope scope = selection_scope_of_name(words, device);
+	const struct inventory *inventory = &scope.host->inventory;
+	_cleanup_free_ bool *matches = calloc(inventory->count, sizeof(*matches));
+	size_t count;
+	int r;
+
+	if (!matches)
+		return -ENOMEM;
+	r = selection_identify(&scope, device, matches, &count, err);
+	if (r != 0)
+		return r;
+	if (count != 1 && !selection_is_one_gpu(inventory, matches))
+		return selection_refuse(&scope, CTR_GPU_E_UNKNOWN_DEVICE, device, count > 0 ? matches : NULL, err);
+	for (size_t i = 0; i < inventory->count; i++) {
+		const struct adapter *adapter = &inventory->adapters[i];
+
+		if (matches[i] && adapter->unusable)
+			return err_set(err, adapter->unusable, "device %.64s (%.64s) cannot be used:\n%s\n%s", device,
+				       adapter->name ? adapter->name : adapter_vendor(adapter), adapter->reason,
+				       adapter->remedy);
+		wanted[i] |= matches[i];
+	}
+	return 0;
+}
+
+static int selection_mark_named(const struct scope *scope, const struct request *request, bool *wanted, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < request->devices.count && r == 0; i++)
+		if (selection_is_set(request->devices.items[i]))
+			selection_mark_set(scope, request->devices.items[i], wanted);
+		else
+			r = selection_mark_one(scope, request->devices.items[i], wanted, err);
+	return r;
+}
+
+/* All of a vendor's may be none, if there is something else. What a variable asks for stands last. */
+static int selection_refuse_all(const struct ctr_gpu_host *host, const struct request *request, struct err *err)
+{
+	const struct scope all = {.host = host, .variable = request->variable};
+
+	if (request->devices.count > 0)
+		return selection_refuse(&all, CTR_GPU_E_NO_ADAPTER, request->devices.items[request->devices.count - 1],
+					NULL, err);
+	return err_set(err, CTR_GPU_E_NO_ADAPTER,
+		       "this host has no GPU that can be used, only NPUs; ctr-gpu info shows all adapters\n"
+		       "\"all\" does not mean NPUs: ask for npu:all or npu:0.");
+}
+
+int selection_new(const struct ctr_gpu_host *host, const struct request *request, struct selection *ret,
+		  struct err *err)
+{
+	const struct scope scope = selection_scope(host, request);
+	const struct inventory *inventory = &host->inventory;
+	_cleanup_selection_ struct selection selection = {0};
+	_cleanup_free_ bool *wanted = NULL;
+	int r;
+
+	if (request->kind == REQUEST_VOID || request->kind == REQUEST_NONE)
+		return 0;
+	r = selection_check(&scope, err);
+	if (r != 0)
+		return r;
+	wanted = calloc(inventory->count, sizeof(*wanted));
+	selection.adapters = calloc(inventory->count, sizeof(*selection.adapters));
+	if (!wanted || !selection.adapters)
+		return -ENOMEM;
+	r = selection_mark_named(&scope, request, wanted, err);
+	if (r != 0)
+		return r;
+	for (size_t i = 0; i < inventory->count; i++)
+		if (wanted[i] || (request->kind == REQUEST_ALL && inventory->adapters[i].index >= 0 &&
+				  !inventory->adapters[i].is_npu && selection_answers(&scope, &inventory->adapters[i])))
+			selection.adapters[selection.count++] = &inventory->adapters[i];
+	if (selection.count == 0)
+		return selection_refuse_all(host, request, err);
+	*ret = steal_struct(&selection);
+	return 0;
+}
+
+int selection_number_of(const struct ctr_gpu_host *host, const char *kind, const struct adapter *wanted)
+{
+	const struct scope all = {.host = host}, scope = selection_scope_of_name(&all, kind);
+	int next[2] = {0};
+
+	for (size_t i = 0; i < host->inventory.count; i++) {
+		struct adapter adapter;
+
+		if (selection_number(&scope, i, next, &adapter) && &host->inventory.adapters[i] == wanted)
+			return adapter.index;
+	}
+	return -1;
+}

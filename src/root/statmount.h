@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * statmount(2), Linux 6.8, as the kernel takes it (linux/mount.h), whose headers are older than the kernels that
+ * programs run on. It tells of one mount what mountinfo has among the lines of all.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/syscall_numbers.h"
+
+enum {
+	STATMOUNT_BASIC = 2,     /* STATMOUNT_MNT_BASIC */
+	STATX_UNIQUE_ID = 0x4000 /* STATX_MNT_ID_UNIQUE: a number that no later mount gets */
+};
+
+struct statmount_request {
+	uint32_t size, spare;
+	uint64_t mount, asked;
+};
+
+struct statmount_answer {
+	uint32_t size, spare;
+	uint64_t told;
+	uint32_t device_major, device_minor;
+	uint64_t magic;
+	uint32_t flags, type;
+	uint64_t mount, parent;
+	uint32_t old_mount, old_parent;
+	uint64_t attributes, propagation, peers, master, from;
+	uint32_t root, point;
+	uint64_t later[50]; /* what newer kernels tell: the kernel fills 512 bytes and no more */
+};
+_Static_assert(sizeof(struct statmount_answer) == 512, "as in linux/mount.h");
+
+/** Return: whether the kernel tells if the mount that @fd is on is shared. */
+static inline bool statmount_is_shared(int fd, bool *ret)
+{
+	struct statmount_request request = {.size = sizeof(request), .asked = STATMOUNT_BASIC};
+	struct statmount_answer answer;
+	struct statx stx;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_UNIQUE_ID, &stx) < 0 ||
+	    !(stx.stx_mask & STATX_UNIQUE_ID))
+		return false;
+	request.mount = stx.stx_mnt_id;
+	if (syscall(SYS_statmount, &request, &answer, sizeof(answer), 0) < 0 || !(answer.told & STATMOUNT_BASIC))
+		return false;
+	*ret = answer.propagation & MS_SHARED;
+	return true;
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/grant/backend.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/bytes.h"
+#include "model/version.h"
+#include "system/installed.h"
+
+enum { MOST_GPUS = 16 };
+
+static const struct {
+	const char *name, *link, *reason;
+	bool needed;
+} libraries[] = {
+	{"libcuda.so.1", "libcuda.so", "CUDA's driver interface, served by vCUDA", true},
+	{"libnvidia-ml.so.1", "libnvidia-ml.so", "NVIDIA's management interface, served by vCUDA", false},
+};
+
+/* ---- whether ---- */
+
+/* A name that is no word for vCUDA, but ours: taken for another kind's, it would be a device's. */
+static int vcuda_refuse_kinds(const struct request *request, struct err *err)
+{
+	for (size_t i = 0; i < request->devices.count; i++)
+		if (str_has_prefix(request->devices.items[i], REQUEST_VCUDA_DOMAIN "/") &&
+		    !str_has_prefix(request->devices.items[i], REQUEST_VCUDA_KIND "="))
+			return err_set(err, CTR_GPU_E_UNKNOWN_DEVICE,
+				       "this host has no device \"%.64s\"\nGPUs by vCUDA are: " REQUEST_VCUDA_KIND "=0",
+				       request->devices.items[i]);
+	return 0;
+}
+
+/* A specification of another kind has given the container nodes already. Return: NULL if it asks for none. */
+static const char *vcuda_find_device(const struct request *request)
+{
+	for (size_t i = 0; i < request->devices.count && request_count_vcuda(request) == 0; i++)
+		if (request_name_without_kind(request->devices.items[i]) != request->devices.items[i])
+			return request->devices.items[i];
+	return NULL;
+}
+
+int vcuda_decide(const struct settings *settings, const struct request *request, bool *ret, struct err *err)
+{
+	const char *device = vcuda_find_device(request);
+	size_t named = request_count_vcuda(request);
+	bool asked = named > 0 || request->mode == REQUEST_VCUDA;
+
+	if (vcuda_refuse_kinds(request, err))
+		return CTR_GPU_E_UNKNOWN_DEVICE;
+	if (named > 0 && named < request->devices.count)
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
+			       "some of the container's GPUs are asked for by vCUDA and others as devices\n"
+			       "Name all by one kind: " REQUEST_VCUDA_KIND "=0 or nvidia.com/gpu=0.");
+	if (asked && settings->vcuda_mode == VCUDA_OFF)
+		return err_set(err, CTR_GPU_E_NO_PERMISSION,
+			       "the container asks for its GPUs by vCUDA, which this host does not offer\n"
+			       "Its administrator allows it in /etc/ctr-gpu/config.json: {\"vcuda\": {\"mode\": "
+			       "\"allow\"}}");
+	/* By default the specifications of other kinds have no nodes. */
+	if (device && settings->vcuda_mode == VCUDA_ALLOW && request->mode == REQUEST_VCUDA)
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
+			       "the container asks for %.64s, a device, and by CTR_GPU_MODE=vcuda for none\n"
+			       "Ask for one of them; by vCUDA: --device " REQUEST_VCUDA_KIND "=0",
+			       device);
+	if (settings->vcuda_mode != VCUDA_FORCE) {
+		*ret = asked || (settings->vcuda_mode == VCUDA_DEFAULT && request->mode != REQUEST_DEVICE);
+		return 0;
+	}
+	if (device)
+		return err_set(err, CTR_GPU_E_NO_PERMISSION,
+			       "this host gives GPUs by vCUDA alone, and not as %.64s\n"
+			       "Ask for: --device " REQUEST_VCUDA_KIND "=all",
+			       device);
+	*ret = true;
+	return 0;
+}
+
+/* ---- the client library ---- */
+
+char *vcuda_find_client(const char *name)
+{
+	static const char *const places[] = {"../lib/ctr-gpu/vcuda", "../lib/vcuda"};
+	char *found = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(places) && !found; i++) {
+		_cleanup_free_ char *relative = NULL, *path = NULL;
+
+		if (str_format(&relative, "%s/%s", places[i], name) < 0)
+			return NULL;
+		path = installed_beside(relative);
+		found = path ? realpath(path, NULL) : NULL;
+	}
+	return found;
+}
+
+static int vcuda_add_library(size_t number, struct strv *names, struct plan *plan, struct err *err)
+{
+	const char *name = libraries[number].name;
+	struct plan_mount mount = {.kind = PLAN_LIBRARY, .source = vcuda_find_client(name)};
+	struct plan_symlink link = {0};
+	struct stat st;
+	int r;
+
+	if (!mount.source || stat(mount.source, &st) < 0) {
+		free(mount.source);
+		return !libraries[number].needed
+			       ? 0
+			       : err_set(err, -ENOENT,
+					 "vCUDA's client library %s is missing\nInstall the package ctr-gpu-vcuda.",
+					 name);
+	}
+	mount.device = st.st_dev;
+	mount.inode = st.st_ino;
+	mount.reason = strdup(libraries[number].reason);
+	(void)str_format(&mount.target, VCUDA_LIBRARY_DIR "/%s", name);
+	r = plan_add_mount(plan, &mount);
+	if (r == 0)
+		r = strv_add(names, name);
+	if (r == 0)
+		r = strv_add(names, libraries[number].link);
+	(void)str_format(&link.path, VCUDA_LIBRARY_DIR "/%s", libraries[number].link);
+	link.points_to = strdup(name);
+	link.reason = strdup("the name that programs are linked with");
+	return r == 0 ? plan_add_symlink(plan, &link) : r;
+}
+
+static int vcuda_add_client(struct plan *plan, struct err *err)
+{
+	_cleanup_strv_ struct strv names = {0};
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(libraries) && r == 0; i++)
+		r = vcuda_add_library(i, &names, plan, err);
+	if (r == 0)
+		r = plan_add_library_dir(plan, &(struct plan_library_dir){
+						       .path = strdup(VCUDA_LIBRARY_DIR),
+						       .overrides_image = true,
+						       .libraries = steal_struct(&names),
+						       .reason = strdup("vCUDA's client libraries"),
+					       });
+	/* What tells of GPUs that the container has not; it lacks nothing without. */
+	return r == 0 ? plan_add_hidden(plan,
+					&(struct plan_hidden){
+						.path = strdup("/proc/driver/nvidia"),
+						.reason = strdup("the GPUs of the host are not the container's"),
+					})
+		      : r;
+}
+
+bool vcuda_knows_driver(const char *text)
+{
+	struct version version;
+
+	return !version_read(text, strlen(text), &version) || version.parts[0] >= VCUDA_OLDEST_DRIVER;
+}
+
+/* Where a plan for devices has the driver's libcuda.so.1 from; NULL in @ret if it has none. Return: 0 or -ENOMEM. */
+static int vcuda_find_driver(const struct plan *native, char **ret)
+{
+	for (size_t i = 0; i < native->library_dir_count; i++) {
+		const struct plan_library_dir *dir = &native->library_dirs[i];
+		_cleanup_free_ char *target = NULL;
+
+		if (!strv_contains(&dir->libraries, "libcuda.so.1"))
+			continue;
+		if (str_format(&target, "%s/libcuda.so.1", dir->path) < 0)
+			return -ENOMEM;
+		for (size_t j = 0; j < native->mount_count; j++)
+			if (streq(native->mounts[j].target, target))
+				return str_format(ret, "%s", native->mounts[j].source);
+			else if (streq(native->mounts[j].target, dir->path) && native->mounts[j].directory)
+				return str_format(ret, "%s/libcuda.so.1", native->mounts[j].source);
+	}
+	return 0;
+}
+
+/* ---- the GPUs ---- */
+
+static char *vcuda_copy(const char *text)
+{
+	return text ? strdup(text) : NULL;
+}
+
+static int vcuda_add_gpu(const struct adapter *adapter, struct plan *plan, struct err *err)
+{
+	struct plan_grant grant;
+
+	if (adapter->is_part)
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
+			       "device %.64s is a part of a GPU, which vCUDA cannot give\n"
+			       "Ask for the whole GPU.",
+			       adapter->uuid ? adapter->uuid : "");
+	if (!adapter->uuid)
+		return err_set(err, CTR_GPU_E_UNKNOWN_DEVICE,
+			       "vCUDA finds GPUs by their UUIDs, and the driver does not tell that of %.64s\n"
+			       "ctr-gpu doctor says whether the driver's libraries answer.",
+			       adapter->name ? adapter->name : "this GPU");
+	grant = (struct plan_grant){
+		.uuid = strdup(adapter->uuid),
+		.address = vcuda_copy(adapter->pci_address),
+		.name = vcuda_copy(adapter->name),
+		.reason = strdup("the container uses it through a server of the host"),
+	};
+	return plan_add_grant(plan, &grant);
+}
+
+static int vcuda_set_memory(const struct settings *settings, const struct request *request, struct plan *plan)
+{
+	plan->grant_max_clients = settings->vcuda_max_clients;
+	plan->grant_memory = settings->vcuda_memory;
+	plan->grant_host_memory = settings->vcuda_host_memory;
+	if (!request->vcuda_memory)
+		return 0;
+	if (!settings->vcuda_memory || request->vcuda_memory <= settings->vcuda_memory) {
+		plan->grant_memory = request->vcuda_memory;
+		return 0;
+	}
+	return strv_add(&plan->warnings, "CTR_GPU_MEMORY asks for more memory than this host gives a container");
+}
+
+/* Of those that were asked for, without these. */
+struct left_out {
+	size_t foreign, divided;
+};
+
+static int vcuda_tell_left_out(const struct left_out *left_out, struct plan *plan, struct err *err)
+{
+	int r = 0;
+
+	if (plan->grant_count == 0 && left_out->divided > 0)
+		return err_set(err, CTR_GPU_E_NO_ADAPTER,
+			       "vCUDA gives whole GPUs, and what the container asks for is divided (MIG)\n"
+			       "Ask for a part as a device; ctr-gpu info lists them.");
+	if (plan->grant_count == 0 && left_out->foreign > 0)
+		return err_set(err, CTR_GPU_E_NO_ADAPTER,
+			       "vCUDA serves NVIDIA's GPUs, and no GPU that the container asks for is one\n"
+			       "ctr-gpu info lists the GPUs of this host.");
+	if (left_out->foreign > 0)
+		r = strv_format(&plan->warnings, "%zu adapters are left out, since vCUDA serves NVIDIA's GPUs alone",
+				left_out->foreign);
+	if (r == 0 && left_out->divided > 0)
+		r = strv_format(&plan->warnings, "%zu GPUs are left out, since vCUDA gives whole ones (MIG)",
+				left_out->divided);
+	return r;
+}
+
+int vcuda_plan(const struct settings *settings, const struct request *request, const struct inventory *inventory,
+	       const struct adapter *const *selected, size_t count, const struct plan *native, struct plan *plan,
+	       struct err *err)
+{
+	struct left_out left_out = {0};
+	int r = vcuda_set_memory(settings, request, plan);
+
+	if (r == 0)
+		r = vcuda_find_driver(native, &plan->grant_library);
+
+	for (size_t i = 0; i < count && r == 0; i++) {
+		if (selected[i]->vendor_id != PCI_VENDOR_NVIDIA)
+			left_out.foreign++;
+		else if (inventory_divides(inventory, selected[i]))
+			left_out.divided++;
+		else
+			r = vcuda_add_gpu(selected[i], plan, err);
+	}
+	if (r == 0 && plan->grant_count > MOST_GPUS)
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
+			       "vCUDA gives a container %d GPUs at most\nName some of them.", MOST_GPUS);
+	if (r == 0)
+		r = vcuda_tell_left_out(&left_out, plan, err);
+	if (r != 0 || request->nodes_only)
+		return r;
+	return vcuda_add_client(plan, err);
+}

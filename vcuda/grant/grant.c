@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/grant/grant.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vcuda/protocol/control.h"
+#include "vcuda_rpc.h"
+
+enum { NUMBERED_ID_SIZE = 24 };
+
+/* One that has no name is called after its process. */
+static char *grant_name(const char *id, pid_t pid, char numbered[NUMBERED_ID_SIZE])
+{
+	(void)snprintf(numbered, NUMBERED_ID_SIZE, "pid-%d", (int)pid);
+	return (char *)(uintptr_t)(id && *id ? id : numbered);
+}
+
+static int grant_explain_silence(int r, struct err *err)
+{
+	if (r == -ENOENT || r == -ECONNREFUSED)
+		return err_set(
+			err, r,
+			"vCUDA's manager ctr-gpu-vcudad does not run, and the container gets its GPUs from it.\n"
+			"Start it: systemctl enable --now ctr-gpu-vcudad (OpenRC: rc-service ctr-gpu-vcudad start).");
+	if (r == -EPIPE || r == -ECONNRESET || r == -EACCES || r == -EPERM)
+		return err_set(err, CTR_GPU_E_NO_PERMISSION,
+			       "vCUDA's manager ctr-gpu-vcudad answers root of this machine alone.\n"
+			       "Start the container as root, without a user namespace around its engine.");
+	if (r == -E2BIG)
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
+			       "the container's id, or the path of the driver's libcuda, is longer than vCUDA takes\n"
+			       "Give the container an id of at most %d characters, and the driver a path of %d.",
+			       VCUDAD_ID_MAX, VCUDAD_PATH_MAX);
+	return err_set(err, r,
+		       "vCUDA's manager ctr-gpu-vcudad does not answer: %m\nLook at: journalctl -u ctr-gpu-vcudad");
+}
+
+static int grant_refuse(int error, const char *message, struct err *err)
+{
+	return err_set(err,
+		       error == EINVAL  ? CTR_GPU_E_BAD_ARGUMENT
+		       : error == EPERM ? CTR_GPU_E_NO_PERMISSION
+					: -error,
+		       "vCUDA's manager refuses the container: %.300s\nctr-gpu vgpu list shows what is granted.",
+		       message);
+}
+
+static char *grant_text(const char *text)
+{
+	static char nothing[] = "";
+
+	return text ? (char *)(uintptr_t)text : nothing;
+}
+
+/* What the strings of @ret are is the plan's. */
+static void grant_describe(const struct plan *plan, struct vcudad_gpu *gpus, struct vcudad_wish *ret)
+{
+	for (size_t i = 0; i < plan->grant_count && i < VCUDAD_GPUS_MAX; i++) {
+		gpus[i] = (struct vcudad_gpu){
+			.uuid = grant_text(plan->grants[i].uuid),
+			.address = grant_text(plan->grants[i].address),
+			.name = grant_text(plan->grants[i].name),
+		};
+		ret->gpus.gpus_len++;
+	}
+	ret->gpus.gpus_val = gpus;
+	ret->library = grant_text(plan->grant_library);
+	ret->memory = plan->grant_memory;
+	ret->max_clients = plan->grant_max_clients;
+	ret->host_memory = plan->grant_host_memory;
+}
+
+int grant_ask(const struct plan *plan, const char *id, pid_t pid, int *ret_fd, char **ret_directory, struct err *err)
+{
+	char numbered[NUMBERED_ID_SIZE];
+	struct vcudad_gpu gpus[VCUDAD_GPUS_MAX];
+	struct vcudad_wish wish = {.id = grant_name(id, pid, numbered), .pid = (int)pid};
+	struct vcudad_granted granted = {0};
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	grant_describe(plan, gpus, &wish);
+	r = control_open(&fd);
+	if (r == 0)
+		r = control_ask(fd, VCUDAD_GRANT, &wish, &granted);
+	if (r != 0)
+		r = grant_explain_silence(r, err);
+	else if (granted.error != 0)
+		r = grant_refuse(granted.error, granted.message, err);
+	else if (!(*ret_directory = strdup(granted.directory)))
+		r = -ENOMEM;
+	else
+		*ret_fd = steal_fd(&fd);
+	control_free_reply(VCUDAD_GRANT, &granted);
+	return r;
+}
+
+int grant_keep(int fd, const char *id, pid_t pid, struct err *err)
+{
+	char numbered[NUMBERED_ID_SIZE], *name = grant_name(id, pid, numbered);
+	struct vcudad_done done = {0};
+	int r = control_ask(fd, VCUDAD_KEEP, &name, &done);
+
+	if (r < 0)
+		r = grant_explain_silence(r, err);
+	else if (done.error != 0)
+		r = grant_refuse(done.error, done.message, err);
+	control_free_reply(VCUDAD_KEEP, &done);
+	return r;
+}

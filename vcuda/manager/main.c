@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * ctr-gpu-vcudad: vCUDA's manager. It makes a socket for each container that GPUs are granted to, and starts a server,
+ * ctr-gpu-vcuda, for each process that connects there. It takes them away when the container ends.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/report.h"
+#include "base/str.h"
+#include "model/version_note.h"
+#include "system/installed.h"
+#include "vcuda/manager/alive.h"
+#include "vcuda/manager/audit.h"
+#include "vcuda/manager/group.h"
+#include "vcuda/manager/ledger.h"
+#include "vcuda/manager/peer.h"
+#include "vcuda/manager/share.h"
+#include "vcuda/manager/tenant.h"
+#include "vcuda/manager/worker.h"
+#include "vcuda/protocol/control.h"
+
+VERSION_NOTE();
+
+#define HOME "/run/ctr-gpu"
+
+enum {
+	EXIT_STATUS_USAGE = 2,
+	HANDED_SOCKET = 3, /* sd_listen_fds(3) */
+	DESCRIPTORS = 4096,
+	BACKLOG = 64,
+	LEDGER_AGAIN_MS = 1000,
+	WAITS_MAX = 3 + MANAGER_PEERS_MAX + 2 * MANAGER_TENANTS_MAX + 3 * MANAGER_WORKERS_MAX + MANAGER_TENANTS_MAX,
+};
+
+static volatile sig_atomic_t ended;
+
+/* ---- the beginning ---- */
+
+static void vcudad_end(int number)
+{
+	(void)number;
+	ended = 1;
+}
+
+static bool vcudad_was_handed_socket(void)
+{
+	const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
+
+	return pid && count && atoi(pid) == (int)getpid() && atoi(count) == 1;
+}
+
+static int vcudad_make_folders(const char *directory)
+{
+	if ((mkdir(HOME, 0700) < 0 && errno != EEXIST) || (mkdir(directory, 0700) < 0 && errno != EEXIST))
+		return -errno;
+	return chmod(directory, 0700) < 0 ? -errno : 0;
+}
+
+/* Another manager that answers there keeps it. */
+static int vcudad_listen(int *ret)
+{
+	const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = CONTROL_SOCKET};
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), other = -1;
+
+	if (fd < 0)
+		return -errno;
+	if (control_open(&other) == 0)
+		return -EADDRINUSE;
+	(void)unlink(CONTROL_SOCKET);
+	(void)umask(0177);
+	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, BACKLOG) < 0)
+		return -errno;
+	(void)umask(022);
+	*ret = steal_fd(&fd);
+	return 0;
+}
+
+static int vcudad_open_control(int *ret)
+{
+	if (!vcudad_was_handed_socket())
+		return vcudad_listen(ret);
+	*ret = HANDED_SOCKET;
+	return fcntl(HANDED_SOCKET, F_SETFD, FD_CLOEXEC) < 0 || fcntl(HANDED_SOCKET, F_SETFL, O_NONBLOCK) < 0 ? -errno
+													      : 0;
+}
+
+static void vcudad_prepare(void)
+{
+	const struct rlimit descriptors = {DESCRIPTORS, DESCRIPTORS}, none = {0, 0};
+	const struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
+	struct sigaction end = {.sa_handler = vcudad_end};
+
+	(void)setrlimit(RLIMIT_NOFILE, &descriptors);
+	(void)setrlimit(RLIMIT_CORE, &none);
+	/* Of servers: memory that the GPU copies from and to. */
+	(void)setrlimit(RLIMIT_MEMLOCK, &all);
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)sigaction(SIGTERM, &end, NULL);
+	(void)sigaction(SIGINT, &end, NULL);
+	(void)umask(022);
+	(void)!chdir("/");
+}
+
+/* Beside this program, or where both are installed. */
+static char *vcudad_find_server(void)
+{
+	char *path = installed_beside("ctr-gpu-vcuda");
+
+	if (path && access(path, X_OK) == 0)
+		return path;
+	free(path);
+	return strdup(CTR_GPU_LIBEXECDIR "/ctr-gpu-vcuda");
+}
+
+/* ---- the loop ---- */
+
+struct loop {
+	struct manager manager;
+	struct peer *peers;
+	size_t peer_count;
+	int control;
+	struct pollfd waits[WAITS_MAX];
+	void *owners[WAITS_MAX]; /* beside each */
+	size_t wait_count;
+	int64_t now;
+	int timeout_ms; /* -1: none */
+};
+
+static void vcudad_wait_for(struct loop *loop, int fd, short events, void *owner)
+{
+	if (fd < 0 || loop->wait_count == WAITS_MAX)
+		return;
+	loop->waits[loop->wait_count] = (struct pollfd){.fd = fd, .events = events};
+	loop->owners[loop->wait_count++] = owner;
+}
+
+static void vcudad_wake_at(struct loop *loop, int64_t when)
+{
+	int left = when > loop->now ? (int)(when - loop->now) : 0;
+
+	if (loop->timeout_ms < 0 || left < loop->timeout_ms)
+		loop->timeout_ms = left;
+}
+
+static void vcudad_gather_tenants(struct loop *loop)
+{
+	for (struct tenant *tenant = loop->manager.tenants; tenant; tenant = tenant->next) {
+		int wait_ms;
+
+		/* Nobody else wakes us for it. */
+		if (tenant->ending && tenant->clients == 0)
+			vcudad_wake_at(loop, loop->now);
+		if (tenant->ending)
+			continue;
+		vcudad_wait_for(loop, tenant->pidfd, POLLIN, tenant);
+		if (tenant_may_connect(tenant, loop->now, &wait_ms))
+			vcudad_wait_for(loop, tenant->listener, POLLIN, tenant);
+		else
+			vcudad_wake_at(loop, loop->now + wait_ms);
+		if (tenant->untold > 0)
+			vcudad_wake_at(loop, loop->now + 1000);
+	}
+}
+
+static void vcudad_gather_workers(struct loop *loop)
+{
+	for (struct worker *worker = loop->manager.workers; worker; worker = worker->next) {
+		vcudad_wait_for(loop, worker->pidfd, POLLIN, worker);
+		vcudad_wait_for(loop, worker->events, POLLIN, worker);
+		if (worker->kill_at)
+			vcudad_wake_at(loop, worker->kill_at);
+		else
+			vcudad_wait_for(loop, worker->client, POLLIN, worker);
+	}
+}
+
+static void vcudad_gather(struct loop *loop)
+{
+	loop->wait_count = loop->peer_count = 0;
+	loop->timeout_ms = -1;
+	loop->now = manager_now();
+	for (struct peer *peer = loop->peers; peer; peer = peer->next) {
+		loop->peer_count++;
+		vcudad_wait_for(loop, peer->fd, peer_events(peer), peer);
+		vcudad_wake_at(loop, peer->deadline);
+	}
+	if (loop->peer_count < MANAGER_PEERS_MAX)
+		vcudad_wait_for(loop, loop->control, POLLIN, NULL);
+	if (loop->manager.changed)
+		vcudad_wake_at(loop, loop->now + LEDGER_AGAIN_MS);
+	if (loop->manager.has_processors)
+		vcudad_wait_for(loop, loop->manager.watch, POLLIN, &loop->manager);
+	vcudad_gather_tenants(loop);
+	vcudad_gather_workers(loop);
+}
+
+static bool vcudad_is_ready(const struct loop *loop, const void *owner, int fd)
+{
+	for (size_t i = 0; fd >= 0 && i < loop->wait_count; i++)
+		if (loop->owners[i] == owner && loop->waits[i].fd == fd)
+			return loop->waits[i].revents != 0;
+	return false;
+}
+
+static void vcudad_serve_worker(struct loop *loop, struct worker *worker)
+{
+	if (vcudad_is_ready(loop, worker, worker->events))
+		worker_hear(worker);
+	if (vcudad_is_ready(loop, worker, worker->pidfd)) {
+		worker_bury(&loop->manager, worker);
+		return;
+	}
+	if (vcudad_is_ready(loop, worker, worker->client) && !worker->kill_at)
+		worker->kill_at = manager_now() + MANAGER_KILL_MS;
+	if (worker->kill_at && worker->kill_at <= manager_now()) {
+		audit_write("kill", worker->tenant, NULL);
+		worker->stopped = true;
+		worker->kill_at = manager_now() + MANAGER_KILL_MS;
+		alive_signal(worker->pidfd, SIGKILL);
+	}
+}
+
+/* Servers first: what one of them had is given back before another asks. */
+static void vcudad_serve_containers(struct loop *loop)
+{
+	if (loop->manager.has_processors && vcudad_is_ready(loop, &loop->manager, loop->manager.watch))
+		group_follow_changes(&loop->manager);
+	for (struct worker *worker = loop->manager.workers, *next; worker; worker = next) {
+		next = worker->next;
+		vcudad_serve_worker(loop, worker);
+	}
+	for (struct tenant *tenant = loop->manager.tenants, *next; tenant; tenant = next) {
+		next = tenant->next;
+		tenant_tell_denied(tenant, manager_now());
+		if (!tenant->ending && vcudad_is_ready(loop, tenant, tenant->pidfd))
+			tenant_end(&loop->manager, tenant, "container ended");
+		else if (vcudad_is_ready(loop, tenant, tenant->listener))
+			tenant_accept(&loop->manager, tenant);
+		if (tenant->ending && tenant->clients == 0)
+			tenant_bury(&loop->manager, tenant);
+	}
+}
+
+static void vcudad_serve_peers(struct loop *loop)
+{
+	for (struct peer *peer = loop->peers, *next; peer; peer = next) {
+		bool ready = vcudad_is_ready(loop, peer, peer->fd);
+
+		next = peer->next;
+		if ((ready && !peer_serve(&loop->manager, peer)) || peer->deadline <= manager_now())
+			peer_close(&loop->manager, &loop->peers, peer);
+	}
+	if (vcudad_is_ready(loop, NULL, loop->control))
+		peer_accept(&loop->peers, loop->control);
+}
+
+/* Without it, the next manager ends servers that it does not know: it is tried again until it is there. */
+static void vcudad_write_ledger(struct manager *manager)
+{
+	static bool failed;
+	int r = manager->changed ? ledger_write(manager) : 0;
+
+	if (!manager->changed)
+		return;
+	if (r < 0 && !failed)
+		audit_write("ledger-not-written", NULL, json_pack("{s:s}", "error", strerror(-r)));
+	manager->changed = failed = r < 0;
+}
+
+static void vcudad_run(struct loop *loop)
+{
+	while (!ended) {
+		vcudad_gather(loop);
+		if (poll(loop->waits, loop->wait_count, loop->timeout_ms) < 0)
+			continue;
+		vcudad_serve_containers(loop);
+		vcudad_serve_peers(loop);
+		vcudad_write_ledger(&loop->manager);
+	}
+}
+
+static int vcudad_complain(const char *what, int r)
+{
+	const char *next = r == -EADDRINUSE ? "Another manager answers there: systemctl status ctr-gpu-vcudad"
+			   : geteuid() != 0 ? "Start it as root: systemctl start ctr-gpu-vcudad"
+					    : NULL;
+
+	(void)fprintf(stderr, "ctr-gpu-vcudad: %s: %s\n", what, strerror(-r));
+	if (next)
+		(void)fprintf(stderr, "    %s\n", next);
+	return EXIT_FAILURE;
+}
+
+static int vcudad_print_text(const char *argument)
+{
+	bool version = streq(argument, "--version");
+
+	if (!version && !streq(argument, "--help")) {
+		(void)fprintf(stderr, "ctr-gpu-vcudad: unknown argument %s; see ctr-gpu-vcudad(8)\n", argument);
+		return EXIT_STATUS_USAGE;
+	}
+	(void)printf(version ? "ctr-gpu-vcudad %s\n"
+			     : "Usage: ctr-gpu-vcudad\nvCUDA's manager %s, which init systems start; see "
+			       "ctr-gpu-vcudad(8).\n",
+		     CTR_GPU_VERSION);
+	return report_finish(stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	static struct loop loop = {
+		.manager = {.directory = HOME "/vcuda", .ledger = HOME "/vcudad.json", .groups = -1}};
+	int r;
+
+	if (argc > 1)
+		return vcudad_print_text(argv[1]);
+	vcudad_prepare();
+	loop.manager.server = vcudad_find_server();
+	loop.manager.host_memory = share_measure_host();
+	r = loop.manager.server ? vcudad_make_folders(loop.manager.directory) : -ENOMEM;
+	if (r < 0)
+		return vcudad_complain("cannot make " HOME "/vcuda", r);
+	r = vcudad_open_control(&loop.control);
+	if (r < 0)
+		return vcudad_complain("cannot listen on " CONTROL_SOCKET, r);
+	group_find(&loop.manager);
+	r = ledger_read(&loop.manager);
+	if (r < 0)
+		audit_write("ledger-not-read", NULL, json_pack("{s:s}", "error", strerror(-r)));
+	worker_sweep(&loop.manager);
+	tenant_sweep(&loop.manager);
+	group_sweep(&loop.manager);
+	audit_write("start", NULL, json_pack("{s:s}", "version", CTR_GPU_VERSION));
+	if (loop.manager.groups < 0)
+		audit_write("unlimited", NULL, json_pack("{s:s}", "why", loop.manager.unlimited));
+	else if (!loop.manager.has_processors)
+		audit_write("unlimited", NULL,
+			    json_pack("{s:s}", "why", "the manager's control group has no controller for processors"));
+	vcudad_run(&loop);
+	audit_write("stop", NULL, NULL);
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/manager/tenant.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "process/stranger.h"
+#include "vcuda/manager/audit.h"
+#include "vcuda/manager/closer.h"
+#include "vcuda/manager/group.h"
+#include "vcuda/manager/place.h"
+#include "vcuda/manager/share.h"
+#include "vcuda/manager/worker.h"
+
+enum { SWEPT_MAX = 4096, BACKLOG = 64, SECOND_MS = 1000 };
+
+#define SOCKET_NAME "socket"
+#define QUOTA_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+bool tenant_is_name(const char *id)
+{
+	static const char characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-";
+	size_t length = strspn(id, characters);
+
+	return length > 0 && length <= MANAGER_ID_MAX && !id[length] && id[0] != '.';
+}
+
+struct tenant *tenant_find(const struct manager *manager, const char *id)
+{
+	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		if (!tenant->ending && streq(tenant->id, id))
+			return tenant;
+	return NULL;
+}
+
+/* Engines make names of 64 digits and show the first twelve. */
+struct tenant *tenant_match(const struct manager *manager, const char *text, bool *ret_several)
+{
+	struct tenant *found = tenant_find(manager, text);
+	size_t count = 0;
+
+	*ret_several = false;
+	if (found || !*text)
+		return found;
+	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		if (!tenant->ending && str_has_prefix(tenant->id, text)) {
+			found = tenant;
+			count++;
+		}
+	*ret_several = count > 1;
+	return count == 1 ? found : NULL;
+}
+
+struct tenant *tenant_new(const char *id)
+{
+	struct tenant *tenant = calloc(1, sizeof(*tenant));
+
+	if (!tenant)
+		return NULL;
+	(void)snprintf(tenant->id, sizeof(tenant->id), "%s", id);
+	tenant->pidfd = tenant->listener = tenant->quota_fd = tenant->group = -1;
+	tenant->first = -1;
+	/* Of one that is taken over, what was shared out is not known; of another, servers have nothing. */
+	tenant->host_limit = UINT64_MAX;
+	tenant->tokens = MANAGER_BURST;
+	tenant->filled = manager_now();
+	return tenant;
+}
+
+static void tenant_release_gpu(struct gpu *gpu)
+{
+	free(gpu->uuid);
+	free(gpu->address);
+	free(gpu->name);
+	*gpu = (struct gpu){0};
+}
+
+void tenant_free(struct tenant *tenant)
+{
+	if (!tenant)
+		return;
+	for (size_t i = 0; i < tenant->gpu_count; i++)
+		tenant_release_gpu(&tenant->gpus[i]);
+	if (tenant->quota)
+		(void)munmap(tenant->quota, sizeof(*tenant->quota));
+	cleanup_closep(&tenant->quota_fd);
+	closer_close(&tenant->listener, 1);
+	cleanup_closep(&tenant->group);
+	cleanup_closep(&tenant->pidfd);
+	free(tenant->library);
+	free(tenant);
+}
+
+void tenant_freep(struct tenant **tenant)
+{
+	tenant_free(*tenant);
+}
+
+int tenant_add_gpu(struct tenant *tenant, const char *uuid, const char *address, const char *name)
+{
+	struct gpu gpu = {0};
+
+	if (tenant->gpu_count == MANAGER_GPUS_MAX)
+		return -E2BIG;
+	if (!place_read_uuid(uuid, gpu.bytes))
+		return -EINVAL;
+	gpu.uuid = strdup(uuid);
+	gpu.address = strdup(address);
+	gpu.name = strdup(name);
+	if (!gpu.uuid || !gpu.address || !gpu.name) {
+		tenant_release_gpu(&gpu);
+		return -ENOMEM;
+	}
+	tenant->gpus[tenant->gpu_count++] = gpu;
+	return 0;
+}
+
+/* ---- the quota ---- */
+
+void tenant_set_memory(struct tenant *tenant, uint64_t memory)
+{
+	tenant->memory = memory;
+	__atomic_store_n((uint64_t *)&tenant->quota->limit, memory ? memory : UINT64_MAX, __ATOMIC_SEQ_CST);
+}
+
+uint64_t tenant_sum_memory(const struct tenant *tenant)
+{
+	uint64_t sum = 0;
+
+	/* Servers write there; what none could have is not counted. */
+	for (size_t i = 0; i < START_QUOTA_SLOTS; i++)
+		if (__builtin_add_overflow(sum, __atomic_load_n((uint64_t *)&tenant->quota->used[i], __ATOMIC_RELAXED),
+					   &sum))
+			return UINT64_MAX;
+	return sum;
+}
+
+/* All that memfd_create(2) makes is on one device, where no other file is. */
+static bool tenant_is_memory(int fd)
+{
+	_cleanup_close_ int own = memfd_create("ctr-gpu-vcuda-quota", MFD_CLOEXEC);
+	struct stat ours, its;
+
+	return own >= 0 && fstat(own, &ours) == 0 && fstat(fd, &its) == 0 && S_ISREG(its.st_mode) &&
+	       its.st_dev == ours.st_dev;
+}
+
+/* Sealed, nothing can be cut off from below our mapping. */
+static bool tenant_is_quota(int fd)
+{
+	const int seals = fcntl(fd, F_GET_SEALS);
+	struct stat st;
+
+	return seals >= 0 && (seals & QUOTA_SEALS) == QUOTA_SEALS && fstat(fd, &st) == 0 &&
+	       st.st_size == sizeof(struct start_quota);
+}
+
+/*
+ * What a server has there may be anything, a file or a device that it could not open itself. So it is not opened, to
+ * which drivers and file systems do something, before it is known to be memory.
+ */
+int tenant_open_quota(pid_t server)
+{
+	_cleanup_close_ int held = -1, fd = -1;
+	char path[48];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)server, START_QUOTA);
+	held = open(path, O_PATH | O_CLOEXEC);
+	if (held < 0)
+		return -errno;
+	if (!tenant_is_memory(held))
+		return -EBADF;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", held);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	return tenant_is_quota(fd) ? steal_fd(&fd) : -EBADF;
+}
+
+static int tenant_map_quota(struct tenant *tenant)
+{
+	if (!tenant_is_quota(tenant->quota_fd))
+		return -EBADF;
+	tenant->quota = mmap(NULL, sizeof(*tenant->quota), PROT_READ | PROT_WRITE, MAP_SHARED, tenant->quota_fd, 0);
+	if (tenant->quota != MAP_FAILED)
+		return 0;
+	tenant->quota = NULL;
+	return -errno;
+}
+
+/* Return: a descriptor; -1 and errno. */
+static int tenant_make_quota(void)
+{
+	_cleanup_close_ int fd = memfd_create("ctr-gpu-vcuda-quota", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, sizeof(struct start_quota)) < 0 || fcntl(fd, F_ADD_SEALS, QUOTA_SEALS) < 0)
+		return -1;
+	return steal_fd(&fd);
+}
+
+/* ---- its socket ---- */
+
+static void tenant_remove_directory(const struct manager *manager, const char *id)
+{
+	_cleanup_free_ char *path = NULL, *socket_path = NULL;
+
+	if (str_format(&path, "%s/%s", manager->directory, id) < 0 ||
+	    str_format(&socket_path, "%s/" SOCKET_NAME, path) < 0)
+		return;
+	(void)unlink(socket_path);
+	(void)rmdir(path);
+}
+
+/* sun_path is shorter than the names of containers may be. */
+static int tenant_bind(int directory, int *ret)
+{
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	mode_t old;
+	int r;
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" SOCKET_NAME, directory);
+	(void)unlinkat(directory, SOCKET_NAME, 0);
+	if (fd < 0)
+		return -errno;
+	/* Its mode from the start on: who can write there could put a link in its place before a chmod(2). */
+	old = umask(0111);
+	r = bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
+	(void)umask(old);
+	closer_refuse(fd);
+	if (r < 0 || listen(fd, BACKLOG) < 0)
+		return r < 0 ? r : -errno;
+	*ret = steal_fd(&fd);
+	return 0;
+}
+
+/* Where one is already, an earlier manager's, it is in the container, and its socket is replaced. */
+static int tenant_make_socket(const struct manager *manager, struct tenant *tenant)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int directory = -1;
+	int r;
+
+	if (str_format(&path, "%s/%s", manager->directory, tenant->id) < 0)
+		return -ENOMEM;
+	if (mkdir(path, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (directory < 0 || fchmod(directory, 0755) < 0)
+		return -errno;
+	r = tenant_bind(directory, &tenant->listener);
+	if (r < 0)
+		tenant_remove_directory(manager, tenant->id);
+	return r;
+}
+
+/* A server that nobody knows any more could reach those of the next container. */
+static bool tenant_uid_is_free(uid_t uid)
+{
+	errno = 0;
+	return getpriority(PRIO_USER, uid) == -1 && errno == ESRCH;
+}
+
+bool tenant_may_use_uid(const struct manager *manager, uid_t uid)
+{
+	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		if (tenant->uid == uid)
+			return false;
+	return tenant_uid_is_free(uid);
+}
+
+static int tenant_draw_uid(const struct manager *manager, uid_t *ret)
+{
+	int r;
+
+	do
+		r = stranger_draw(ret);
+	while (r == 0 && !tenant_may_use_uid(manager, *ret));
+	return r;
+}
+
+int tenant_open(struct manager *manager, struct tenant *tenant, int quota)
+{
+	int r = 0;
+
+	tenant->quota_fd = quota;
+	if (manager->tenant_count == MANAGER_TENANTS_MAX)
+		return -ENOSPC;
+	if (!tenant->uid)
+		r = tenant_draw_uid(manager, &tenant->uid);
+	if (r < 0)
+		return r;
+	if (quota < 0)
+		tenant->quota_fd = tenant_make_quota();
+	if (tenant->quota_fd < 0)
+		return -errno;
+	r = tenant_map_quota(tenant);
+	if (!tenant->host_memory)
+		tenant->host_memory = manager->host_memory;
+	if (r == 0)
+		r = group_make(manager, tenant);
+	if (r == 0)
+		r = tenant_make_socket(manager, tenant);
+	if (r < 0)
+		return r;
+	tenant_set_memory(tenant, tenant->memory);
+	tenant->next = manager->tenants;
+	manager->tenants = tenant;
+	manager->tenant_count++;
+	manager->changed = true;
+	share_host_memory(manager);
+	return 0;
+}
+
+/* ---- connections ---- */
+
+bool tenant_may_connect(struct tenant *tenant, int64_t now, int *ret_wait_ms)
+{
+	const int64_t each = SECOND_MS / MANAGER_RATE;
+	int64_t more = (now - tenant->filled) / each;
+
+	if (more > 0) {
+		tenant->tokens = more > MANAGER_BURST - (int64_t)tenant->tokens ? MANAGER_BURST
+										: tenant->tokens + (unsigned)more;
+		tenant->filled += more * each;
+	}
+	*ret_wait_ms = tenant->tokens > 0 ? 0 : (int)(tenant->filled + each - now);
+	return tenant->tokens > 0;
+}
+
+void tenant_tell_denied(struct tenant *tenant, int64_t now)
+{
+	if (tenant->untold == 0 || (tenant->told && now - tenant->told < SECOND_MS))
+		return;
+	audit_write("deny", tenant,
+		    json_pack("{s:I, s:i}", "connections", (json_int_t)tenant->untold, "maxClients",
+			      (int)tenant->max_clients));
+	tenant->untold = 0;
+	tenant->told = now;
+}
+
+static void tenant_deny(struct tenant *tenant)
+{
+	tenant->denied++;
+	tenant->untold++;
+	tenant_tell_denied(tenant, manager_now());
+}
+
+bool tenant_has_place(const struct manager *manager, const struct tenant *tenant)
+{
+	size_t kept = 0;
+
+	for (const struct tenant *other = manager->tenants; other; other = other->next)
+		if (other != tenant && !other->ending && other->clients == 0)
+			kept++;
+	return tenant->clients < tenant->max_clients &&
+	       manager->worker_count + (tenant->clients > 0 ? kept : 0) < MANAGER_WORKERS_MAX;
+}
+
+static void tenant_serve(struct manager *manager, struct tenant *tenant, int client)
+{
+	int r;
+
+	if (!tenant_has_place(manager, tenant)) {
+		tenant_deny(tenant);
+		return;
+	}
+	if (tenant->first < 0)
+		tenant->first = (ssize_t)place_choose(manager, tenant);
+	tenant->connects++;
+	r = worker_start(manager, tenant, client);
+	if (r < 0) {
+		audit_write("not-started", tenant, json_pack("{s:s}", "error", strerror(-r)));
+		return;
+	}
+	audit_write("connect", tenant,
+		    json_pack("{s:s, s:i}", "gpu", tenant->gpus[tenant->first].uuid, "clients", (int)tenant->clients));
+}
+
+/* Whoever is refused reads the end of the connection. A server that has ended already has left us the last there. */
+void tenant_accept(struct manager *manager, struct tenant *tenant)
+{
+	const int client = accept4(tenant->listener, NULL, NULL, SOCK_CLOEXEC);
+
+	if (client < 0)
+		return;
+	if (tenant->tokens > 0)
+		tenant->tokens--;
+	tenant_serve(manager, tenant, client);
+	closer_close(&client, 1);
+}
+
+/* ---- its end ---- */
+
+void tenant_end(struct manager *manager, struct tenant *tenant, const char *why)
+{
+	if (tenant->ending)
+		return;
+	tenant->told = 0;
+	tenant_tell_denied(tenant, manager_now());
+	audit_tell_omitted(tenant);
+	tenant->ending = true;
+	manager->changed = true;
+	closer_close(&tenant->listener, 1);
+	tenant->listener = -1;
+	tenant_remove_directory(manager, tenant->id);
+	for (struct worker *worker = manager->workers; worker; worker = worker->next)
+		if (worker->tenant == tenant)
+			worker_stop(worker);
+	audit_write("end", tenant, json_pack("{s:s, s:I}", "why", why, "connects", (json_int_t)tenant->connects));
+}
+
+void tenant_bury(struct manager *manager, struct tenant *tenant)
+{
+	struct tenant **place = &manager->tenants;
+
+	while (*place != tenant)
+		place = &(*place)->next;
+	*place = tenant->next;
+	manager->tenant_count--;
+	manager->changed = true;
+	share_host_memory(manager);
+	tenant_free(tenant);
+	group_watch(manager);
+	group_sweep(manager);
+}
+
+void tenant_sweep(const struct manager *manager)
+{
+	_cleanup_strv_ struct strv names = {0};
+
+	if (fd_list_names(AT_FDCWD, manager->directory, tenant_is_name, SWEPT_MAX, &names) < 0)
+		return;
+	for (size_t i = 0; i < names.count; i++)
+		if (!tenant_find(manager, names.items[i]))
+			tenant_remove_directory(manager, names.items[i]);
+}

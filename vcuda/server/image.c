@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What is looked at is what every reader of such a file has to believe before it understands any of it: the tables of
+ * an ELF file, its texts, which have to end, and the chain of parts in a fat binary. What a compressed part becomes,
+ * the driver alone knows, but how long it says that will be is memory that the driver takes for it.
+ */
+
+#include "vcuda/server/image.h"
+
+#include <elf.h>
+#include <string.h>
+
+#include "vcuda/protocol/wire.h"
+#include "vcuda/server/declared.h"
+
+/* A part of a fat binary begins with its kind, its version, how long this header is, and the part behind it. */
+enum { FAT_HEADER = 16, PART_HEADER = 16 };
+
+/* A longer header also says where in it a name is, and how long a compressed part is and becomes. */
+enum { PART_LONG_HEADER = 64, PART_COMPRESSED = 16, PART_NAME = 32, PART_NAME_BYTES = 36, PART_BECOMES = 56 };
+
+static bool image_reaches(uint64_t offset, uint64_t count, uint64_t size, uint64_t bytes)
+{
+	return offset <= bytes && (count == 0 || (size <= bytes && count <= (bytes - offset) / (size ? size : 1)));
+}
+
+static Elf64_Shdr image_section(const Elf64_Ehdr *header, const uint8_t *image, uint64_t number)
+{
+	Elf64_Shdr section;
+
+	memcpy(&section, image + header->e_shoff + number * sizeof(section), sizeof(section));
+	return section;
+}
+
+static bool image_segments_are_whole(const Elf64_Ehdr *header, const uint8_t *image, uint64_t bytes)
+{
+	if (header->e_phnum == PN_XNUM || (header->e_phnum && header->e_phentsize != sizeof(Elf64_Phdr)))
+		return false;
+	if (!image_reaches(header->e_phoff, header->e_phnum, sizeof(Elf64_Phdr), bytes))
+		return false;
+	for (unsigned i = 0; i < header->e_phnum; i++) {
+		Elf64_Phdr segment;
+
+		memcpy(&segment, image + header->e_phoff + i * sizeof(segment), sizeof(segment));
+		if (!image_reaches(segment.p_offset, segment.p_filesz, 1, bytes))
+			return false;
+	}
+	return true;
+}
+
+/* No longer than what is sent as it is. */
+static bool image_fits_uncompressed(const uint8_t *section, uint64_t bytes)
+{
+	Elf64_Chdr header;
+
+	if (bytes < sizeof(header))
+		return false;
+	memcpy(&header, section, sizeof(header));
+	return header.ch_size <= WIRE_UPLOAD_MAX;
+}
+
+/* A text ends before its table does. Symbols have the size that is known, and name a table of texts. */
+static bool image_section_is_whole(const Elf64_Ehdr *header, const uint8_t *image, uint64_t bytes, uint64_t count,
+				   uint64_t i)
+{
+	const Elf64_Shdr section = image_section(header, image, i);
+
+	if (section.sh_type == SHT_NOBITS)
+		return true;
+	if (!image_reaches(section.sh_offset, section.sh_size, 1, bytes) || section.sh_link >= count)
+		return false;
+	if (section.sh_flags & SHF_COMPRESSED && !image_fits_uncompressed(image + section.sh_offset, section.sh_size))
+		return false;
+	if (section.sh_type == SHT_STRTAB && section.sh_size > 0)
+		return image[section.sh_offset + section.sh_size - 1] == '\0';
+	if (section.sh_type == SHT_SYMTAB)
+		return section.sh_entsize == sizeof(Elf64_Sym) && section.sh_size % sizeof(Elf64_Sym) == 0 &&
+		       image_section(header, image, section.sh_link).sh_type == SHT_STRTAB;
+	return true;
+}
+
+/* How many sections there are, and which one has their names: numbers above a field are in the first section. */
+static bool image_sections_are_whole(const Elf64_Ehdr *header, const uint8_t *image, uint64_t bytes)
+{
+	uint64_t count = header->e_shnum, names = header->e_shstrndx;
+
+	if (header->e_shoff == 0 && count == 0)
+		return true;
+	if ((count && header->e_shentsize != sizeof(Elf64_Shdr)) ||
+	    !image_reaches(header->e_shoff, 1, sizeof(Elf64_Shdr), bytes))
+		return false;
+	if (count == 0)
+		count = image_section(header, image, 0).sh_size;
+	if (names == SHN_XINDEX)
+		names = image_section(header, image, 0).sh_link;
+	if (!image_reaches(header->e_shoff, count, sizeof(Elf64_Shdr), bytes) || (count && names >= count))
+		return false;
+	for (uint64_t i = 0; i < count; i++)
+		if (!image_section_is_whole(header, image, bytes, count, i))
+			return false;
+	return true;
+}
+
+static bool image_elf_is_whole(const uint8_t *image, uint64_t bytes)
+{
+	Elf64_Ehdr header;
+
+	if (bytes < sizeof(header) || image[EI_CLASS] != ELFCLASS64 || image[EI_DATA] != ELFDATA2LSB)
+		return false;
+	memcpy(&header, image, sizeof(header));
+	return image_segments_are_whole(&header, image, bytes) && image_sections_are_whole(&header, image, bytes);
+}
+
+/* The part of @bytes behind a header of @header bytes. */
+static bool image_part_is_whole(const uint8_t *part, uint32_t header, uint64_t bytes)
+{
+	uint32_t compressed, name, name_bytes;
+	uint64_t becomes;
+
+	if (bytes >= SELFMAG && memcmp(part + header, ELFMAG, SELFMAG) == 0 &&
+	    !image_elf_is_whole(part + header, bytes))
+		return false;
+	if (header < PART_LONG_HEADER)
+		return true;
+	memcpy(&compressed, part + PART_COMPRESSED, sizeof(compressed));
+	memcpy(&name, part + PART_NAME, sizeof(name));
+	memcpy(&name_bytes, part + PART_NAME_BYTES, sizeof(name_bytes));
+	memcpy(&becomes, part + PART_BECOMES, sizeof(becomes));
+	return compressed <= bytes && becomes <= WIRE_UPLOAD_MAX &&
+	       (name_bytes == 0 || image_reaches(name, name_bytes, 1, header + bytes));
+}
+
+static bool image_parts_are_whole(const uint8_t *part, uint64_t bytes)
+{
+	while (bytes >= PART_HEADER) {
+		uint32_t header;
+		uint64_t length;
+
+		memcpy(&header, part + 4, sizeof(header));
+		memcpy(&length, part + 8, sizeof(length));
+		if (header < PART_HEADER || header > bytes || length > bytes - header)
+			return false;
+		if (!image_part_is_whole(part, header, length))
+			return false;
+		part += (uint64_t)header + length;
+		bytes -= (uint64_t)header + length;
+	}
+	return true;
+}
+
+static bool image_fat_is_whole(const uint8_t *image, uint64_t bytes)
+{
+	uint16_t begin;
+	uint64_t rest;
+
+	if (bytes < FAT_HEADER)
+		return false;
+	memcpy(&begin, image + 6, sizeof(begin));
+	memcpy(&rest, image + 8, sizeof(rest));
+	return begin >= FAT_HEADER && begin <= bytes && rest == bytes - begin &&
+	       image_parts_are_whole(image + begin, rest);
+}
+
+static const uint8_t fat[] = {0x50, 0xed, 0x55, 0xba};
+
+/* A wrapper has an address in it, and an honest client sends what it wraps. Text ends where the upload does. */
+bool image_is_whole(const uint8_t *image, uint64_t bytes)
+{
+	static const uint8_t wrapper[] = {0xb1, 0x43, 0x62, 0x46};
+	const size_t known = bytes < sizeof(fat) ? (size_t)bytes : sizeof(fat);
+
+	if (memcmp(image, wrapper, known) == 0)
+		return false;
+	if (memcmp(image, fat, known) == 0)
+		return image_fat_is_whole(image, bytes);
+	return memcmp(image, ELFMAG, known) != 0 || image_elf_is_whole(image, bytes);
+}
+
+/* ---- global arrays ---- */
+
+/* Of a file that is whole, so that names end. */
+static bool image_is_of_globals(const Elf64_Shdr *names, const Elf64_Shdr *section, const uint8_t *image)
+{
+	static const char globals[] = ".nv.global";
+
+	return names->sh_type == SHT_STRTAB && section->sh_name < names->sh_size &&
+	       strncmp((const char *)image + names->sh_offset + section->sh_name, globals, strlen(globals)) == 0;
+}
+
+static uint64_t image_count_of_elf(const uint8_t *image)
+{
+	uint64_t count, place, sum = 0;
+	Elf64_Ehdr header;
+	Elf64_Shdr names;
+
+	memcpy(&header, image, sizeof(header));
+	if (header.e_shoff == 0)
+		return 0;
+	count = header.e_shnum ? header.e_shnum : image_section(&header, image, 0).sh_size;
+	place = header.e_shstrndx == SHN_XINDEX ? image_section(&header, image, 0).sh_link : header.e_shstrndx;
+	if (count == 0)
+		return 0;
+	names = image_section(&header, image, place);
+	for (uint64_t i = 0; i < count; i++) {
+		const Elf64_Shdr section = image_section(&header, image, i);
+
+		if (image_is_of_globals(&names, &section, image) && __builtin_add_overflow(sum, section.sh_size, &sum))
+			return UINT64_MAX;
+	}
+	return sum;
+}
+
+/* Of an ELF file or a text. */
+static uint64_t image_count_of_code(const uint8_t *image, uint64_t bytes)
+{
+	return bytes >= SELFMAG && memcmp(image, ELFMAG, SELFMAG) == 0 ? image_count_of_elf(image)
+								       : declared_count_globals(image, bytes);
+}
+
+static uint64_t image_count_of_parts(const uint8_t *part, uint64_t bytes)
+{
+	uint64_t most = 0;
+
+	while (bytes >= PART_HEADER) {
+		uint32_t header, compressed = 0;
+		uint64_t length, count;
+
+		memcpy(&header, part + 4, sizeof(header));
+		memcpy(&length, part + 8, sizeof(length));
+		if (header >= PART_LONG_HEADER)
+			memcpy(&compressed, part + PART_COMPRESSED, sizeof(compressed));
+		count = compressed ? 0 : image_count_of_code(part + header, length);
+		most = count > most ? count : most;
+		part += (uint64_t)header + length;
+		bytes -= (uint64_t)header + length;
+	}
+	return most;
+}
+
+uint64_t image_count_globals(const uint8_t *image, uint64_t bytes)
+{
+	uint16_t begin;
+
+	if (bytes < FAT_HEADER || memcmp(image, fat, sizeof(fat)) != 0)
+		return image_count_of_code(image, bytes);
+	memcpy(&begin, image + 6, sizeof(begin));
+	return image_count_of_parts(image + begin, bytes - begin);
+}

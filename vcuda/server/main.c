@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* ctr-gpu-vcuda: the driver for one client process (see vcuda/protocol/start.h for how it is started). */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "vcuda/driver_api.h"
+#include "vcuda/ops.h"
+#include "vcuda/server/arena.h"
+#include "vcuda/server/driver.h"
+#include "vcuda/server/executor.h"
+#include "vcuda/server/jail.h"
+#include "vcuda/server/overhead.h"
+#include "vcuda/server/server.h"
+
+enum {
+	SERVER_SPIN = 50000, /* nanoseconds */
+	SERVER_SPIN_CORES = 3,
+	SERVER_LONG_SPIN = 500000,
+	SERVER_WAIT_SPIN = 20000000,
+	SERVER_WAIT_CORES = 8,
+	SERVER_NAMES = 512, /* that are told of once each */
+	SERVER_PATIENCE_MS = 30000,
+};
+
+struct server server;
+
+void server_tell(enum start_event_kind kind, uint64_t number, const char *text)
+{
+	struct start_event event = {.kind = kind, .number = number};
+
+	(void)snprintf(event.text, sizeof(event.text), "%s", text);
+	(void)send(START_MANAGER, &event, sizeof(event), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void server_tell_once(enum start_event_kind kind, const char *text)
+{
+	static char told[SERVER_NAMES][START_NAME];
+	static int count;
+
+	for (int i = 0; i < count; i++)
+		if (strcmp(told[i], text) == 0)
+			return;
+	if (count == SERVER_NAMES)
+		return;
+	(void)snprintf(told[count++], START_NAME, "%s", text);
+	server_tell(kind, 0, text);
+}
+
+void server_end(const char *why)
+{
+	/* Shared memory that is freed at the end reads as zeros, of which no client is accused that was killed. */
+	arena_stop();
+	server_tell(START_EVENT_HOSTILE, 0, why);
+	server.wire->state = WIRE_DEAD;
+	arena_exit(1);
+}
+
+/* Tells manager and client why there will be no service. */
+static int server_fail(const char *step, int number, CUresult result)
+{
+	const struct wire_greeting greeting = {.magic = WIRE_MAGIC, .result = result};
+
+	server_tell(START_EVENT_FAILED, (uint64_t)number, step);
+	(void)send(START_CLIENT, &greeting, sizeof(greeting), MSG_NOSIGNAL);
+	return 1;
+}
+
+static int server_read_start(void)
+{
+	struct start *start = &server.start;
+	const struct sysinfo *memory = &(const struct sysinfo){0};
+	struct sysinfo host;
+
+	if (recv(START_MANAGER, start, sizeof(*start), 0) != sizeof(*start) || start->magic != START_MAGIC ||
+	    start->size != sizeof(*start) || start->gpu_count > START_GPUS || start->quota_slot >= START_QUOTA_SLOTS)
+		return -EPROTO;
+	start->library[sizeof(start->library) - 1] = '\0';
+	if (sysinfo(&host) == 0)
+		memory = &host;
+	if (start->host_memory == 0)
+		start->host_memory = (uint64_t)memory->totalram * memory->mem_unit / 4;
+	server.quota = mmap(NULL, sizeof(*server.quota), PROT_READ | PROT_WRITE, MAP_SHARED, START_QUOTA, 0);
+	return server.quota == MAP_FAILED ? -errno : 0;
+}
+
+/* Neither side can make it smaller under the other's hands. */
+static int server_share(uint64_t bytes, void **ret)
+{
+	_cleanup_close_ int fd = memfd_create("ctr-gpu-vcuda", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return -errno;
+	*ret = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	return *ret == MAP_FAILED ? -errno : steal_fd(&fd);
+}
+
+/* Who spins takes a core from somebody, so it depends on how many there are. */
+static void server_set_spin(void)
+{
+	cpu_set_t set;
+	const int here = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+	const int cores = server.start.flags & START_SPIN ? SERVER_WAIT_CORES : here;
+
+	if (server.start.flags & START_NO_SPIN || cores < SERVER_SPIN_CORES)
+		return;
+	server.spin = SERVER_SPIN;
+	server.long_spin = cores >= SERVER_WAIT_CORES ? SERVER_LONG_SPIN : SERVER_SPIN;
+	server.wait_spin = cores >= SERVER_WAIT_CORES ? SERVER_WAIT_SPIN : 4 * SERVER_SPIN;
+	server.wire->spin = (uint32_t)server.spin;
+	server.wire->wait_spin = (uint32_t)server.wait_spin;
+	server.wire->copy_threads = cores >= SERVER_WAIT_CORES ? 3 : 1;
+}
+
+static int server_greet(const int descriptors[2])
+{
+	const struct wire_greeting greeting = {.magic = WIRE_MAGIC};
+	struct iovec data = {(void *)&greeting, sizeof(greeting)};
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+	} control = {
+		.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(2 * sizeof(int))}};
+	const struct msghdr message = {
+		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+
+	memcpy(CMSG_DATA(&control.header), descriptors, 2 * sizeof(int));
+	return sendmsg(START_CLIENT, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/* The driver's numbers of the granted GPUs. */
+static CUresult server_find_gpus(void)
+{
+	static const uint8_t none[16];
+	int count = 0;
+	CUresult r = driver.cuDeviceGetCount(&count);
+
+	for (unsigned i = 0; i < server.start.gpu_count && !r; i++) {
+		const struct start_gpu *gpu = &server.start.gpus[i];
+		const bool by_uuid = memcmp(gpu->uuid, none, sizeof(none)) != 0;
+		bool found = false;
+
+		for (int k = 0; k < count && !found; k++) {
+			CUuuid uuid = {{0}};
+
+			if (by_uuid)
+				(void)driver.cuDeviceGetUuid(&uuid, k);
+			found = by_uuid ? memcmp(uuid.bytes, gpu->uuid, sizeof(none)) == 0 : k == gpu->ordinal;
+			server.gpu[i] = k;
+		}
+		if (!found)
+			r = CUDA_ERROR_NO_DEVICE;
+	}
+	return r;
+}
+
+/* Milliseconds. */
+static long server_now(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/*
+ * Sees the client go, whatever the executor is waiting for. A client library says hello at once: whoever connects and
+ * says nothing has a place that others of its container, or other containers, could have.
+ */
+static void *server_watch(void *nothing)
+{
+	struct pollfd socket = {.fd = START_CLIENT, .events = POLLRDHUP};
+	int patience_ms = SERVER_PATIENCE_MS;
+
+	for (;; patience_ms = -1) {
+		const int r = poll(&socket, 1, patience_ms);
+
+		if (r > 0) {
+			arena_stop();
+			arena_exit(0);
+		}
+		if (r == 0 && BELL_LOAD(&server.wire->ring.head.value) == 0)
+			server_end("it said nothing for 30 seconds");
+	}
+	return nothing;
+}
+
+/* Reads what the manager wants, and gives up what the driver does not need. Return: 0, or the exit status. */
+static int server_prepare(void)
+{
+	const char *step = NULL;
+	int r = server_read_start();
+
+	if (r == -EPROTO)
+		(void)fputs("ctr-gpu-vcuda: started by ctr-gpu-vcudad, not by hand; see ctr-gpu-vcuda(8)\n", stderr);
+	if (r < 0)
+		return server_fail("reading the start parameters", -r, CUDA_ERROR_SYSTEM_NOT_READY);
+	/* What may be opened is said by whole paths, too. */
+	if (server.start.library[0] != '\0' && server.start.library[0] != '/')
+		return server_fail("loading a driver whose path is not absolute", EINVAL, CUDA_ERROR_SYSTEM_NOT_READY);
+	r = jail_enter(&server.start, &step);
+	if (r < 0)
+		return server_fail(step, -r, CUDA_ERROR_SYSTEM_NOT_READY);
+	r = driver_load(server.start.library[0] ? server.start.library : "libcuda.so.1");
+	if (r < 0)
+		return server_fail("loading the driver", -r, CUDA_ERROR_SYSTEM_NOT_READY);
+	return 0;
+}
+
+/* Return: 0, or the exit status. */
+static int server_make_memory(int ret_descriptors[2])
+{
+	void *memory;
+
+	ret_descriptors[0] = server_share(sizeof(*server.wire), &memory);
+	server.wire = memory;
+	ret_descriptors[1] = server_share(WIRE_STAGING_BYTES, &memory);
+	server.staging = memory;
+	if (ret_descriptors[0] < 0 || ret_descriptors[1] < 0)
+		return server_fail("making shared memory", ENOMEM, CUDA_ERROR_OUT_OF_MEMORY);
+	arena_offer(server.wire->arena);
+	return 0;
+}
+
+/* Return: 0, or the exit status. */
+static int server_init_driver(void)
+{
+	CUresult r;
+
+	overhead_begin();
+	r = driver.cuInit(0);
+	if (!r)
+		r = driver.cuDriverGetVersion(&server.driver_version);
+	if (!r)
+		r = server_find_gpus();
+	if (!r)
+		overhead_open();
+	return r ? server_fail("initializing the driver", r, r) : 0;
+}
+
+/* Kernels can read and write whatever the server has where the driver maps a process's memory for them. */
+static void server_tell_reached(void)
+{
+	enum { PAGEABLE_MEMORY_ACCESS = 88, USES_HOST_PAGE_TABLES = 100 };
+
+	for (unsigned i = 0; i < server.start.gpu_count; i++) {
+		int reached = 0, by_tables = 0;
+
+		(void)driver.cuDeviceGetAttribute(&reached, PAGEABLE_MEMORY_ACCESS, server.gpu[i]);
+		(void)driver.cuDeviceGetAttribute(&by_tables, USES_HOST_PAGE_TABLES, server.gpu[i]);
+		if (reached)
+			server_tell(START_EVENT_REACHED, i, by_tables ? "ATS" : "HMM");
+	}
+}
+
+/* From here on, the client is heard. Return: 0, or the exit status. */
+static int server_open(const int descriptors[2])
+{
+	const char *step = NULL;
+	pthread_t thread;
+
+	server.wire->magic = WIRE_MAGIC;
+	server.wire->ops = OP_DIGEST;
+	server_set_spin();
+	server.wire->state = WIRE_READY;
+	if (pthread_create(&thread, NULL, server_watch, NULL) != 0)
+		step = "starting a thread";
+	if (!step && jail_close(&server.start) < 0)
+		step = "loading the system call filter";
+	if (!step && server_greet(descriptors) < 0)
+		step = "greeting the client";
+	return step ? server_fail(step, EIO, CUDA_ERROR_SYSTEM_NOT_READY) : 0;
+}
+
+int main(void)
+{
+	const long began = server_now();
+	int descriptors[2], r = server_prepare();
+	char took[START_NAME];
+	long loaded;
+
+	loaded = server_now();
+	if (!r)
+		r = server_make_memory(descriptors);
+	if (!r)
+		r = server_init_driver();
+	(void)snprintf(took, sizeof(took), "load %ld ms, init %ld ms", loaded - began, server_now() - loaded);
+	if (!r)
+		r = server_open(descriptors);
+	if (r)
+		return r;
+	(void)close(descriptors[0]);
+	(void)close(descriptors[1]);
+	server_tell(START_EVENT_READY, (uint64_t)server.driver_version, took);
+	server_tell_reached();
+	executor_run();
+}
