@@ -113,8 +113,8 @@ rooms := $(shell awk -F ' *[|] *' '!/^\#/ && $$3 == "lib" { print ($$1 ~ /^vcuda
 room_sources = $(sort $(wildcard $(rooms:%=%/*.c)) $(wildcard src/driverd/client*.c) src/driverd/protocol.c)
 library_objects = $(room_sources:%.c=$(O)/%.o) $(O)/gen/vcuda_rpc.o
 driverd_objects = $(patsubst %.c,$(O)/%.o,$(filter-out $(room_sources),$(sort $(wildcard src/driverd/*.c))))
-cli_objects = $(patsubst %.c,$(O)/%.o,$(filter-out src/cli/try/inside.c,$(sort $(wildcard src/cli/*.c src/cli/*/*.c))))
-hook_sources = $(filter-out hooks/memory.c,$(sort $(wildcard hooks/*.c hooks/runtime/*.c)))
+cli_objects = $(patsubst %.c,$(O)/%.o,$(filter-out src/cli/try/probe.c,$(sort $(wildcard src/cli/*.c src/cli/*/*.c))))
+hook_sources = $(filter-out hooks/bump_allocator.c,$(sort $(wildcard hooks/*.c hooks/runtime/*.c)))
 hook_objects = $(hook_sources:%.c=$(O)/%.o)
 vcudad_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard vcuda/manager/*.c)))
 programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd $(O)/bin/ctr-gpu-vcudad
@@ -129,7 +129,7 @@ dynamic = $(SANITIZE)$(filter 0,$(STATIC))
 musl = $(subst gnu,musl,$(multiarch))
 MUSL_LIB = /usr/lib/$(musl)
 MUSL_INCLUDE = /usr/include/$(musl)
-musl_objects = $(patsubst %.c,$(O)/musl/%.o,$(hook_sources) hooks/memory.c $(wildcard hooks/musl/*.c))
+musl_objects = $(patsubst %.c,$(O)/musl/%.o,$(hook_sources) hooks/bump_allocator.c $(wildcard hooks/musl/*.c))
 musl_library = $(room_sources:%.c=$(O)/musl/%.o) $(O)/musl/gen/vcuda_rpc.o
 musl_cppflags = -nostdinc -Ihooks/musl -isystem $(MUSL_INCLUDE) -isystem $(O)/musl/include -isystem $(shell $(CC) -print-file-name=include)
 # musl reads packed relocations only since 1.2.4.
@@ -201,7 +201,7 @@ $(O)/bin/ctr-gpu-vcudad: $(vcudad_objects) $(O)/lib/libctr-gpu.a
 	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ -Wl,--as-needed $(xdr_inside)
 
 # A program without libraries, and its bytes in ours.
-$(O)/gen/try_program: src/cli/try/inside.c
+$(O)/gen/try_program: src/cli/try/probe.c
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(CC) -std=gnu17 -Os -ffreestanding -fno-builtin -fno-pie -fno-stack-protector -fno-asynchronous-unwind-tables -Wall -Wextra $(WERROR) \

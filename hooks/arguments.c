@@ -56,11 +56,11 @@ static bool arguments_take_option(int key, struct arguments *ret)
 	}
 }
 
-static bool arguments_take_stage(const char *name, enum stage *ret)
+static bool arguments_take_stage(const char *name, enum staging *ret)
 {
 	static const struct {
 		const char *name;
-		enum stage stage;
+		enum staging stage;
 	} stages[] = {
 		{"prestart", STAGE_CREATE},
 		{"createRuntime", STAGE_CREATE},

@@ -9,14 +9,14 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum stage {
+enum staging {
 	STAGE_CREATE,  /* prestart, createRuntime: the namespaces exist, nothing runs in them */
 	STAGE_IGNORED, /* poststart, poststop: there is nothing to do */
 };
 
 struct arguments {
 	const char *const *all; /* as they were given, NULL-terminated */
-	enum stage stage;
+	enum staging stage;
 	const char *config; /* NULL: the usual file */
 	bool debug;
 	const char *debug_file; /* NULL: standard error */

@@ -9,9 +9,9 @@
 #include <ctr-gpu.h>
 
 #include "arguments.h"
-#include "message.h"
 #include "process/deadline.h"
 #include "process/phase.h"
+#include "report_error.h"
 #include "state.h"
 #include "trace.h"
 
@@ -35,10 +35,10 @@ static int cdi_hook_run(void *user)
 	int r = phase_enter(PHASE_GIVE);
 
 	if (r)
-		return message_error("give up capabilities", r);
+		return report_error_error("give up capabilities", r);
 	r = ctr_gpu_cdi_run_hook(call->context, call->arguments, call->state, call->size);
 
-	return r ? message_failure(call->context, r) : 0;
+	return r ? report_error_failure(call->context, r) : 0;
 }
 
 static int cdi_hook_serve(struct call *call)
@@ -48,14 +48,14 @@ static int cdi_hook_serve(struct call *call)
 	int r, exit_status;
 
 	if (ctr_gpu_context_new(&call->context) < 0)
-		return message_error("begin", -ENOMEM);
-	ctr_gpu_context_set_log(call->context, trace_remark, &echo);
+		return report_error_error("begin", -ENOMEM);
+	ctr_gpu_context_set_log(call->context, trace_log, &echo);
 	/* No command of these specs depends on the settings. */
 	(void)ctr_gpu_context_load_config(call->context, NULL);
 	trace_open(ctr_gpu_context_log(call->context));
 	r = ctr_gpu_run_in_child(call->context, cdi_hook_run, call, &exit_status);
 	if (r) {
-		exit_status = message_failure(call->context, r);
+		exit_status = report_error_failure(call->context, r);
 		deadline_let_go();
 	}
 	(void)ctr_gpu_context_unref(call->context);
@@ -70,15 +70,15 @@ int cdi_hook_main(char **argv)
 	trace_begin("nvidia-cdi-hook");
 	if (argv[0] && argv[1] && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-v") == 0)) {
 		(void)printf("nvidia-cdi-hook of ctr-gpu %s\n", ctr_gpu_version());
-		return message_end_output();
+		return report_error_end_output();
 	}
-	message_init();
+	report_error_init();
 	deadline_set(STATE_DEADLINE_S,
 		     "nvidia-cdi-hook: [ETIMEDOUT] the container's state did not arrive on standard input; container "
 		     "engines write it there");
 	r = state_read(&call.state, &call.size);
 	if (r)
-		return message_error("read the container's state from standard input", r);
+		return report_error_error("read the container's state from standard input", r);
 	deadline_set(0, "");
 	return cdi_hook_serve(&call);
 }

@@ -15,10 +15,10 @@
 
 #include "arguments.h"
 #include "cdi.h"
-#include "message.h"
 #include "process/deadline.h"
 #include "process/phase.h"
 #include "process/sanitise.h"
+#include "report_error.h"
 #include "runtime/runtime.h"
 #include "state.h"
 #include "trace.h"
@@ -64,13 +64,13 @@ static int hook_open(struct hook *hook)
 	const struct arguments *arguments = hook->arguments;
 
 	if (ctr_gpu_context_new(&hook->context) < 0)
-		return message_error("begin", -ENOMEM);
+		return report_error_error("begin", -ENOMEM);
 	if (arguments->debug_file && !(hook->log = hook_open_log(arguments->debug_file)))
 		hook->log_error = -errno;
 	/* Warnings reach standard error only if asked for: some engines show it between the container's own output. */
 	hook->echo.file = hook->log ? hook->log : arguments->debug ? stderr : NULL;
 	if (hook->echo.file)
-		ctr_gpu_context_set_log(hook->context, trace_remark, &hook->echo);
+		ctr_gpu_context_set_log(hook->context, trace_log, &hook->echo);
 	return 0;
 }
 
@@ -86,7 +86,7 @@ static int hook_read_request(struct hook *hook)
 	trace_open(ctr_gpu_context_log(hook->context));
 	/* Without a log, remarks are not written at all. */
 	if (ctr_gpu_context_log(hook->context))
-		ctr_gpu_context_set_log(hook->context, trace_remark, &hook->echo);
+		ctr_gpu_context_set_log(hook->context, trace_log, &hook->echo);
 	if (!r)
 		r = ctr_gpu_request_new(hook->context, &hook->request);
 	if (!r && hook->arguments->cdi)
@@ -109,23 +109,23 @@ static int hook_give_gpus(void *user)
 	if (!r)
 		r = ctr_gpu_plan_new(hook->context, hook->request, hook->host, &hook->plan);
 	if (r) {
-		trace_remark(&hook->echo, CTR_GPU_LOG_WARNING, ctr_gpu_context_message(hook->context));
-		r = message_go_without(hook->context, hook->request,
-				       arguments->cdi ? CTR_GPU_DOOR_CDI : CTR_GPU_DOOR_HOOK, arguments->dry_run, r,
-				       &hook->plan);
+		trace_log(&hook->echo, CTR_GPU_LOG_WARNING, ctr_gpu_context_message(hook->context));
+		r = report_error_go_without(hook->context, hook->request,
+					    arguments->cdi ? CTR_GPU_METHOD_CDI : CTR_GPU_METHOD_HOOK,
+					    arguments->dry_run, r, &hook->plan);
 	}
 	if (!r && hook->plan && !arguments->dry_run)
 		r = ctr_gpu_plan_prepare(hook->context, hook->plan);
 	limited = phase_enter(PHASE_GIVE);
 	if (limited)
-		return message_error("give up capabilities", limited);
+		return report_error_error("give up capabilities", limited);
 	if (!r && arguments->dry_run)
 		r = ctr_gpu_plan_fit_container(hook->plan, hook->container);
 	if (!r && arguments->dry_run)
 		r = ctr_gpu_plan_write(hook->plan, CTR_GPU_FORMAT_JSON, stdout);
 	else if (!r && !ctr_gpu_request_is_void(hook->request))
 		r = ctr_gpu_plan_apply(hook->context, hook->plan, hook->container);
-	return r ? message_failure(hook->context, r) : 0;
+	return r ? report_error_failure(hook->context, r) : 0;
 }
 
 /* Whether the hook is called for containers with GPUs only: for a CDI device, by Docker's --gpus, or by hand. */
@@ -149,15 +149,15 @@ static int hook_serve(const struct arguments *arguments, const char *state, size
 	    (r ? !ctr_gpu_state_may_ask(state, size) : !ctr_gpu_container_asks(hook.container)))
 		return 0;
 	if (hook.log_error)
-		return message_error("write the log of --debug", hook.log_error);
+		return report_error_error("write the log of --debug", hook.log_error);
 	if (!r)
 		r = hook_read_request(&hook);
 	if (r)
-		return message_failure(hook.context, r);
+		return report_error_failure(hook.context, r);
 	if (ctr_gpu_request_is_void(hook.request) && !arguments->dry_run)
 		return 0;
 	deadline_set(0, "");
-	r = message_failure(hook.context, ctr_gpu_run_in_child(hook.context, hook_give_gpus, &hook, NULL));
+	r = report_error_failure(hook.context, ctr_gpu_run_in_child(hook.context, hook_give_gpus, &hook, NULL));
 	deadline_let_go();
 	return r;
 }
@@ -168,7 +168,7 @@ static int hook_run_stage(const struct arguments *arguments)
 	size_t size;
 	int r;
 
-	message_init();
+	report_error_init();
 	deadline_set(
 		STATE_DEADLINE_S,
 		"ctr-gpu-hook: [ETIMEDOUT] the container's state did not arrive on standard input; container engines "
@@ -178,7 +178,7 @@ static int hook_run_stage(const struct arguments *arguments)
 	if (r && !hook_is_for_gpus(arguments) && !ctr_gpu_state_may_ask("", 0))
 		return 0;
 	if (r)
-		return message_error("read the container's state from standard input", r);
+		return report_error_error("read the container's state from standard input", r);
 	return arguments->stage == STAGE_IGNORED ? 0 : hook_serve(arguments, state, size);
 }
 
@@ -188,7 +188,7 @@ static int hook_print_text(const struct arguments *arguments)
 		arguments_usage(stdout);
 	else
 		(void)printf("ctr-gpu-hook %s\n", ctr_gpu_version());
-	return message_end_output();
+	return report_error_end_output();
 }
 
 int main(int argc, char **argv)
@@ -202,7 +202,7 @@ int main(int argc, char **argv)
 		return runtime_main(argc, argv);
 	r = sanitise(&step);
 	if (r)
-		return message_error(step, r);
+		return report_error_error(step, r);
 	if (cdi_hook_is_called(argv[0]))
 		return cdi_hook_main(argv);
 	if (!arguments_parse(argc, argv, &arguments))

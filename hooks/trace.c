@@ -71,26 +71,26 @@ void trace_open(const char *destination)
 		journal = trace_open_journal();
 }
 
-void trace_write_stamp(char ret[TRACE_STAMP_SIZE])
+void trace_write_time(char ret[TRACE_TIME_SIZE])
 {
 	time_t now = time(NULL);
 	struct tm utc;
 
-	if (!gmtime_r(&now, &utc) || strftime(ret, TRACE_STAMP_SIZE, "%FT%TZ", &utc) == 0)
+	if (!gmtime_r(&now, &utc) || strftime(ret, TRACE_TIME_SIZE, "%FT%TZ", &utc) == 0)
 		ret[0] = '\0';
 }
 
 void trace_write(const char *kind, const char *text)
 {
 	int priority = kind[0] == 'd' ? LOG_DEBUG : kind[0] == 'w' ? LOG_WARNING : LOG_ERR, pid = (int)getpid();
-	char line[LINE_SIZE], stamp[TRACE_STAMP_SIZE];
+	char line[LINE_SIZE], stamp[TRACE_TIME_SIZE];
 
 	while (*text && (log_file >= 0 || journal >= 0)) {
 		int length = (int)strcspn(text, "\n");
 
 		if (log_file >= 0) {
 			/* Of several processes, each line is one write(2). */
-			trace_write_stamp(stamp);
+			trace_write_time(stamp);
 			(void)snprintf(line, sizeof(line) - 1, "%s %s[%d]: %s: %.*s", stamp, own_name, pid, kind,
 				       length, text);
 			(void)strcat(line, "\n");
@@ -119,7 +119,7 @@ void trace_print_line(FILE *file, const char *format, ...)
 	free(line);
 }
 
-void trace_remark(void *user, enum ctr_gpu_log_level level, const char *text)
+void trace_log(void *user, enum ctr_gpu_log_level level, const char *text)
 {
 	const char *kind = level == CTR_GPU_LOG_WARNING ? "warning" : "debug";
 	const struct trace_echo *echo = user;
@@ -148,7 +148,7 @@ void trace_open_last(void)
 
 void trace_keep_last(const char *text)
 {
-	char stamp[TRACE_STAMP_SIZE];
+	char stamp[TRACE_TIME_SIZE];
 	int fd;
 
 	if (folder_fd < 0)
@@ -156,7 +156,7 @@ void trace_keep_last(const char *text)
 	fd = openat(folder_fd, new_last, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return;
-	trace_write_stamp(stamp);
+	trace_write_time(stamp);
 	(void)dprintf(fd, "%s %.*s", stamp, LINE_SIZE, text);
 	(void)close(fd);
 	(void)renameat(folder_fd, new_last, folder_fd, last);

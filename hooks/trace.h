@@ -11,7 +11,7 @@
 
 #include <ctr-gpu.h>
 
-enum { TRACE_STAMP_SIZE = 32 };
+enum { TRACE_TIME_SIZE = 32 };
 
 /** Sets the program's name in messages, a constant. Until then it is ctr-gpu-hook. */
 void trace_begin(const char *program);
@@ -34,13 +34,13 @@ struct trace_echo {
 };
 
 /** For ctr_gpu_context_set_log(). @user: struct trace_echo; NULL: the log alone. */
-void trace_remark(void *user, enum ctr_gpu_log_level level, const char *text);
+void trace_log(void *user, enum ctr_gpu_log_level level, const char *text);
 
 /** Prints a line at once: what musl formats for standard error it writes in pieces, between which others may write. */
 void trace_print_line(FILE *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /** The time as logs have it; empty where it is not known. */
-void trace_write_stamp(char ret[TRACE_STAMP_SIZE]);
+void trace_write_time(char ret[TRACE_TIME_SIZE]);
 
 /** One line, if there is a log. @kind: "debug", "warning" or "error". */
 void trace_write(const char *kind, const char *text);

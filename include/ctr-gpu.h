@@ -430,10 +430,10 @@ int ctr_gpu_request_read_container(struct ctr_gpu_request *request, const struct
 int ctr_gpu_request_read_bundle(struct ctr_gpu_request *request, const struct ctr_gpu_bundle *bundle);
 
 /** The ways to ask for a GPU. */
-enum ctr_gpu_door {
-	CTR_GPU_DOOR_HOOK = 0,    /* an OCI hook that reads the container's environment */
-	CTR_GPU_DOOR_RUNTIME = 1, /* ctr-gpu-runtime */
-	CTR_GPU_DOOR_CDI = 2,     /* a hook of a CDI spec */
+enum ctr_gpu_method {
+	CTR_GPU_METHOD_HOOK = 0,    /* an OCI hook that reads the container's environment */
+	CTR_GPU_METHOD_RUNTIME = 1, /* ctr-gpu-runtime */
+	CTR_GPU_METHOD_CDI = 2,     /* a hook of a CDI spec */
 };
 
 /** What to do with a container that asks for GPUs on a host without one. */
@@ -452,7 +452,7 @@ enum ctr_gpu_on_missing {
  * Return: one of the above; CTR_GPU_ON_MISSING_FAIL unless @result is CTR_GPU_E_NO_DEVICE or CTR_GPU_E_NO_ADAPTER.
  * Since: 0.1
  */
-enum ctr_gpu_on_missing ctr_gpu_request_on_missing(const struct ctr_gpu_request *request, enum ctr_gpu_door door,
+enum ctr_gpu_on_missing ctr_gpu_request_on_missing(const struct ctr_gpu_request *request, enum ctr_gpu_method method,
 						   int result);
 
 /**
@@ -475,8 +475,8 @@ bool ctr_gpu_request_is_void(const struct ctr_gpu_request *request);
  * Return: 0; CTR_GPU_E_NO_ADAPTER, CTR_GPU_E_DRIVER_TOO_OLD or CTR_GPU_E_NO_DRIVER_STORE if no adapter, or not the
  * requested one, can be used; CTR_GPU_E_UNKNOWN_DEVICE; CTR_GPU_E_REQUIREMENT; CTR_GPU_E_DRIVER_LIBRARY if libraries of
  * the driver are missing or do not match its kernel module; CTR_GPU_E_DRIVER_TIMEOUT; CTR_GPU_E_GUARD if the settings
- * want a choice among adapters held, and it cannot be; CTR_GPU_E_NO_PERMISSION if the settings do not permit the request;
- * CTR_GPU_E_BAD_ARGUMENT if it contradicts itself; negative errno.
+ * want a choice among adapters held, and it cannot be; CTR_GPU_E_NO_PERMISSION if the settings do not permit the
+ * request; CTR_GPU_E_BAD_ARGUMENT if it contradicts itself; negative errno.
  * Since: 0.1
  */
 int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_request *request,
@@ -631,7 +631,7 @@ int ctr_gpu_container_hook_devices(const struct ctr_gpu_container *container, co
 				   char **ret_devices);
 
 /**
- * ctr_gpu_container_set_record() - record the changes to the container, for ctr_gpu_take_back()
+ * ctr_gpu_container_set_record() - record the changes to the container, for ctr_gpu_undo()
  * @directory: absolute, created if missing; only its owner may be able to write there. For any number of root
  *             filesystems
  *
@@ -643,7 +643,7 @@ int ctr_gpu_container_hook_devices(const struct ctr_gpu_container *container, co
 int ctr_gpu_container_set_record(struct ctr_gpu_container *container, const char *directory);
 
 /**
- * ctr_gpu_take_back() - undo the recorded changes to a root filesystem
+ * ctr_gpu_undo() - undo the recorded changes to a root filesystem
  * @rootfs:    its path
  * @directory: of ctr_gpu_container_set_record()
  *
@@ -653,7 +653,7 @@ int ctr_gpu_container_set_record(struct ctr_gpu_container *container, const char
  * Return: 0; CTR_GPU_E_BAD_ARGUMENT if nothing is recorded; CTR_GPU_E_BAD_ROOTFS; negative errno.
  * Since: 0.1
  */
-int ctr_gpu_take_back(struct ctr_gpu_context *context, const char *rootfs, const char *directory);
+int ctr_gpu_undo(struct ctr_gpu_context *context, const char *rootfs, const char *directory);
 
 /**
  * ctr_gpu_container_leave_cgroup() - do not change device rules, because the caller manages them

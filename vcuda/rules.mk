@@ -6,7 +6,7 @@ vcuda_gen = $(O)/gen/vcuda
 vcuda_headers = $(addprefix $(vcuda_gen)/,ops.h client_api.h client_entries.h driver_api.h nvml_api.h)
 vcuda_client_objects = $(patsubst %.c,$(O)/vcuda-client/%.o,$(sort $(wildcard vcuda/client/*.c))) $(O)/vcuda-client/stubs.o
 vcuda_server_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard vcuda/server/*.c))) $(O)/vcuda-server/cases.o
-vcuda_nvml_objects = $(patsubst %.c,$(O)/vcuda-client/%.o,$(sort $(wildcard vcuda/nvml/*.c)) $(addprefix vcuda/client/,bus.c call.c connect.c thread.c)) \
+vcuda_nvml_objects = $(patsubst %.c,$(O)/vcuda-client/%.o,$(sort $(wildcard vcuda/nvml/*.c)) $(addprefix vcuda/client/,pci_bus_id.c call.c connect.c thread.c)) \
 	$(O)/vcuda-client/nvml_stubs.o
 vcuda_programs = $(O)/bin/ctr-gpu-vcuda $(O)/lib/vcuda/libcuda.so.1 $(O)/lib/vcuda/libnvidia-ml.so.1
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MESSAGE_MAX = 2048 };
+enum { REPORT_ERROR_MAX = 2048 };
 
 /* crun's logs may be "file:PATH", "syslog:ID" and "journald:ID" as well (src/libcrun/error.c). */
 static FILE *failure_open_log(const char *log)
@@ -28,9 +28,9 @@ static FILE *failure_open_log(const char *log)
 static void failure_write_log(FILE *file, bool as_json, const char *message)
 {
 	json_t *text = json_string(message);
-	char *quoted = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL, stamp[TRACE_STAMP_SIZE];
+	char *quoted = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL, stamp[TRACE_TIME_SIZE];
 
-	trace_write_stamp(stamp);
+	trace_write_time(stamp);
 	if (quoted)
 		trace_print_line(file,
 				 as_json ? "{\"level\":\"error\",\"msg\":%s,\"time\":\"%s\"}\n"
@@ -42,7 +42,7 @@ static void failure_write_log(FILE *file, bool as_json, const char *message)
 
 int failure_tell(const struct command_line *line, int r, const char *text)
 {
-	char message[MESSAGE_MAX];
+	char message[REPORT_ERROR_MAX];
 	FILE *log;
 
 	(void)snprintf(message, sizeof(message), "ctr-gpu-runtime: [%s] %s", ctr_gpu_error_name(r), text);

@@ -24,7 +24,7 @@ int real_find(const struct ctr_gpu_context *context, char **ret_path)
 	return -ENOENT;
 }
 
-char *real_sibling(const char *name)
+char *real_beside(const char *name)
 {
 	char self[4096], *path;
 	ssize_t length;

@@ -13,5 +13,5 @@
  */
 int real_find(const struct ctr_gpu_context *context, char **ret_path);
 
-/** real_sibling() - a program that is installed beside this one. Return: absolute path for free(3) or NULL. */
-char *real_sibling(const char *name);
+/** real_beside() - a program that is installed beside this one. Return: absolute path for free(3) or NULL. */
+char *real_beside(const char *name);

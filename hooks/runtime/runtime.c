@@ -17,7 +17,7 @@
 #include <ctr-gpu.h>
 
 #include "../arguments.h"
-#include "../message.h"
+#include "../report_error.h"
 #include "../trace.h"
 #include "command_line.h"
 #include "failure.h"
@@ -48,7 +48,7 @@ static void runtime_close(struct shim *shim)
 
 static int runtime_apply_plan(struct shim *shim)
 {
-	char *hook = real_sibling("ctr-gpu-hook");
+	char *hook = real_beside("ctr-gpu-hook");
 	int r = hook ? ctr_gpu_bundle_set_hook(shim->bundle, hook) : 0;
 
 	free(hook);
@@ -70,8 +70,8 @@ static int runtime_change_bundle(void *user)
 	if (!r && shim->dry_run)
 		r = ctr_gpu_plan_find_outranked(shim->plan, shim->bundle);
 	if (r)
-		r = message_go_without(shim->context, shim->request, CTR_GPU_DOOR_RUNTIME, shim->dry_run, r,
-				       &shim->plan);
+		r = report_error_go_without(shim->context, shim->request, CTR_GPU_METHOD_RUNTIME, shim->dry_run, r,
+					    &shim->plan);
 	if (!r && shim->dry_run)
 		r = ctr_gpu_plan_write(shim->plan, CTR_GPU_FORMAT_JSON, stdout);
 	else if (!r && !ctr_gpu_request_is_void(shim->request))
@@ -128,7 +128,7 @@ static int runtime_serve(struct shim *shim, char **argv)
 	r = ctr_gpu_context_new(&shim->context);
 	if (r)
 		return failure_tell(&shim->line, r, "no memory");
-	ctr_gpu_context_set_log(shim->context, trace_remark, NULL);
+	ctr_gpu_context_set_log(shim->context, trace_log, NULL);
 	r = ctr_gpu_context_load_config(shim->context, NULL);
 	if (shim->line.creates)
 		trace_open(ctr_gpu_context_log(shim->context));

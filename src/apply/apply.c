@@ -15,27 +15,27 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "apply/lay.h"
-#include "apply/placing.h"
-#include "apply/record.h"
-#include "apply/root_writer.h"
-#include "apply/tell.h"
+#include "apply/attach.h"
+#include "apply/cover.h"
+#include "apply/guard_rule.h"
+#include "apply/undo_record.h"
+#include "apply/write_files.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "devcgroup/devcgroup.h"
 #include "lib/container.h"
 #include "lib/context.h"
+#include "plan/image_check.h"
 #include "plan/plan.h"
-#include "plan/plan_fit.h"
 #include "process/phase.h"
 #include "process/sanitise.h"
-#include "root/ground.h"
 #include "root/mount.h"
+#include "root/mount_class.h"
 #include "root/rootfs.h"
 #include "vcuda/grant/backend.h"
 #include "vcuda/grant/grant.h"
 
-enum { ID_MAP_MAX = 1 << 16, KEPT_MAX = 64 };
+enum { ID_MAP_MAX = 1 << 16, SOURCES_MAX = 64 };
 
 struct apply {
 	const struct plan *plan;
@@ -45,14 +45,14 @@ struct apply {
 	struct mount_source *sources; /* the plan's mounts, its devices, then the directory of a grant */
 	size_t source_count;
 	struct rootfs rootfs;
-	struct ground ground;
+	struct mount_map mount_map;
 	struct mount_stage stage;
-	struct placing placing;
+	struct attach_context attach_context;
 	struct devcgroup *cgroup;
 	struct ctr_gpu_context *context;
-	struct deeds *deeds;
-	struct owner *owner; /* of the deeds */
-	struct root_writer writer;
+	struct undo_log *undo_log;
+	struct mapped_root *owner; /* of the deeds */
+	struct file_writer writer;
 	char *grant;  /* directory of the container's socket; NULL: none */
 	int grant_fd; /* of the deeds */
 };
@@ -60,16 +60,16 @@ struct apply {
 /* ---- vCUDA ---- */
 
 /* The manager takes back what was granted when the connection ends, and the deed holds that. */
-static void apply_undo_grant(const struct deeds *deeds, const struct deed *deed)
+static void apply_undo_grant(const struct undo_log *undo_log, const struct undo_step *undo_step)
 {
-	(void)deeds;
-	(void)deed;
+	(void)undo_log;
+	(void)undo_step;
 }
 
 static int apply_take_grant(struct apply *apply)
 {
 	const struct ctr_gpu_container *container = apply->container;
-	struct deed deed = {.undo = apply_undo_grant, .fds = {-1, -1, -1}};
+	struct undo_step undo_step = {.undo = apply_undo_grant, .fds = {-1, -1, -1}};
 	int r;
 
 	if (apply->plan->grant_count == 0)
@@ -78,14 +78,14 @@ static int apply_take_grant(struct apply *apply)
 		return err_set(apply->err, CTR_GPU_E_BAD_ARGUMENT,
 			       "vCUDA serves a container as long as its first process lives, and none is named.\n"
 			       "Name it: --pid PID, or start the container by an engine.");
-	deeds_step(apply->deeds, "asking vCUDA's manager for a socket", NULL);
-	r = grant_ask(apply->plan, container->id, container->pid, &deed.fds[0], &apply->grant, apply->err);
+	undo_log_progress(apply->undo_log, "asking vCUDA's manager for a socket", NULL);
+	r = grant_ask(apply->plan, container->id, container->pid, &undo_step.fds[0], &apply->grant, apply->err);
 	if (r != 0)
 		return r;
-	r = deeds_add(apply->deeds, &deed, "vCUDA's grant");
+	r = undo_log_add(apply->undo_log, &undo_step, "vCUDA's grant");
 	if (r < 0)
 		return err_set(apply->err, r, "%m");
-	apply->grant_fd = deed.fds[0];
+	apply->grant_fd = undo_step.fds[0];
 	return 0;
 }
 
@@ -96,12 +96,12 @@ static int apply_open_grant(struct apply *apply)
 			: 0;
 
 	if (r < 0)
-		return placing_error(&apply->placing, apply->grant, VCUDA_SOCKET_DIR, r);
+		return attach_target_error(&apply->attach_context, apply->grant, VCUDA_SOCKET_DIR, r);
 	apply->source_count += apply->grant != NULL;
 	return 0;
 }
 
-static int apply_keep_grant(struct apply *apply)
+static int apply_commit_grant(struct apply *apply)
 {
 	return apply->grant ? grant_keep(apply->grant_fd, apply->container->id, apply->container->pid, apply->err) : 0;
 }
@@ -126,11 +126,11 @@ static int apply_take_sources(struct apply *apply)
 		const char *path = mount ? mount->source : device->path;
 		int r;
 
-		deeds_step(apply->deeds, "reading %s of this host", path);
+		undo_log_progress(apply->undo_log, "reading %s of this host", path);
 		r = mount_source_open(path, mount ? MOUNT_READ_ONLY : MOUNT_DEVICE,
 				      !mount || mount->flags & PLAN_MOUNT_NOEXEC, &apply->sources[i]);
 		if (r < 0 && r != -ENOENT && r != -ESTALE)
-			return placing_error(&apply->placing, path, path, r);
+			return attach_target_error(&apply->attach_context, path, path, r);
 		apply->source_count += r == 0;
 		if (r < 0 || !apply_is_planned(&apply->sources[i].st, mount, device))
 			return err_set(
@@ -149,20 +149,21 @@ static int apply_open_mounts(struct apply *apply)
 	const struct oci_config *config = &apply->container->config;
 
 	if (config->root) {
-		apply->ground.binds = &config->binds;
-		apply->ground.tmpfs = &config->tmpfs;
+		apply->mount_map.binds = &config->binds;
+		apply->mount_map.tmpfs = &config->tmpfs;
 	}
 	if (apply->container->process < 0)
 		return 0;
-	apply->ground.outside_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-	return apply->ground.outside_fd < 0 ? err_set(apply->err, -errno, "cannot open /proc/self/mountinfo: %m") : 0;
+	apply->mount_map.outside_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	return apply->mount_map.outside_fd < 0 ? err_set(apply->err, -errno, "cannot open /proc/self/mountinfo: %m")
+					       : 0;
 }
 
-static int apply_tell_guard(struct apply *apply)
+static int apply_guard_rule(struct apply *apply)
 {
-	const struct tell tell = {&apply->plan->choice, apply->cgroup, apply->deeds, apply->log, apply->err};
+	const struct guard_rule tell = {&apply->plan->choice, apply->cgroup, apply->undo_log, apply->log, apply->err};
 
-	return tell_guard(&tell);
+	return guard_rule_guard(&tell);
 }
 
 static int apply_find_cgroup(struct apply *apply)
@@ -196,7 +197,7 @@ static int apply_find_owner(struct apply *apply)
 
 	if (apply->container->enter_user_namespace || !container_has_own_user_namespace(apply->container))
 		return 0;
-	*apply->owner = (struct owner){.uid = geteuid(), .gid = getegid()};
+	*apply->owner = (struct mapped_root){.uid = geteuid(), .gid = getegid()};
 	r = apply_read_root_id(apply, "uid_map", &apply->owner->uid);
 	if (r == 0)
 		r = apply_read_root_id(apply, "gid_map", &apply->owner->gid);
@@ -220,7 +221,7 @@ static int apply_join(const struct apply *apply, const char *name, int type, int
 	}
 	r = -errno;
 	if (r == -ENOENT || r == -ESRCH)
-		return container_check_alive(apply->container, apply->err);
+		return container_check_running(apply->container, apply->err);
 	if (r == -EPERM || r == -EACCES)
 		return err_set(apply->err, CTR_GPU_E_NO_PERMISSION,
 			       "user %d may not enter the namespaces of process %d (%s).\n"
@@ -236,17 +237,17 @@ static int apply_enter(struct apply *apply)
 	if (apply->container->process < 0)
 		return 0;
 	if (apply->container->enter_user_namespace)
-		r = apply_join(apply, "ns/user", CLONE_NEWUSER, &apply->deeds->namespaces[0]);
+		r = apply_join(apply, "ns/user", CLONE_NEWUSER, &apply->undo_log->namespaces[0]);
 	/* A process that enters a user namespace gets all capabilities. */
 	if (r == 0 && apply->container->enter_user_namespace)
 		r = phase_limit(PHASE_GIVE);
-	return r == 0 ? apply_join(apply, "ns/mnt", CLONE_NEWNS, &apply->deeds->namespaces[1]) : r;
+	return r == 0 ? apply_join(apply, "ns/mnt", CLONE_NEWNS, &apply->undo_log->namespaces[1]) : r;
 }
 
 /*
  * The host's files are cloned before the container's namespaces are entered, unless mounting is permitted only there.
  */
-static int apply_cross(struct apply *apply)
+static int apply_open_sources_and_enter(struct apply *apply)
 {
 	int (*const steps[2])(struct apply *) = {apply_take_sources, apply_enter};
 	bool late = apply->container->enter_user_namespace;
@@ -255,35 +256,37 @@ static int apply_cross(struct apply *apply)
 	return r == 0 ? steps[!late](apply) : r;
 }
 
-static int apply_settle(struct apply *apply)
+static int apply_make_private(struct apply *apply)
 {
 	/* A mount of the caller's own namespace is not to be changed for good. */
-	int r = ground_settle(&apply->rootfs, apply->container->process < 0 && !apply->container->inside);
+	int r = mount_map_make_private(&apply->rootfs, apply->container->process < 0 && !apply->container->inside);
 
-	apply->stage = (struct mount_stage){.deeds = apply->deeds, .root = apply->rootfs.fd, .tmpfs = -1};
-	return r < 0 ? placing_error(&apply->placing, apply->container->rootfs, apply->container->rootfs, r) : 0;
+	apply->stage = (struct mount_stage){.undo_log = apply->undo_log, .root = apply->rootfs.fd, .tmpfs = -1};
+	return r < 0 ? attach_target_error(&apply->attach_context, apply->container->rootfs, apply->container->rootfs,
+					   r)
+		     : 0;
 }
 
 static int apply_open_rootfs(struct apply *apply)
 {
 	int r = container_open_rootfs(apply->container, &apply->rootfs, apply->err);
 
-	apply->rootfs.proc_self_fd = apply->deeds->proc_self_fd;
-	apply->rootfs.ground = &apply->ground;
-	apply->rootfs.deeds = apply->deeds;
+	apply->rootfs.proc_self_fd = apply->undo_log->proc_self_fd;
+	apply->rootfs.mount_map = &apply->mount_map;
+	apply->rootfs.undo_log = apply->undo_log;
 	apply->rootfs.owned = apply->owner->other;
 	if (r != 0)
 		return r;
-	r = plan_fit_warn(apply->plan, &apply->rootfs, &apply->container->config, apply->log);
+	r = image_check_warn(apply->plan, &apply->rootfs, &apply->container->config, apply->log);
 	return r < 0 ? err_set(apply->err, r, "%m") : 0;
 }
 
 static int apply_open_fds(struct apply *apply)
 {
-	int fd = apply->deeds->proc_self_fd;
+	int fd = apply->undo_log->proc_self_fd;
 
 	if (fd < 0)
-		fd = apply->deeds->proc_self_fd = mount_open_proc_self_fd(apply->container->process);
+		fd = apply->undo_log->proc_self_fd = mount_open_proc_self_fd(apply->container->process);
 	return fd < 0 ? err_set(apply->err, fd, "cannot open /proc/self/fd: %m") : 0;
 }
 
@@ -292,24 +295,24 @@ static int apply_open_fds(struct apply *apply)
 /* @optional: the container works without. */
 static int apply_attach(struct apply *apply, struct mount_source *source, const char *path, bool optional)
 {
-	_cleanup_place_ struct rootfs_place target = ROOTFS_NOWHERE;
+	_cleanup_target_ struct rootfs_target target = ROOTFS_TARGET_NONE;
 	int r;
 
-	deeds_step(apply->deeds, "mounting %s in the container", path);
-	r = placing_make(&apply->placing, path, S_ISDIR(source->st.st_mode), &target);
-	if (optional && placing_can_do_without(&apply->placing, path, r, &target))
+	undo_log_progress(apply->undo_log, "mounting %s in the container", path);
+	r = attach_target_make(&apply->attach_context, path, S_ISDIR(source->st.st_mode), &target);
+	if (optional && attach_target_can_do_without(&apply->attach_context, path, r, &target))
 		return 0;
 	if (r < 0)
-		return root_writer_error(apply->err, path, r);
+		return write_files_error(apply->err, path, r);
 	/* A volume that the user gave for this stays as it is. */
-	if (!target.made && mount_is_there(source, target.fd, target.ground == GROUND_SHARED)) {
+	if (!target.made && mount_is_present(source, target.fd, target.mount_map == MOUNT_CLASS_SHARED)) {
 		log_debug(apply->log, "%s is there already", path);
 		return 0;
 	}
-	r = placing_attach(&apply->placing, source, &target, path);
+	r = attach_target_attach(&apply->attach_context, source, &target, path);
 	if (r == 0)
 		log_debug(apply->log, "mounted %s on %s", source->path, path);
-	if (apply->context->ends && apply->source_count < KEPT_MAX)
+	if (apply->context->ends && apply->source_count < SOURCES_MAX)
 		(void)steal_fd(&target.fd); /* it goes with the program */
 	return r;
 }
@@ -330,15 +333,15 @@ static int apply_attach_all(struct apply *apply)
 	return r;
 }
 
-static int apply_lay_files(struct apply *apply)
+static int apply_cover_files(struct apply *apply)
 {
-	return lay_all(&apply->placing, apply->plan);
+	return cover_all(&apply->attach_context, apply->plan);
 }
 
-static void apply_undo_mode(const struct deeds *deeds, const struct deed *deed)
+static void apply_undo_mode(const struct undo_log *undo_log, const struct undo_step *undo_step)
 {
-	(void)deeds;
-	(void)fchmod(deed->fds[0], (mode_t)deed->number);
+	(void)undo_log;
+	(void)fchmod(undo_step->fds[0], (mode_t)undo_step->number);
 }
 
 /*
@@ -351,13 +354,13 @@ static int apply_change_modes(struct apply *apply)
 
 	for (size_t i = 0; i < apply->plan->mode_count && r == 0; i++) {
 		const struct plan_mode *mode = &apply->plan->modes[i];
-		struct deed deed = {.undo = apply_undo_mode, .fds = {-1, -1, -1}};
-		_cleanup_place_ struct rootfs_place target = ROOTFS_NOWHERE;
+		struct undo_step undo_step = {.undo = apply_undo_mode, .fds = {-1, -1, -1}};
+		_cleanup_target_ struct rootfs_target target = ROOTFS_TARGET_NONE;
 		struct stat st;
 
-		r = rootfs_take_place(&apply->rootfs,
-				      rootfs_open_path(&apply->rootfs, mode->path, O_RDONLY | O_DIRECTORY), &target);
-		if (r < 0 || !str_has_prefix(mode->path, "/dev/") || target.ground != GROUND_OWN ||
+		r = rootfs_target_from_fd(
+			&apply->rootfs, rootfs_open_path(&apply->rootfs, mode->path, O_RDONLY | O_DIRECTORY), &target);
+		if (r < 0 || !str_has_prefix(mode->path, "/dev/") || target.mount_map != MOUNT_CLASS_OWN ||
 		    fstat(target.fd, &st) < 0) {
 			log_warning(apply->log,
 				    "chmod: %s is not a directory of the container's /dev; it stays as it is",
@@ -365,9 +368,9 @@ static int apply_change_modes(struct apply *apply)
 			r = 0;
 			continue;
 		}
-		deed.number = st.st_mode & 07777;
-		deed.fds[0] = fcntl(target.fd, F_DUPFD_CLOEXEC, 0);
-		r = deed.fds[0] < 0 ? -errno : deeds_add(apply->deeds, &deed, NULL);
+		undo_step.number = st.st_mode & 07777;
+		undo_step.fds[0] = fcntl(target.fd, F_DUPFD_CLOEXEC, 0);
+		r = undo_step.fds[0] < 0 ? -errno : undo_log_add(apply->undo_log, &undo_step, NULL);
 		if (r == 0 && fchmod(target.fd, mode->mode) < 0)
 			r = -errno;
 		if (r < 0)
@@ -394,7 +397,7 @@ static int apply_allow_devices(struct apply *apply)
 			.access = plan->devices[i].access,
 			.path = plan->devices[i].path,
 		};
-	return devcgroup_allow(apply->cgroup, rules, plan->device_count, apply->deeds, apply->err);
+	return devcgroup_allow(apply->cgroup, rules, plan->device_count, apply->undo_log, apply->err);
 }
 
 /* ---- loader files ---- */
@@ -402,29 +405,29 @@ static int apply_allow_devices(struct apply *apply)
 /* What was read is what is covered. */
 static int apply_cover_file(void *user, const struct loader_file *file, int r)
 {
-	_cleanup_place_ struct rootfs_place target = ROOTFS_NOWHERE;
+	_cleanup_target_ struct rootfs_target target = ROOTFS_TARGET_NONE;
 	struct apply *apply = user;
 
 	if (file->handle < 0)
-		return file->optional ? 0 : root_writer_error(apply->err, file->path, r);
-	r = rootfs_take_place(&apply->rootfs, fcntl(file->handle, F_DUPFD_CLOEXEC, 0), &target);
+		return file->optional ? 0 : write_files_error(apply->err, file->path, r);
+	r = rootfs_target_from_fd(&apply->rootfs, fcntl(file->handle, F_DUPFD_CLOEXEC, 0), &target);
 	if (r < 0)
-		return root_writer_error(apply->err, file->path, r);
-	if (file->optional && placing_is_forbidden(&target, file->path))
+		return write_files_error(apply->err, file->path, r);
+	if (file->optional && attach_target_is_forbidden(&target, file->path))
 		return 0;
-	return placing_cover(&apply->placing, file->parts, ARRAY_SIZE(file->parts), &target, file->path);
+	return attach_target_cover(&apply->attach_context, file->parts, ARRAY_SIZE(file->parts), &target, file->path);
 }
 
 static int apply_make_symlinks(struct apply *apply)
 {
-	deeds_step(apply->deeds, "making symlinks in the container", NULL);
-	return root_writer_make_symlinks(&apply->writer);
+	undo_log_progress(apply->undo_log, "making symlinks in the container", NULL);
+	return write_files_make_symlinks(&apply->writer);
 }
 
 static int apply_write_loader_files(struct apply *apply)
 {
-	deeds_step(apply->deeds, "writing the loader's files in the container's /etc", NULL);
-	return root_writer_make_loader_files(&apply->writer);
+	undo_log_progress(apply->undo_log, "writing the loader's files in the container's /etc", NULL);
+	return write_files_make_loader_files(&apply->writer);
 }
 
 /* ---- all of it ---- */
@@ -436,8 +439,8 @@ static int apply_write_record(struct apply *apply)
 	int r;
 
 	if (directory)
-		deeds_step(apply->deeds, "writing down in %s what was done", directory);
-	r = directory ? record_write(directory, &apply->rootfs, apply->deeds) : 0;
+		undo_log_progress(apply->undo_log, "writing down in %s what was done", directory);
+	r = directory ? undo_record_write(directory, &apply->rootfs, apply->undo_log) : 0;
 	errno = -r;
 	if (r == -EACCES || r == -EPERM || r == -EROFS)
 		log_warning(apply->log,
@@ -449,10 +452,23 @@ static int apply_write_record(struct apply *apply)
 }
 
 static int (*const steps[])(struct apply *) = {
-	apply_open_mounts,  apply_find_cgroup,   apply_tell_guard,   apply_find_owner,    apply_open_fds,
-	apply_take_grant,   apply_cross,         apply_open_rootfs,  apply_settle,        apply_attach_all,
-	apply_lay_files,    apply_make_symlinks, apply_change_modes, apply_allow_devices, apply_write_loader_files,
-	apply_write_record, apply_keep_grant,
+	apply_open_mounts,
+	apply_find_cgroup,
+	apply_guard_rule,
+	apply_find_owner,
+	apply_open_fds,
+	apply_take_grant,
+	apply_open_sources_and_enter,
+	apply_open_rootfs,
+	apply_make_private,
+	apply_attach_all,
+	apply_cover_files,
+	apply_make_symlinks,
+	apply_change_modes,
+	apply_allow_devices,
+	apply_write_loader_files,
+	apply_write_record,
+	apply_commit_grant,
 };
 
 static int apply_do_all(struct apply *apply)
@@ -461,13 +477,14 @@ static int apply_do_all(struct apply *apply)
 	mode_t mask;
 	int r = 0;
 
-	apply->deeds = context_begin_deeds(apply->context);
+	apply->undo_log = context_begin_undo_log(apply->context);
 	apply->sources = calloc(plan->mount_count + plan->device_count + 2, sizeof(*apply->sources));
-	if (!apply->deeds || !apply->sources)
+	if (!apply->undo_log || !apply->sources)
 		return err_set(apply->err, -ENOMEM, "%m");
-	apply->owner = &apply->deeds->owner;
-	apply->placing = (struct placing){&apply->rootfs, &apply->stage, apply->owner, apply->log, apply->err};
-	apply->writer = (struct root_writer){
+	apply->owner = &apply->undo_log->owner;
+	apply->attach_context =
+		(struct attach_context){&apply->rootfs, &apply->stage, apply->owner, apply->log, apply->err};
+	apply->writer = (struct file_writer){
 		.rootfs = &apply->rootfs,
 		.plan = plan,
 		.owner = apply->owner,
@@ -480,7 +497,7 @@ static int apply_do_all(struct apply *apply)
 	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == 0; i++)
 		r = steps[i](apply);
 	if (r != 0)
-		deeds_undo(apply->deeds);
+		undo_log_undo(apply->undo_log);
 	if (!apply->context->ends && mask != 022)
 		(void)umask(mask);
 	return r;
@@ -495,13 +512,13 @@ int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_pla
 		.log = &context->settings.log,
 		.err = &context->err,
 		.rootfs = ROOTFS_CLOSED,
-		.ground = GROUND_UNKNOWN,
+		.mount_map = MOUNT_CLASS_UNKNOWN,
 		.stage = {.tmpfs = -1},
 		.context = context,
 	};
 	int r;
 
-	deeds_step(context->deeds, "looking at the container", NULL);
+	undo_log_progress(context->undo_log, "looking at the container", NULL);
 	r = container_check(container, &context->err);
 	if (r != 0)
 		return r;
@@ -517,7 +534,7 @@ int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_pla
 	free(apply.grant);
 	devcgroup_free(apply.cgroup);
 	rootfs_close(&apply.rootfs);
-	ground_clear(&apply.ground);
-	context_end_deeds(context, apply.deeds);
+	mount_map_clear(&apply.mount_map);
+	context_end_undo_log(context, apply.undo_log);
 	return r;
 }

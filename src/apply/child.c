@@ -39,23 +39,23 @@ static const int stops[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 
 /* ---- the child's side ---- */
 
-static struct deeds *own_deeds;
+static struct undo_log *own_undo_log;
 
 /* The parent has died, or somebody sent the signal to the child alone. */
-static void child_take_back(int number)
+static void child_undo_record(int number)
 {
-	deeds_undo(own_deeds);
+	undo_log_undo(own_undo_log);
 	(void)signal(number, SIG_DFL);
 	(void)kill(getpid(), number);
 }
 
-static void child_prepare(struct deeds *deeds, pid_t parent, const sigset_t *mask)
+static void child_prepare(struct undo_log *undo_log, pid_t parent, const sigset_t *mask)
 {
 	sigset_t own = *mask;
 
-	own_deeds = deeds;
+	own_undo_log = undo_log;
 	sanitise_ignore_signals();
-	(void)signal(SIGTERM, child_take_back);
+	(void)signal(SIGTERM, child_undo_record);
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 	/* A terminal sends them to parent and child. */
 	for (size_t i = 0; i < ARRAY_SIZE(stops); i++)
@@ -63,7 +63,7 @@ static void child_prepare(struct deeds *deeds, pid_t parent, const sigset_t *mas
 	(void)sigdelset(&own, SIGTERM);
 	(void)sigprocmask(SIG_SETMASK, &own, NULL);
 	if (getppid() != parent)
-		child_take_back(SIGTERM);
+		child_undo_record(SIGTERM);
 }
 
 /* A table that is shared waits for every CPU when it grows: 30 ms where there are 32. So it grows before. */
@@ -169,7 +169,7 @@ static void child_kill(pid_t pid)
 
 /* ---- taking back ---- */
 
-static _Noreturn void child_undo_in_child(struct deeds *deeds)
+static _Noreturn void child_undo_in_child(struct undo_log *undo_log)
 {
 	static const int types[] = {CLONE_NEWUSER, CLONE_NEWNS};
 	bool entered = true;
@@ -177,28 +177,28 @@ static _Noreturn void child_undo_in_child(struct deeds *deeds)
 	sanitise_ignore_signals();
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* That of the dead child is empty. */
-	cleanup_closep(&deeds->proc_self_fd);
-	deeds->proc_self_fd = mount_open_proc_self_fd(-1);
+	cleanup_closep(&undo_log->proc_self_fd);
+	undo_log->proc_self_fd = mount_open_proc_self_fd(-1);
 	if (phase_enter(PHASE_GIVE) < 0)
 		entered = false;
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
-		if (deeds->namespaces[i] >= 0 &&
-		    (setns(deeds->namespaces[i], types[i]) < 0 || phase_limit(PHASE_GIVE) < 0))
+		if (undo_log->namespaces[i] >= 0 &&
+		    (setns(undo_log->namespaces[i], types[i]) < 0 || phase_limit(PHASE_GIVE) < 0))
 			entered = false;
 	if (entered)
-		deeds_undo(deeds);
+		undo_log_undo(undo_log);
 	_exit(EXIT_SUCCESS);
 }
 
-static void child_undo(struct deeds *deeds)
+static void child_undo(struct undo_log *undo_log)
 {
 	pid_t pid;
 
-	if (deeds->count == 0)
+	if (undo_log->count == 0)
 		return;
 	pid = child_start();
 	if (pid == 0)
-		child_undo_in_child(deeds);
+		child_undo_in_child(undo_log);
 	if (pid > 0 && child_wait_only(pid, UNDO_MS) < 0)
 		child_kill(pid);
 }
@@ -206,19 +206,20 @@ static void child_undo(struct deeds *deeds)
 /* ---- what went wrong ---- */
 
 /* What to say of deeds that could not be undone. The one that failed is the last on the list. */
-static const char *child_leftovers(const struct deeds *deeds, char text[256])
+static const char *child_leftovers(const struct undo_log *undo_log, char text[256])
 {
-	if (deeds->count == 0)
+	if (undo_log->count == 0)
 		return "Nothing of what was done stays in the container.";
 	(void)snprintf(
 		text, 256,
 		"%zu of its changes to the container could not be taken back (the last: %.128s); remove the container.",
-		deeds->count, deeds->items[deeds->count - 1].name[0] ? deeds->items[deeds->count - 1].name : "a mount");
+		undo_log->count,
+		undo_log->items[undo_log->count - 1].name[0] ? undo_log->items[undo_log->count - 1].name : "a mount");
 	return text;
 }
 
 /* @r and @wait_status: what child_wait() returned. */
-static int child_explain(struct ctr_gpu_context *context, const struct deeds *deeds, int r, int wait_status)
+static int child_explain(struct ctr_gpu_context *context, const struct undo_log *undo_log, int r, int wait_status)
 {
 	struct err *err = &context->err;
 	char text[256];
@@ -226,18 +227,18 @@ static int child_explain(struct ctr_gpu_context *context, const struct deeds *de
 	switch (r) {
 	case 0:
 		return err_set(err, -ECHILD, "the process that did the work was ended by signal %d (%s) while %s.\n%s",
-			       WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)), deeds->step,
-			       child_leftovers(deeds, text));
+			       WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)), undo_log->step,
+			       child_leftovers(undo_log, text));
 	case -EINTR:
 		return err_set(err, r, "stopped by signal %d (%s) while %s.\n%s", wait_status, strsignal(wait_status),
-			       deeds->step, child_leftovers(deeds, text));
+			       undo_log->step, child_leftovers(undo_log, text));
 	case -ETIMEDOUT:
 		return err_set(
 			err, r,
 			"gave up after %u s while %s\n"
 			"A file system does not answer (9p, FUSE, NFS); find it with: df. For more time: \"deadline\", "
 			"ctr-gpu-config(5).\n%s",
-			context->settings.deadline_s, deeds->step, child_leftovers(deeds, text));
+			context->settings.deadline_s, undo_log->step, child_leftovers(undo_log, text));
 	default:
 		return err_set(err, r, "cannot wait for the process that does the work: %m");
 	}
@@ -245,14 +246,14 @@ static int child_explain(struct ctr_gpu_context *context, const struct deeds *de
 
 /* ---- all of it ---- */
 
-static int child_wait_for_work(struct ctr_gpu_context *context, pid_t pid, struct deeds *deeds, const sigset_t *signals,
-			       int *ret_status)
+static int child_wait_for_work(struct ctr_gpu_context *context, pid_t pid, struct undo_log *undo_log,
+			       const sigset_t *signals, int *ret_status)
 {
 	int wait_status = 0, r = child_wait(pid, signals, context->settings.deadline_s * 1000, &wait_status);
 
 	if (r == 0 && WIFEXITED(wait_status)) {
 		if (WEXITSTATUS(wait_status) != 0)
-			child_undo(deeds);
+			child_undo(undo_log);
 		/* The end of the program releases everything. */
 		if (context->ends)
 			exit(WEXITSTATUS(wait_status));
@@ -261,8 +262,8 @@ static int child_wait_for_work(struct ctr_gpu_context *context, pid_t pid, struc
 	}
 	if (r < 0)
 		child_kill(pid);
-	child_undo(deeds);
-	return child_explain(context, deeds, r, wait_status);
+	child_undo(undo_log);
+	return child_explain(context, undo_log, r, wait_status);
 }
 
 /* What the caller has registered with atexit(3) is the parent's to do. */
@@ -275,29 +276,29 @@ static _Noreturn void child_end(int r)
 static int child_run(struct ctr_gpu_context *context, int (*work)(void *user), void *user, const sigset_t *signals,
 		     const sigset_t *mask, int *ret_status)
 {
-	struct deeds *deeds = deeds_new(true);
+	struct undo_log *undo_log = undo_log_new(true);
 	pid_t pid, parent = getpid(), caller = getppid();
 	struct child_cpus cpus;
 	int r;
 
-	if (!deeds)
+	if (!undo_log)
 		return err_set(&context->err, -ENOMEM, "%m");
-	deeds_step(deeds, "beginning", NULL);
+	undo_log_progress(undo_log, "beginning", NULL);
 	context->ends = !ret_status;
 	child_grow_descriptors(context);
 	child_keep_cpu(&cpus);
 	pid = child_start();
 	if (pid == 0) {
 		child_restore_cpus(&cpus);
-		child_prepare(deeds, parent, mask);
-		context->deeds = deeds;
+		child_prepare(undo_log, parent, mask);
+		context->undo_log = undo_log;
 		context->caller = caller;
 		child_end(work(user));
 	}
 	r = pid < 0 ? err_set(&context->err, -errno, "cannot start a child process: %m")
-		    : child_wait_for_work(context, pid, deeds, signals, ret_status);
+		    : child_wait_for_work(context, pid, undo_log, signals, ret_status);
 	child_restore_cpus(&cpus);
-	(void)deeds_free(deeds);
+	(void)undo_log_free(undo_log);
 	return r;
 }
 

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "base/remedy.h"
-#include "base/shown.h"
+#include "base/err_advice.h"
+#include "base/printable.h"
 
 static const struct {
 	int code;
@@ -63,7 +63,7 @@ static void err_disarm(char *text, const char *mark)
 
 	while (*from) {
 		bool ours = strncmp(from, mark, MARK_SIZE) == 0;
-		size_t length = ours ? 0 : shown_length(from);
+		size_t length = ours ? 0 : printable_length(from);
 
 		if (length == 0)
 			*to++ = ours ? '\n' : '?';
@@ -81,7 +81,7 @@ static void err_end_whole(char *text)
 
 	while (start > 0 && (text[start - 1] & 0xc0) == 0x80)
 		start--;
-	if (start > 0 && (text[start - 1] & 0x80) && shown_length(text + start - 1) == 0)
+	if (start > 0 && (text[start - 1] & 0x80) && printable_length(text + start - 1) == 0)
 		text[start - 1] = '\0';
 }
 
@@ -122,7 +122,7 @@ void err_write_list(struct err *err, int code, const char *format, va_list argum
 		errno = -code;
 	(void)err_write_text(err->text, format, arguments);
 	if (code < 0)
-		err_add_remedy(err->text, remedy_of(-code));
+		err_add_remedy(err->text, err_errno_advice(-code));
 }
 
 void err_write(struct err *err, int code, const char *format, ...)

@@ -24,8 +24,8 @@ struct err {
  * @err:  where to write; may be NULL
  * @code: the code it belongs to
  *
- * `%m` in @format is the text of @code where that is a negative errno. Where @format is one line and remedy_of() has a
- * sentence for that errno, it follows. Control characters become '?'.
+ * `%m` in @format is the text of @code where that is a negative errno. Where @format is one line and err_errno_advice()
+ * has a sentence for that errno, it follows. Control characters become '?'.
  *
  * Return: @code, so that a failing function ends in `return err_set(err, -errno, …)`. It is a macro for the reader that
  * follows one function at a time, compiler or analyser: an error is not taken for 0.

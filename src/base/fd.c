@@ -33,7 +33,7 @@ void *buffer_new(size_t size)
 	return buffer;
 }
 
-int fd_read_told(int fd, off_t told, size_t max, char **ret_data, size_t *ret_size)
+int fd_read_sized(int fd, off_t told, size_t max, char **ret_data, size_t *ret_size)
 {
 	size_t guess = told > 0 ? (size_t)told : FIRST_GUESS, capacity = (guess < max ? guess : max) + 1, size = 0;
 	_cleanup_free_ char *data = buffer_new(capacity + 1);
@@ -75,7 +75,7 @@ int fd_read_all(int fd, size_t max, char **ret_data, size_t *ret_size)
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	return fd_read_told(fd, S_ISREG(st.st_mode) ? st.st_size : 0, max, ret_data, ret_size);
+	return fd_read_sized(fd, S_ISREG(st.st_mode) ? st.st_size : 0, max, ret_data, ret_size);
 }
 
 int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_size)
@@ -96,11 +96,11 @@ int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, si
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	return fd_read_told(fd, st.st_size, max, ret_data, ret_size);
+	return fd_read_sized(fd, st.st_size, max, ret_data, ret_size);
 }
 
 /* @ret_size: what fstat(2) tells of it */
-static int fd_open_handed(int dirfd, const char *path, int flags, off_t *ret_size)
+static int fd_open_untrusted(int dirfd, const char *path, int flags, off_t *ret_size)
 {
 	_cleanup_close_ int handle = openat(dirfd, path, flags | O_PATH | O_CLOEXEC);
 	int fd = handle < 0 ? -errno : fd_reopen(-1, handle, ret_size);
@@ -121,7 +121,7 @@ int fd_open_file_at(int dirfd, const char *path, int flags)
 {
 	off_t ignored;
 
-	return fd_open_handed(dirfd, path, flags, &ignored);
+	return fd_open_untrusted(dirfd, path, flags, &ignored);
 }
 
 static int fd_reopen_log(int handle, const char *path)
@@ -157,15 +157,15 @@ int fd_open_log(const char *path)
 	}
 }
 
-int fd_read_handed_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_size)
+int fd_read_untrusted_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_size)
 {
 	off_t size = 0;
-	_cleanup_close_ int fd = fd_open_handed(dirfd, path, 0, &size);
+	_cleanup_close_ int fd = fd_open_untrusted(dirfd, path, 0, &size);
 
-	return fd < 0 ? fd : fd_read_told(fd, size, max, ret_data, ret_size);
+	return fd < 0 ? fd : fd_read_sized(fd, size, max, ret_data, ret_size);
 }
 
-int fd_read_kernels(int dirfd, const char *name, size_t max, char **ret)
+int fd_read_kernel_file(int dirfd, const char *name, size_t max, char **ret)
 {
 	_cleanup_close_ int fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	_cleanup_free_ char *text = malloc(max + 1);

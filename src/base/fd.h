@@ -25,20 +25,20 @@ struct strv;
 int fd_read_all(int fd, size_t max, char **ret_data, size_t *ret_size);
 
 /**
- * fd_read_kernels() - what one read(2) gives of a file in a directory of procfs or of a cgroup
+ * fd_read_kernel_file() - what one read(2) gives of a file in a directory of procfs or of a cgroup
  * @max: if the file may have more than that, the rest is missing
  *
  * Nothing but the kernel's own files can be there. Return: as fd_read_all().
  */
-int fd_read_kernels(int dirfd, const char *name, size_t max, char **ret);
+int fd_read_kernel_file(int dirfd, const char *name, size_t max, char **ret);
 
 /** The same where fstat(2) has told @size, which is right for all but procfs, sysfs and pipes: they tell 0. */
-int fd_read_told(int fd, off_t size, size_t max, char **ret_data, size_t *ret_size);
+int fd_read_sized(int fd, off_t size, size_t max, char **ret_data, size_t *ret_size);
 
 /**
  * fd_read_file_at() - fd_read_all() for a file at @path below @dirfd; unless it is regular, it is not opened
  *
- * Who owns the directory can exchange the file between the look and the opening: see fd_read_handed_at().
+ * Who owns the directory can exchange the file between the look and the opening: see fd_read_untrusted_at().
  *
  * Return: as fd_read_all(); -EINVAL if it is no regular file.
  */
@@ -63,7 +63,7 @@ int fd_open_file_at(int dirfd, const char *path, int flags);
 int fd_open_log(const char *path);
 
 /** fd_read_file_at() for a file whose name somebody else hands over, or can exchange. */
-int fd_read_handed_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_size);
+int fd_read_untrusted_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_size);
 
 /** Writes all of @data or fails. Return: 0 or negative errno. */
 int fd_write_all(int fd, const void *data, size_t size);

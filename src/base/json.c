@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "base/json_large.h"
-#include "base/shown.h"
+#include "base/json_bigint.h"
+#include "base/printable.h"
 
 /*
  * jansson recurses into what it parses. Its own limit (2048) is deeper than any file of ours needs, so the depth is
@@ -37,7 +37,7 @@ static bool json_is_too_deep(const char *data, size_t size)
 }
 
 /* The parser quotes what it read, and that may be anything: a terminal gets text only. */
-static void json_tell(char reason[JSON_ERROR_TEXT_LENGTH], const char *text, int line)
+static void json_set_reason(char reason[JSON_ERROR_TEXT_LENGTH], const char *text, int line)
 {
 	char where[32] = "";
 
@@ -47,7 +47,7 @@ static void json_tell(char reason[JSON_ERROR_TEXT_LENGTH], const char *text, int
 		(void)snprintf(where, sizeof(where), JSON_LINE "%d", line);
 	(void)snprintf(reason, JSON_ERROR_TEXT_LENGTH, "%.*s%s", JSON_ERROR_TEXT_LENGTH - (int)sizeof(where), text,
 		       where);
-	shown_only(reason);
+	printable_only(reason);
 }
 
 /*
@@ -67,32 +67,32 @@ static void json_seed_hashes(void)
 	seeded = true;
 }
 
-static json_t *json_load_large(const char *data, size_t size, bool keep, json_error_t *error)
+static json_t *json_load_bigint(const char *data, size_t size, bool keep, json_error_t *error)
 {
 	_cleanup_free_ char *marked = NULL;
 	size_t marked_size;
 
-	if (json_large_mark(data, size, keep, &marked, &marked_size) < 0)
+	if (json_bigint_mark(data, size, keep, &marked, &marked_size) < 0)
 		return NULL;
 	return json_loadb(marked, marked_size, JSON_REJECT_DUPLICATES, error);
 }
 
-/* @keep: as of json_large_mark() */
+/* @keep: as of json_bigint_mark() */
 static int json_load(const char *data, size_t size, bool keep, json_t **ret, char *reason)
 {
 	json_error_t error;
 	json_t *json;
 
 	if (json_is_too_deep(data, size)) {
-		json_tell(reason, "nested too deeply", 0);
+		json_set_reason(reason, "nested too deeply", 0);
 		return -EINVAL;
 	}
 	json_seed_hashes();
 	json = json_loadb(data, size, JSON_REJECT_DUPLICATES, &error);
 	if (!json && json_error_code(&error) == json_error_numeric_overflow)
-		json = json_load_large(data, size, keep, &error);
+		json = json_load_bigint(data, size, keep, &error);
 	if (!json) {
-		json_tell(reason, error.text, error.line);
+		json_set_reason(reason, error.text, error.line);
 		return json_error_code(&error) == json_error_out_of_memory ? -ENOMEM : -EINVAL;
 	}
 	*ret = json;
@@ -115,7 +115,7 @@ int json_print(const json_t *json, size_t flags, char **ret)
 
 	if (!text)
 		return -ENOMEM;
-	json_large_unmark(text);
+	json_bigint_unmark(text);
 	*ret = text;
 	return 0;
 }

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/shown.h"
+#include "base/printable.h"
 
 enum { LINE_MAX_SIZE = 2048 };
 
@@ -20,6 +20,6 @@ void log_write(const struct log *log, enum log_level level, const char *format, 
 	(void)vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	/* What others wrote begins no line in a log. */
-	shown_only(text);
+	printable_only(text);
 	log->sink(log->user, level, text);
 }

@@ -32,7 +32,7 @@ bool cdi_is_kind(const char *text);
 bool cdi_is_device_name(const char *text);
 
 /** What a spec is made of. */
-struct cdi_wish {
+struct cdi_options {
 	const char *kind;
 	const char *hook; /* path of ctr-gpu-hook; NULL: a spec that needs no hook */
 	const struct request *request;
@@ -45,7 +45,7 @@ struct cdi_wish {
  * Return: 0; CTR_GPU_E_NO_ADAPTER if the host has no usable adapter of that kind; as ctr_gpu_plan_new(). @err of the
  * context is set.
  */
-int cdi_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct cdi_wish *wish,
+int cdi_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct cdi_options *wish,
 		 json_t **ret);
 
 /** The kinds of the vendors of usable adapters, in the order of the adapters. Return: 0 or -ENOMEM. */

@@ -15,7 +15,7 @@
 #include "cdi/report.h"
 #include "ctr-gpu.h"
 #include "lib/host.h"
-#include "system/hostfile.h"
+#include "system/trusted_file.h"
 
 enum { NAMED_MAX = 6, MISSING_MAX = 1024 };
 
@@ -42,7 +42,7 @@ static int cdi_check_join_some(const struct strv *list, char **ret)
 static int cdi_check_hook(struct cdi_file *file, const struct cdi_hook *hook)
 {
 	const char *path = hook->path, *stage = hook->stage ? hook->stage : "?";
-	_cleanup_close_ int fd = path ? hostfile_open(path, S_IFREG, HOSTFILE_ROOT_ONLY, O_PATH) : -1;
+	_cleanup_close_ int fd = path ? trusted_file_open(path, S_IFREG, TRUSTED_FILE_ROOT_ONLY, O_PATH) : -1;
 	struct stat st;
 	int r = 0;
 
@@ -221,7 +221,7 @@ int cdi_generate_like(struct ctr_gpu_context *context, const struct ctr_gpu_host
 	const char *capabilities =
 		strv_variable(hook ? &hook->environment : &old->edits.environment, CDI_CAPABILITIES_VARIABLE);
 	struct request request = {.kind = REQUEST_ALL};
-	const struct cdi_wish wish = {.kind = old->kind, .hook = hook ? hook->path : NULL, .request = &request};
+	const struct cdi_options wish = {.kind = old->kind, .hook = hook ? hook->path : NULL, .request = &request};
 	int r;
 
 	r = request_set_capabilities(&request, capabilities ? capabilities : "", &context->err);

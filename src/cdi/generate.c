@@ -20,7 +20,7 @@
 struct generation {
 	struct ctr_gpu_context *context;
 	const struct ctr_gpu_host *host;
-	const struct cdi_wish *wish;
+	const struct cdi_options *wish;
 	struct strv names;        /* of devices so far */
 	struct strv library_dirs; /* of all of them */
 	json_t *devices;
@@ -437,7 +437,7 @@ static const char *cdi_generate_lowest_version(const struct generation *generati
 /* Whether there can be such a spec on this host. */
 static int cdi_generate_check_wish(const struct generation *generation)
 {
-	const struct cdi_wish *wish = generation->wish;
+	const struct cdi_options *wish = generation->wish;
 	struct err *err = &generation->context->err;
 
 	if (cdi_generate_is_vcuda(wish->kind) && !wish->hook)
@@ -452,7 +452,7 @@ static int cdi_generate_check_wish(const struct generation *generation)
 	return 0;
 }
 
-int cdi_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct cdi_wish *wish,
+int cdi_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct cdi_options *wish,
 		 json_t **ret)
 {
 	struct generation generation = {.context = context, .host = host, .wish = wish, .devices = json_array()};

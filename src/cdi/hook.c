@@ -17,8 +17,8 @@
 #include "lib/context.h"
 #include "lib/host.h"
 #include "plan/plan.h"
-#include "root/ground.h"
 #include "root/mount.h"
+#include "root/mount_class.h"
 #include "system/elf_file.h"
 
 #define REASON "a CDI spec asks for it"
@@ -32,7 +32,7 @@ struct cdi_hook_call {
 	struct ctr_gpu_context *context;
 	const char *const *arguments; /* behind the command */
 	struct rootfs rootfs;
-	struct ground ground;
+	struct mount_map mount_map;
 	struct plan *plan;
 	const struct command *command; /* one of the two */
 	const struct backend_hook *vendor;
@@ -171,9 +171,9 @@ static int cdi_hook_add_entry(const struct cdi_hook_call *call, struct plan_libr
 	handle = rootfs_open_path(&call->rootfs, path, O_PATH);
 	if (handle < 0)
 		return 0;
-	if (ground_is_root(&call->rootfs, handle))
+	if (mount_class_is_root(&call->rootfs, handle))
 		return all ? cdi_hook_add_library(dir, name, name) : 0;
-	fd = ground_is_kernel(handle) ? -1 : rootfs_open_regular(&call->rootfs, handle);
+	fd = mount_class_is_kernel(handle) ? -1 : rootfs_open_regular(&call->rootfs, handle);
 	return fd < 0 ? 0 : cdi_hook_add_mounted(call, dir, name, fd);
 }
 
@@ -287,10 +287,10 @@ static int cdi_hook_run_command(struct cdi_hook_call *call, struct ctr_gpu_conta
 	int r;
 
 	call->plan = &plan.data;
-	deeds_step(call->context->deeds, "reading the container's files", NULL);
+	undo_log_progress(call->context->undo_log, "reading the container's files", NULL);
 	r = container_open_rootfs(container, &call->rootfs, &call->context->err);
 	call->rootfs.proc_self_fd = mount_open_proc_self_fd(-1);
-	call->rootfs.ground = &call->ground;
+	call->rootfs.mount_map = &call->mount_map;
 	if (r == 0)
 		r = call->command ? call->command->plan(call) : call->vendor->plan(&call->rootfs, call->plan);
 	if (r == 0 &&
@@ -298,14 +298,14 @@ static int cdi_hook_run_command(struct cdi_hook_call *call, struct ctr_gpu_conta
 		r = ctr_gpu_plan_apply(call->context, &plan, container);
 	cleanup_closep(&call->rootfs.proc_self_fd);
 	rootfs_close(&call->rootfs);
-	ground_clear(&call->ground);
+	mount_map_clear(&call->mount_map);
 	plan_clear(&plan.data);
 	return r == -ENOMEM ? err_set(&call->context->err, r, "%m") : r;
 }
 
 int ctr_gpu_cdi_run_hook(struct ctr_gpu_context *context, const char *const *arguments, const char *state, size_t size)
 {
-	struct cdi_hook_call call = {.context = context, .rootfs = ROOTFS_CLOSED, .ground = GROUND_UNKNOWN};
+	struct cdi_hook_call call = {.context = context, .rootfs = ROOTFS_CLOSED, .mount_map = MOUNT_CLASS_UNKNOWN};
 	struct ctr_gpu_container *container;
 	int r;
 

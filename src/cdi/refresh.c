@@ -15,7 +15,7 @@ static int cdi_refresh_generate(struct ctr_gpu_context *context, const struct ct
 				json_t **ret)
 {
 	struct request request = {.kind = REQUEST_ALL};
-	const struct cdi_wish wish = {.kind = kind, .hook = hook, .request = &request};
+	const struct cdi_options wish = {.kind = kind, .hook = hook, .request = &request};
 	const struct cdi_spec *old = report->file_count > 0 ? &report->files[0].spec : NULL;
 	int r;
 

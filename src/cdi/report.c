@@ -81,7 +81,7 @@ static int cdi_report_read_file(struct ctr_gpu_cdi_report *report, char *path)
 	report->files = files;
 	file = &files[report->file_count++];
 	*file = (struct cdi_file){.path = path, .priority = report->priority};
-	r = fd_read_handed_at(AT_FDCWD, file->path, CDI_FILE_MAX, &data, &size);
+	r = fd_read_untrusted_at(AT_FDCWD, file->path, CDI_FILE_MAX, &data, &size);
 	if (r == -EFBIG)
 		return cdi_spec_problem(&file->spec, "it has more than %d MiB; no real one has", CDI_FILE_MAX >> 20);
 	if (r == -EINVAL)

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "base/report.h"
+#include "base/print.h"
 #include "cdi/report.h"
 #include "ctr-gpu.h"
 
@@ -34,37 +34,36 @@ static void cdi_report_write_device(const struct ctr_gpu_cdi_report *report, con
 	const char *status = cdi_report_describe(report, file, name, &other);
 
 	(void)fputs("    ", out);
-	report_write_text(file->spec.kind ? file->spec.kind : "?", out);
+	print_write_text(file->spec.kind ? file->spec.kind : "?", out);
 	(void)fputc('=', out);
-	report_write_text(name, out);
+	print_write_text(name, out);
 	if (!streq(status, "used"))
-		report_print(out, "  %s",
-			     streq(status, "conflict") ? "in conflict, so that engines do not know it, with" : status);
+		print_safe(out, "  %s",
+			   streq(status, "conflict") ? "in conflict, so that engines do not know it, with" : status);
 	if (streq(status, "hidden"))
 		(void)fputs(" by", out);
 	if (other) {
 		(void)fputc(' ', out);
-		report_write_text(other->path, out);
+		print_write_text(other->path, out);
 	}
 	(void)fputc('\n', out);
 }
 
 static void cdi_report_write_finding(enum cdi_severity severity, const char *text, FILE *out)
 {
-	report_print(out, "    %s: ", severities[severity]);
-	report_write_text(text, out);
+	print_safe(out, "    %s: ", severities[severity]);
+	print_write_text(text, out);
 	(void)fputc('\n', out);
 }
 
 static void cdi_report_write_file(const struct ctr_gpu_cdi_report *report, const struct cdi_file *file, FILE *out)
 {
-	report_write_text(file->path, out);
+	print_write_text(file->path, out);
 	if (file->spec.version) {
 		(void)fputs("  CDI ", out);
-		report_write_text(file->spec.version, out);
+		print_write_text(file->spec.version, out);
 	}
-	report_print(out, "%s%s\n", file->spec.is_yaml ? ", YAML" : "",
-		     file->spec.is_ours ? ", written by ctr-gpu" : "");
+	print_safe(out, "%s%s\n", file->spec.is_yaml ? ", YAML" : "", file->spec.is_ours ? ", written by ctr-gpu" : "");
 	for (size_t i = 0; i < file->spec.device_count; i++)
 		if (file->spec.devices[i].name)
 			cdi_report_write_device(report, file, file->spec.devices[i].name, out);
@@ -85,9 +84,8 @@ static json_t *cdi_report_devices_json(const struct ctr_gpu_cdi_report *report, 
 		if (!name)
 			continue;
 		status = cdi_report_describe(report, file, name, &other);
-		if (json_array_append_new(array, json_pack("{s:o, s:s, s:o}", "name", report_string(name), "status",
-							   status, "by", report_string(other ? other->path : NULL))) <
-		    0)
+		if (json_array_append_new(array, json_pack("{s:o, s:s, s:o}", "name", print_string(name), "status",
+							   status, "by", print_string(other ? other->path : NULL))) < 0)
 			return json_decref(array), NULL;
 	}
 	return array;
@@ -97,19 +95,19 @@ static json_t *cdi_report_findings_json(const struct cdi_file *file)
 {
 	const size_t problems = file->spec.problems.count;
 
-	return report_array(i, problems + file->finding_count,
-			    json_pack("{s:s, s:o}", "severity",
-				      severities[i < problems ? CDI_ERROR : file->findings[i - problems].severity],
-				      "text",
-				      report_string(i < problems ? file->spec.problems.items[i]
-								 : file->findings[i - problems].text)));
+	return print_array(i, problems + file->finding_count,
+			   json_pack("{s:s, s:o}", "severity",
+				     severities[i < problems ? CDI_ERROR : file->findings[i - problems].severity],
+				     "text",
+				     print_string(i < problems ? file->spec.problems.items[i]
+							       : file->findings[i - problems].text)));
 }
 
 static void cdi_report_write_none(const struct ctr_gpu_cdi_report *report, FILE *file)
 {
 	(void)fputs("No CDI spec found", file);
 	for (size_t i = 0; i < report->directories.count; i++)
-		report_print(file, " %s %s", i > 0 ? "or" : "in", report->directories.items[i]);
+		print_safe(file, " %s %s", i > 0 ? "or" : "in", report->directories.items[i]);
 	(void)fputs(".\n", file);
 }
 
@@ -125,20 +123,20 @@ int ctr_gpu_cdi_report_write(const struct ctr_gpu_cdi_report *report, enum ctr_g
 			cdi_report_write_none(report, file);
 		else if (report->checked && ctr_gpu_cdi_report_is_fine(report))
 			(void)fputs("No error was found.\n", file);
-		return report_finish(file);
+		return print_finish(file);
 	case CTR_GPU_FORMAT_JSON:
-		files = report_array(
+		files = print_array(
 			i, report->file_count, ({
 				const struct cdi_file *e = &report->files[i];
 				const struct cdi_spec *spec = &e->spec;
 				json_pack("{s:o, s:s, s:o, s:o, s:s, s:b, s:b, s:o, s:o}", "path",
-					  report_string(e->path), "format", spec->is_yaml ? "yaml" : "json", "kind",
-					  report_string(spec->kind), "cdiVersion", report_string(spec->version),
+					  print_string(e->path), "format", spec->is_yaml ? "yaml" : "json", "kind",
+					  print_string(spec->kind), "cdiVersion", print_string(spec->version),
 					  "neededVersion", cdi_versions[spec->needed], "loaded",
 					  cdi_report_is_loaded(e), "ours", spec->is_ours, "devices",
 					  cdi_report_devices_json(report, e), "findings", cdi_report_findings_json(e));
 			}));
-		return report_write_json(
+		return print_write_json(
 			json_pack("{s:o, s:b}", "files", files, "fine", ctr_gpu_cdi_report_is_fine(report)), file);
 	case CTR_GPU_FORMAT_CSV:
 	case CTR_GPU_FORMAT_PATHS:

@@ -13,14 +13,14 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/memstream.h"
-#include "base/report.h"
+#include "base/print.h"
 #include "cdi/cdi.h"
 #include "cdi/report.h"
 #include "cdi/spec.h"
 #include "ctr-gpu.h"
 #include "lib/host.h"
 #include "lib/request.h"
-#include "root/temporary.h"
+#include "root/atomic_file.h"
 
 /* ---- which kind, and where ---- */
 
@@ -69,8 +69,8 @@ static bool cdi_save_is_there(const char *path, const char *text, size_t size)
 /* Engines read files that end in .json or .yaml, so they do not see this one before it has its name. */
 static int cdi_save_write(int directory, const char *name, const char *text, size_t size)
 {
-	char temporary[TEMPORARY_SIZE];
-	_cleanup_close_ int fd = temporary_open(-1, directory, 0600, temporary, NULL);
+	char temporary[ATOMIC_FILE_SIZE];
+	_cleanup_close_ int fd = atomic_file_open(-1, directory, 0600, temporary, NULL);
 	int r;
 
 	if (fd < 0)
@@ -115,7 +115,7 @@ int cdi_save(struct err *err, const char *path, json_t *spec)
 		json_decref(spec);
 		return -ENOMEM;
 	}
-	r = report_write_json(spec, stream.file);
+	r = print_write_json(spec, stream.file);
 	if (memstream_close(&stream, &text, &size) < 0 || r < 0)
 		return -ENOMEM;
 	if (cdi_save_is_there(path, text, size))
@@ -233,7 +233,7 @@ int ctr_gpu_cdi_kinds(const struct ctr_gpu_host *host, char **ret_kinds)
 static int cdi_save_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host,
 			     const struct ctr_gpu_request *request, const char *kind, const char *hook, json_t **ret)
 {
-	const struct cdi_wish wish = {.kind = kind, .hook = hook, .request = &request->data};
+	const struct cdi_options wish = {.kind = kind, .hook = hook, .request = &request->data};
 	int r;
 
 	r = cdi_save_check_kind(&context->err, kind);
@@ -250,7 +250,7 @@ int ctr_gpu_cdi_write(struct ctr_gpu_context *context, const struct ctr_gpu_host
 	int r;
 
 	r = cdi_save_generate(context, host, request, kind, hook, &spec);
-	return r == 0 ? report_write_json(spec, file) : r;
+	return r == 0 ? print_write_json(spec, file) : r;
 }
 
 int ctr_gpu_cdi_path(struct ctr_gpu_context *context, const char *kind, const char *path, char **ret_path)

@@ -82,7 +82,7 @@ int cdi_spec_version(const char *text)
 	return -1;
 }
 
-static int cdi_spec_judge_version(struct cdi_spec *spec)
+static int cdi_spec_check_version(struct cdi_spec *spec)
 {
 	spec->declared = -1;
 	if (!spec->version)
@@ -97,7 +97,7 @@ static int cdi_spec_judge_version(struct cdi_spec *spec)
 	return 0;
 }
 
-static int cdi_spec_judge_devices(struct cdi_spec *spec)
+static int cdi_spec_check_devices(struct cdi_spec *spec)
 {
 	int r = 0;
 
@@ -135,7 +135,7 @@ static bool cdi_spec_is_ours(const struct cdi_spec *spec)
 	return spec->device_count > 0;
 }
 
-static int cdi_spec_judge_kind(struct cdi_spec *spec)
+static int cdi_spec_check_kind(struct cdi_spec *spec)
 {
 	if (!spec->kind)
 		return 0;
@@ -185,11 +185,11 @@ int cdi_spec_parse(const char *name, const char *data, size_t size, struct cdi_s
 	/* One finding is enough for a file that is not a spec. */
 	if (r != 0 || (ret->problems.count > 0 && !ret->version && !ret->kind && ret->device_count == 0))
 		return r;
-	r = cdi_spec_judge_kind(ret);
+	r = cdi_spec_check_kind(ret);
 	if (r == 0)
-		r = cdi_spec_judge_devices(ret);
+		r = cdi_spec_check_devices(ret);
 	if (r == 0)
-		r = cdi_spec_judge_version(ret);
+		r = cdi_spec_check_version(ret);
 	ret->is_ours = !ret->is_yaml && cdi_spec_is_ours(ret);
 	return r;
 }

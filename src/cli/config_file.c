@@ -21,7 +21,7 @@ enum {
 void config_file_close(struct config_file *file)
 {
 	free(file->path);
-	text_clear(&file->text);
+	text_buffer_clear(&file->text);
 	*file = (struct config_file){0};
 }
 
@@ -39,7 +39,7 @@ static bool config_file_is_immutable(const char *path)
 }
 
 /* Tells whoever lacks the permission how to get it. */
-static int config_file_complain(const char *what, const char *path)
+static int config_file_print_error(const char *what, const char *path)
 {
 	int error = errno;
 	const char *next = error == EBUSY ? "Something is mounted on it; change what is mounted there, and where."
@@ -50,8 +50,8 @@ static int config_file_complain(const char *what, const char *path)
 				   : NULL;
 
 	errno = error;
-	return next ? output_complain("cannot %s %s: %m\n    %s", what, path, next)
-		    : output_complain("cannot %s %s: %m", what, path);
+	return next ? output_print("cannot %s %s: %m\n    %s", what, path, next)
+		    : output_print("cannot %s %s: %m", what, path);
 }
 
 /*
@@ -71,7 +71,7 @@ static char *config_file_make_absolute(const char *path)
 	}
 	if (!real)
 		return absolute ? strdup(absolute) : NULL;
-	return text_format("%s%s", streq(real, "/") ? "" : real, absolute + (slash - above));
+	return text_buffer_format("%s%s", streq(real, "/") ? "" : real, absolute + (slash - above));
 }
 
 static int config_file_read_existing(struct config_file *file)
@@ -82,16 +82,16 @@ static int config_file_read_existing(struct config_file *file)
 
 	fd = fd_open_file_at(AT_FDCWD, file->path, O_NOFOLLOW);
 	if (fd == -EINVAL)
-		return output_complain("%s is not a regular file\n    Move it away, and try again.", file->path);
+		return output_print("%s is not a regular file\n    Move it away, and try again.", file->path);
 	errno = -fd;
 	if (fd < 0 || fstat(fd, status) < 0)
-		return config_file_complain("read", file->path);
+		return config_file_print_error("read", file->path);
 	r = fd_read_all(fd, SIZE_MAX_READ, &file->text.data, &file->text.size);
 	if (r == -EFBIG)
-		return output_complain("%s is too large for a configuration file\n    See what is in it.", file->path);
+		return output_print("%s is too large for a configuration file\n    See what is in it.", file->path);
 	file->exists = true;
 	errno = -r;
-	return r < 0 ? config_file_complain("read", file->path) : 0;
+	return r < 0 ? config_file_print_error("read", file->path) : 0;
 }
 
 int config_file_read(const char *path, struct config_file *ret)
@@ -102,13 +102,13 @@ int config_file_read(const char *path, struct config_file *ret)
 	if (ret->path)
 		return config_file_read_existing(ret);
 	if (errno != ENOENT)
-		return config_file_complain("read", path);
+		return config_file_print_error("read", path);
 	if (lstat(path, &link) == 0)
-		return output_complain(
+		return output_print(
 			"%s is a symbolic link to a file that does not exist\n    Make that file, or remove the link.",
 			path);
 	ret->path = config_file_make_absolute(path);
-	return ret->path ? 0 : config_file_complain("read", path);
+	return ret->path ? 0 : config_file_print_error("read", path);
 }
 
 /* ---- writing ---- */
@@ -147,7 +147,8 @@ static int config_file_open_directory(const struct config_file *file)
 	return -1;
 }
 
-static int config_file_fill(const struct config_file *file, const struct text *text, mode_t mode, int directory, int fd)
+static int config_file_fill(const struct config_file *file, const struct text_buffer *text, mode_t mode, int directory,
+			    int fd)
 {
 	_cleanup_close_ int old = -1;
 	struct stat status;
@@ -183,16 +184,16 @@ static bool config_file_has_changed(const struct config_file *file, int director
 			      now.st_mtim.tv_sec == file->status.st_mtim.tv_sec &&
 			      now.st_mtim.tv_nsec == file->status.st_mtim.tv_nsec)
 		return false;
-	(void)output_complain("%s has been changed meanwhile by somebody else\n    Nothing was written; try again.",
-			      file->path);
+	(void)output_print("%s has been changed meanwhile by somebody else\n    Nothing was written; try again.",
+			   file->path);
 	return true;
 }
 
-int config_file_write(struct config_file *file, const struct text *text, mode_t mode)
+int config_file_write(struct config_file *file, const struct text_buffer *text, mode_t mode)
 {
 	const char *name = strrchr(file->path, '/') + 1;
 	/* The dot keeps it out of sight of those that read every file of a directory. */
-	_cleanup_free_ char *temporary = text_format(".%s.ctr-gpu", name);
+	_cleanup_free_ char *temporary = text_buffer_format(".%s.ctr-gpu", name);
 	_cleanup_close_ int directory = -1, fd = -1;
 	struct stat status;
 	int r;
@@ -201,18 +202,18 @@ int config_file_write(struct config_file *file, const struct text *text, mode_t 
 		return output_no_memory();
 	directory = config_file_open_directory(file);
 	if (directory < 0)
-		return config_file_complain("write", file->path);
+		return config_file_print_error("write", file->path);
 	/* One that is there was left by a run that was killed: the state is locked. */
 	(void)unlinkat(directory, temporary, 0);
 	fd = openat(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return config_file_complain("write", file->path);
+		return config_file_print_error("write", file->path);
 	if (config_file_fill(file, text, mode, directory, fd) < 0 || fstat(fd, &status) < 0)
-		r = config_file_complain("write", file->path);
+		r = config_file_print_error("write", file->path);
 	else if (config_file_has_changed(file, directory))
 		r = EXIT_STATUS_FAILURE;
 	else
-		r = renameat(directory, temporary, directory, name) < 0 ? config_file_complain("replace", file->path)
+		r = renameat(directory, temporary, directory, name) < 0 ? config_file_print_error("replace", file->path)
 									: 0;
 	if (r) {
 		(void)unlinkat(directory, temporary, 0);
@@ -228,11 +229,11 @@ int config_file_unlink(struct config_file *file)
 	_cleanup_close_ int directory = config_file_open_directory(file);
 
 	if (directory < 0)
-		return config_file_complain("remove", file->path);
+		return config_file_print_error("remove", file->path);
 	if (config_file_has_changed(file, directory))
 		return EXIT_STATUS_FAILURE;
 	if (unlinkat(directory, strrchr(file->path, '/') + 1, 0) < 0)
-		return config_file_complain("remove", file->path);
+		return config_file_print_error("remove", file->path);
 	file->exists = false;
 	return 0;
 }
@@ -264,7 +265,7 @@ int config_file_make_directories(const json_t *directories)
 
 	json_array_foreach (directories, i, path)
 		if (mkdir(json_string_value(path), 0755) < 0 && errno != EEXIST)
-			return config_file_complain("make the directory", json_string_value(path));
+			return config_file_print_error("make the directory", json_string_value(path));
 	return 0;
 }
 

@@ -11,13 +11,13 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "engines/text.h"
+#include "engines/buffer.h"
 
 struct config_file {
 	char *path; /* absolute, and no symlink */
 	bool exists;
 	struct stat status; /* if it exists */
-	struct text text;
+	struct text_buffer text;
 };
 
 /* Begins as {0}. */
@@ -35,7 +35,7 @@ int config_file_read(const char *path, struct config_file *ret);
  *
  * Return: 0 or the exit status.
  */
-int config_file_write(struct config_file *file, const struct text *text, mode_t mode);
+int config_file_write(struct config_file *file, const struct text_buffer *text, mode_t mode);
 
 /** Removes the file, unless it has changed since it was read. Return: 0 or the exit status. */
 int config_file_unlink(struct config_file *file);

@@ -112,7 +112,7 @@ static int configure_give(void *user)
 	return session_check(session, r);
 }
 
-int verb_configure(struct globals *globals, int argc, char **argv)
+int verb_configure(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.options = options,
@@ -126,7 +126,7 @@ int verb_configure(struct globals *globals, int argc, char **argv)
 	struct configure configure = {.session = &session};
 	int r;
 
-	globals_parse_verb(globals, &argp, argc, argv, &configure);
+	global_options_parse_verb(globals, &argp, argc, argv, &configure);
 	r = session_open(&session, globals);
 	if (!r && !configure.dry_run)
 		session_run_in_child(&session, configure_give, &configure);

@@ -19,7 +19,7 @@ enum {
 };
 
 struct doctor_verb {
-	struct globals *globals;
+	struct global_options *globals;
 	const char *rootfs, *way, *report;
 	enum ctr_gpu_format format;
 };
@@ -81,12 +81,12 @@ static int doctor_run(struct session *session, const struct doctor_verb *verb)
 	return r;
 }
 
-int verb_doctor(struct globals *globals, int argc, char **argv)
+int verb_doctor(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.options = options,
 		.parser = doctor_parse,
-		.children = globals_children,
+		.children = global_options_children,
 		.doc = "Say whether a GPU container would work here and, if not, the first thing to do.",
 	};
 	/* Warnings and faults of the configuration become findings. */
@@ -94,7 +94,7 @@ int verb_doctor(struct globals *globals, int argc, char **argv)
 	struct doctor_verb verb = {.globals = globals, .format = CTR_GPU_FORMAT_TEXT};
 	int r;
 
-	globals_parse_verb(globals, &argp, argc, argv, &verb);
+	global_options_parse_verb(globals, &argp, argc, argv, &verb);
 	if (verb.way)
 		return try_run(verb.way);
 	r = session_open(&session, globals);

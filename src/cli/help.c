@@ -8,7 +8,7 @@
 #include "cli/suggest.h"
 #include "cli/verbs.h"
 
-int verb_help(struct globals *globals, int argc, char **argv)
+int verb_help(struct global_options *globals, int argc, char **argv)
 {
 	const struct verb *verb;
 	char name[64], option[] = "--help";

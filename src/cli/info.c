@@ -34,19 +34,19 @@ static error_t info_parse(int key, char *argument, struct argp_state *state)
 	}
 }
 
-int verb_info(struct globals *globals, int argc, char **argv)
+int verb_info(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.options = options,
 		.parser = info_parse,
-		.children = globals_children,
+		.children = global_options_children,
 		.doc = "Show the GPUs of this host, and why one cannot be used.",
 	};
 	_cleanup_session_ struct session session = {0};
 	enum ctr_gpu_format format = CTR_GPU_FORMAT_TEXT;
 	int r, exit_status;
 
-	globals_parse_verb(globals, &argp, argc, argv, &format);
+	global_options_parse_verb(globals, &argp, argc, argv, &format);
 	session.mute = format != CTR_GPU_FORMAT_CSV; /* the other two have notes */
 	exit_status = session_open(&session, globals);
 	if (exit_status)

@@ -40,7 +40,7 @@ static error_t list_parse(int key, char *argument, struct argp_state *state)
 	}
 }
 
-int verb_list(struct globals *globals, int argc, char **argv)
+int verb_list(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.options = options,
@@ -53,7 +53,7 @@ int verb_list(struct globals *globals, int argc, char **argv)
 	struct list list = {.format = CTR_GPU_FORMAT_PATHS};
 	int r;
 
-	globals_parse_verb(globals, &argp, argc, argv, &list);
+	global_options_parse_verb(globals, &argp, argc, argv, &list);
 	r = session_open(&session, globals);
 	if (!r)
 		r = request_plan(&session, &list.request);

@@ -68,12 +68,12 @@ int load_run(const struct session *session, struct load_options options, bool dr
 	return loaders_run(&options, !dry_run, ret, &context->err);
 }
 
-int verb_load(struct globals *globals, int argc, char **argv)
+int verb_load(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.options = load_options_table,
 		.parser = load_parse,
-		.children = globals_children,
+		.children = global_options_children,
 		.doc = "Load NVIDIA's kernel modules and make their device nodes, where this host lacks them.",
 	};
 	_cleanup_session_ struct session session = {0};
@@ -81,7 +81,7 @@ int verb_load(struct globals *globals, int argc, char **argv)
 	_cleanup_load_ struct load load = {0};
 	int r;
 
-	globals_parse_verb(globals, &argp, argc, argv, &verb);
+	global_options_parse_verb(globals, &argp, argc, argv, &verb);
 	r = session_open(&session, globals);
 	if (r)
 		return r;

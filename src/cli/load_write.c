@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/sysmacros.h>
 
-#include "base/report.h"
+#include "base/print.h"
 #include "cli/load.h"
 
 static const struct {
@@ -23,22 +23,22 @@ static const char *const load_kinds[] = {
 
 static void load_write_step(const struct load_step *step, FILE *file)
 {
-	report_print(file, "%-11s %s %s", load_states[step->state].text, load_kinds[step->kind], step->name);
+	print_safe(file, "%-11s %s %s", load_states[step->state].text, load_kinds[step->kind], step->name);
 	if (step->kind == LOAD_NODE)
 		(void)fprintf(file, " (c %u:%u, mode %04o, owner %u:%u)", major(step->number), minor(step->number),
 			      step->mode, step->uid, step->gid);
 	if (step->found)
-		report_print(file, ", which was %s", step->found);
+		print_safe(file, ", which was %s", step->found);
 	(void)fputs("\n            ", file);
-	report_write_text(step->reason, file);
+	print_write_text(step->reason, file);
 	(void)fputc('\n', file);
 }
 
 static json_t *load_step_json(const struct load_step *step)
 {
 	json_t *json = json_pack("{s:s, s:s, s:o, s:o, s:o}", "kind", load_kinds[step->kind], "state",
-				 load_states[step->state].json, "name", report_string(step->name), "reason",
-				 report_string(step->reason), "found", report_string(step->found));
+				 load_states[step->state].json, "name", print_string(step->name), "reason",
+				 print_string(step->reason), "found", print_string(step->found));
 	char mode[16];
 
 	(void)snprintf(mode, sizeof(mode), "%04o", step->mode);
@@ -59,15 +59,15 @@ int load_write(const struct load *load, enum ctr_gpu_format format, FILE *file)
 			load_write_step(&load->steps[i], file);
 		for (size_t i = 0; i < load->remarks.count; i++) {
 			(void)fputs("remark      ", file);
-			report_write_text(load->remarks.items[i], file);
+			print_write_text(load->remarks.items[i], file);
 			(void)fputc('\n', file);
 		}
-		return report_finish(file);
+		return print_finish(file);
 	case CTR_GPU_FORMAT_JSON:
-		return report_write_json(json_pack("{s:o, s:o}", "steps",
-						   report_array(i, load->count, load_step_json(&load->steps[i])),
-						   "remarks", report_strings(&load->remarks)),
-					 file);
+		return print_write_json(json_pack("{s:o, s:o}", "steps",
+						  print_array(i, load->count, load_step_json(&load->steps[i])),
+						  "remarks", print_strings(&load->remarks)),
+					file);
 	case CTR_GPU_FORMAT_CSV:
 	case CTR_GPU_FORMAT_PATHS:
 		break;

@@ -4,10 +4,10 @@
 
 #include "lib/backends.h"
 
-#define LOADER_DECLARE(name) extern const struct loader loader_##name;
+#define LOADER_DECLARE(name) extern const struct backend_load loader_##name;
 #define LOADER_ADDRESS(name) &loader_##name,
 BACKENDS(LOADER_DECLARE)
-static const struct loader *const loaders[] = {BACKENDS(LOADER_ADDRESS)};
+static const struct backend_load *const loaders[] = {BACKENDS(LOADER_ADDRESS)};
 
 int loaders_run(const struct load_options *options, bool apply, struct load *ret, struct err *err)
 {

@@ -53,7 +53,7 @@ static char *main_describe_verbs(int key, const char *text, void *input)
 	return memstream_close(&stream, &list, NULL) == 0 ? list : (char *)text;
 }
 
-static const struct argp_child children[] = {{&globals_before_verb, 0, "Options of every command:", 1}, {0}};
+static const struct argp_child children[] = {{&global_options_before_verb, 0, "Options of every command:", 1}, {0}};
 static const struct argp main_argp = {
 	.parser = verb_parse,
 	.args_doc = "COMMAND [ARGUMENT...]",
@@ -63,7 +63,7 @@ static const struct argp main_argp = {
 	       "'ctr-gpu COMMAND --help' shows a command's own options; ctr-gpu(1) explains them all.",
 };
 
-int main_help(struct globals *globals)
+int main_help(struct global_options *globals)
 {
 	char name[] = "ctr-gpu", option[] = "--help";
 	char *arguments[] = {name, option, NULL};
@@ -79,7 +79,7 @@ static void main_print_version(FILE *file, struct argp_state *state)
 
 int main(int argc, char **argv)
 {
-	struct globals globals = {0};
+	struct global_options globals = {0};
 
 	output_guard();
 	if (strcmp(program_invocation_short_name, NVIDIA_NAME) == 0)

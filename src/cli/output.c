@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/remedy.h"
+#include "base/err_advice.h"
 
 static const char *program = "ctr-gpu";
 static const char *(*error_class)(int r);
@@ -34,8 +34,8 @@ static void check_output(void)
 	/* A user who closes a pipe early wants no message; a script sees the status. */
 	if (lost_by != EPIPE) {
 		errno = lost_by;
-		(void)output_complain(lost_by ? "cannot write standard output: %m"
-					      : "cannot write standard output: some of it was lost");
+		(void)output_print(lost_by ? "cannot write standard output: %m"
+					   : "cannot write standard output: some of it was lost");
 	}
 	_exit(EXIT_STATUS_FAILURE);
 }
@@ -56,7 +56,7 @@ void output_guard(void)
 	(void)atexit(check_output);
 }
 
-void output_speak_as(const char *name, const char *(*class_of)(int r))
+void output_set_program(const char *name, const char *(*class_of)(int r))
 {
 	program = name;
 	error_class = class_of;
@@ -67,10 +67,10 @@ const char *output_name(void)
 	return program;
 }
 
-int output_complain(const char *format, ...)
+int output_print(const char *format, ...)
 {
 	/* About an error of the operating system. */
-	const char *remedy = strstr(format, "%m") && !strchr(format, '\n') ? remedy_of(errno) : NULL;
+	const char *remedy = strstr(format, "%m") && !strchr(format, '\n') ? err_errno_advice(errno) : NULL;
 	struct err message = {0};
 	va_list arguments;
 
@@ -84,7 +84,7 @@ int output_complain(const char *format, ...)
 
 int output_no_memory(void)
 {
-	return output_complain("out of memory");
+	return output_print("out of memory");
 }
 
 int output_error(const struct ctr_gpu_context *context, int r)

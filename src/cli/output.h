@@ -22,17 +22,17 @@ enum {
 void output_guard(void);
 
 /**
- * output_speak_as() - have messages begin as those of another program whose part we play
+ * output_set_program() - have messages begin as those of another program whose part we play
  * @name:     static
  * @class_of: Return: the first words of the message of a result, static; every failure then is EXIT_STATUS_FAILURE
  */
-void output_speak_as(const char *name, const char *(*class_of)(int r));
+void output_set_program(const char *name, const char *(*class_of)(int r));
 
 /** Return: the program's name in messages. */
 const char *output_name(void);
 
 /** Says a sentence on standard error, behind the program's name; `%m` is errno's text. Return: EXIT_STATUS_FAILURE. */
-int output_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int output_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /** Says so. Return: EXIT_STATUS_FAILURE. */
 int output_no_memory(void);

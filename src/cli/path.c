@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "system/installed.h"
+#include "system/own_programs.h"
 
 char *path_absolute(const char *path)
 {
@@ -24,7 +24,7 @@ char *path_absolute(const char *path)
 
 char *path_of_program(const char *name)
 {
-	char *path = installed_beside(name);
+	char *path = own_programs_beside(name);
 
 	/* Packages are also removed from trees without a mounted /proc. */
 	if (!path && asprintf(&path, "/usr/bin/%s", name) < 0)

@@ -24,7 +24,7 @@ static int refresh_all(struct session *session)
 	struct err unguarded = {0};
 	int r, guard = 0;
 
-	host_forget_kept();
+	host_drop_cache();
 	/* Modules and nodes of NVIDIA's driver, where there is a GPU for it. */
 	r = load_run(session, (struct load_options){0}, false, &load);
 	if (!r || r == CTR_GPU_E_NO_DEVICE)
@@ -44,17 +44,17 @@ static int refresh_all(struct session *session)
 	return session_check(session, guard);
 }
 
-int verb_refresh(struct globals *globals, int argc, char **argv)
+int verb_refresh(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
-		.children = globals_children,
+		.children = global_options_children,
 		.doc = "Make device nodes and CDI specs what they should be now, after a boot or a change of GPUs or "
 		       "drivers.",
 	};
 	_cleanup_session_ struct session session = {0};
 	int r;
 
-	globals_parse_verb(globals, &argp, argc, argv, NULL);
+	global_options_parse_verb(globals, &argp, argc, argv, NULL);
 	r = session_open(&session, globals);
 	return r ? r : refresh_all(&session);
 }

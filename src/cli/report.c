@@ -22,12 +22,12 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/json.h"
-#include "base/report.h"
-#include "base/shown.h"
+#include "base/print.h"
+#include "base/printable.h"
 #include "cli/config_file.h"
 #include "cli/output.h"
 #include "engines/config.h"
-#include "engines/toml_text.h"
+#include "engines/toml_parse.h"
 
 enum {
 	LINE_SIZE = 1024,
@@ -38,14 +38,14 @@ enum {
 static void report_title(FILE *file, const char *text)
 {
 	(void)fputc('\n', file);
-	report_print(file, "==== %s\n", text);
+	print_safe(file, "==== %s\n", text);
 }
 
 /* Text of a file or a library, without control characters; it must not look like a title. */
 static void report_put_text(FILE *file, const char *text)
 {
 	while (*text) {
-		size_t length = *text == '\n' || *text == '\t' ? 1 : shown_length(text);
+		size_t length = *text == '\n' || *text == '\t' ? 1 : printable_length(text);
 
 		if (length == 0)
 			(void)fputc('?', file);
@@ -79,8 +79,8 @@ static void report_put_machine(FILE *file)
 
 	report_title(file, "machine");
 	(void)uname(&name);
-	report_print(file, "ctr-gpu %s\n", ctr_gpu_version());
-	report_print(file, "%s %s %s %s\n", name.sysname, name.release, name.version, name.machine);
+	print_safe(file, "ctr-gpu %s\n", ctr_gpu_version());
+	print_safe(file, "%s %s %s %s\n", name.sysname, name.release, name.version, name.machine);
 	report_put_lines(file, "/etc/os-release", release);
 	report_put_lines(file, "/proc/modules", modules);
 }
@@ -142,7 +142,7 @@ static size_t report_put_json(FILE *file, const char *path, json_t *object)
 	json_t *value;
 
 	json_object_foreach (object, name, value) {
-		_cleanup_free_ char *below = text_format("%s%s%s", path, *path ? "/" : "", name);
+		_cleanup_free_ char *below = text_buffer_format("%s%s%s", path, *path ? "/" : "", name);
 
 		if (!below)
 			return hidden;
@@ -160,7 +160,7 @@ static void report_put_file(FILE *file, const char *path)
 {
 	__attribute__((cleanup(config_file_close))) struct config_file config = {0};
 	_cleanup_json_ json_t *json = NULL;
-	struct text_error error;
+	struct text_buffer_error error;
 	size_t hidden;
 
 	if (access(path, F_OK) < 0)
@@ -172,7 +172,7 @@ static void report_put_file(FILE *file, const char *path)
 	}
 	(void)fputs(":\n", file);
 	json = json_loadb(config.text.size ? config.text.data : "", config.text.size, 0, NULL);
-	if (!json && toml_text_read(&config.text, &json, &error) < 0) {
+	if (!json && toml_parse_read(&config.text, &json, &error) < 0) {
 		(void)fputs("  is not valid\n", file);
 		return;
 	}
@@ -283,7 +283,7 @@ static int report_fill(struct session *session, const struct doctor *doctor, FIL
 
 		report_title(file, own[i].title);
 		if (access(own[i].path, R_OK) < 0 || config_file_read(own[i].path, &content) != 0)
-			report_print(file, "%s: %s\n", own[i].path, strerror(errno));
+			print_safe(file, "%s: %s\n", own[i].path, strerror(errno));
 		else if (content.text.size)
 			report_put_text(file, content.text.data);
 	}
@@ -301,15 +301,15 @@ static int report_put_in_file(int memory, const char *path)
 	int r;
 
 	if (fd < 0)
-		return output_complain(
+		return output_print(
 			"cannot make %s: %m\n    Name another file: --report=FILE, or - for standard output.", path);
 	r = fd_copy(memory, fd);
 	if (r < 0) {
 		(void)unlink(path);
 		errno = -r;
-		return output_complain("cannot write %s: %m", path);
+		return output_print("cannot write %s: %m", path);
 	}
-	report_print(stdout, "%s has the report; read it before you publish it\n", path);
+	print_safe(stdout, "%s has the report; read it before you publish it\n", path);
 	return 0;
 }
 
@@ -320,14 +320,14 @@ int report_write(struct session *session, const struct doctor *doctor, const cha
 	struct stat st;
 
 	if (strcmp(path, "-") == 0)
-		return report_fill(session, doctor, stdout) < 0 ? output_complain("cannot write the report: %m") : 0;
+		return report_fill(session, doctor, stdout) < 0 ? output_print("cannot write the report: %m") : 0;
 	if (lstat(path, &st) == 0)
-		return output_complain("%s is there already\n    Name another file: --report=FILE, or - for standard "
-				       "output.",
-				       path);
+		return output_print("%s is there already\n    Name another file: --report=FILE, or - for standard "
+				    "output.",
+				    path);
 	memory = memfd_create("report", MFD_CLOEXEC);
 	file = memory < 0 ? NULL : fdopen(dup(memory), "a");
 	if (!file || report_fill(session, doctor, file) < 0)
-		return output_complain("cannot write the report: %m");
+		return output_print("cannot write the report: %m");
 	return report_put_in_file(memory, path);
 }

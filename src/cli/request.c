@@ -85,7 +85,7 @@ static error_t request_parse(int key, char *argument, struct argp_state *state)
 
 const struct argp request_argp = {.options = options, .parser = request_parse};
 const struct argp_child request_children[] = {
-	{&globals_behind_verb, 0, "Options of every command:", 2},
+	{&global_options_behind_verb, 0, "Options of every command:", 2},
 	{&request_argp, 0, NULL, 1},
 	{0},
 };
@@ -120,7 +120,7 @@ int request_plan(struct session *session, const struct request_options *request)
 
 	/* A script's variable that is not set; programs that call NVIDIA's mean nothing by it. */
 	if (request->devices && !*request->devices && !request->domain) {
-		(void)output_complain("--device is empty\n    It is all, none, or names of devices: see ctr-gpu info.");
+		(void)output_print("--device is empty\n    It is all, none, or names of devices: see ctr-gpu info.");
 		return EXIT_STATUS_USAGE;
 	}
 	r = ctr_gpu_request_new(session->context, &session->request);

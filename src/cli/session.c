@@ -21,11 +21,11 @@ void session_close(struct session *session)
 	session->request = ctr_gpu_request_unref(session->request);
 	session->context = ctr_gpu_context_unref(session->context);
 	if (session->log && fclose(session->log))
-		(void)output_complain("the log is not complete: %m");
+		(void)output_print("the log is not complete: %m");
 	session->log = NULL;
 }
 
-static void session_write_remark(void *user, enum ctr_gpu_log_level level, const char *text)
+static void session_write_line(void *user, enum ctr_gpu_log_level level, const char *text)
 {
 	const struct session *session = user;
 
@@ -36,7 +36,7 @@ static void session_write_remark(void *user, enum ctr_gpu_log_level level, const
 			      level == CTR_GPU_LOG_WARNING ? "warning" : "debug", text);
 }
 
-void session_remark(const struct session *session, const char *format, ...)
+void session_log(const struct session *session, const char *format, ...)
 {
 	va_list arguments;
 	char *text;
@@ -46,7 +46,7 @@ void session_remark(const struct session *session, const char *format, ...)
 		text = NULL;
 	va_end(arguments);
 	if (text)
-		session_write_remark((void *)session, CTR_GPU_LOG_DEBUG, text);
+		session_write_line((void *)session, CTR_GPU_LOG_DEBUG, text);
 	free(text);
 }
 
@@ -58,7 +58,7 @@ static FILE *session_open_log(const char *path)
 	return fd < 0 ? NULL : fdopen(fd, "a");
 }
 
-int session_open(struct session *session, const struct globals *globals)
+int session_open(struct session *session, const struct global_options *globals)
 {
 	int r;
 
@@ -66,8 +66,8 @@ int session_open(struct session *session, const struct globals *globals)
 		return output_no_memory();
 	session->debug = globals->debug;
 	if (globals->debug_file && !(session->log = session_open_log(globals->debug_file)))
-		return output_complain("cannot write the log to %s: %m", globals->debug_file);
-	ctr_gpu_context_set_log(session->context, session_write_remark, session);
+		return output_print("cannot write the log to %s: %m", globals->debug_file);
+	ctr_gpu_context_set_log(session->context, session_write_line, session);
 	r = ctr_gpu_context_load_config(session->context, globals->config);
 	if (r && !session->lenient)
 		return session_check(session, r);
@@ -83,7 +83,7 @@ int session_open(struct session *session, const struct globals *globals)
 int session_enter(enum phase phase)
 {
 	errno = -phase_enter(phase);
-	return errno ? output_complain("cannot give up capabilities: %m") : 0;
+	return errno ? output_print("cannot give up capabilities: %m") : 0;
 }
 
 void session_run_in_child(struct session *session, int (*work)(void *user), void *user)

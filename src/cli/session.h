@@ -7,7 +7,7 @@
 
 #include <ctr-gpu.h>
 
-#include "cli/globals.h"
+#include "cli/global_options.h"
 #include "process/phase.h"
 
 struct session {
@@ -33,10 +33,10 @@ void session_close(struct session *session);
  *
  * Return: 0, or the exit status after a message was printed.
  */
-int session_open(struct session *session, const struct globals *globals);
+int session_open(struct session *session, const struct global_options *globals);
 
 /** Says in the log of --debug what a user of that may want to know. */
-void session_remark(const struct session *session, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void session_log(const struct session *session, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /**
  * session_run_in_child() - do the rest of a command in a child, and end with its status

@@ -27,19 +27,19 @@ static error_t unconfigure_parse(int key, char *argument, struct argp_state *sta
 	}
 }
 
-int verb_unconfigure(struct globals *globals, int argc, char **argv)
+int verb_unconfigure(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.parser = unconfigure_parse,
 		.args_doc = "ROOTFS",
-		.children = globals_children,
+		.children = global_options_children,
 		.doc = "Take back what 'ctr-gpu configure ROOTFS' did: its mounts, and what it made and replaced.",
 	};
 	_cleanup_session_ struct session session = {0};
 	const char *rootfs = NULL;
 	int r;
 
-	globals_parse_verb(globals, &argp, argc, argv, &rootfs);
+	global_options_parse_verb(globals, &argp, argc, argv, &rootfs);
 	r = session_open(&session, globals);
-	return r ? r : session_check(&session, ctr_gpu_take_back(session.context, rootfs, CONFIGURED_DIRECTORY));
+	return r ? r : session_check(&session, ctr_gpu_undo(session.context, rootfs, CONFIGURED_DIRECTORY));
 }

@@ -14,7 +14,7 @@ enum { NAME_MAX_LENGTH = 64 };
 
 /* What stands before the command's name, and where the command begins. */
 struct line {
-	struct globals *globals;
+	struct global_options *globals;
 	int verb; /* index in argv */
 };
 
@@ -47,8 +47,8 @@ error_t verb_parse(int key, char *argument, struct argp_state *state)
 	}
 }
 
-int verb_run(const struct argp *argp, const struct verb *table, const char *program, struct globals *globals, int argc,
-	     char **argv)
+int verb_run(const struct argp *argp, const struct verb *table, const char *program, struct global_options *globals,
+	     int argc, char **argv)
 {
 	struct line line = {.globals = globals};
 	char name[NAME_MAX_LENGTH];
@@ -58,7 +58,7 @@ int verb_run(const struct argp *argp, const struct verb *table, const char *prog
 	error = argp_parse(argp, argc, argv, ARGP_IN_ORDER, NULL, &line);
 	if (error) {
 		errno = error;
-		return output_complain("cannot read the command line: %m");
+		return output_print("cannot read the command line: %m");
 	}
 	verb = verb_find(table, argv[line.verb]);
 	if (!verb) {

@@ -5,13 +5,13 @@
 
 #include <stdio.h>
 
-#include "cli/globals.h"
+#include "cli/global_options.h"
 
 struct verb {
 	const char *name;
-	const char *arguments;                                      /* as the usage line shows them; "" for none */
-	const char *summary;                                        /* for the list in --help */
-	int (*run)(struct globals *globals, int argc, char **argv); /* Return: the exit status */
+	const char *arguments; /* as the usage line shows them; "" for none */
+	const char *summary;   /* for the list in --help */
+	int (*run)(struct global_options *globals, int argc, char **argv); /* Return: the exit status */
 };
 
 /* Ends with an entry that has no name. */
@@ -20,7 +20,7 @@ extern const struct verb verbs[];
 /** Return: NULL if there is none. */
 const struct verb *verb_find(const struct verb *table, const char *name);
 
-/** The parser of an argp for verb_run(); its first child takes a `struct globals *`. */
+/** The parser of an argp for verb_run(); its first child takes a `struct global_options *`. */
 error_t verb_parse(int key, char *argument, struct argp_state *state);
 
 /**
@@ -30,8 +30,8 @@ error_t verb_parse(int key, char *argument, struct argp_state *state);
  *
  * Return: the exit status.
  */
-int verb_run(const struct argp *argp, const struct verb *table, const char *program, struct globals *globals, int argc,
-	     char **argv);
+int verb_run(const struct argp *argp, const struct verb *table, const char *program, struct global_options *globals,
+	     int argc, char **argv);
 
 /* What configure writes down for unconfigure. */
 #define CONFIGURED_DIRECTORY "/var/lib/ctr-gpu/configured"
@@ -40,17 +40,17 @@ int verb_run(const struct argp *argp, const struct verb *table, const char *prog
 void version_print(FILE *file);
 
 /** Prints what --help prints. */
-int main_help(struct globals *globals);
+int main_help(struct global_options *globals);
 
-int verb_cdi(struct globals *globals, int argc, char **argv);
-int verb_configure(struct globals *globals, int argc, char **argv);
-int verb_doctor(struct globals *globals, int argc, char **argv);
-int verb_help(struct globals *globals, int argc, char **argv);
-int verb_info(struct globals *globals, int argc, char **argv);
-int verb_list(struct globals *globals, int argc, char **argv);
-int verb_load(struct globals *globals, int argc, char **argv);
-int verb_refresh(struct globals *globals, int argc, char **argv);
-int verb_setup(struct globals *globals, int argc, char **argv);
-int verb_unconfigure(struct globals *globals, int argc, char **argv);
-int verb_vgpu(struct globals *globals, int argc, char **argv);
-int verb_version(struct globals *globals, int argc, char **argv);
+int verb_cdi(struct global_options *globals, int argc, char **argv);
+int verb_configure(struct global_options *globals, int argc, char **argv);
+int verb_doctor(struct global_options *globals, int argc, char **argv);
+int verb_help(struct global_options *globals, int argc, char **argv);
+int verb_info(struct global_options *globals, int argc, char **argv);
+int verb_list(struct global_options *globals, int argc, char **argv);
+int verb_load(struct global_options *globals, int argc, char **argv);
+int verb_refresh(struct global_options *globals, int argc, char **argv);
+int verb_setup(struct global_options *globals, int argc, char **argv);
+int verb_unconfigure(struct global_options *globals, int argc, char **argv);
+int verb_vgpu(struct global_options *globals, int argc, char **argv);
+int verb_version(struct global_options *globals, int argc, char **argv);

@@ -4,19 +4,19 @@
 
 #include <stdio.h>
 
-#include "base/report.h"
+#include "base/print.h"
 #include "cli/verbs.h"
 
 void version_print(FILE *file)
 {
-	report_print(file, "ctr-gpu %s%s\n", ctr_gpu_version(), *CTR_GPU_COMMIT ? " (" CTR_GPU_COMMIT ")" : "");
+	print_safe(file, "ctr-gpu %s%s\n", ctr_gpu_version(), *CTR_GPU_COMMIT ? " (" CTR_GPU_COMMIT ")" : "");
 }
 
-int verb_version(struct globals *globals, int argc, char **argv)
+int verb_version(struct global_options *globals, int argc, char **argv)
 {
-	static const struct argp argp = {.children = globals_children, .doc = "Print the version."};
+	static const struct argp argp = {.children = global_options_children, .doc = "Print the version."};
 
-	globals_parse_verb(globals, &argp, argc, argv, NULL);
+	global_options_parse_verb(globals, &argp, argc, argv, NULL);
 	version_print(stdout);
 	return 0;
 }

@@ -8,8 +8,8 @@
 
 #include "vcuda_rpc.h"
 
-#include "base/bytes.h"
-#include "base/report.h"
+#include "base/print.h"
+#include "base/str_size.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "vcuda/protocol/control.h"
@@ -24,21 +24,21 @@ struct vgpu {
 
 /* ---- the manager ---- */
 
-static int vgpu_complain_of_silence(int r)
+static int vgpu_print_silence(int r)
 {
 	errno = -r;
 	if (r == -E2BIG)
-		return output_complain("no container has GPUs by vCUDA whose id is so long\n"
-				       "    ctr-gpu vgpu list shows what is granted.");
+		return output_print("no container has GPUs by vCUDA whose id is so long\n"
+				    "    ctr-gpu vgpu list shows what is granted.");
 	if (r == -ENOENT || r == -ECONNREFUSED)
-		return output_complain("vCUDA's manager ctr-gpu-vcudad does not run\n"
-				       "    Start it: systemctl enable --now ctr-gpu-vcudad (OpenRC: rc-service "
-				       "ctr-gpu-vcudad start);\n"
-				       "    the package ctr-gpu-vcuda has it.");
+		return output_print("vCUDA's manager ctr-gpu-vcudad does not run\n"
+				    "    Start it: systemctl enable --now ctr-gpu-vcudad (OpenRC: rc-service "
+				    "ctr-gpu-vcudad start);\n"
+				    "    the package ctr-gpu-vcuda has it.");
 	if (r == -EACCES || r == -EPERM || r == -EPIPE || r == -ECONNRESET)
-		return output_complain("vCUDA's manager answers root alone\n    Run this as root.");
-	return output_complain("vCUDA's manager ctr-gpu-vcudad does not answer: %m\n"
-			       "    What it said last: journalctl -u ctr-gpu-vcudad");
+		return output_print("vCUDA's manager answers root alone\n    Run this as root.");
+	return output_print("vCUDA's manager ctr-gpu-vcudad does not answer: %m\n"
+			    "    What it said last: journalctl -u ctr-gpu-vcudad");
 }
 
 /* Return: 0, or the exit status after a message was printed. */
@@ -49,7 +49,7 @@ static int vgpu_ask(unsigned procedure, const void *arguments, void *ret)
 
 	if (r == 0)
 		r = control_ask(fd, procedure, arguments, ret);
-	return r < 0 ? vgpu_complain_of_silence(r) : 0;
+	return r < 0 ? vgpu_print_silence(r) : 0;
 }
 
 static const char *vgpu_advise(int error)
@@ -67,9 +67,9 @@ static int vgpu_do(unsigned procedure, const void *arguments)
 	int r = vgpu_ask(procedure, arguments, &done);
 
 	if (r == 0 && done.error != 0)
-		r = output_complain("%s%.300s\n    %s",
-				    done.error == EOPNOTSUPP ? "the host's memory is not limited here: " : "",
-				    done.message, vgpu_advise(done.error));
+		r = output_print("%s%.300s\n    %s",
+				 done.error == EOPNOTSUPP ? "the host's memory is not limited here: " : "",
+				 done.message, vgpu_advise(done.error));
 	control_free_reply(procedure, &done);
 	return r;
 }
@@ -80,9 +80,9 @@ static void vgpu_print_memory(const struct vcudad_grant *grant)
 {
 	char used[BYTES_TEXT_SIZE], all[BYTES_TEXT_SIZE];
 
-	bytes_format(grant->used, used);
-	bytes_format(grant->memory, all);
-	report_print(stdout, "    memory     %s in use of %s\n", used, grant->memory ? all : "all that there is");
+	str_format_size(grant->used, used);
+	str_format_size(grant->memory, all);
+	print_safe(stdout, "    memory     %s in use of %s\n", used, grant->memory ? all : "all that there is");
 }
 
 /* @unlimited: why that is not limited; "": it is */
@@ -90,12 +90,12 @@ static void vgpu_print_host_memory(const struct vcudad_grant *grant, const char 
 {
 	char used[BYTES_TEXT_SIZE], all[BYTES_TEXT_SIZE];
 
-	bytes_format(grant->host_used, used);
-	bytes_format(grant->host_memory, all);
+	str_format_size(grant->host_used, used);
+	str_format_size(grant->host_memory, all);
 	if (*unlimited)
-		report_print(stdout, "    host       no limit for its servers: %s\n", unlimited);
+		print_safe(stdout, "    host       no limit for its servers: %s\n", unlimited);
 	else
-		report_print(stdout, "    host       %s in use of %s, by its servers\n", used, all);
+		print_safe(stdout, "    host       %s in use of %s, by its servers\n", used, all);
 }
 
 static void vgpu_print_processors(const struct vcudad_grant *grant)
@@ -108,10 +108,10 @@ static void vgpu_print_processors(const struct vcudad_grant *grant)
 
 static void vgpu_print_grant(const struct vcudad_grant *grant, const char *unlimited)
 {
-	report_print(stdout, "%s\n", grant->id);
+	print_safe(stdout, "%s\n", grant->id);
 	for (u_int i = 0; i < grant->gpus.gpus_len; i++) {
-		report_print(stdout, "    GPU        %s ", grant->gpus.gpus_val[i].uuid);
-		report_write_text(grant->gpus.gpus_val[i].name, stdout);
+		print_safe(stdout, "    GPU        %s ", grant->gpus.gpus_val[i].uuid);
+		print_write_text(grant->gpus.gpus_val[i].name, stdout);
 		(void)putchar('\n');
 	}
 	vgpu_print_memory(grant);
@@ -126,16 +126,16 @@ static void vgpu_print_grant(const struct vcudad_grant *grant, const char *unlim
 
 static json_t *vgpu_pack_grant(const struct vcudad_grant *grant, bool limited)
 {
-	json_t *gpus = report_array(i, grant->gpus.gpus_len, ({
-					    const struct vcudad_gpu *gpu = &grant->gpus.gpus_val[i];
+	json_t *gpus = print_array(i, grant->gpus.gpus_len, ({
+					   const struct vcudad_gpu *gpu = &grant->gpus.gpus_val[i];
 
-					    json_pack("{s:o, s:o, s:o}", "uuid", report_string(gpu->uuid), "pciAddress",
-						      report_string(*gpu->address ? gpu->address : NULL), "name",
-						      report_string(*gpu->name ? gpu->name : NULL));
-				    }));
+					   json_pack("{s:o, s:o, s:o}", "uuid", print_string(gpu->uuid), "pciAddress",
+						     print_string(*gpu->address ? gpu->address : NULL), "name",
+						     print_string(*gpu->name ? gpu->name : NULL));
+				   }));
 
 	return json_pack("{s:o, s:i, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b}", "container",
-			 report_string(grant->id), "pid", grant->pid, "uid", (json_int_t)grant->uid, "gpus", gpus,
+			 print_string(grant->id), "pid", grant->pid, "uid", (json_int_t)grant->uid, "gpus", gpus,
 			 "memory", grant->memory ? json_integer((json_int_t)grant->memory) : json_null(), "used",
 			 (json_int_t)grant->used, "hostMemory",
 			 limited ? json_integer((json_int_t)grant->host_memory) : json_null(), "hostUsed",
@@ -152,11 +152,11 @@ static int vgpu_print_list(const struct vcudad_grants *list, bool json)
 	int r = 0;
 
 	if (json)
-		r = report_write_json(json_pack("{s:I, s:I, s:o}", "servers", (json_int_t)list->servers, "maxServers",
-						(json_int_t)list->servers_max, "containers",
-						report_array(i, list->grants.grants_len,
-							     vgpu_pack_grant(&list->grants.grants_val[i], limited))),
-				      stdout);
+		r = print_write_json(json_pack("{s:I, s:I, s:o}", "servers", (json_int_t)list->servers, "maxServers",
+					       (json_int_t)list->servers_max, "containers",
+					       print_array(i, list->grants.grants_len,
+							   vgpu_pack_grant(&list->grants.grants_val[i], limited))),
+				     stdout);
 	for (u_int i = 0; i < list->grants.grants_len && !json; i++)
 		vgpu_print_grant(&list->grants.grants_val[i], list->unlimited);
 	if (list->grants.grants_len == 0 && !json)
@@ -178,7 +178,7 @@ static void vgpu_parse_memory(struct vgpu *vgpu, const char *argument, const str
 {
 	uint64_t bytes = 0;
 
-	if (!streq(argument, "all") && !bytes_read(argument, &bytes))
+	if (!streq(argument, "all") && !str_parse_size(argument, &bytes))
 		argp_error(state, "--memory is an amount such as 8G or 512M, or all, not \"%s\"", argument);
 	vgpu->limit.has_memory = true;
 	vgpu->limit.memory = bytes;
@@ -188,7 +188,7 @@ static void vgpu_parse_host_memory(struct vgpu *vgpu, const char *argument, cons
 {
 	uint64_t bytes = 0;
 
-	if (!bytes_read(argument, &bytes))
+	if (!str_parse_size(argument, &bytes))
 		argp_error(state, "--host-memory is an amount such as 8G or 512M, not \"%s\"", argument);
 	vgpu->limit.has_host_memory = true;
 	vgpu->limit.host_memory = bytes;
@@ -198,7 +198,7 @@ static void vgpu_parse_max_clients(struct vgpu *vgpu, const char *argument, cons
 {
 	uint64_t number;
 
-	if (!bytes_read(argument, &number) || number > UINT8_MAX + 1)
+	if (!str_parse_size(argument, &number) || number > UINT8_MAX + 1)
 		argp_error(state, "--max-clients is a number from 1 to 256, not \"%s\"", argument);
 	vgpu->limit.has_max_clients = true;
 	vgpu->limit.max_clients = (u_int)number;
@@ -247,12 +247,12 @@ static error_t vgpu_parse_container(int key, char *argument, struct argp_state *
 	}
 }
 
-static int vgpu_list(struct globals *globals, int argc, char **argv)
+static int vgpu_list(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.options = list_options,
 		.parser = vgpu_parse,
-		.children = globals_children,
+		.children = global_options_children,
 		.doc = "List the containers that have GPUs by vCUDA, and what they use of them.",
 	};
 	struct vcudad_grants list = {0};
@@ -260,7 +260,7 @@ static int vgpu_list(struct globals *globals, int argc, char **argv)
 	char nothing = '\0';
 	int r;
 
-	globals_parse_verb(globals, &argp, argc, argv, &vgpu);
+	global_options_parse_verb(globals, &argp, argc, argv, &vgpu);
 	r = vgpu_ask(VCUDAD_LIST, &nothing, &list);
 	if (!r)
 		r = vgpu_print_list(&list, vgpu.json);
@@ -268,38 +268,38 @@ static int vgpu_list(struct globals *globals, int argc, char **argv)
 	return r;
 }
 
-static int vgpu_limit(struct globals *globals, int argc, char **argv)
+static int vgpu_limit(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.options = limit_options,
 		.parser = vgpu_parse_container,
-		.children = globals_children,
+		.children = global_options_children,
 		.args_doc = "CONTAINER",
 		.doc = "Change what a running container may have of its GPUs.",
 	};
 	struct vgpu vgpu = {0};
 
-	globals_parse_verb(globals, &argp, argc, argv, &vgpu);
+	global_options_parse_verb(globals, &argp, argc, argv, &vgpu);
 	if (!vgpu.limit.has_memory && !vgpu.limit.has_host_memory && !vgpu.limit.has_max_clients) {
-		(void)output_complain("nothing to change is given\n"
-				      "    Try: ctr-gpu vgpu limit %.128s --memory=2G --max-clients=4",
-				      vgpu.limit.id);
+		(void)output_print("nothing to change is given\n"
+				   "    Try: ctr-gpu vgpu limit %.128s --memory=2G --max-clients=4",
+				   vgpu.limit.id);
 		return EXIT_STATUS_USAGE;
 	}
 	return vgpu_do(VCUDAD_LIMIT, &vgpu.limit);
 }
 
-static int vgpu_revoke(struct globals *globals, int argc, char **argv)
+static int vgpu_revoke(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.parser = vgpu_parse_container,
-		.children = globals_children,
+		.children = global_options_children,
 		.args_doc = "CONTAINER",
 		.doc = "Take its GPUs away from a running container: what its processes ask for fails from then on.",
 	};
 	struct vgpu vgpu = {0};
 
-	globals_parse_verb(globals, &argp, argc, argv, &vgpu);
+	global_options_parse_verb(globals, &argp, argc, argv, &vgpu);
 	return vgpu_do(VCUDAD_REVOKE, &vgpu.limit.id);
 }
 
@@ -310,12 +310,12 @@ static const struct verb commands[] = {
 	{0},
 };
 
-int verb_vgpu(struct globals *globals, int argc, char **argv)
+int verb_vgpu(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.parser = verb_parse,
 		.args_doc = "list|limit|revoke [ARGUMENT...]",
-		.children = globals_children,
+		.children = global_options_children,
 		.doc = "Look after containers that have GPUs by vCUDA, without a device.\v"
 		       "'ctr-gpu vgpu COMMAND --help' shows a command's own options; ctr-gpu(1) explains them all.",
 	};

@@ -73,7 +73,7 @@ static int bpf_read_hardened(struct bpf_insn *insns, __u32 size, struct bpf_prog
  */
 static bool bpf_make_all_loadable(struct bpf_program *program)
 {
-	if (!bpf_program_unblind(program))
+	if (!bpf_program_constants(program))
 		return false;
 	for (size_t i = 0; i < program->count; i++) {
 		struct bpf_insn *insn = &program->insns[i];
@@ -159,18 +159,18 @@ static unsigned bpf_device_type(char type)
 }
 
 /* The kernel asks for what an open or mknod needs at once, so that every part of the rule may be asked for alone. */
-enum bpf_verdict bpf_program_allows(const struct bpf_program *program, const struct devcgroup_rule *rule)
+enum bpf_decision bpf_program_allows(const struct bpf_program *program, const struct devcgroup_rule *rule)
 {
 	unsigned mask = bpf_access_mask(rule->access);
 	struct bpf_cgroup_dev_ctx access = {.major = rule->major, .minor = rule->minor};
 
 	for (unsigned part = 1; part <= mask; part++) {
-		enum bpf_verdict verdict;
+		enum bpf_decision verdict;
 
 		if (part & ~mask)
 			continue;
 		access.access_type = part << 16 | bpf_device_type(rule->type);
-		verdict = bpf_program_verdict(program, &access);
+		verdict = bpf_program_evaluate(program, &access);
 		if (verdict != BPF_ALLOWS)
 			return verdict;
 	}

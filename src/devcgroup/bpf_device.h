@@ -35,19 +35,19 @@ int bpf_call(enum bpf_cmd command, union bpf_attr *attr);
 int bpf_program_read(int fd, struct bpf_program *ret, struct err *err);
 
 /** Gives a program that the kernel hardened its constants back. Return: false if that cannot be done. */
-bool bpf_program_unblind(struct bpf_program *program);
+bool bpf_program_constants(struct bpf_program *program);
 
-enum bpf_verdict {
+enum bpf_decision {
 	BPF_DENIES,
 	BPF_ALLOWS,
 	BPF_UNKNOWN, /* the program does something that we do not follow */
 };
 
 /** The answer of @program to one access, by following its instructions. */
-enum bpf_verdict bpf_program_verdict(const struct bpf_program *program, const struct bpf_cgroup_dev_ctx *access);
+enum bpf_decision bpf_program_evaluate(const struct bpf_program *program, const struct bpf_cgroup_dev_ctx *access);
 
 /** Whether @program grants everything that @rule does; BPF_UNKNOWN if that cannot be told. */
-enum bpf_verdict bpf_program_allows(const struct bpf_program *program, const struct devcgroup_rule *rule);
+enum bpf_decision bpf_program_allows(const struct bpf_program *program, const struct devcgroup_rule *rule);
 
 /**
  * bpf_program_extend() - a program that allows @rules and otherwise does what @program does

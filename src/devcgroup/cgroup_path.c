@@ -26,12 +26,12 @@ void cgroup_places_clear(struct cgroup_places *places)
 }
 
 /* Takes the next name off a path; an empty one at its end. */
-static struct word cgroup_take_name(struct word *path)
+static struct mountinfo_field cgroup_take_name(struct mountinfo_field *path)
 {
-	struct word name = {path->text, 0};
+	struct mountinfo_field name = {path->text, 0};
 
 	while (path->size && !name.size)
-		name = mountinfo_word_take(path, '/');
+		name = mountinfo_field_take(path, '/');
 	return name;
 }
 
@@ -39,10 +39,10 @@ static struct word cgroup_take_name(struct word *path)
  * The part of @path below @root. No answer where @root is above the reader's cgroup namespace and the names between are
  * not known, nor where @path is outside @root.
  */
-static bool cgroup_path_below(struct word path, struct word root, struct word *ret)
+static bool cgroup_path_below(struct mountinfo_field path, struct mountinfo_field root, struct mountinfo_field *ret)
 {
 	for (;;) {
-		struct word name = cgroup_take_name(&root), other;
+		struct mountinfo_field name = cgroup_take_name(&root), other;
 
 		if (!name.size)
 			break;
@@ -51,25 +51,25 @@ static bool cgroup_path_below(struct word path, struct word root, struct word *r
 			return false;
 	}
 	while (path.size && path.text[0] == '/')
-		path = (struct word){path.text + 1, path.size - 1};
+		path = (struct mountinfo_field){path.text + 1, path.size - 1};
 	*ret = path;
-	for (struct word name = cgroup_take_name(&path); name.size; name = cgroup_take_name(&path))
-		if (mountinfo_word_is(name, "..") || mountinfo_word_is(name, "."))
+	for (struct mountinfo_field name = cgroup_take_name(&path); name.size; name = cgroup_take_name(&path))
+		if (mountinfo_field_is(name, "..") || mountinfo_field_is(name, "."))
 			return false;
 	return true;
 }
 
 /* The path in the line of /proc/PID/cgroup that belongs to @version. */
-static bool cgroup_membership_path(const char *membership, int version, struct word *ret)
+static bool cgroup_membership_path(const char *membership, int version, struct mountinfo_field *ret)
 {
-	struct word text = {membership, strlen(membership)};
+	struct mountinfo_field text = {membership, strlen(membership)};
 
 	while (text.size) {
-		struct word line = mountinfo_word_take(&text, '\n');
-		struct word hierarchy = mountinfo_word_take(&line, ':');
-		struct word controllers = mountinfo_word_take(&line, ':');
-		bool found = version == 1 ? mountinfo_word_list_has(controllers, "devices")
-					  : mountinfo_word_is(hierarchy, "0") && !controllers.size;
+		struct mountinfo_field line = mountinfo_field_take(&text, '\n');
+		struct mountinfo_field hierarchy = mountinfo_field_take(&line, ':');
+		struct mountinfo_field controllers = mountinfo_field_take(&line, ':');
+		bool found = version == 1 ? mountinfo_field_list_has(controllers, "devices")
+					  : mountinfo_field_is(hierarchy, "0") && !controllers.size;
 
 		if (found && line.size && line.text[0] == '/') {
 			*ret = line;
@@ -81,21 +81,22 @@ static bool cgroup_membership_path(const char *membership, int version, struct w
 
 char *cgroup_membership(const char *membership, int version)
 {
-	struct word path;
+	struct mountinfo_field path;
 
 	return cgroup_membership_path(membership, version, &path) ? strndup(path.text, path.size) : NULL;
 }
 
 static int cgroup_add_place(struct cgroup_places *places, int version, const struct mountinfo_line *line,
-			    struct word path)
+			    struct mountinfo_field path)
 {
 	struct cgroup_place place = {.version = version};
 	_cleanup_free_ char *root = mountinfo_unescape(line->root), *point = NULL, *below = NULL;
-	struct word rest;
+	struct mountinfo_field rest;
 
 	if (!root)
 		return -ENOMEM;
-	if (!mountinfo_dev(line, &place.dev) || !cgroup_path_below(path, (struct word){root, strlen(root)}, &rest))
+	if (!mountinfo_dev(line, &place.dev) ||
+	    !cgroup_path_below(path, (struct mountinfo_field){root, strlen(root)}, &rest))
 		return 0;
 	point = mountinfo_unescape(line->point);
 	below = strndup(rest.text, rest.size);
@@ -113,16 +114,16 @@ static int cgroup_add_place(struct cgroup_places *places, int version, const str
 
 static int cgroup_find_version(const char *mountinfo, const char *membership, int version, struct cgroup_places *places)
 {
-	struct word text = {mountinfo, strlen(mountinfo)}, path;
+	struct mountinfo_field text = {mountinfo, strlen(mountinfo)}, path;
 	struct mountinfo_line line;
 	int r;
 
 	if (!cgroup_membership_path(membership, version, &path))
 		return 0;
 	while (mountinfo_next(&text, &line)) {
-		if (!mountinfo_word_is(line.type, version == 1 ? "cgroup" : "cgroup2"))
+		if (!mountinfo_field_is(line.type, version == 1 ? "cgroup" : "cgroup2"))
 			continue;
-		if (version == 1 && !mountinfo_word_list_has(line.options, "devices"))
+		if (version == 1 && !mountinfo_field_list_has(line.options, "devices"))
 			continue;
 		r = cgroup_add_place(places, version, &line, path);
 		if (r < 0)

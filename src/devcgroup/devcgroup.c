@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "devcgroup/version.h"
+#include "devcgroup/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,7 +61,7 @@ static int devcgroup_read_membership(pid_t pid, int process, char **ret)
 	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
 	if (process < 0)
 		return fd_read_file_at(AT_FDCWD, path, MEMBERSHIP_MAX, ret, NULL);
-	r = fd_read_kernels(process, "cgroup", MEMBERSHIP_MAX, &text);
+	r = fd_read_kernel_file(process, "cgroup", MEMBERSHIP_MAX, &text);
 	if (r == 0 && strlen(text) == MEMBERSHIP_MAX)
 		r = -EFBIG;
 	if (r == 0)
@@ -208,7 +208,7 @@ static bool devcgroup_has(const struct devcgroup *cgroup, pid_t pid)
 {
 	_cleanup_free_ char *members = NULL;
 
-	if (fd_read_kernels(cgroup->levels[cgroup->level_count - 1].fd, "cgroup.procs", MEMBERS_MAX, &members) < 0)
+	if (fd_read_kernel_file(cgroup->levels[cgroup->level_count - 1].fd, "cgroup.procs", MEMBERS_MAX, &members) < 0)
 		return false;
 	for (const char *line = members; line && *line; line = strchr(line, '\n'), line += line ? 1 : 0)
 		if (strtol(line, NULL, 10) == pid)
@@ -319,11 +319,11 @@ static int devcgroup_tell_systemd(struct devcgroup *cgroup, const struct devcgro
 	 */
 	if (!cgroup->unit_changed && devcgroup_systemd_knows(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count))
 		return 0;
-	return devcgroup_write_drop_in(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count, cgroup->deeds, err);
+	return devcgroup_write_drop_in(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count, cgroup->undo_log, err);
 }
 
-int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct deeds *deeds,
-		    struct err *err)
+int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count,
+		    struct undo_log *undo_log, struct err *err)
 {
 	int r;
 
@@ -331,7 +331,7 @@ int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules
 		return 0;
 	if (count > DEVCGROUP_RULES_MAX)
 		return err_set(err, -E2BIG, "cannot allow %zu devices: %m", count);
-	cgroup->deeds = deeds;
+	cgroup->undo_log = undo_log;
 	r = cgroup->version->allow(cgroup, rules, count, err);
 	if (r == 0 && cgroup->unit)
 		r = devcgroup_tell_systemd(cgroup, rules, count, err);

@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "root/deeds.h"
+#include "root/undo_log.h"
 
 struct devcgroup_rule {
 	char type; /* 'c' or 'b' */
@@ -48,9 +48,9 @@ int devcgroup_directory(const struct devcgroup *cgroup, size_t *ret_depth);
 
 /**
  * devcgroup_allow() - add rules
- * @deeds: what was changed, also where this fails; once it is undone, nothing more can be added
+ * @undo_log: what was changed, also where this fails; once it is undone, nothing more can be added
  *
  * Return: 0; CTR_GPU_E_NO_CGROUP or negative errno with @err set.
  */
-int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct deeds *deeds,
-		    struct err *err);
+int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count,
+		    struct undo_log *undo_log, struct err *err);

@@ -7,7 +7,7 @@
  * removes that folder with the unit if it has read it since; otherwise the next run of ours does.
  */
 
-#include "devcgroup/version.h"
+#include "devcgroup/internal.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -109,7 +109,7 @@ static bool systemd_text_names(const char *text, const struct devcgroup_rule *ru
 }
 
 /* @rule: NULL: whether any is set. */
-static bool systemd_file_says(int folder_fd, const char *name, const struct devcgroup_rule *rule)
+static bool systemd_file_has(int folder_fd, const char *name, const struct devcgroup_rule *rule)
 {
 	_cleanup_free_ char *text = NULL;
 
@@ -119,7 +119,7 @@ static bool systemd_file_says(int folder_fd, const char *name, const struct devc
 }
 
 /* systemd keeps what engines asked for in the unit's file or, if they asked later, in drop-ins. */
-static bool systemd_unit_says(const char *transient, const char *unit, const struct devcgroup_rule *rule)
+static bool systemd_unit_has(const char *transient, const char *unit, const struct devcgroup_rule *rule)
 {
 	_cleanup_close_ int fd = open(transient, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_free_ char *name = NULL;
@@ -129,24 +129,24 @@ static bool systemd_unit_says(const char *transient, const char *unit, const str
 
 	if (fd < 0 || str_format(&name, "%s.d", unit) < 0)
 		return false;
-	if (systemd_file_says(fd, unit, rule))
+	if (systemd_file_has(fd, unit, rule))
 		return true;
 	folder = fd_open_directory(fd, name, O_NOFOLLOW);
 	while (folder && !says && (entry = readdir(folder)))
 		says = systemd_has_suffix(entry->d_name, ".conf") && !str_has_prefix(entry->d_name, DROP_IN) &&
-		       systemd_file_says(directory_fd(folder), entry->d_name, rule);
+		       systemd_file_has(directory_fd(folder), entry->d_name, rule);
 	return says;
 }
 
 bool devcgroup_systemd_restricts(const char *transient, const char *unit)
 {
-	return systemd_unit_says(transient, unit, NULL);
+	return systemd_unit_has(transient, unit, NULL);
 }
 
 bool devcgroup_systemd_knows(const char *transient, const char *unit, const struct devcgroup_rule *rules, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (!systemd_unit_says(transient, unit, &rules[i]))
+		if (!systemd_unit_has(transient, unit, &rules[i]))
 			return false;
 	return true;
 }
@@ -223,28 +223,28 @@ static int systemd_share(const char *path)
 }
 
 /* Taken out of the way first: whoever looks for it meanwhile finds none, and writes it anew. */
-static void systemd_undo_drop_in(const struct deeds *deeds, const struct deed *deed)
+static void systemd_undo_drop_in(const struct undo_log *undo_log, const struct undo_step *undo_step)
 {
-	char folder[DEED_NAME_SIZE], aside[DEED_NAME_SIZE + 1];
-	size_t length = (size_t)(strrchr(deed->name, '/') - deed->name);
+	char folder[UNDO_STEP_NAME_SIZE], aside[UNDO_STEP_NAME_SIZE + 1];
+	size_t length = (size_t)(strrchr(undo_step->name, '/') - undo_step->name);
 	struct stat st;
 
-	(void)deeds;
-	(void)snprintf(aside, sizeof(aside), "%s~", deed->name);
-	if (rename(deed->name, aside) < 0)
+	(void)undo_log;
+	(void)snprintf(aside, sizeof(aside), "%s~", undo_step->name);
+	if (rename(undo_step->name, aside) < 0)
 		return;
 	if (stat(aside, &st) == 0 && st.st_nlink > 1)
-		(void)!linkat(AT_FDCWD, aside, AT_FDCWD, deed->name, 0);
+		(void)!linkat(AT_FDCWD, aside, AT_FDCWD, undo_step->name, 0);
 	(void)unlink(aside);
-	memcpy(folder, deed->name, length);
+	memcpy(folder, undo_step->name, length);
 	folder[length] = '\0';
 	(void)rmdir(folder);
 }
 
 int devcgroup_write_drop_in(const char *transient, const char *unit, const struct devcgroup_rule *rules, size_t count,
-			    struct deeds *deeds, struct err *err)
+			    struct undo_log *undo_log, struct err *err)
 {
-	static const struct deed deed = {.undo = systemd_undo_drop_in, .fds = {-1, -1, -1}};
+	static const struct undo_step undo_step = {.undo = systemd_undo_drop_in, .fds = {-1, -1, -1}};
 	_cleanup_free_ char *folder = NULL, *name = NULL, *path = NULL, *text = NULL;
 	int r = str_format(&folder, "%s/%s.d", transient, unit);
 
@@ -259,12 +259,12 @@ int devcgroup_write_drop_in(const char *transient, const char *unit, const struc
 		r = systemd_share(path);
 		if (r != -ENOENT)
 			break;
-		r = deeds_add(deeds, &deed, path);
+		r = undo_log_add(undo_log, &undo_step, path);
 		if (r == 0)
 			r = systemd_write_into(folder, name, text);
 		if (r != -EEXIST)
 			break;
-		deeds_drop(deeds);
+		undo_log_pop(undo_log);
 		r = 0;
 	}
 	if (r < 0)

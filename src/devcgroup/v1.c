@@ -5,7 +5,7 @@
  * cover an access whole; an entry for a device that has one already is merged with it.
  */
 
-#include "devcgroup/version.h"
+#include "devcgroup/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,10 +23,10 @@ static int v1_write_rule(int level_fd, const char *file, const char *rule)
 	return fd < 0 ? -errno : fd_write_all(fd, rule, strlen(rule));
 }
 
-static void v1_undo_rule(const struct deeds *deeds, const struct deed *deed)
+static void v1_undo_rule(const struct undo_log *undo_log, const struct undo_step *undo_step)
 {
-	(void)deeds;
-	(void)v1_write_rule(deed->fds[0], "devices.deny", deed->name);
+	(void)undo_log;
+	(void)v1_write_rule(undo_step->fds[0], "devices.deny", undo_step->name);
 }
 
 /* Reads the number at *text, or `*`, which matches anything. */
@@ -91,7 +91,7 @@ static void v1_letters_added(char *list, const struct devcgroup_rule *rule, char
 /* Return: 1 if the rule was added, 0 if it was there; negative errno. */
 static int v1_allow_rule(struct devcgroup *cgroup, size_t level, const struct devcgroup_rule *rule)
 {
-	struct deed deed = {.undo = v1_undo_rule, .fds = {-1, -1, -1}};
+	struct undo_step undo_step = {.undo = v1_undo_rule, .fds = {-1, -1, -1}};
 	int fd = cgroup->levels[level].fd, r;
 	_cleanup_free_ char *list = NULL;
 	char access[ACCESS_SIZE], added[RULE_SIZE], line[RULE_SIZE];
@@ -105,15 +105,15 @@ static int v1_allow_rule(struct devcgroup *cgroup, size_t level, const struct de
 	(void)snprintf(line, sizeof(line), "%c %u:%u %s", rule->type, rule->major, rule->minor, rule->access);
 	/* The deed is what devices.deny must be given to be back where we were. */
 	(void)snprintf(added, sizeof(added), "%c %u:%u %s", rule->type, rule->major, rule->minor, access);
-	deed.fds[0] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	r = deed.fds[0] < 0 ? -errno : deeds_add(cgroup->deeds, &deed, added);
+	undo_step.fds[0] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	r = undo_step.fds[0] < 0 ? -errno : undo_log_add(cgroup->undo_log, &undo_step, added);
 	if (r == 0) {
 		r = v1_write_rule(fd, "devices.allow", line);
 		if (r == 0)
 			return 1;
-		deeds_drop(cgroup->deeds);
+		undo_log_pop(cgroup->undo_log);
 	}
-	cleanup_closep(&deed.fds[0]);
+	cleanup_closep(&undo_step.fds[0]);
 	return r;
 }
 

@@ -6,7 +6,7 @@
  * our devices is exchanged for one that allows it and otherwise answers as before.
  */
 
-#include "devcgroup/version.h"
+#include "devcgroup/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -124,12 +124,12 @@ static int v2_exchange(int cgroup_fd, int old_fd, int new_fd, unsigned flags)
 enum { CGROUP, OLD, NEW };
 
 /* An exchanged program; the deed's descriptors keep both alive. */
-static void v2_undo_exchange(const struct deeds *deeds, const struct deed *deed)
+static void v2_undo_exchange(const struct undo_log *undo_log, const struct undo_step *undo_step)
 {
-	_cleanup_capability_ int raised = capability_raise(deed->capability);
+	_cleanup_capability_ int raised = capability_raise(undo_step->capability);
 
-	(void)deeds;
-	(void)v2_exchange(deed->fds[CGROUP], deed->fds[NEW], deed->fds[OLD], deed->number);
+	(void)undo_log;
+	(void)v2_exchange(undo_step->fds[CGROUP], undo_step->fds[NEW], undo_step->fds[OLD], undo_step->number);
 }
 
 /* v2_exchange() that can be taken back. Takes over both programs; the first deed of a level has its descriptor, too. */
@@ -137,12 +137,12 @@ static int v2_replace_old(struct devcgroup *cgroup, struct devcgroup_level *leve
 			  unsigned flags)
 {
 	const struct v2_state *state = cgroup->state;
-	struct deed deed = {
+	struct undo_step undo_step = {
 		.undo = v2_undo_exchange, .fds = {-1, *old_fd, *new_fd}, .number = flags, .capability = state->needed};
 	int r;
 
-	deed.fds[CGROUP] = level->kept ? fcntl(level->fd, F_DUPFD_CLOEXEC, 0) : level->fd;
-	r = deed.fds[CGROUP] < 0 ? -errno : deeds_add(cgroup->deeds, &deed, NULL);
+	undo_step.fds[CGROUP] = level->kept ? fcntl(level->fd, F_DUPFD_CLOEXEC, 0) : level->fd;
+	r = undo_step.fds[CGROUP] < 0 ? -errno : undo_log_add(cgroup->undo_log, &undo_step, NULL);
 	if (r == 0) {
 		r = v2_exchange(level->fd, *old_fd, *new_fd, flags);
 		if (r == 0) {
@@ -150,10 +150,10 @@ static int v2_replace_old(struct devcgroup *cgroup, struct devcgroup_level *leve
 			level->kept = true;
 			return 0;
 		}
-		deeds_drop(cgroup->deeds);
+		undo_log_pop(cgroup->undo_log);
 	}
 	if (level->kept)
-		cleanup_closep(&deed.fds[CGROUP]);
+		cleanup_closep(&undo_step.fds[CGROUP]);
 	return r;
 }
 

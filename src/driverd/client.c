@@ -22,7 +22,7 @@
 #include "base/str.h"
 #include "driverd/driverd.h"
 #include "driverd/start.h"
-#include "system/installed.h"
+#include "system/own_programs.h"
 
 static const char dxcore_advice[] =
 	"The inventory source \"ioctl\" does without this library (ctr-gpu-config(5), key \"inventory\").";
@@ -88,7 +88,7 @@ static int driverd_start(const struct settings *settings, const struct question 
 	_cleanup_close_ int ours = -1, theirs = -1;
 	int pair[2], r;
 
-	r = installed_find_driverd(settings, question->advice, &program, err);
+	r = own_programs_find_driverd(settings, question->advice, &program, err);
 	if (r != 0)
 		return r;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -163,18 +163,17 @@ static int driverd_wait_answer(int socket, unsigned timeout_ms)
 }
 
 /* One datagram each way. What else the child sends stays in the kernel, which bounds it, and ends with the socket. */
-static int driverd_converse(int socket, const struct question *question, unsigned timeout_ms,
-			    struct driverd_answer *ret)
+static int driverd_converse(int socket, const struct question *question, unsigned timeout_ms, struct driverd_reply *ret)
 {
-	const struct driverd_question asked = {.procedure = question->procedure,
-					       .library = (char *)(uintptr_t)question->library};
+	const struct driverd_request asked = {.procedure = question->procedure,
+					      .library = (char *)(uintptr_t)question->library};
 	_cleanup_free_ unsigned char *datagram = malloc(DRIVERD_DATAGRAM_MAX);
 	ssize_t size;
 	int r;
 
 	if (!datagram)
 		return -ENOMEM;
-	size = (ssize_t)protocol_write_question(&asked, datagram);
+	size = (ssize_t)protocol_write_request(&asked, datagram);
 	if (size == 0)
 		return -ENAMETOOLONG;
 	if (send(socket, datagram, (size_t)size, MSG_NOSIGNAL) != size)
@@ -186,7 +185,7 @@ static int driverd_converse(int socket, const struct question *question, unsigne
 	size = recv(socket, datagram, DRIVERD_DATAGRAM_MAX, MSG_DONTWAIT | MSG_TRUNC);
 	if (size <= 0)
 		return -EPIPE;
-	return protocol_read_answer(question->procedure, datagram, (size_t)size, ret) ? 0 : -EBADMSG;
+	return protocol_read_reply(question->procedure, datagram, (size_t)size, ret) ? 0 : -EBADMSG;
 }
 
 /* Real-time signals have no names. */
@@ -239,7 +238,7 @@ static const char *driverd_step(enum driverd_status status)
 	}
 }
 
-static int driverd_explain_status(const struct question *question, const struct driverd_answer *answer, struct err *err)
+static int driverd_explain_status(const struct question *question, const struct driverd_reply *answer, struct err *err)
 {
 	char none[] = "it does not say why", *message = answer->message ? answer->message : none;
 
@@ -249,10 +248,10 @@ static int driverd_explain_status(const struct question *question, const struct 
 		       driverd_step(answer->status), message, question->advice);
 }
 
-int client_ask(const struct settings *settings, const struct question *question, struct driverd_answer *ret,
+int client_ask(const struct settings *settings, const struct question *question, struct driverd_reply *ret,
 	       struct err *err)
 {
-	_cleanup_driverd_answer_ struct driverd_answer answer = {0};
+	_cleanup_driverd_answer_ struct driverd_reply answer = {0};
 	struct child child = {.socket = -1};
 	int r, wait_status;
 
@@ -283,7 +282,7 @@ int driverd_dxcore_adapters(const struct settings *settings, const char *library
 		.device = "/dev/dxg",
 		.hang_advice = "Run wsl --shutdown in Windows, or restart the virtual machine.",
 	};
-	struct driverd_answer answer;
+	struct driverd_reply answer;
 	int r;
 
 	r = client_ask(settings, &question, &answer, err);

@@ -24,5 +24,5 @@ struct question {
  *
  * Return: 0; CTR_GPU_E_DRIVER_LIBRARY, CTR_GPU_E_DRIVER_TIMEOUT or negative errno with @err set.
  */
-int client_ask(const struct settings *settings, const struct question *question, struct driverd_answer *ret,
+int client_ask(const struct settings *settings, const struct question *question, struct driverd_reply *ret,
 	       struct err *err);

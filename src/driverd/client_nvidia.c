@@ -28,7 +28,7 @@ int driverd_nvml_names(const struct settings *settings, const char *library, boo
 		.device = opens_devices ? "/dev/nvidiactl" : "/dev/dxg",
 		.hang_advice = hang_advice,
 	};
-	struct driverd_answer answer;
+	struct driverd_reply answer;
 	int r;
 
 	r = client_ask(settings, &question, &answer, err);
@@ -49,7 +49,7 @@ int driverd_cuda_version(const struct settings *settings, const char *library, i
 		.device = "libcuda",
 		.hang_advice = hang_advice,
 	};
-	struct driverd_answer answer;
+	struct driverd_reply answer;
 	int r;
 
 	r = client_ask(settings, &question, &answer, err);

@@ -91,7 +91,7 @@ static void dxcore_call_close(const struct d3dkmt *d3dkmt, struct d3dkmt_closead
 	(void)dxcore.close(arguments);
 }
 
-static void dxcore_ask(struct driverd_answer *answer)
+static void dxcore_ask(struct driverd_reply *answer)
 {
 	const struct d3dkmt calls = {
 		.enumerate3 = dxcore_call_enumerate3,
@@ -112,7 +112,7 @@ static void dxcore_ask(struct driverd_answer *answer)
 			       (unsigned)last_failure);
 }
 
-void dxcore_describe_adapters(const char *path, struct driverd_answer *answer)
+void dxcore_describe_adapters(const char *path, struct driverd_reply *answer)
 {
 	if (library_load(path, symbols, answer))
 		dxcore_ask(answer);

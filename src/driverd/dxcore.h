@@ -6,4 +6,4 @@
 #include "driverd/protocol.h"
 
 /** Loads the library at @path and fills in @answer, whose members belong to the caller. */
-void dxcore_describe_adapters(const char *path, struct driverd_answer *answer);
+void dxcore_describe_adapters(const char *path, struct driverd_reply *answer);

@@ -15,7 +15,7 @@
 #include <sys/prctl.h>
 
 #include "base/cleanup.h"
-#include "process/callfilter_install.h"
+#include "process/seccomp.h"
 
 /*
  * Files: everything that reads. Writing reaches the socket and /dev/null; no other descriptor is open for it. No
@@ -44,7 +44,7 @@
 	X(W, clock_gettime) X(W, clock_getres) X(W, clock_nanosleep) X(W, nanosleep) X(W, gettimeofday) X(W, time) \
 	X(W, times) X(W, rt_sigaction) X(W, rt_sigprocmask) X(W, rt_sigreturn) X(W, rt_sigtimedwait) \
 	X(W, rt_sigpending) X(W, sigaltstack) X(W, restart_syscall)
-_Static_assert(1 CALLS(CALLFILTER_FITS, 0), "there is a word for every call");
+_Static_assert(1 CALLS(SECCOMP_FITS, 0), "there is a word for every call");
 
 /* Namespaces belong to processes, and a thread with one of its own would be let out of this one's. */
 #define CLONE_NAMESPACES \
@@ -67,7 +67,7 @@ enum {
  */
 #define RULES \
 	WITH_MASKED(openat, 2, OPEN_FLAGS, O_RDONLY), \
-	WITH_MASKED(open, CALLFILTER_OPEN_FLAGS, OPEN_FLAGS, O_RDONLY), \
+	WITH_MASKED(open, SECCOMP_OPEN_FLAGS, OPEN_FLAGS, O_RDONLY), \
 	WITH_ONE_OF(fcntl, 1, 1U << F_DUPFD | 1U << F_GETFD | 1U << F_SETFD | 1U << F_GETFL), \
 	WITH_VALUE(fcntl, 1, F_DUPFD_CLOEXEC), \
 	WITH_VALUE_BUT(fcntl, 1, F_SETFL, 2, O_ASYNC), \
@@ -79,28 +79,28 @@ enum {
 	WITH_VALUE(prctl, 0, PR_SET_NAME), \
 	WITH_VALUE(prctl, 0, PR_GET_NAME), \
 	WITH_VALUE(prctl, 0, PR_SET_VMA), \
-	WITH_VALUE(tgkill, 0, CALLFILTER_OWN_PID), \
-	WITH_VALUE(kill, 0, CALLFILTER_OWN_PID), \
+	WITH_VALUE(tgkill, 0, SECCOMP_OWN_PID), \
+	WITH_VALUE(kill, 0, SECCOMP_OWN_PID), \
 	WITHOUT(clone3), \
 	WITHOUT(openat2), \
 	REFUSE(EPERM)
 
-static const struct sock_filter for_reading[] = {CALLFILTER_BEGIN(CALLS), RULES};
+static const struct sock_filter for_reading[] = {SECCOMP_BEGIN(CALLS), RULES};
 
 /*
  * For libraries that open a device node to read and write. The process is a user of its own, and nothing is created,
  * made longer (RLIMIT_FSIZE) or cut off, so it can write to nodes that anyone may open and to little else.
  */
 static const struct sock_filter for_devices[] = {
-	CALLFILTER_BEGIN(CALLS),
+	SECCOMP_BEGIN(CALLS),
 	WITH_MASKED(openat, 2, OPEN_FLAGS, O_RDWR),
-	WITH_MASKED(open, CALLFILTER_OPEN_FLAGS, OPEN_FLAGS, O_RDWR),
+	WITH_MASKED(open, SECCOMP_OPEN_FLAGS, OPEN_FLAGS, O_RDWR),
 	RULES,
 };
 /* clang-format on */
 
 int filter_load(bool opens_devices)
 {
-	return opens_devices ? callfilter_install(for_devices, ARRAY_SIZE(for_devices))
-			     : callfilter_install(for_reading, ARRAY_SIZE(for_reading));
+	return opens_devices ? seccomp_install(for_devices, ARRAY_SIZE(for_devices))
+			     : seccomp_install(for_reading, ARRAY_SIZE(for_reading));
 }

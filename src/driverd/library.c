@@ -7,7 +7,7 @@
 
 #include "driverd/message.h"
 
-bool library_load(const char *path, const struct library_symbol *symbols, struct driverd_answer *answer)
+bool library_load(const char *path, const struct library_symbol *symbols, struct driverd_reply *answer)
 {
 	void *library = path[0] == '/' ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
 

@@ -20,4 +20,4 @@ struct library_symbol {
  *
  * Return: whether that worked; if not, @answer is the failure.
  */
-bool library_load(const char *path, const struct library_symbol *symbols, struct driverd_answer *answer);
+bool library_load(const char *path, const struct library_symbol *symbols, struct driverd_reply *answer);

@@ -13,10 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "driverd/confine.h"
 #include "driverd/dxcore.h"
 #include "driverd/message.h"
 #include "driverd/nvml.h"
+#include "driverd/sandbox.h"
 #include "driverd/start.h"
 #include "model/version_note.h"
 
@@ -33,7 +33,7 @@ __attribute__((visibility("default"))) const char *__asan_default_options(void)
 
 enum { LONGEST_DEADLINE_MS = 3600 * 1000 };
 
-static void driverd_answer_question(const struct driverd_question *question, struct driverd_answer *answer)
+static void driverd_serve_request(const struct driverd_request *question, struct driverd_reply *answer)
 {
 	switch (question->procedure) {
 	case DRIVERD_DXCORE_ADAPTERS:
@@ -45,24 +45,24 @@ static void driverd_answer_question(const struct driverd_question *question, str
 	}
 }
 
-/* One question, one answer. @confined: what confine() returned. */
+/* One question, one answer. @confined: what sandbox_enter() returned. */
 static int driverd_serve(int confined, const char *failed_step)
 {
 	static unsigned char datagram[DRIVERD_DATAGRAM_MAX];
-	struct driverd_question question = {0};
-	struct driverd_answer answer = {0};
+	struct driverd_request question = {0};
+	struct driverd_reply answer = {0};
 	ssize_t size = read(DRIVERD_SOCKET, datagram, sizeof(datagram));
 
-	if (size <= 0 || !protocol_read_question(datagram, (size_t)size, &question))
+	if (size <= 0 || !protocol_read_request(datagram, (size_t)size, &question))
 		return EXIT_FAILURE;
 	if (confined < 0)
 		answer_failure(&answer, DRIVERD_NOT_CONFINED, "%s: %s", failed_step, strerror(-confined));
 	else
-		driverd_answer_question(&question, &answer);
-	size = (ssize_t)protocol_write_answer(question.procedure, &answer, datagram);
+		driverd_serve_request(&question, &answer);
+	size = (ssize_t)protocol_write_reply(question.procedure, &answer, datagram);
 	if (size == 0) {
 		answer_failure(&answer, DRIVERD_REFUSED, "its answer is longer than one may be");
-		size = (ssize_t)protocol_write_answer(question.procedure, &answer, datagram);
+		size = (ssize_t)protocol_write_reply(question.procedure, &answer, datagram);
 	}
 	return write(DRIVERD_SOCKET, datagram, (size_t)size) == size ? EXIT_SUCCESS : EXIT_FAILURE;
 }
@@ -97,7 +97,7 @@ int main(int argc, char **argv)
 	milliseconds = strtoul(argv[1], &end, 10);
 	if (errno != 0 || end == argv[1] || *end || milliseconds == 0 || milliseconds > LONGEST_DEADLINE_MS)
 		return driverd_usage();
-	confined = confine((unsigned)milliseconds + DRIVERD_GRACE_MS, argc == 3, &failed_step);
+	confined = sandbox_enter((unsigned)milliseconds + DRIVERD_GRACE_MS, argc == 3, &failed_step);
 	/* Not exit(3): what the library would do at exit is not wanted. */
 	_exit(driverd_serve(confined, failed_step));
 }

@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 
-void answer_failure(struct driverd_answer *answer, enum driverd_status status, const char *format, ...)
+void answer_failure(struct driverd_reply *answer, enum driverd_status status, const char *format, ...)
 {
 	char *message = calloc(1, DRIVERD_MESSAGE_MAX + 1);
 	va_list arguments;
@@ -19,5 +19,5 @@ void answer_failure(struct driverd_answer *answer, enum driverd_status status, c
 	(void)vsnprintf(message, DRIVERD_MESSAGE_MAX + 1, format, arguments);
 	va_end(arguments);
 	str_make_printable(message);
-	*answer = (struct driverd_answer){.status = status, .message = message};
+	*answer = (struct driverd_reply){.status = status, .message = message};
 }

@@ -6,5 +6,5 @@
 #include "driverd/protocol.h"
 
 /** Makes @answer a failure, with a message of printable ASCII and bounded length. */
-void answer_failure(struct driverd_answer *answer, enum driverd_status status, const char *format, ...)
+void answer_failure(struct driverd_reply *answer, enum driverd_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -74,12 +74,12 @@ static char *nvml_read_address(nvml_device gpu)
 	return address;
 }
 
-static void nvml_add_name(struct driverd_answer *answer, struct driverd_name name)
+static void nvml_add_name(struct driverd_reply *answer, struct driverd_name name)
 {
 	answer->names[answer->name_count++] = name;
 }
 
-static void nvml_add_part(nvml_device gpu, unsigned index, struct driverd_answer *answer)
+static void nvml_add_part(nvml_device gpu, unsigned index, struct driverd_reply *answer)
 {
 	unsigned gpu_instance, compute_instance;
 	nvml_device part;
@@ -96,7 +96,7 @@ static void nvml_add_part(nvml_device gpu, unsigned index, struct driverd_answer
 			      });
 }
 
-static void nvml_add_gpu(nvml_device gpu, struct driverd_answer *answer)
+static void nvml_add_gpu(nvml_device gpu, struct driverd_reply *answer)
 {
 	unsigned count = 0;
 
@@ -110,7 +110,7 @@ static void nvml_add_gpu(nvml_device gpu, struct driverd_answer *answer)
 		nvml_add_part(gpu, i, answer);
 }
 
-static void nvml_ask(struct driverd_answer *answer)
+static void nvml_ask(struct driverd_reply *answer)
 {
 	unsigned count = 0;
 	nvml_device gpu;
@@ -137,7 +137,7 @@ static void nvml_load_dxcore(const char *path)
 		(void)dlopen("/usr/lib/wsl/lib/libdxcore.so", RTLD_LAZY | RTLD_LOCAL);
 }
 
-void nvml_list_names(const char *path, struct driverd_answer *answer)
+void nvml_list_names(const char *path, struct driverd_reply *answer)
 {
 	nvml_load_dxcore(path);
 	if (library_load(path, symbols, answer))
@@ -145,7 +145,7 @@ void nvml_list_names(const char *path, struct driverd_answer *answer)
 }
 
 /* This function alone needs neither cuInit() nor a device. */
-void cuda_read_version(const char *path, struct driverd_answer *answer)
+void cuda_read_version(const char *path, struct driverd_reply *answer)
 {
 	int (*get_version)(int *version);
 	const struct library_symbol functions[] = {{"cuDriverGetVersion", &get_version, false}, {0}};

@@ -6,7 +6,7 @@
 #include "driverd/protocol.h"
 
 /** Loads NVML at @path and fills in @answer, whose members belong to the caller. */
-void nvml_list_names(const char *path, struct driverd_answer *answer);
+void nvml_list_names(const char *path, struct driverd_reply *answer);
 
 /** Loads libcuda at @path and fills in @answer, as above. */
-void cuda_read_version(const char *path, struct driverd_answer *answer);
+void cuda_read_version(const char *path, struct driverd_reply *answer);

@@ -12,16 +12,16 @@
 
 #include "base/cleanup.h"
 
-void driverd_answer_clear(struct driverd_answer *answer)
+void driverd_reply_clear(struct driverd_reply *answer)
 {
 	free(answer->message);
 	dxg_facts_free(answer->facts, answer->fact_count);
 	driverd_names_free(answer->names, answer->name_count);
-	*answer = (struct driverd_answer){0};
+	*answer = (struct driverd_reply){0};
 }
 
 /* What is longer than it may be counts as not told, as NULL does. */
-static bool protocol_tell_text(XDR *xdr, char **text, u_int max)
+static bool protocol_write_text(XDR *xdr, char **text, u_int max)
 {
 	char nothing = '\0', *told = *text && strlen(*text) <= max ? *text : &nothing;
 
@@ -36,7 +36,7 @@ static bool protocol_tell_text(XDR *xdr, char **text, u_int max)
 	return true;
 }
 
-static bool protocol_tell_count(XDR *xdr, size_t *count, size_t max)
+static bool protocol_write_count(XDR *xdr, size_t *count, size_t max)
 {
 	u_int told = *count > max ? (u_int)max : (u_int)*count;
 
@@ -46,7 +46,7 @@ static bool protocol_tell_count(XDR *xdr, size_t *count, size_t max)
 	return true;
 }
 
-static bool protocol_tell_address(XDR *xdr, struct dxg_facts *facts)
+static bool protocol_write_address(XDR *xdr, struct dxg_facts *facts)
 {
 	bool_t told = facts->has_address;
 
@@ -57,57 +57,57 @@ static bool protocol_tell_address(XDR *xdr, struct dxg_facts *facts)
 			 xdr_u_int(xdr, &facts->address.function));
 }
 
-static bool protocol_tell_facts(XDR *xdr, struct dxg_facts *facts)
+static bool protocol_write_facts(XDR *xdr, struct dxg_facts *facts)
 {
 	return xdr_u_int(xdr, &facts->luid.low) && xdr_int(xdr, &facts->luid.high) &&
 	       xdr_u_int(xdr, &facts->wddm_version) && xdr_u_int(xdr, &facts->type_bits) &&
 	       xdr_u_int(xdr, &facts->vendor_id) && xdr_u_int(xdr, &facts->device_id) &&
-	       protocol_tell_address(xdr, facts) && protocol_tell_text(xdr, &facts->name, DRIVERD_TEXT_MAX) &&
-	       protocol_tell_text(xdr, &facts->store, DRIVERD_TEXT_MAX);
+	       protocol_write_address(xdr, facts) && protocol_write_text(xdr, &facts->name, DRIVERD_TEXT_MAX) &&
+	       protocol_write_text(xdr, &facts->store, DRIVERD_TEXT_MAX);
 }
 
-static bool protocol_tell_adapters(XDR *xdr, struct driverd_answer *answer)
+static bool protocol_write_adapters(XDR *xdr, struct driverd_reply *answer)
 {
 	size_t count = answer->fact_count;
 
-	if (!protocol_tell_count(xdr, &count, DRIVERD_ADAPTERS_MAX))
+	if (!protocol_write_count(xdr, &count, DRIVERD_ADAPTERS_MAX))
 		return false;
 	if (xdr->x_op == XDR_DECODE && !(answer->facts = calloc(count + 1, sizeof(*answer->facts))))
 		return false;
 	answer->fact_count = count;
 	for (size_t i = 0; i < count; i++)
-		if (!protocol_tell_facts(xdr, &answer->facts[i]))
+		if (!protocol_write_facts(xdr, &answer->facts[i]))
 			return false;
 	return true;
 }
 
-static bool protocol_tell_name(XDR *xdr, struct driverd_name *name)
+static bool protocol_write_name(XDR *xdr, struct driverd_name *name)
 {
 	bool_t is_part = name->is_part;
 
-	if (!protocol_tell_text(xdr, &name->uuid, DRIVERD_UUID_MAX) ||
-	    !protocol_tell_text(xdr, &name->of, DRIVERD_UUID_MAX) || !xdr_bool(xdr, &is_part))
+	if (!protocol_write_text(xdr, &name->uuid, DRIVERD_UUID_MAX) ||
+	    !protocol_write_text(xdr, &name->of, DRIVERD_UUID_MAX) || !xdr_bool(xdr, &is_part))
 		return false;
 	name->is_part = is_part;
 	return xdr_u_int(xdr, &name->gpu_instance) && xdr_u_int(xdr, &name->compute_instance);
 }
 
-static bool protocol_tell_names(XDR *xdr, struct driverd_answer *answer)
+static bool protocol_write_names(XDR *xdr, struct driverd_reply *answer)
 {
 	size_t count = answer->name_count;
 
-	if (!protocol_tell_count(xdr, &count, DRIVERD_NAMES_MAX))
+	if (!protocol_write_count(xdr, &count, DRIVERD_NAMES_MAX))
 		return false;
 	if (xdr->x_op == XDR_DECODE && !(answer->names = calloc(count + 1, sizeof(*answer->names))))
 		return false;
 	answer->name_count = count;
 	for (size_t i = 0; i < count; i++)
-		if (!protocol_tell_name(xdr, &answer->names[i]))
+		if (!protocol_write_name(xdr, &answer->names[i]))
 			return false;
 	return true;
 }
 
-static bool protocol_tell_answer(XDR *xdr, enum driverd_procedure procedure, struct driverd_answer *answer)
+static bool protocol_write_reply_field(XDR *xdr, enum driverd_procedure procedure, struct driverd_reply *answer)
 {
 	int code = (int)answer->status;
 
@@ -115,12 +115,12 @@ static bool protocol_tell_answer(XDR *xdr, enum driverd_procedure procedure, str
 		return false;
 	answer->status = (enum driverd_status)code;
 	if (code != DRIVERD_OK)
-		return protocol_tell_text(xdr, &answer->message, DRIVERD_MESSAGE_MAX);
+		return protocol_write_text(xdr, &answer->message, DRIVERD_MESSAGE_MAX);
 	switch (procedure) {
 	case DRIVERD_DXCORE_ADAPTERS:
-		return protocol_tell_adapters(xdr, answer);
+		return protocol_write_adapters(xdr, answer);
 	case DRIVERD_NVML_NAMES:
-		return protocol_tell_names(xdr, answer);
+		return protocol_write_names(xdr, answer);
 	case DRIVERD_CUDA_VERSION:
 		return xdr_int(xdr, &answer->version);
 	default:
@@ -128,14 +128,14 @@ static bool protocol_tell_answer(XDR *xdr, enum driverd_procedure procedure, str
 	}
 }
 
-static bool protocol_tell_question(XDR *xdr, struct driverd_question *question)
+static bool protocol_write_request_field(XDR *xdr, struct driverd_request *question)
 {
 	int procedure = (int)question->procedure;
 
 	if (!xdr_int(xdr, &procedure) || procedure < DRIVERD_DXCORE_ADAPTERS || procedure > DRIVERD_CUDA_VERSION)
 		return false;
 	question->procedure = (enum driverd_procedure)procedure;
-	return protocol_tell_text(xdr, &question->library, DRIVERD_PATH_MAX) && question->library;
+	return protocol_write_text(xdr, &question->library, DRIVERD_PATH_MAX) && question->library;
 }
 
 /* ---- as datagrams ---- */
@@ -154,35 +154,36 @@ static bool protocol_reader_open(XDR *xdr, const void *data, size_t size)
 	return true;
 }
 
-size_t protocol_write_question(const struct driverd_question *question, void *ret)
+size_t protocol_write_request(const struct driverd_request *question, void *ret)
 {
-	struct driverd_question copy = *question;
+	struct driverd_request copy = *question;
 	XDR xdr;
 
 	protocol_writer_open(&xdr, ret);
-	return protocol_tell_question(&xdr, &copy) ? xdr_getpos(&xdr) : 0;
+	return protocol_write_request_field(&xdr, &copy) ? xdr_getpos(&xdr) : 0;
 }
 
-bool protocol_read_question(const void *data, size_t size, struct driverd_question *ret)
+bool protocol_read_request(const void *data, size_t size, struct driverd_request *ret)
 {
 	XDR xdr;
 
-	return protocol_reader_open(&xdr, data, size) && protocol_tell_question(&xdr, ret) && xdr_getpos(&xdr) == size;
+	return protocol_reader_open(&xdr, data, size) && protocol_write_request_field(&xdr, ret) &&
+	       xdr_getpos(&xdr) == size;
 }
 
-size_t protocol_write_answer(enum driverd_procedure procedure, const struct driverd_answer *answer, void *ret)
+size_t protocol_write_reply(enum driverd_procedure procedure, const struct driverd_reply *answer, void *ret)
 {
-	struct driverd_answer copy = *answer;
+	struct driverd_reply copy = *answer;
 	XDR xdr;
 
 	protocol_writer_open(&xdr, ret);
-	return protocol_tell_answer(&xdr, procedure, &copy) ? xdr_getpos(&xdr) : 0;
+	return protocol_write_reply_field(&xdr, procedure, &copy) ? xdr_getpos(&xdr) : 0;
 }
 
-bool protocol_read_answer(enum driverd_procedure procedure, const void *data, size_t size, struct driverd_answer *ret)
+bool protocol_read_reply(enum driverd_procedure procedure, const void *data, size_t size, struct driverd_reply *ret)
 {
 	XDR xdr;
 
-	return protocol_reader_open(&xdr, data, size) && protocol_tell_answer(&xdr, procedure, ret) &&
+	return protocol_reader_open(&xdr, data, size) && protocol_write_reply_field(&xdr, procedure, ret) &&
 	       xdr_getpos(&xdr) == size;
 }

@@ -29,7 +29,7 @@ enum driverd_procedure {
 	DRIVERD_CUDA_VERSION = 3,    /* the CUDA version of the libcuda at this path */
 };
 
-struct driverd_question {
+struct driverd_request {
 	enum driverd_procedure procedure;
 	char *library;
 };
@@ -43,7 +43,7 @@ enum driverd_status {
 };
 
 /* Whatever was not asked for is zero. */
-struct driverd_answer {
+struct driverd_reply {
 	enum driverd_status status;
 	char *message; /* NULL if the status is DRIVERD_OK */
 	struct dxg_facts *facts;
@@ -53,25 +53,25 @@ struct driverd_answer {
 	int version; /* 13000 is 13.0 */
 };
 
-void driverd_answer_clear(struct driverd_answer *answer);
-#define _cleanup_driverd_answer_ _cleanup_(driverd_answer_clear)
+void driverd_reply_clear(struct driverd_reply *answer);
+#define _cleanup_driverd_answer_ _cleanup_(driverd_reply_clear)
 
 /**
- * protocol_write_question() - a question as a datagram
+ * protocol_write_request() - a question as a datagram
  * @ret: of DRIVERD_DATAGRAM_MAX bytes
  *
  * Return: how many of them it takes; 0 if it is longer than it may be.
  */
-size_t protocol_write_question(const struct driverd_question *question, void *ret);
+size_t protocol_write_request(const struct driverd_request *question, void *ret);
 
 /** @ret: its library is the caller's, also after a failure. Return: whether it is a question and nothing else. */
-bool protocol_read_question(const void *data, size_t size, struct driverd_question *ret);
+bool protocol_read_request(const void *data, size_t size, struct driverd_request *ret);
 
-/** As protocol_write_question(), for the answer to that procedure. */
-size_t protocol_write_answer(enum driverd_procedure procedure, const struct driverd_answer *answer, void *ret);
+/** As protocol_write_request(), for the answer to that procedure. */
+size_t protocol_write_reply(enum driverd_procedure procedure, const struct driverd_reply *answer, void *ret);
 
 /**
  * @ret: zeroed before; owned by the caller, also after a failure.
  * Return: whether it is an answer to that procedure and nothing else.
  */
-bool protocol_read_answer(enum driverd_procedure procedure, const void *data, size_t size, struct driverd_answer *ret);
+bool protocol_read_reply(enum driverd_procedure procedure, const void *data, size_t size, struct driverd_reply *ret);

@@ -50,7 +50,7 @@ static void check_explain_no_drm(struct findings *findings)
 }
 
 /* The nodes belong to a group. Root's daemons open them for any user, a user's own Podman does not. */
-static void check_drm_nodes(struct examination *examination)
+static void check_drm_nodes(struct doctor_context *examination)
 {
 	const struct inventory *inventory = examination->inventory;
 	const char *closed = NULL;
@@ -71,7 +71,7 @@ static void check_drm_nodes(struct examination *examination)
 			     "sudo usermod --append --groups render,video $USER, and log in again; rootless Podman: "
 			     "also --group-add keep-groups.",
 			     closed);
-		findings_close(&examination->findings, "podman", ALL_DOORS);
+		findings_close(&examination->findings, "podman", ALL_METHODS);
 	}
 	if (file_exists("/sys/class/kfd/kfd") && !file_is_device("/dev/kfd"))
 		findings_add(&examination->findings, "device.kfd", SEVERITY_WARNING,
@@ -84,10 +84,10 @@ static const struct check checks[] = {
 	{0},
 };
 
-const struct checks checks_drm = {
+const struct backend_checks checks_drm = {
 	.backend = &backend_drm,
 	.driver = "DRM",
-	.lonely = "Look at dmesg for what the GPU's driver says.",
+	.no_adapter_advice = "Look at dmesg for what the GPU's driver says.",
 	.is_here = check_is_drm_here,
 	.describe = check_describe_drm,
 	.explain = check_explain_no_drm,

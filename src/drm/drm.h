@@ -9,4 +9,4 @@
 #include "model/backend.h"
 
 extern const struct backend backend_drm;
-extern const struct loader loader_drm;
+extern const struct backend_load loader_drm;

@@ -19,4 +19,4 @@ static int drm_load_decide(const struct load_options *options, struct load *ret,
 	return strv_format(&ret->remarks, "nothing to load for AMD's and Intel's GPUs: udev loads their drivers");
 }
 
-const struct loader loader_drm = {.decide = drm_load_decide};
+const struct backend_load loader_drm = {.decide = drm_load_decide};

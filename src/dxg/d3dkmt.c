@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dxg/utf8.h"
+#include "dxg/utf16.h"
 
 enum {
 	ENUMERATION_TRIES = 3, /* adapters come and go: a partition may be added between two calls */
@@ -97,7 +97,7 @@ static int d3dkmt_take_string(const struct span *reply, size_t offset, size_t ch
 
 	if (!span_slice(reply, offset, characters * char_size, &wide))
 		return -EPROTO;
-	r = utf8_from_wide(&wide, char_size, &text);
+	r = utf16_from_wide(&wide, char_size, &text);
 	if (r == 0 && text[0])
 		*ret = steal_ptr(text);
 	return r;

@@ -9,5 +9,5 @@ const struct engine engine_apptainer = {
 	.label = "Apptainer",
 	.programs = (const char *const[]){"apptainer", "singularity", NULL},
 	.packages = (const char *const[]){"apptainer", "singularity-container", NULL},
-	.uses = {[DOOR_CLI] = "--nvccli"},
+	.uses = {[METHOD_CLI] = "--nvccli"},
 };

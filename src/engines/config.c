@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "engines/json_text.h"
-#include "engines/toml_file.h"
-#include "engines/toml_text.h"
+#include "engines/json_file.h"
+#include "engines/toml_edit.h"
+#include "engines/toml_parse.h"
 
 enum { CONFIG_MAX = 4 * 1024 * 1024 }; /* as setup reads */
 
@@ -103,16 +103,16 @@ static int engine_config_take(const struct engine_config_file *file, struct engi
 
 /* ---- files ---- */
 
-int engine_config_parse(const struct engine *engine, const struct text *text, json_t **ret,
-			struct text_error *ret_error)
+int engine_config_parse(const struct engine *engine, const struct text_buffer *text, json_t **ret,
+			struct text_buffer_error *ret_error)
 {
-	return engine->format == ENGINE_JSON ? json_text_read(text, ret, ret_error)
-					     : toml_text_read(text, ret, ret_error);
+	return engine->format == ENGINE_JSON ? json_file_read(text, ret, ret_error)
+					     : toml_parse_read(text, ret, ret_error);
 }
 
-int engine_config_write(const struct engine *engine, struct text *text, json_t *wanted)
+int engine_config_write(const struct engine *engine, struct text_buffer *text, json_t *wanted)
 {
-	return engine->format == ENGINE_JSON ? json_text_write(text, wanted) : toml_file_write(text, wanted);
+	return engine->format == ENGINE_JSON ? json_file_write(text, wanted) : toml_edit_write(text, wanted);
 }
 
 /* Engines that read every file of a directory pass over what is none. */
@@ -132,9 +132,9 @@ static int engine_config_explain(const struct engine *engine, const char *path, 
 static int engine_config_read_file(const struct engine *engine, const struct rootfs *root, const char *path,
 				   struct engine_config *config)
 {
-	_cleanup_text_ struct text text = {0};
+	_cleanup_text_buffer_ struct text_buffer text = {0};
 	_cleanup_json_ json_t *json = NULL;
-	struct text_error error;
+	struct text_buffer_error error;
 	int r;
 
 	r = rootfs_read_file(root, path, CONFIG_MAX, &text.data, &text.size);
@@ -152,7 +152,7 @@ static int engine_config_read_file(const struct engine *engine, const struct roo
 }
 
 /* The one file that it was told to read; NULL: it reads the usual ones. */
-static const char *engine_config_told(const struct engine *engine, const struct daemon *daemon)
+static const char *engine_config_given(const struct engine *engine, const struct daemon *daemon)
 {
 	const char *told = engine->option ? daemon_option(daemon, engine->option, engine->letter) : NULL;
 
@@ -194,7 +194,7 @@ static char *engine_config_user_file(const struct daemon *daemon, const char *na
 
 int engine_config_files(const struct engine *engine, const struct daemon *daemon, struct strv *ret)
 {
-	const char *told = engine_config_told(engine, daemon);
+	const char *told = engine_config_given(engine, daemon);
 	bool rootless = daemon->pid && daemon->uid != 0;
 	int r = told ? strv_add(ret, told) : 0;
 

@@ -6,8 +6,8 @@
 #include <jansson.h>
 
 #include "base/str.h"
+#include "engines/buffer.h"
 #include "engines/engine.h"
-#include "engines/text.h"
 #include "root/rootfs.h"
 
 struct engine_config {
@@ -40,8 +40,8 @@ int engine_config_read(const struct engine *engine, const struct daemon *daemon,
 int engine_config_files(const struct engine *engine, const struct daemon *daemon, struct strv *ret);
 
 /** Reads the text of such a file. Return: 0 and an object; -EINVAL with @ret_error filled in; -ENOMEM. */
-int engine_config_parse(const struct engine *engine, const struct text *text, json_t **ret,
-			struct text_error *ret_error);
+int engine_config_parse(const struct engine *engine, const struct text_buffer *text, json_t **ret,
+			struct text_buffer_error *ret_error);
 
 /** Has it say something else, as far as it can; the caller reads it again. Return: 0; -EINVAL; -ENOMEM. */
-int engine_config_write(const struct engine *engine, struct text *text, json_t *wanted);
+int engine_config_write(const struct engine *engine, struct text_buffer *text, json_t *wanted);

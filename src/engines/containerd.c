@@ -26,7 +26,7 @@ const struct engine engine_containerd = {
 	.default_runtime = "containerd/default_runtime_name",
 	.cdi = "enable_cdi",
 	.cdi_on = "enable_cdi = true",
-	.uses = {[DOOR_RUNTIME] = "runtime class nvidia", [DOOR_CDI] = "CDI", [DOOR_CLI] = "ctr run --gpus 0"},
+	.uses = {[METHOD_RUNTIME] = "runtime class nvidia", [METHOD_CDI] = "CDI", [METHOD_CLI] = "ctr run --gpus 0"},
 	.releases =
 		(const struct engine_release[]){
 			{1, 7, "0.5.0", remark},

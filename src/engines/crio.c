@@ -15,9 +15,9 @@ const struct engine engine_crio = {
 	.default_runtime = "crio/runtime/default_runtime",
 	.hooks_dir = "crio/runtime/hooks_dir",
 	.hook_directories = (const char *const[]){ENGINE_HOOKS_USR, ENGINE_HOOKS_ETC, NULL},
-	.uses = {[DOOR_HOOK] = "-e NVIDIA_VISIBLE_DEVICES=all",
-		 [DOOR_RUNTIME] = "runtime class nvidia",
-		 [DOOR_CDI] = "CDI"},
+	.uses = {[METHOD_HOOK] = "-e NVIDIA_VISIBLE_DEVICES=all",
+		 [METHOD_RUNTIME] = "runtime class nvidia",
+		 [METHOD_CDI] = "CDI"},
 	.releases =
 		(const struct engine_release[]){
 			{1, 24, "0.3.0", NULL},

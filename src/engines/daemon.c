@@ -13,8 +13,8 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "engines/daemon_root.h"
-#include "engines/program.h"
-#include "system/hostfile.h"
+#include "engines/path_lookup.h"
+#include "system/trusted_file.h"
 
 enum { PROCESS_FILE_MAX = 1024 * 1024 };
 
@@ -130,12 +130,12 @@ static char *daemon_find_program(int process, uid_t uid, bool in_our_root)
 	end = path + strlen(path) - strlen(deleted);
 	if (in_our_root && its_file.st_nlink == 0 && end > path && streq(end, deleted)) {
 		*end = '\0';
-		ours = hostfile_open(path, S_IFREG, uid, O_PATH);
+		ours = trusted_file_open(path, S_IFREG, uid, O_PATH);
 		return (ours >= 0 || ours == -ENOENT) && (its_file.st_uid == 0 || its_file.st_uid == uid)
 			       ? steal_ptr(path)
 			       : NULL;
 	}
-	ours = hostfile_open(path, S_IFREG, uid, O_PATH);
+	ours = trusted_file_open(path, S_IFREG, uid, O_PATH);
 	return ours >= 0 && fstat(ours, &our_file) == 0 && daemon_is_same(&our_file, &its_file) ? steal_ptr(path)
 												: NULL;
 }
@@ -216,7 +216,7 @@ int daemon_find(const char *name, uid_t uid, bool (*wanted)(const struct daemon 
 		    !wanted(&daemon))
 			daemon_close(&daemon);
 	*ret = daemon;
-	ret->stranger = stranger;
+	ret->rejected_pid = stranger;
 	return 0;
 }
 
@@ -298,7 +298,7 @@ int daemon_config(const struct daemon *daemon, const char *name, const char *let
 		return -ENOMEM;
 	if (daemon->elsewhere)
 		return -EPERM;
-	fd = hostfile_open(path, S_IFREG, daemon->uid, O_PATH);
+	fd = trusted_file_open(path, S_IFREG, daemon->uid, O_PATH);
 	return fd >= 0 || fd == -ENOENT ? 0 : -EPERM;
 }
 
@@ -343,8 +343,8 @@ bool daemon_is_older(const struct daemon *daemon, const struct timespec *than)
 
 bool daemon_look_up(const struct daemon *daemon, const char *name, struct program *ret)
 {
-	const char *path = daemon->pid > 0 ? daemon_variable(daemon, "PATH") : PROGRAM_PATH;
+	const char *path = daemon->pid > 0 ? daemon_variable(daemon, "PATH") : PATH_LOOKUP_PATH;
 	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
 
-	return path && daemon_open_root(daemon, &root) == 0 && program_find(&root, path, name, ret);
+	return path && daemon_open_root(daemon, &root) == 0 && path_lookup_find(&root, path, name, ret);
 }

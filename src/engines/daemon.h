@@ -13,7 +13,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "engines/program.h"
+#include "engines/path_lookup.h"
 
 struct daemon {
 	pid_t pid;       /* 0: none was found */
@@ -24,7 +24,7 @@ struct daemon {
 	size_t environment_size;
 	int root;                /* O_PATH; -1: not to be entered */
 	bool elsewhere;          /* it has a root or mounts of its own */
-	pid_t stranger;          /* of this name and user, and not counted; 0: none was seen */
+	pid_t rejected_pid;      /* of this name and user, and not counted; 0: none was seen */
 	bool snap;               /* it is that of the snap "docker" */
 	struct timespec started; /* 0: not known */
 };

@@ -23,7 +23,7 @@ const struct engine engine_docker = {
 	.default_runtime = "default-runtime",
 	.cdi = "features/cdi",
 	.cdi_on = "\"features\": {\"cdi\": true}",
-	.uses = {[DOOR_GPUS] = "--gpus all", [DOOR_RUNTIME] = "--runtime=nvidia", [DOOR_CDI] = "--device"},
+	.uses = {[METHOD_GPUS] = "--gpus all", [METHOD_RUNTIME] = "--runtime=nvidia", [METHOD_CDI] = "--device"},
 	.releases =
 		(const struct engine_release[]){
 			{25, 0, "0.6.0", remark},

@@ -127,7 +127,7 @@ json_t *docker_api_get(const struct daemon *daemon, const char *what)
 	return json_parse(body, (size_t)(answer + size - body), &json, NULL) == 0 ? json : NULL;
 }
 
-int docker_api_reach(const struct daemon *daemon)
+int docker_api_open(const struct daemon *daemon)
 {
 	_cleanup_free_ char *path = NULL;
 	_cleanup_close_ int fd = -1;

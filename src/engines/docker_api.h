@@ -16,4 +16,4 @@
 json_t *docker_api_get(const struct daemon *daemon, const char *what);
 
 /** Whether whoever asks may connect to it. Return: 0; -EACCES, -ENOENT, … */
-int docker_api_reach(const struct daemon *daemon);
+int docker_api_open(const struct daemon *daemon);

@@ -8,7 +8,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "engines/program.h"
+#include "engines/path_lookup.h"
 #include "system/package.h"
 
 enum { SNAP_FILE_MAX = 256 * 1024 };
@@ -36,7 +36,7 @@ const struct engine *engine_find(const char *name, size_t length)
 bool engine_is_installed(const struct engine *engine)
 {
 	for (const char *const *program = engine->programs; *program; program++)
-		if (program_is_here(*program))
+		if (path_lookup_is_here(*program))
 			return true;
 	return false;
 }

@@ -8,5 +8,5 @@ const struct engine engine_lxc = {
 	.label = "LXC",
 	.programs = (const char *const[]){"lxc-start", "incusd", "lxd", NULL},
 	.packages = (const char *const[]){"lxc", "incus", "lxd", NULL},
-	.uses = {[DOOR_CLI] = "lxc.hook.mount = /usr/share/lxc/hooks/nvidia"},
+	.uses = {[METHOD_CLI] = "lxc.hook.mount = /usr/share/lxc/hooks/nvidia"},
 };

@@ -21,10 +21,10 @@ const struct engine engine_podman = {
 	.default_runtime = "engine/runtime",
 	.hooks_dir = "engine/hooks_dir",
 	.hook_directories = (const char *const[]){ENGINE_HOOKS_USR, NULL},
-	.uses = {[DOOR_GPUS] = "--gpus all",
-		 [DOOR_HOOK] = "-e NVIDIA_VISIBLE_DEVICES=all",
-		 [DOOR_RUNTIME] = "--runtime=nvidia",
-		 [DOOR_CDI] = "--device"},
+	.uses = {[METHOD_GPUS] = "--gpus all",
+		 [METHOD_HOOK] = "-e NVIDIA_VISIBLE_DEVICES=all",
+		 [METHOD_RUNTIME] = "--runtime=nvidia",
+		 [METHOD_CDI] = "--device"},
 	.releases =
 		(const struct engine_release[]){
 			{4, 1, "0.3.0", NULL},

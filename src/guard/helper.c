@@ -13,12 +13,12 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "guard/check_cache.h"
 #include "guard/choice.h"
 #include "guard/pins.h"
 #include "guard/tracing.h"
-#include "guard/verdict.h"
 #include "system/file.h"
-#include "system/installed.h"
+#include "system/own_programs.h"
 
 enum { ANSWER_MAX = 64 * 1024 };
 
@@ -36,10 +36,10 @@ char *helper_find(void)
 					    CTR_GPU_LIBEXECDIR "/ctr-gpu-guard"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(usual); i++) {
-		_cleanup_free_ char *path = usual[i][0] == '/' ? strdup(usual[i]) : installed_beside(usual[i]);
+		_cleanup_free_ char *path = usual[i][0] == '/' ? strdup(usual[i]) : own_programs_beside(usual[i]);
 		struct stat st;
 
-		if (path && stat(path, &st) == 0 && installed_is_trusted(&st))
+		if (path && stat(path, &st) == 0 && own_programs_is_trusted(&st))
 			return steal_ptr(path);
 	}
 	return NULL;
@@ -123,7 +123,7 @@ static const char *helper_find_obstacle(void)
 }
 
 /* Whether it is the program's word on kernel and driver; a missing library or memory may be there the next time. */
-static bool helper_is_verdict(const char *answer)
+static bool helper_is_result(const char *answer)
 {
 	return strstr(answer, "[E_GUARD] ");
 }
@@ -139,8 +139,8 @@ static int helper_ask(const char *path, char **ret_obstacle)
 	if (r < 0 || !answer[0])
 		return str_format(ret_obstacle, "ctr-gpu-guard does not run");
 	r = str_format(ret_obstacle, "%.*s", (int)strcspn(answer, "\n"), answer);
-	if (r == 0 && helper_is_verdict(answer))
-		verdict_keep(path, *ret_obstacle);
+	if (r == 0 && helper_is_result(answer))
+		check_cache_put(path, *ret_obstacle);
 	return r;
 }
 
@@ -159,7 +159,7 @@ int helper_check(char **ret_obstacle)
 		obstacle = "ctr-gpu-guard is not installed";
 	if (obstacle)
 		return str_format(ret_obstacle, "%s", obstacle);
-	*ret_obstacle = verdict_recall(path);
+	*ret_obstacle = check_cache_get(path);
 	return *ret_obstacle ? 0 : helper_ask(path, ret_obstacle);
 }
 
@@ -192,15 +192,15 @@ static int helper_load_newest(struct err *err)
 	path = helper_find();
 	r = path ? helper_run(path, "load", &answer) : -ENOENT;
 	if (r == 0) {
-		verdict_forget();
+		check_cache_drop();
 		return 0;
 	}
 	if (r < 0)
 		return err_set(err, r, "cannot run ctr-gpu-guard, which loads the guard: %m");
 	/* "ctr-gpu-guard: [E_GUARD] sentence" */
 	text = strstr(answer, "] ");
-	if (text && helper_is_verdict(answer))
-		verdict_keep(path, helper_find_reason(text + strlen("] ")));
+	if (text && helper_is_result(answer))
+		check_cache_put(path, helper_find_reason(text + strlen("] ")));
 	if (text)
 		return helper_explain(text + strlen("] "), err);
 	/* Not its own words: a library that is missing, or a signal. */

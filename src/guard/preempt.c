@@ -34,7 +34,7 @@ static char *preempt_find_mode(const char *modes)
 	return end && end > begin + 1 ? strndup(begin + 1, (size_t)(end - begin) - 1) : NULL;
 }
 
-int preempt_judge(const char *version, const char *modes, char **ret_why)
+int preempt_classify(const char *version, const char *modes, char **ret_why)
 {
 	_cleanup_free_ char *mode = NULL;
 
@@ -80,10 +80,10 @@ int preempt_check(char **ret_why)
 	struct utsname names;
 
 	if (uname(&names) < 0)
-		return preempt_judge("PREEMPT_DYNAMIC", NULL, ret_why);
+		return preempt_classify("PREEMPT_DYNAMIC", NULL, ret_why);
 	/* A kernel that cannot needs no look at the file. */
 	fd = strstr(names.version, "PREEMPT_DYNAMIC") ? preempt_open_modes() : -1;
 	if (fd >= 0 && fd_read_all(fd, MODES_MAX, &modes, NULL) < 0)
 		modes = NULL;
-	return preempt_judge(names.version, modes, ret_why);
+	return preempt_classify(names.version, modes, ret_why);
 }

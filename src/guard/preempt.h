@@ -13,14 +13,14 @@
 #define PREEMPT_EFFECT "a program that races with the guard may get some answers of another adapter"
 
 /**
- * preempt_judge() - the same by what the kernel says of itself
+ * preempt_classify() - the same by what the kernel says of itself
  * @version: as uname(2) has it
  * @modes:   /sys/kernel/debug/sched/preempt, the mode in parentheses; NULL: it cannot be read
  * @ret_why: a clause, owned by the caller; NULL if the kernel does not. What is not known does.
  *
  * Return: 0 or -ENOMEM.
  */
-int preempt_judge(const char *version, const char *modes, char **ret_why);
+int preempt_classify(const char *version, const char *modes, char **ret_why);
 
-/** preempt_judge() of the running kernel. Takes a debugfs of its own to look at, mounted nowhere. */
+/** preempt_classify() of the running kernel. Takes a debugfs of its own to look at, mounted nowhere. */
 int preempt_check(char **ret_why);

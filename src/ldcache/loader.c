@@ -91,7 +91,7 @@ static int loader_open_content(const struct rootfs *rootfs, const char *path, si
 		ret->handle = rootfs_open_path(rootfs, path, O_PATH);
 	if (ret->handle < 0)
 		return ret->handle;
-	if (linked && !ground_is_root(rootfs, ret->handle))
+	if (linked && !mount_class_is_root(rootfs, ret->handle))
 		return -ENOENT;
 	return rootfs_read_handle(rootfs, ret->handle, max, &ret->data, &ret->size);
 }

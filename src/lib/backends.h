@@ -3,7 +3,7 @@
 
 /*
  * The kinds of hosts, in the order of their adapters' numbers. A new one is a folder, and its name in this line. By its
- * name X(name) makes the list of what every kind has: struct backend backend_NAME, struct loader loader_NAME.
+ * name X(name) makes the list of what every kind has: struct backend backend_NAME, struct backend_load loader_NAME.
  */
 
 #include "model/backend.h"

@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "lib/container.h"
 #include "lib/context.h"
-#include "oci/ask.h"
+#include "oci/env_request.h"
 
 DEFINE_CLEANUP(struct ctr_gpu_bundle *, ctr_gpu_bundle_unref)
 #define _cleanup_bundle_ _cleanup_(ctr_gpu_bundle_unrefp)
@@ -69,8 +69,8 @@ int ctr_gpu_bundle_new(struct ctr_gpu_context *context, const char *directory, c
 	bundle->directory = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	r = bundle->directory < 0 ? -errno : rootfs_open(bundle->directory, above, &bundle->config_home);
 	if (r == 0)
-		r = fd_read_handed_at(bundle->config_home.fd, bundle->config_name + 1, OCI_CONFIG_MAX, &bundle->data,
-				      &size);
+		r = fd_read_untrusted_at(bundle->config_home.fd, bundle->config_name + 1, OCI_CONFIG_MAX, &bundle->data,
+					 &size);
 	if (r != 0)
 		return bundle_explain(bundle, r, &context->err);
 	r = oci_load_config(bundle->data, size, &bundle->tree, &context->err);
@@ -89,7 +89,8 @@ bool ctr_gpu_bundle_may_ask(const char *directory, const char *config)
 	size_t size;
 
 	return str_format(&path, "%s%s%s", name[0] == '/' ? "" : directory, name[0] == '/' ? "" : "/", name) == 0 &&
-	       fd_read_handed_at(AT_FDCWD, path, OCI_CONFIG_MAX, &data, &size) == 0 && ask_is_likely(data, size);
+	       fd_read_untrusted_at(AT_FDCWD, path, OCI_CONFIG_MAX, &data, &size) == 0 &&
+	       env_request_is_likely(data, size);
 }
 
 int ctr_gpu_bundle_set_hook(struct ctr_gpu_bundle *bundle, const char *path)

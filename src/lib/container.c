@@ -16,9 +16,9 @@
 
 #include "base/fd.h"
 #include "lib/context.h"
-#include "oci/ask.h"
+#include "oci/env_request.h"
 #include "process/capability.h"
-#include "system/hostfile.h"
+#include "system/trusted_file.h"
 
 enum { COMMAND_LINE_MAX = 64 * 1024 };
 
@@ -96,7 +96,7 @@ static int container_open_process(struct ctr_gpu_container *container, struct er
 								 : container_process_error(container, errno, err);
 }
 
-int container_check_alive(const struct ctr_gpu_container *container, struct err *err)
+int container_check_running(const struct ctr_gpu_container *container, struct err *err)
 {
 	/* A dead process has no root; a later one of the same number is not found through the old directory. */
 	if (container->process >= 0 && faccessat(container->process, "root/", F_OK, 0) < 0)
@@ -211,7 +211,7 @@ static int container_follow_links(const struct rootfs *base, const char *root)
 		strrchr(path, '/')[1] = '\0';
 	else
 		fd = rootfs_open_path(base, path, O_PATH | O_DIRECTORY);
-	trusted = fd < 0 ? fd : hostfile_open(path, S_IFDIR, geteuid(), O_PATH);
+	trusted = fd < 0 ? fd : trusted_file_open(path, S_IFDIR, geteuid(), O_PATH);
 	return trusted < 0 ? (trusted == -EPERM ? -ELOOP : trusted) : steal_fd(&fd);
 }
 
@@ -328,7 +328,7 @@ static int container_read_config_text(const char *bundle, char **ret_path, char 
 {
 	int r = str_format(ret_path, "%s/config.json", bundle);
 
-	return r < 0 ? r : fd_read_handed_at(AT_FDCWD, *ret_path, OCI_CONFIG_MAX, ret_data, ret_size);
+	return r < 0 ? r : fd_read_untrusted_at(AT_FDCWD, *ret_path, OCI_CONFIG_MAX, ret_data, ret_size);
 }
 
 /*
@@ -364,7 +364,7 @@ bool ctr_gpu_state_may_ask(const char *state, size_t size)
 		parsed.bundle = container_find_bundle();
 	}
 	return parsed.bundle && container_read_config_text(parsed.bundle, &path, &data, &data_size) == 0 &&
-	       ask_is_likely(data, data_size);
+	       env_request_is_likely(data, data_size);
 }
 
 /* @pid: used instead of the state's */
@@ -440,9 +440,9 @@ int container_new_inside(struct ctr_gpu_context *context, const char *state, siz
 
 bool ctr_gpu_container_asks(const struct ctr_gpu_container *container)
 {
-	const struct ask ask = ask_of_config(&container->config);
+	const struct env_request ask = env_request_of_config(&container->config);
 
-	return ask_is_something(&ask);
+	return env_request_is_something(&ask);
 }
 
 /* A hook that config.json does not list, as when it is run by hand, acts as the first. */

@@ -52,7 +52,7 @@ int container_new_inside(struct ctr_gpu_context *context, const char *state, siz
 int container_check(struct ctr_gpu_container *container, struct err *err);
 
 /** Whether the process is still the one that was opened. Return: 0; -ESRCH with @err set. */
-int container_check_alive(const struct ctr_gpu_container *container, struct err *err);
+int container_check_running(const struct ctr_gpu_container *container, struct err *err);
 
 /** Whether the process is in another user namespace than the caller. */
 bool container_has_own_user_namespace(const struct ctr_gpu_container *container);

@@ -52,18 +52,18 @@ struct ctr_gpu_context *ctr_gpu_context_unref(struct ctr_gpu_context *context)
 
 pid_t context_caller(const struct ctr_gpu_context *context)
 {
-	return context->deeds ? context->caller : getppid();
+	return context->undo_log ? context->caller : getppid();
 }
 
-struct deeds *context_begin_deeds(const struct ctr_gpu_context *context)
+struct undo_log *context_begin_undo_log(const struct ctr_gpu_context *context)
 {
-	return context->deeds ? context->deeds : deeds_new(false);
+	return context->undo_log ? context->undo_log : undo_log_new(false);
 }
 
-void context_end_deeds(const struct ctr_gpu_context *context, struct deeds *deeds)
+void context_end_undo_log(const struct ctr_gpu_context *context, struct undo_log *undo_log)
 {
-	if (deeds != context->deeds)
-		(void)deeds_free(deeds);
+	if (undo_log != context->undo_log)
+		(void)undo_log_free(undo_log);
 }
 
 const char *ctr_gpu_context_message(const struct ctr_gpu_context *context)

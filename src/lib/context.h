@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "ctr-gpu.h"
 #include "model/settings.h"
-#include "root/deeds.h"
+#include "root/undo_log.h"
 
 struct ctr_gpu_log_target {
 	ctr_gpu_log_fn log;
@@ -17,10 +17,10 @@ struct ctr_gpu_context {
 	struct settings settings;
 	struct err err;
 	struct ctr_gpu_log_target target;
-	struct deeds
-		*deeds; /* of the child of ctr_gpu_run_in_child() that this is, shared with its parent; else NULL */
-	pid_t caller;   /* who started its parent */
-	bool ends;      /* child and parent end when the work is done */
+	struct undo_log
+		*undo_log; /* of the child of ctr_gpu_run_in_child() that this is, shared with its parent; else NULL */
+	pid_t caller;      /* who started its parent */
+	bool ends;         /* child and parent end when the work is done */
 };
 
 /** The process that started this program. */
@@ -29,5 +29,5 @@ pid_t context_caller(const struct ctr_gpu_context *context);
 /**
  * The list of a function's deeds: that of the child, released by its parent, or one of its own. NULL without memory.
  */
-struct deeds *context_begin_deeds(const struct ctr_gpu_context *context);
-void context_end_deeds(const struct ctr_gpu_context *context, struct deeds *deeds);
+struct undo_log *context_begin_undo_log(const struct ctr_gpu_context *context);
+void context_end_undo_log(const struct ctr_gpu_context *context, struct undo_log *undo_log);

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "ctr-gpu.h"
 #include "guard/helper.h"
-#include "system/kept.h"
+#include "system/boot_cache.h"
 
 #define BACKEND_DECLARE(name) extern const struct backend backend_##name;
 #define BACKEND_ADDRESS(name) &backend_##name,
@@ -107,7 +107,7 @@ static int host_probe_all(struct ctr_gpu_context *context, struct ctr_gpu_host *
 }
 
 /* One line of advice for GPU-PV, and one for all drivers for Linux. */
-static int host_complain_of_none(struct err *err)
+static int host_log_none(struct err *err)
 {
 	_cleanup_strv_ struct strv devices = {0}, advice = {0};
 	_cleanup_free_ char *names = NULL, *text = NULL;
@@ -130,12 +130,12 @@ int ctr_gpu_host_new(struct ctr_gpu_context *context, struct ctr_gpu_host **ret_
 	if (!host)
 		return -ENOMEM;
 	host->settings = &context->settings;
-	deeds_step(context->deeds, "looking for GPUs and drivers on this host", NULL);
+	undo_log_progress(context->undo_log, "looking for GPUs and drivers on this host", NULL);
 	r = host_probe_all(context, host);
 	if (r == 0)
 		r = host_number_adapters(&host->inventory);
 	if (r == CTR_GPU_E_NO_DEVICE)
-		r = host_complain_of_none(&context->err);
+		r = host_log_none(&context->err);
 	if (r != 0) {
 		ctr_gpu_host_unref(host);
 		return r;
@@ -151,21 +151,21 @@ struct ctr_gpu_host *ctr_gpu_host_unref(struct ctr_gpu_host *host)
 	if (!host)
 		return NULL;
 	for (size_t i = 0; i < host->present_count; i++)
-		if (host->present[i]->forget)
-			host->present[i]->forget(host->seen[i]);
+		if (host->present[i]->free_data)
+			host->present[i]->free_data(host->seen[i]);
 	inventory_clear(&host->inventory);
 	free(host);
 	return NULL;
 }
 
-void host_forget_kept(void)
+void host_drop_cache(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(backends); i++)
-		if (backends[i]->kept)
-			kept_remove(backends[i]->kept);
+		if (backends[i]->cache_name)
+			boot_cache_remove(backends[i]->cache_name);
 }
 
-void *host_seen(const struct ctr_gpu_host *host, const struct backend *backend)
+void *host_backend_data(const struct ctr_gpu_host *host, const struct backend *backend)
 {
 	for (size_t i = 0; i < host->present_count; i++)
 		if (host->present[i] == backend)
@@ -236,7 +236,8 @@ int ctr_gpu_host_driver(const struct ctr_gpu_host *host, size_t number, struct c
 	adapter = &host->inventory.adapters[number];
 	/* If the driver's files cannot be read, its facts stay unknown. */
 	if (adapter->backend->facts &&
-	    adapter->backend->facts(host->settings, host_seen(host, adapter->backend), &adapter, 1, &facts) == -ENOMEM)
+	    adapter->backend->facts(host->settings, host_backend_data(host, adapter->backend), &adapter, 1, &facts) ==
+		    -ENOMEM)
 		return -ENOMEM;
 	*ret_driver = (struct ctr_gpu_driver){
 		.minor = adapter->minor,

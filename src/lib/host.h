@@ -19,10 +19,10 @@ struct ctr_gpu_host {
 };
 
 /** What a backend's probe() has seen, for its other members. */
-void *host_seen(const struct ctr_gpu_host *host, const struct backend *backend);
+void *host_backend_data(const struct ctr_gpu_host *host, const struct backend *backend);
 
 /** Has backends ask for what they keep until the next boot. */
-void host_forget_kept(void);
+void host_drop_cache(void);
 
 /** Every kind of host that there is. Return: NULL behind the last. */
 const struct backend *host_backend(size_t number);

@@ -6,7 +6,7 @@
 
 #include "lib/bundle.h"
 #include "lib/container.h"
-#include "oci/ask.h"
+#include "oci/env_request.h"
 
 int ctr_gpu_request_new(struct ctr_gpu_context *context, struct ctr_gpu_request **ret_request)
 {
@@ -58,32 +58,32 @@ static int request_explain(struct ctr_gpu_context *context, int r)
 
 int ctr_gpu_request_read_environment(struct ctr_gpu_request *request, const char *const *environment)
 {
-	const struct ask ask = {.environment = environment};
+	const struct env_request ask = {.environment = environment};
 
-	return request_explain(request->context,
-			       ask_read(&ask, &request->context->settings, &request->data, &request->context->err));
+	return request_explain(request->context, env_request_read(&ask, &request->context->settings, &request->data,
+								  &request->context->err));
 }
 
 int ctr_gpu_request_read_container(struct ctr_gpu_request *request, const struct ctr_gpu_container *container,
 				   const char *devices)
 {
-	const struct ask ask = ask_of_config(&container->config);
+	const struct env_request ask = env_request_of_config(&container->config);
 	struct ctr_gpu_context *context = request->context;
 	int r;
 
 	r = devices ? request_set_devices(&request->data, devices)
-		    : ask_read(&ask, &context->settings, &request->data, &context->err);
+		    : env_request_read(&ask, &context->settings, &request->data, &context->err);
 	if (r == 0 && devices)
-		r = ask_read_properties(&ask, &context->settings, &request->data, &context->err);
+		r = env_request_read_properties(&ask, &context->settings, &request->data, &context->err);
 	return request_explain(context, r);
 }
 
 int ctr_gpu_request_read_bundle(struct ctr_gpu_request *request, const struct ctr_gpu_bundle *bundle)
 {
-	const struct ask ask = ask_of_config(&bundle->config);
+	const struct env_request ask = env_request_of_config(&bundle->config);
 
-	return request_explain(request->context,
-			       ask_read(&ask, &request->context->settings, &request->data, &request->context->err));
+	return request_explain(request->context, env_request_read(&ask, &request->context->settings, &request->data,
+								  &request->context->err));
 }
 
 int ctr_gpu_request_set_imex_channels(struct ctr_gpu_request *request, const char *channels)
@@ -91,13 +91,14 @@ int ctr_gpu_request_set_imex_channels(struct ctr_gpu_request *request, const cha
 	return request_set_imex_channels(&request->data, channels);
 }
 
-enum ctr_gpu_on_missing ctr_gpu_request_on_missing(const struct ctr_gpu_request *request, enum ctr_gpu_door door, int r)
+enum ctr_gpu_on_missing ctr_gpu_request_on_missing(const struct ctr_gpu_request *request, enum ctr_gpu_method method,
+						   int r)
 {
 	const struct settings *settings = &request->context->settings;
 
-	if ((r != CTR_GPU_E_NO_DEVICE && r != CTR_GPU_E_NO_ADAPTER) || (unsigned)door >= ENTRIES)
+	if ((r != CTR_GPU_E_NO_DEVICE && r != CTR_GPU_E_NO_ADAPTER) || (unsigned)method >= ENTRIES)
 		return CTR_GPU_ON_MISSING_FAIL;
-	switch (settings->on_missing[door]) {
+	switch (settings->on_missing[method]) {
 	case ON_MISSING_BY_REQUEST:
 		return request->data.unnamed ? CTR_GPU_ON_MISSING_WARN : CTR_GPU_ON_MISSING_FAIL;
 	case ON_MISSING_WARN:
@@ -110,8 +111,8 @@ enum ctr_gpu_on_missing ctr_gpu_request_on_missing(const struct ctr_gpu_request 
 	return CTR_GPU_ON_MISSING_FAIL;
 }
 
-_Static_assert((int)CTR_GPU_DOOR_HOOK == ENTRY_HOOK && (int)CTR_GPU_DOOR_RUNTIME == ENTRY_RUNTIME &&
-		       (int)CTR_GPU_DOOR_CDI == ENTRY_CDI,
+_Static_assert((int)CTR_GPU_METHOD_HOOK == ENTRY_HOOK && (int)CTR_GPU_METHOD_RUNTIME == ENTRY_RUNTIME &&
+		       (int)CTR_GPU_METHOD_CDI == ENTRY_CDI,
 	       "they are one");
 
 bool ctr_gpu_request_is_void(const struct ctr_gpu_request *request)

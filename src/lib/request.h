@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Behind ctr_gpu_request. What a container asks for by itself is read in src/oci/ask.h. */
+/* Behind ctr_gpu_request. What a container asks for by itself is read in src/oci/env_request.h. */
 
 #include "lib/context.h"
 #include "model/request.h"

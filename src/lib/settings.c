@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/bytes.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/str_size.h"
 
 enum {
 	OVERFLOW_UID = 65534, /* the default of /proc/sys/kernel/overflowuid */
@@ -107,13 +107,13 @@ static int settings_read_enum(struct settings *settings, const struct key *key, 
 /* One for all doors, or an object with some of them. */
 static int settings_read_on_missing(struct settings *settings, const struct key *key, const json_t *value)
 {
-	static const char *const doors[ENTRIES] = {
+	static const char *const methods[ENTRIES] = {
 		[ENTRY_HOOK] = "hook", [ENTRY_RUNTIME] = "runtime", [ENTRY_CDI] = "cdi"};
 	size_t named = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < ENTRIES && r == 0; i++) {
-		const json_t *policy = json_is_object(value) ? json_object_get(value, doors[i]) : value;
+		const json_t *policy = json_is_object(value) ? json_object_get(value, methods[i]) : value;
 
 		r = policy ? settings_read_name(key->names, policy, (unsigned *)&settings->on_missing[i]) : 0;
 		named += policy != NULL;
@@ -177,8 +177,9 @@ static int settings_read_runtimes(struct settings *settings, const struct key *k
 
 static int settings_read_bytes(struct settings *settings, const struct key *key, const json_t *value)
 {
-	return json_is_string(value) && bytes_read(json_string_value(value), settings_member(settings, key)) ? 0
-													     : -EINVAL;
+	return json_is_string(value) && str_parse_size(json_string_value(value), settings_member(settings, key))
+		       ? 0
+		       : -EINVAL;
 }
 
 static const char *const modes[] = {

@@ -83,7 +83,7 @@ int adapter_describe(const struct adapter *adapter, char **ret)
 
 bool adapter_is_choosable(const struct adapter *adapter)
 {
-	return adapter->unusable == 0 && adapter->sharing > (adapter->is_npu ? 0 : 1);
+	return adapter->unusable == 0 && adapter->same_device_count > (adapter->is_npu ? 0 : 1);
 }
 
 void inventory_clear(struct inventory *inventory)

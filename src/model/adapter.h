@@ -34,8 +34,8 @@ struct adapter_store {
 	struct strv libraries;
 	dev_t device;
 	ino_t inode;
-	bool has_smi;     /* a file "nvidia-smi" */
-	bool has_way_out; /* a symlink to what a container does not get with the directory */
+	bool has_smi;          /* a file "nvidia-smi" */
+	bool has_outside_link; /* a symlink to what a container does not get with the directory */
 };
 
 struct adapter {
@@ -58,9 +58,9 @@ struct adapter {
 	bool compute_only;     /* an NPU or an MCDM device, also if its driver claims to render */
 	char *driver_store;    /* directory on this machine; NULL when unknown */
 	struct adapter_store store;
-	size_t sharing;       /* usable GPUs behind the same device node, with this one if it is a GPU */
-	size_t store_sharing; /* usable adapters with the same driver store, with this one */
-	size_t siblings;      /* of those, the ones of the same vendor */
+	size_t same_device_count; /* usable GPUs behind the same device node, with this one if it is a GPU */
+	size_t store_sharing;     /* usable adapters with the same driver store, with this one */
+	size_t same_vendor_count; /* of those, the ones of the same vendor */
 
 	/* native */
 	int minor; /* of /dev/nvidia<minor>, /dev/dri/renderD<minor>, /dev/accel/accel<minor>; -1 when none */

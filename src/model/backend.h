@@ -37,12 +37,13 @@ struct backend_hook {
 };
 
 struct backend {
-	const char *name;       /* in `info` and in JSON: "gpu-pv", "nvidia", "drm" */
-	const char *device;     /* the character device that shows a host of this kind, or the first of several */
-	const char *advice;     /* what to do where it is missing and should not be, sentences */
-	const char *answers_to; /* "nvidia.com": its adapters of all vendors also answer to this one's words; NULL */
-	const char *kept;       /* file of system/kept.h with what is faster read there than asked for; NULL: none */
-	const char *part;       /* what a part of a GPU is called: "MIG"; NULL if they cannot be divided */
+	const char *name;        /* in `info` and in JSON: "gpu-pv", "nvidia", "drm" */
+	const char *device;      /* the character device that shows a host of this kind, or the first of several */
+	const char *advice;      /* what to do where it is missing and should not be, sentences */
+	const char *also_serves; /* "nvidia.com": its adapters of all vendors also answer to this one's words; NULL */
+	const char
+		*cache_name; /* file of system/boot_cache.h with what is faster read there than asked for; NULL: none */
+	const char *part;    /* what a part of a GPU is called: "MIG"; NULL if they cannot be divided */
 
 	/**
 	 * probe() - describe every adapter behind this kind of device, usable or not
@@ -56,7 +57,7 @@ struct backend {
 	int (*probe)(const struct settings *settings, struct inventory *inventory, void **ret_seen, struct err *err);
 
 	/** forget() - release what probe() has seen; NULL if it gives nothing */
-	void (*forget)(void *seen);
+	void (*free_data)(void *seen);
 
 	/**
 	 * plan() - add what a container needs for these adapters
@@ -92,7 +93,7 @@ struct backend {
 	 * Asked when the inventory is written, and not on the way to a container. Return: 0 or -ENOMEM; sentences in
 	 * @ret.
 	 */
-	int (*remarks)(const struct settings *settings, struct strv *ret);
+	int (*driver_notes)(const struct settings *settings, struct strv *ret);
 
 	/**
 	 * describe() - what the inventory says of an adapter besides; NULL: nothing
@@ -108,13 +109,14 @@ struct backend {
 	 * Asked when the inventory is written. Return: 1 with @ret, whose @why is owned by the caller; 0 if there is
 	 * nothing to choose from; -ENOMEM.
 	 */
-	int (*hold)(const struct settings *settings, const struct adapter *adapters, size_t count, struct held *ret);
+	int (*enforcement)(const struct settings *settings, const struct adapter *adapters, size_t count,
+			   struct held *ret);
 
 	const struct backend_hook *hooks; /* the last is {0}; NULL: none */
 };
 
 /* What `ctr-gpu load` does for a kind of host, apart from struct backend, because the hook does not contain it. */
-struct loader {
+struct backend_load {
 	/**
 	 * decide() - what is there and what is missing
 	 *

@@ -10,18 +10,18 @@
 #include "model/backend.h"
 #include "model/finding.h"
 
-struct checks;
+struct backend_checks;
 
 enum { CHECKS_KINDS_MAX = 8 };
 
 /* What checks are given, and what earlier ones leave for later ones. */
-struct examination {
+struct doctor_context {
 	const struct settings *settings;
 	struct findings findings;
-	const struct checks *here[CHECKS_KINDS_MAX]; /* kinds of GPU devices; NULL behind the last */
-	const struct inventory *inventory;           /* NULL: it was not read yet, or no device answered */
-	size_t usable;                               /* adapters that a container can be given; they come first */
-	bool planned;                                /* a plan could be made for them */
+	const struct backend_checks *here[CHECKS_KINDS_MAX]; /* kinds of GPU devices; NULL behind the last */
+	const struct inventory *inventory;                   /* NULL: it was not read yet, or no device answered */
+	size_t usable; /* adapters that a container can be given; they come first */
+	bool planned;  /* a plan could be made for them */
 
 	/* For checks of no backend. */
 	struct ctr_gpu_context *context;
@@ -43,14 +43,14 @@ enum check_stage {
 struct check {
 	enum check_stage stage;
 	const char *subject; /* what it looks at, for users who wait for it: "the driver stores" */
-	void (*run)(struct examination *examination);
+	void (*run)(struct doctor_context *examination);
 };
 
 /* What doctor knows of a kind of host, apart from struct backend, because the hook does not contain it. */
-struct checks {
+struct backend_checks {
 	const struct backend *backend;
-	const char *driver; /* what to call it: "NVIDIA driver" */
-	const char *lonely; /* what to do where its device lists no adapter */
+	const char *driver;            /* what to call it: "NVIDIA driver" */
+	const char *no_adapter_advice; /* what to do where its device lists no adapter */
 
 	/** Whether it is one; NULL: if it has the device. */
 	bool (*is_here)(void);

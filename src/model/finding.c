@@ -7,11 +7,12 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/report.h"
+#include "base/print.h"
 #include "base/str.h"
 
-const char *const door_names[DOORS] = {
-	[DOOR_GPUS] = "gpus", [DOOR_HOOK] = "hook", [DOOR_RUNTIME] = "runtime", [DOOR_CDI] = "cdi", [DOOR_CLI] = "cli",
+const char *const method_names[METHODS] = {
+	[METHOD_GPUS] = "gpus", [METHOD_HOOK] = "hook", [METHOD_RUNTIME] = "runtime",
+	[METHOD_CDI] = "cdi",   [METHOD_CLI] = "cli",
 };
 
 const char *const severity_names[SEVERITIES] = {
@@ -67,7 +68,7 @@ void findings_add_list(struct findings *findings, const char *id, enum severity 
 	finding->severity = severity;
 	finding->remedy = NULL;
 	finding->engine = NULL;
-	finding->doors = 0;
+	finding->methods = 0;
 	(void)snprintf(finding->id, sizeof(finding->id), "%s", id);
 	va_copy(again, arguments);
 	first = findings_first_length(format, again);
@@ -92,12 +93,12 @@ void findings_add(struct findings *findings, const char *id, enum severity sever
 	va_end(arguments);
 }
 
-void findings_close(struct findings *findings, const char *engine, unsigned doors)
+void findings_close(struct findings *findings, const char *engine, unsigned methods)
 {
 	if (findings->count == 0 || findings->count == FINDINGS_MAX)
 		return;
 	findings->items[findings->count - 1].engine = engine;
-	findings->items[findings->count - 1].doors = doors;
+	findings->items[findings->count - 1].methods = methods;
 }
 
 void findings_add_message(struct findings *findings, const char *id, enum severity severity, const char *message)
@@ -135,13 +136,13 @@ const struct finding *findings_block(const struct findings *findings)
 
 /* ---- JSON ---- */
 
-static json_t *findings_doors_to_json(unsigned doors)
+static json_t *findings_methods_to_json(unsigned methods)
 {
 	json_t *array = json_array();
 
-	for (enum door door = 0; door < DOORS; door++)
-		if (doors & (1U << door))
-			(void)json_array_append_new(array, json_string(door_names[door]));
+	for (enum method method = 0; method < METHODS; method++)
+		if (methods & (1U << method))
+			(void)json_array_append_new(array, json_string(method_names[method]));
 	return array;
 }
 
@@ -149,11 +150,11 @@ static json_t *findings_item_to_json(const struct finding *finding)
 {
 	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o}", "id", finding->id, "severity",
 			 severity_names[finding->severity], "text", finding->text, "remedy",
-			 report_string(finding->remedy), "engine", report_string(finding->engine), "closes",
-			 findings_doors_to_json(finding->doors));
+			 print_string(finding->remedy), "engine", print_string(finding->engine), "closes",
+			 findings_methods_to_json(finding->methods));
 }
 
 json_t *findings_to_json(const struct findings *findings)
 {
-	return report_array(i, findings->count, findings_item_to_json(&findings->items[i]));
+	return print_array(i, findings->count, findings_item_to_json(&findings->items[i]));
 }

@@ -24,18 +24,18 @@ enum severity {
 };
 
 /* Ways into a container. */
-enum door {
-	DOOR_GPUS,    /* --gpus */
-	DOOR_HOOK,    /* NVIDIA_VISIBLE_DEVICES, by a hooks directory */
-	DOOR_RUNTIME, /* a runtime "nvidia" */
-	DOOR_CDI,     /* a CDI device */
-	DOOR_CLI,     /* nvidia-container-cli, which the engine runs */
-	DOORS,
+enum method {
+	METHOD_GPUS,    /* --gpus */
+	METHOD_HOOK,    /* NVIDIA_VISIBLE_DEVICES, by a hooks directory */
+	METHOD_RUNTIME, /* a runtime "nvidia" */
+	METHOD_CDI,     /* a CDI device */
+	METHOD_CLI,     /* nvidia-container-cli, which the engine runs */
+	METHODS,
 };
-#define DOOR(name) (1U << DOOR_##name)
-#define ALL_DOORS (~0U)
+#define METHOD(name) (1U << METHOD_##name)
+#define ALL_METHODS (~0U)
 
-extern const char *const door_names[DOORS];          /* "gpus", "hook", … */
+extern const char *const method_names[METHODS];      /* "gpus", "hook", … */
 extern const char *const severity_names[SEVERITIES]; /* "ok", "note", … */
 
 enum { FINDINGS_MAX = 1024, FINDINGS_ENGINES_MAX = 16, FINDING_TEXT_MAX = 4096 };
@@ -46,7 +46,7 @@ struct finding {
 	char *remedy;       /* NULL if there is nothing to do */
 	const char *engine; /* by its id, ANY_ENGINE, or NULL: it is of no engine, and a problem then closes every door
 			       there is */
-	unsigned doors;     /* of that engine, that it closes: bits by enum door */
+	unsigned methods;   /* of that engine, that it closes: bits by enum method */
 	char text[FINDING_TEXT_MAX]; /* and the remedy's, behind its NUL */
 };
 
@@ -54,9 +54,9 @@ struct finding {
 
 /* An engine of this machine. */
 struct host_engine {
-	const char *id, *label; /* "docker", "Docker" */
-	char state[64];         /* " 28.1.1, running" */
-	char doors[DOORS][128]; /* as a user types them, "--gpus all"; "": the engine has no such door */
+	const char *id, *label;     /* "docker", "Docker" */
+	char state[64];             /* " 28.1.1, running" */
+	char methods[METHODS][128]; /* as a user types them, "--gpus all"; "": the engine has no such door */
 };
 
 /* All zero: nothing was found. */
@@ -82,7 +82,7 @@ void findings_add_list(struct findings *findings, const char *id, enum severity 
 		       va_list arguments) __attribute__((format(printf, 4, 0)));
 
 /** Says which doors the finding that was added last closes. @engine: stays. */
-void findings_close(struct findings *findings, const char *engine, unsigned doors);
+void findings_close(struct findings *findings, const char *engine, unsigned methods);
 
 /** The first line of a library's sentence as a finding, the others as its remedy. */
 void findings_add_message(struct findings *findings, const char *id, enum severity severity, const char *message);

@@ -48,7 +48,7 @@ DEFINE_PLAN_LIST(file, files, target, content, free(entry->content))
 DEFINE_PLAN_LIST(hidden, hidden, path, path, (void)0)
 DEFINE_PLAN_LIST(mode, modes, path, path, (void)0)
 DEFINE_PLAN_LIST(env, env, name, value, free(entry->value))
-DEFINE_PLAN_LIST(outranked, outranked, path, by, free(entry->by))
+DEFINE_PLAN_LIST(override, override, path, by, free(entry->by))
 DEFINE_PLAN_LIST(grant, grants, uuid, uuid, (free(entry->address), free(entry->name)))
 DEFINE_PLAN_LIST(library_dir, library_dirs, path, path, (strv_clear(&entry->libraries), strv_clear(&entry->files)))
 
@@ -91,7 +91,7 @@ void plan_clear(struct plan *plan)
 	plan_mode_list_clear(plan);
 	plan_env_list_clear(plan);
 	plan_library_dir_list_clear(plan);
-	plan_outranked_list_clear(plan);
+	plan_override_list_clear(plan);
 	plan_grant_list_clear(plan);
 	free(plan->grant_library);
 	free(plan->choice.luids);

@@ -83,7 +83,7 @@ struct plan_env {
 };
 
 /* A library of the image that one of the driver's takes the place of. Only shown: the loader cache does it. */
-struct plan_outranked {
+struct plan_override {
 	char *path, *by;
 	char *reason;
 };
@@ -135,8 +135,8 @@ struct plan {
 	size_t env_count;
 	struct plan_library_dir *library_dirs;
 	size_t library_dir_count;
-	struct plan_outranked *outranked;
-	size_t outranked_count;
+	struct plan_override *override;
+	size_t override_count;
 	struct plan_grant *grants;
 	size_t grant_count;
 	uint64_t grant_memory;      /* of these GPUs together; 0: all of it */
@@ -166,7 +166,7 @@ int plan_add_mode(struct plan *plan, struct plan_mode *entry);
 int plan_add_env(struct plan *plan, struct plan_env *entry);
 int plan_add_grant(struct plan *plan, struct plan_grant *entry);
 int plan_add_library_dir(struct plan *plan, struct plan_library_dir *entry);
-int plan_add_outranked(struct plan *plan, struct plan_outranked *entry);
+int plan_add_override(struct plan *plan, struct plan_override *entry);
 
 /** Whether a container with these variables ("NAME=VALUE") still lacks this one. */
 bool plan_env_is_missing(const struct plan_env *env, const struct strv *environment);

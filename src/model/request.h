@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a container asks for, whichever door it came through. Plain data; src/oci/ask.c reads it from environments. */
+/* What a container asks for, by whichever method. Plain data; src/oci/env_request.c reads it from environments. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -136,8 +136,8 @@ static bool requirement_holds(enum comparison wanted, int order)
 }
 
 /* An image built with CUDA X.b runs on a driver of CUDA X.a: NVIDIA's minor-version compatibility. */
-static enum requirement_verdict requirement_judge_cuda(const struct condition *condition,
-						       const struct driver_facts *facts)
+static enum requirement_result requirement_check_cuda(const struct condition *condition,
+						      const struct driver_facts *facts)
 {
 	const struct version have = {.parts = {(uint32_t)facts->cuda_major, (uint32_t)facts->cuda_minor}, .count = 2};
 
@@ -150,7 +150,7 @@ static enum requirement_verdict requirement_judge_cuda(const struct condition *c
 	return condition->version.parts[0] == have.parts[0] ? REQUIREMENT_MINOR_ONLY : REQUIREMENT_UNMET;
 }
 
-static enum requirement_verdict requirement_judge_version(const struct condition *condition, const char *version)
+static enum requirement_result requirement_check_version(const struct condition *condition, const char *version)
 {
 	struct version have;
 
@@ -161,18 +161,18 @@ static enum requirement_verdict requirement_judge_version(const struct condition
 		       : REQUIREMENT_UNMET;
 }
 
-static enum requirement_verdict requirement_judge_condition(const struct condition *condition,
-							    const struct driver_facts *facts)
+static enum requirement_result requirement_check_condition(const struct condition *condition,
+							   const struct driver_facts *facts)
 {
 	bool same;
 
 	switch (condition->key) {
 	case KEY_CUDA:
-		return requirement_judge_cuda(condition, facts);
+		return requirement_check_cuda(condition, facts);
 	case KEY_DRIVER:
-		return requirement_judge_version(condition, facts->driver_version);
+		return requirement_check_version(condition, facts->driver_version);
 	case KEY_ARCH:
-		return requirement_judge_version(condition, facts->architecture);
+		return requirement_check_version(condition, facts->architecture);
 	case KEY_BRAND:
 		if (!facts->brand)
 			return REQUIREMENT_UNKNOWN;
@@ -189,14 +189,14 @@ static enum requirement_verdict requirement_judge_condition(const struct conditi
  * Verdicts are ordered from good to bad: an "and" is as bad as its worst condition, an "or" as good as its best
  * alternative.
  */
-enum requirement_verdict requirement_judge(const char *requirement, const struct driver_facts *facts)
+enum requirement_result requirement_check(const char *requirement, const struct driver_facts *facts)
 {
-	enum requirement_verdict best = REQUIREMENT_UNMET, all = REQUIREMENT_MET;
+	enum requirement_result best = REQUIREMENT_UNMET, all = REQUIREMENT_MET;
 	struct requirement_reader reader = {.next = requirement};
 	bool empty = true;
 
 	while (requirement_next(&reader)) {
-		enum requirement_verdict verdict;
+		enum requirement_result verdict;
 		struct condition condition;
 
 		if (!requirement_condition_parse(reader.text, reader.length, &condition))
@@ -205,7 +205,7 @@ enum requirement_verdict requirement_judge(const char *requirement, const struct
 			best = all < best ? all : best;
 			all = REQUIREMENT_MET;
 		}
-		verdict = requirement_judge_condition(&condition, facts);
+		verdict = requirement_check_condition(&condition, facts);
 		all = verdict > all ? verdict : all;
 		empty = false;
 	}
@@ -217,7 +217,7 @@ static bool requirement_condition_asks_for_newer(const struct condition *conditi
 	struct version have = {.parts = {(uint32_t)facts->cuda_major, (uint32_t)facts->cuda_minor}, .count = 2};
 	int order;
 
-	if (requirement_judge_condition(condition, facts) != REQUIREMENT_UNMET)
+	if (requirement_check_condition(condition, facts) != REQUIREMENT_UNMET)
 		return true;
 	if (condition->key != KEY_CUDA && condition->key != KEY_DRIVER)
 		return false;

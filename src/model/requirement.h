@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "model/backend.h"
 
-enum requirement_verdict {
+enum requirement_result {
 	/* from good to bad */
 	REQUIREMENT_MET,
 	REQUIREMENT_MINOR_ONLY, /* not met, but CUDA's minor-version compatibility makes such an image work */
@@ -22,7 +22,7 @@ enum requirement_verdict {
 int requirement_check_syntax(const char *requirement, struct err *err);
 
 /** Holds a requirement of correct syntax against the driver. */
-enum requirement_verdict requirement_judge(const char *requirement, const struct driver_facts *facts);
+enum requirement_result requirement_check(const char *requirement, const struct driver_facts *facts);
 
 /** Whether a newer driver may meet a requirement that this one does not meet. */
 bool requirement_asks_for_newer(const char *requirement, const struct driver_facts *facts);

@@ -19,29 +19,29 @@
 /* A driver as it is now: its module and its files. */
 struct native {
 	struct module module;
-	struct install install;
+	struct driver_files install;
 };
 
 #define NATIVE_NONE ((struct native){.install = {.root = ROOTFS_CLOSED}})
 
 static void backend_close(struct native *native)
 {
-	install_close(&native->install);
+	driver_files_close(&native->install);
 	module_clear(&native->module);
 }
 #define _cleanup_native_ _cleanup_(backend_close)
 
-/* Return: as module_read() and install_open(). */
+/* Return: as module_read() and driver_files_open(). */
 static int backend_open(const struct settings *settings, struct native *ret, struct err *err)
 {
 	int r = module_read(&ret->module, err);
 
-	return r == 0 ? install_open(settings, ret->module.version, NULL, &ret->install, err) : r;
+	return r == 0 ? driver_files_open(settings, ret->module.version, NULL, &ret->install, err) : r;
 }
 
 static int backend_probe(const struct settings *settings, struct inventory *inventory, void **ret_seen, struct err *err)
 {
-	struct seen *seen = calloc(1, sizeof(*seen));
+	struct nvidia_probe *seen = calloc(1, sizeof(*seen));
 	int r;
 
 	(void)settings;
@@ -49,28 +49,28 @@ static int backend_probe(const struct settings *settings, struct inventory *inve
 		return -ENOMEM;
 	r = module_read(&seen->module, err);
 	if (r == 0)
-		r = known_open(&seen->known);
+		r = nvidia_cache_open(&seen->known);
 	if (r == 0)
 		r = gpus_read(seen, inventory, err);
 	if (r == 0)
 		*ret_seen = seen;
 	else
-		seen_free(seen);
+		nvidia_probe_free(seen);
 	return r;
 }
 
-static void backend_forget(void *seen)
+static void backend_free_data(void *seen)
 {
-	seen_free(seen);
+	nvidia_probe_free(seen);
 }
 
 static int backend_plan(const struct settings *settings, void *seen, const struct request *request,
 			const struct adapter *const *selected, size_t count, struct plan *ret, struct err *err)
 {
-	static int (*const parts[])(const struct planning *planning) = {plan_libraries, plan_files, plan_procfs};
-	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
-	const struct module *module = &((struct seen *)seen)->module;
-	struct planning planning = {
+	static int (*const parts[])(const struct nvidia_plan *planning) = {plan_libraries, plan_files, plan_procfs};
+	_cleanup_install_ struct driver_files install = {.root = ROOTFS_CLOSED};
+	const struct module *module = &((struct nvidia_probe *)seen)->module;
+	struct nvidia_plan planning = {
 		.settings = settings,
 		.seen = seen,
 		.module = module,
@@ -83,26 +83,27 @@ static int backend_plan(const struct settings *settings, void *seen, const struc
 	};
 	int r;
 
-	r = request->nodes_only ? 0 : install_open(settings, module->version, &planning.seen->known, &install, err);
+	r = request->nodes_only ? 0
+				: driver_files_open(settings, module->version, &planning.seen->known, &install, err);
 	if (r == 0)
 		r = plan_nodes(&planning, request);
 	for (size_t i = 0; i < ARRAY_SIZE(parts) && r == 0 && !request->nodes_only; i++)
 		r = parts[i](&planning);
 	if (r == 0 && !request->nodes_only)
-		r = install_keep(&install, &planning.seen->known);
+		r = driver_files_cache_put(&install, &planning.seen->known);
 	if (r == 0)
-		known_write(&planning.seen->known);
+		nvidia_cache_write(&planning.seen->known);
 	return r == -ENOMEM ? err_set(err, r, "%m") : r;
 }
 
 /* ---- facts ---- */
 
 /* Old drivers carry no note, and are asked in a process of their own. What cannot be had is not known. */
-static int backend_read_cuda_version(const struct settings *settings, const struct install *install,
+static int backend_read_cuda_version(const struct settings *settings, const struct driver_files *install,
 				     struct driver_facts *facts)
 {
 	for (size_t i = 0; i < install->dir_count; i++) {
-		const struct install_dir *dir = &install->dirs[i];
+		const struct driver_files_dir *dir = &install->dirs[i];
 		_cleanup_free_ char *path = NULL;
 		_cleanup_close_ int fd = -1;
 		struct err ignored;
@@ -124,7 +125,7 @@ static int backend_read_cuda_version(const struct settings *settings, const stru
 }
 
 /* What all say alike; NULL if they differ. */
-static const char *backend_agree(const char *first, const char *other)
+static const char *backend_common_value(const char *first, const char *other)
 {
 	return first && other && streq(first, other) ? first : NULL;
 }
@@ -133,8 +134,8 @@ static const char *backend_agree(const char *first, const char *other)
 static int backend_facts(const struct settings *settings, void *seen, const struct adapter *const *selected,
 			 size_t count, struct driver_facts *ret)
 {
-	const char *version = ((struct seen *)seen)->module.version;
-	_cleanup_install_ struct install install = {.root = ROOTFS_CLOSED};
+	const char *version = ((struct nvidia_probe *)seen)->module.version;
+	_cleanup_install_ struct driver_files install = {.root = ROOTFS_CLOSED};
 	const char *brand = count ? brand_of(selected[0]->name) : NULL;
 	const char *architecture = count ? architecture_of(selected[0]->device_id) : NULL;
 	struct driver_facts known = {0};
@@ -142,10 +143,10 @@ static int backend_facts(const struct settings *settings, void *seen, const stru
 	int r;
 
 	for (size_t i = 1; i < count; i++) {
-		brand = backend_agree(brand, brand_of(selected[i]->name));
-		architecture = backend_agree(architecture, architecture_of(selected[i]->device_id));
+		brand = backend_common_value(brand, brand_of(selected[i]->name));
+		architecture = backend_common_value(architecture, architecture_of(selected[i]->device_id));
 	}
-	r = install_open(settings, version, &((struct seen *)seen)->known, &install, &ignored);
+	r = driver_files_open(settings, version, &((struct nvidia_probe *)seen)->known, &install, &ignored);
 	if (r == 0)
 		r = backend_read_cuda_version(settings, &install, &known);
 	known.brand = brand ? strdup(brand) : NULL;
@@ -162,7 +163,7 @@ static int backend_facts(const struct settings *settings, void *seen, const stru
 /* ---- names ---- */
 
 /* NVML's file, in whichever of the driver's directories it is. */
-static int backend_find_nvml(const struct install *install, char **ret)
+static int backend_find_nvml(const struct driver_files *install, char **ret)
 {
 	for (size_t i = 0; i < install->dir_count; i++) {
 		_cleanup_free_ char *path = NULL;
@@ -233,9 +234,9 @@ static int backend_identify(const struct settings *settings, struct adapter *ada
 
 /* ---- remarks ---- */
 
-static int backend_remarks(const struct settings *settings, struct strv *ret)
+static int backend_driver_notes(const struct settings *settings, struct strv *ret)
 {
-	_cleanup_libraries_ struct install_libraries libraries = {0};
+	_cleanup_libraries_ struct driver_files_libraries libraries = {0};
 	_cleanup_native_ struct native native = NATIVE_NONE;
 	struct err err = {0};
 	int r;
@@ -243,7 +244,7 @@ static int backend_remarks(const struct settings *settings, struct strv *ret)
 	r = backend_open(settings, &native, &err);
 	if (r != 0)
 		return r == -ENOMEM ? r : strv_add(ret, err.text);
-	r = install_libraries(&native.install, CAPABILITY_ALL, &libraries);
+	r = driver_files_libraries(&native.install, CAPABILITY_ALL, &libraries);
 	for (size_t i = 0; i < libraries.count && r == 0; i++)
 		if (!libraries.items[i].known)
 			r = strv_format(ret, "ctr-gpu does not know what %s is for; containers get it with compute",
@@ -284,12 +285,12 @@ static const struct backend_hook hooks[] = {
 const struct backend backend_nvidia = {.name = "nvidia",
 				       .device = "/dev/nvidiactl",
 				       .advice = "NVIDIA on Linux: install the driver, then run ctr-gpu load.",
-				       .kept = KNOWN_KEPT,
+				       .cache_name = NVIDIA_CACHE_NAME,
 				       .part = "MIG",
 				       .probe = backend_probe,
-				       .forget = backend_forget,
+				       .free_data = backend_free_data,
 				       .plan = backend_plan,
 				       .facts = backend_facts,
 				       .identify = backend_identify,
-				       .remarks = backend_remarks,
+				       .driver_notes = backend_driver_notes,
 				       .hooks = hooks};

@@ -115,7 +115,7 @@ static void check_add_nodes(const struct load *load, struct findings *findings)
 			     check_count_nodes(load));
 }
 
-static void check_nodes(struct examination *examination)
+static void check_nodes(struct doctor_context *examination)
 {
 	const struct load_options options = {.driver_root = examination->settings->driver_root};
 	_cleanup_load_ struct load load = {0};
@@ -128,7 +128,7 @@ static void check_nodes(struct examination *examination)
 }
 
 /* nvidia-smi then says "Driver/library version mismatch". libcuda's version is looked at when the plan is made. */
-static void check_nvml(struct examination *examination)
+static void check_nvml(struct doctor_context *examination)
 {
 	_cleanup_free_ char *text = file_text(NVIDIA_PROC "/version"), *version = NULL, *path = NULL, *real = NULL;
 	const char *suffix;
@@ -152,10 +152,10 @@ static const struct check checks[] = {
 	{0},
 };
 
-const struct checks checks_nvidia = {
+const struct backend_checks checks_nvidia = {
 	.backend = &backend_nvidia,
 	.driver = "NVIDIA driver",
-	.lonely = "Pass a GPU through to this machine, and look at dmesg for what NVIDIA's module says.",
+	.no_adapter_advice = "Pass a GPU through to this machine, and look at dmesg for what NVIDIA's module says.",
 	.is_here = check_is_nvidia_here,
 	.describe = check_describe_nvidia,
 	.explain = check_explain_no_nvidia,

@@ -84,7 +84,7 @@ static int gpu_ask(const char *address, struct adapter *adapter, bool *ret_exclu
 }
 
 /* As it was told earlier. Return: false if that is nothing to go by; @adapter is as it was, then. */
-static bool gpu_recall(struct known_gpu *gpu, struct adapter *adapter, bool *ret_excluded)
+static bool gpu_cache_get(struct nvidia_cache_gpu *gpu, struct adapter *adapter, bool *ret_excluded)
 {
 	struct adapter told = {.minor = -1};
 	bool believed = gpu_parse_information(gpu->information, &told, ret_excluded) == 0 && told.uuid;
@@ -101,25 +101,26 @@ static bool gpu_recall(struct known_gpu *gpu, struct adapter *adapter, bool *ret
 }
 
 /* To write of a GPU, the driver reads its PCI configuration, which takes a guest 0.2 ms. */
-static int gpu_read(struct known *known, const char *address, struct adapter *adapter, bool *ret_excluded)
+static int gpu_read(struct nvidia_cache *known, const char *address, struct adapter *adapter, bool *ret_excluded)
 {
 	_cleanup_free_ char *binding = NULL, *text = NULL;
-	struct known_gpu *gpu = NULL;
+	struct nvidia_cache_gpu *gpu = NULL;
 	int r;
 
-	if (known_binding(address, &binding) == -ENOMEM)
+	if (nvidia_cache_driver_binding(address, &binding) == -ENOMEM)
 		return -ENOMEM;
 	if (binding)
-		gpu = known_find_gpu(known, address, binding);
-	if (gpu && gpu_recall(gpu, adapter, ret_excluded))
+		gpu = nvidia_cache_find_gpu(known, address, binding);
+	if (gpu && gpu_cache_get(gpu, adapter, ret_excluded))
 		return 0;
 	r = gpu_ask(address, adapter, ret_excluded, &text);
 	/* One that nobody has opened yet gets its UUID later. */
-	return r == 0 && binding && adapter->uuid ? known_keep_gpu(known, address, binding, adapter->device_id, text)
-						  : r;
+	return r == 0 && binding && adapter->uuid
+		       ? nvidia_cache_put_gpu(known, address, binding, adapter->device_id, text)
+		       : r;
 }
 
-static int gpu_describe(struct seen *seen, const char *address, struct adapter *adapter)
+static int gpu_describe(struct nvidia_probe *seen, const char *address, struct adapter *adapter)
 {
 	bool excluded = false;
 	int r;
@@ -149,7 +150,7 @@ static int gpu_compare_addresses(const void *a, const void *b)
 	return x_length != y_length ? (x_length < y_length ? -1 : 1) : strcmp(x, y);
 }
 
-int gpus_read(struct seen *seen, struct inventory *inventory, struct err *err)
+int gpus_read(struct nvidia_probe *seen, struct inventory *inventory, struct err *err)
 {
 	struct strv *gpus = &seen->gpus;
 	int r;

@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 #include "model/adapter.h"
-#include "nvidia/seen.h"
+#include "nvidia/probe.h"
 
 /**
  * gpus_read() - append every GPU, in the order of PCI addresses, as nvidia-smi does
@@ -15,7 +15,7 @@
  *
  * Return: 0; negative errno with @err set.
  */
-int gpus_read(struct seen *seen, struct inventory *inventory, struct err *err);
+int gpus_read(struct nvidia_probe *seen, struct inventory *inventory, struct err *err);
 
 /** Fills what the text of gpus/<address>/information says. Return: 0; -EINVAL if it has no usable minor; -ENOMEM. */
 int gpu_parse_information(const char *text, struct adapter *adapter, bool *ret_excluded);

@@ -11,30 +11,30 @@
 #include <string.h>
 
 #include "base/fd.h"
-#include "base/shown.h"
-#include "nvidia/install.h"
+#include "base/printable.h"
+#include "nvidia/driver_files.h"
 #include "system/elf_file.h"
 
-static void libraries_clear_one(struct install_library *library)
+static void libraries_clear_one(struct driver_files_library *library)
 {
 	free(library->path);
 	free(library->soname);
 }
 
-void install_libraries_clear(struct install_libraries *libraries)
+void driver_files_libraries_clear(struct driver_files_libraries *libraries)
 {
 	for (size_t i = 0; i < libraries->count; i++)
 		libraries_clear_one(&libraries->items[i]);
 	free(libraries->items);
-	*libraries = (struct install_libraries){0};
+	*libraries = (struct driver_files_libraries){0};
 }
 
 /* The file itself: in a driver root a symlink may lead anywhere, so it is followed inside the root. */
-static int libraries_locate(const struct install *install, const struct install_dir *dir, const char *name,
-			    struct install_library *library)
+static int libraries_locate(const struct driver_files *install, const struct driver_files_dir *dir, const char *name,
+			    struct driver_files_library *library)
 {
 	_cleanup_free_ char *path = NULL;
-	struct install_file file;
+	struct driver_files_file file;
 	const char *inside;
 	int r;
 
@@ -46,8 +46,8 @@ static int libraries_locate(const struct install *install, const struct install_
 		library->path = steal_ptr(path);
 		return 0;
 	}
-	inside = install_path_inside(install, path);
-	r = inside ? install_find(install, inside, &file) : -ENOENT;
+	inside = driver_files_path_inside(install, path);
+	r = inside ? driver_files_find(install, inside, &file) : -ENOENT;
 	if (r < 0)
 		return r == -ENOMEM ? r : -ENOENT;
 	library->path = file.path;
@@ -56,10 +56,10 @@ static int libraries_locate(const struct install *install, const struct install_
 }
 
 /* What is not a library with a usable SONAME is left out. */
-static int libraries_append(const struct install *install, const struct install_dir *dir, const char *name,
-			    const struct driver_library *known, struct install_libraries *libraries)
+static int libraries_append(const struct driver_files *install, const struct driver_files_dir *dir, const char *name,
+			    const struct driver_library *known, struct driver_files_libraries *libraries)
 {
-	struct install_library library = {.known = known, .is_32 = dir->is_32}, *items = NULL;
+	struct driver_files_library library = {.known = known, .is_32 = dir->is_32}, *items = NULL;
 	int r = libraries_locate(install, dir, name, &library);
 
 	if (r == 0 && known && known->soversion) {
@@ -74,7 +74,7 @@ static int libraries_append(const struct install *install, const struct install_
 			r = -ENOENT;
 	}
 	/* They are written into a container's config.json, and into plans. */
-	if (r == 0 && library.soname && (!shown_is_all(library.path) || !shown_is_all(library.soname)))
+	if (r == 0 && library.soname && (!printable_is_all(library.path) || !printable_is_all(library.soname)))
 		r = -ENOENT;
 	if (r == 0 && library.soname)
 		items = array_grow(libraries->items, libraries->count, sizeof(*items));
@@ -93,20 +93,21 @@ static bool libraries_is_wanted(const struct driver_library *known, uint32_t cap
 }
 
 /* The length of a library's stem; 0 for what is none. What docker commit has left of a mount is an empty file. */
-static size_t libraries_stem_length(const struct install *install, const struct install_dir *dir, const char *name)
+static size_t libraries_stem_length(const struct driver_files *install, const struct driver_files_dir *dir,
+				    const char *name)
 {
 	const char *end;
 	struct stat st;
 
 	if (!dir->is_ours)
-		return install_stem_length(install, name);
+		return driver_files_stem_length(install, name);
 	end = strstr(name, ".so.");
 	if (!end || fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
 		return 0;
 	return (size_t)(end - name);
 }
 
-static int libraries_list(struct install *install, struct install_dir *dir)
+static int libraries_list(struct driver_files *install, struct driver_files_dir *dir)
 {
 	const struct dirent *entry;
 	struct fd_entries entries;
@@ -115,11 +116,11 @@ static int libraries_list(struct install *install, struct install_dir *dir)
 	if (dir->is_listed)
 		return 0;
 	fd_entries_begin(&entries, dir->fd);
-	while (r == 0 && dir->names.count < KNOWN_NAMES_MAX && (entry = fd_entries_next(&entries)))
+	while (r == 0 && dir->names.count < NVIDIA_CACHE_NAMES_MAX && (entry = fd_entries_next(&entries)))
 		if (libraries_stem_length(install, dir, entry->d_name) > 0)
 			r = strv_add(&dir->names, entry->d_name);
 	/* Part of a list would be believed until the directory changes. */
-	if (r == 0 && dir->names.count < KNOWN_NAMES_MAX)
+	if (r == 0 && dir->names.count < NVIDIA_CACHE_NAMES_MAX)
 		r = -errno;
 	if (r < 0) {
 		strv_clear(&dir->names);
@@ -130,8 +131,8 @@ static int libraries_list(struct install *install, struct install_dir *dir)
 	return 0;
 }
 
-static int libraries_add_versioned(struct install *install, struct install_dir *dir, uint32_t capabilities,
-				   struct install_libraries *libraries)
+static int libraries_add_versioned(struct driver_files *install, struct driver_files_dir *dir, uint32_t capabilities,
+				   struct driver_files_libraries *libraries)
 {
 	int r = libraries_list(install, dir);
 
@@ -146,13 +147,13 @@ static int libraries_add_versioned(struct install *install, struct install_dir *
 	return r;
 }
 
-int install_libraries(struct install *install, uint32_t capabilities, struct install_libraries *ret)
+int driver_files_libraries(struct driver_files *install, uint32_t capabilities, struct driver_files_libraries *ret)
 {
-	_cleanup_libraries_ struct install_libraries libraries = {0};
+	_cleanup_libraries_ struct driver_files_libraries libraries = {0};
 	int r = 0;
 
 	for (size_t i = 0; i < install->dir_count && r == 0; i++) {
-		struct install_dir *dir = &install->dirs[i];
+		struct driver_files_dir *dir = &install->dirs[i];
 
 		if (dir->is_32 && !(capabilities & CAPABILITY_COMPAT32))
 			continue;

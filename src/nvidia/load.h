@@ -6,8 +6,8 @@
  * this to the first program that uses the GPU (nvidia-modprobe, setuid root). So a host that only runs containers has
  * neither after a boot.
  *
- * What is to be done is a list of steps, plain data: load_decide() makes it and changes nothing, load_do() acts on it.
- * Never on the way to a container: the hook has no code of this.
+ * What is to be done is a list of steps, plain data: load_decide() makes it and changes nothing, load_apply() acts on
+ * it. Never on the way to a container: the hook has no code of this.
  */
 
 #include "base/err.h"
@@ -20,16 +20,16 @@ struct load_host {
 };
 
 /**
- * As decide() of struct loader. Nodes of a module that is not loaded are not in the list: their numbers show once it
- * is.
+ * As decide() of struct backend_load. Nodes of a module that is not loaded are not in the list: their numbers show once
+ * it is.
  */
 int load_decide(const struct load_host *host, const struct load_options *options, struct load *ret, struct err *err);
 
 /**
- * As apply() of struct loader. What was done before a step failed stays: it is right, and the next run goes on from
- * there.
+ * As apply() of struct backend_load. What was done before a step failed stays: it is right, and the next run goes on
+ * from there.
  */
-int load_do(const struct load_host *host, const struct load_options *options, struct load *load, struct err *err);
+int load_apply(const struct load_host *host, const struct load_options *options, struct load *load, struct err *err);
 
 /* ---- between the files of this noun ---- */
 

@@ -16,7 +16,7 @@
 
 #include "base/str.h"
 
-enum { MESSAGE_MAX = 320 };
+enum { REPORT_ERROR_MAX = 320 };
 
 /* Return: its path, for free(); NULL if there is none or no memory. */
 static char *modprobe_find(const char *programs)
@@ -85,9 +85,9 @@ static int modprobe_wait(pid_t pid)
 }
 
 /* @errors: what modprobe wrote; its first line is the reason, and what follows repeats it for each dependency. */
-static int modprobe_complain(const char *module, const char *release, int errors, struct err *err)
+static int modprobe_log(const char *module, const char *release, int errors, struct err *err)
 {
-	char message[MESSAGE_MAX];
+	char message[REPORT_ERROR_MAX];
 	ssize_t size = pread(errors, message, sizeof(message) - 1, 0);
 
 	message[size > 0 ? size : 0] = '\0';
@@ -137,5 +137,5 @@ int modprobe_load(const char *programs, const char *driver_root, const char *mod
 	r = modprobe_wait(pid);
 	if (r < 0)
 		return err_set(err, r, "cannot wait for %s: %m", path);
-	return r == 0 ? 0 : modprobe_complain(module, name.release, errors, err);
+	return r == 0 ? 0 : modprobe_log(module, name.release, errors, err);
 }

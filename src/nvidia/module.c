@@ -27,7 +27,7 @@ void module_clear(struct module *module)
 /* Below /proc it is one record of the kernel's, which one read gives whole. */
 int module_read_small(const char *path, char **ret)
 {
-	return fd_read_kernels(AT_FDCWD, path, SMALL_FILE_MAX, ret);
+	return fd_read_kernel_file(AT_FDCWD, path, SMALL_FILE_MAX, ret);
 }
 
 int module_read_file(const char *path, char **ret)
@@ -45,7 +45,7 @@ int module_major(const char *devices, const char *driver, unsigned *ret)
 	return r;
 }
 
-static int module_judge_node(const struct module *module, const struct stat *st, const char *driver)
+static int module_check_node(const struct module *module, const struct stat *st, const char *driver)
 {
 	unsigned number;
 
@@ -63,7 +63,7 @@ int module_node(const struct module *module, const char *path, const char *drive
 
 	if (stat(path, &st) < 0)
 		return -errno;
-	r = module_judge_node(module, &st, driver);
+	r = module_check_node(module, &st, driver);
 	if (r == 0)
 		*ret = st;
 	return r;
@@ -99,7 +99,7 @@ int module_read(struct module *ret, struct err *err)
 	r = module_read_file("/proc/devices", &module.devices);
 	if (r < 0)
 		return err_set(err, r, "cannot read /proc/devices: %m");
-	if (module_judge_node(&module, &st, "nvidia") < 0)
+	if (module_check_node(&module, &st, "nvidia") < 0)
 		return err_set(err, CTR_GPU_E_NO_ADAPTER,
 			       "/dev/nvidiactl is device %u:%u, and /proc/devices gives that number to another driver\n"
 			       "Put the right one there: ctr-gpu load --replace",

@@ -31,7 +31,7 @@ static const struct {
 	{"/dev/nvidia-modeset", "nvidia", SCREEN, "display modes", "ctr-gpu load --modeset"},
 };
 
-static int nodes_add_node(const struct planning *planning, const char *path, const char *driver, const char *reason)
+static int nodes_add_node(const struct nvidia_plan *planning, const char *path, const char *driver, const char *reason)
 {
 	struct plan_device device = {.access = "rw"};
 	struct stat st;
@@ -47,7 +47,7 @@ static int nodes_add_node(const struct planning *planning, const char *path, con
 	return plan_add_device(planning->plan, &device);
 }
 
-static int nodes_add_control(const struct planning *planning)
+static int nodes_add_control(const struct nvidia_plan *planning)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(control_nodes); i++) {
 		const char *path = control_nodes[i].path, *remedy = control_nodes[i].remedy;
@@ -67,14 +67,14 @@ static int nodes_add_control(const struct planning *planning)
 	return 0;
 }
 
-static int nodes_refuse(const struct planning *planning, const char *path, int r)
+static int nodes_refuse(const struct nvidia_plan *planning, const char *path, int r)
 {
 	return err_set(planning->err, r, "cannot use %s: %m\nLook at it with ls -l, and at /proc/devices.", path);
 }
 
 /* ---- /dev/dri ---- */
 
-static int nodes_add_dri_link(const struct planning *planning, const char *address, const char *name)
+static int nodes_add_dri_link(const struct nvidia_plan *planning, const char *address, const char *name)
 {
 	struct plan_symlink link = {.reason = strdup("the same by PCI address")};
 	const char *kind = str_has_prefix(name, "card") ? "card" : "render";
@@ -84,7 +84,7 @@ static int nodes_add_dri_link(const struct planning *planning, const char *addre
 	return plan_add_symlink(planning->plan, &link);
 }
 
-static int nodes_add_dri_node(const struct planning *planning, const char *address, const char *name)
+static int nodes_add_dri_node(const struct nvidia_plan *planning, const char *address, const char *name)
 {
 	_cleanup_free_ char *path = NULL;
 	int r;
@@ -105,7 +105,7 @@ static bool nodes_is_dri_name(const char *name)
 }
 
 /* These nodes are for the whole GPU: whoever was given a part of it (MIG) gets none. */
-static int nodes_add_dri(const struct planning *planning, const struct adapter *adapter)
+static int nodes_add_dri(const struct nvidia_plan *planning, const struct adapter *adapter)
 {
 	_cleanup_strv_ struct strv names = {0};
 	_cleanup_free_ char *path = NULL;
@@ -125,7 +125,7 @@ static int nodes_add_dri(const struct planning *planning, const struct adapter *
 
 /* ---- GPUs ---- */
 
-static int nodes_add_gpu(const struct planning *planning, const struct adapter *adapter)
+static int nodes_add_gpu(const struct nvidia_plan *planning, const struct adapter *adapter)
 {
 	_cleanup_free_ char *path = NULL, *reason = NULL, *name = NULL;
 	int r;
@@ -146,7 +146,7 @@ static int nodes_add_gpu(const struct planning *planning, const struct adapter *
 
 #define IMEX_DIRECTORY "/dev/nvidia-caps-imex-channels"
 
-static int nodes_add_imex_channel(const struct planning *planning, const char *channel)
+static int nodes_add_imex_channel(const struct nvidia_plan *planning, const char *channel)
 {
 	_cleanup_free_ char *path = NULL;
 	int r;
@@ -174,7 +174,7 @@ static int nodes_compare_channels(const struct dirent **a, const struct dirent *
 }
 
 /* Those whose nodes an administrator has made. */
-static int nodes_add_imex_channels(const struct planning *planning)
+static int nodes_add_imex_channels(const struct nvidia_plan *planning)
 {
 	static const char prefix[] = "channel";
 	struct dirent **entries;
@@ -196,7 +196,7 @@ static int nodes_add_imex_channels(const struct planning *planning)
 	return r;
 }
 
-static int nodes_add_imex(const struct planning *planning, const struct strv *channels)
+static int nodes_add_imex(const struct nvidia_plan *planning, const struct strv *channels)
 {
 	int r = 0;
 
@@ -208,7 +208,7 @@ static int nodes_add_imex(const struct planning *planning, const struct strv *ch
 }
 
 /* The switches that connect the GPUs of one machine, for a fabric manager in a container. */
-static int nodes_add_nvswitches(const struct planning *planning)
+static int nodes_add_nvswitches(const struct nvidia_plan *planning)
 {
 	static const char reason[] = "NVSwitch";
 	int r;
@@ -230,7 +230,7 @@ static int nodes_add_nvswitches(const struct planning *planning)
 }
 
 /* Whoever was given parts of GPUs would have a say over the whole ones. */
-static bool nodes_has_parts_only(const struct planning *planning, const struct request *request)
+static bool nodes_has_parts_only(const struct nvidia_plan *planning, const struct request *request)
 {
 	for (size_t i = 0; request->kind != REQUEST_ALL && i < planning->selected_count; i++)
 		if (planning->selected[i]->is_part)
@@ -238,7 +238,7 @@ static bool nodes_has_parts_only(const struct planning *planning, const struct r
 	return false;
 }
 
-static int nodes_add_mig_rights(const struct planning *planning, const struct request *request)
+static int nodes_add_mig_rights(const struct nvidia_plan *planning, const struct request *request)
 {
 	int r = 0;
 
@@ -256,7 +256,7 @@ static int nodes_add_mig_rights(const struct planning *planning, const struct re
 	return r;
 }
 
-int plan_nodes(const struct planning *planning, const struct request *request)
+int plan_nodes(const struct nvidia_plan *planning, const struct request *request)
 {
 	int r = 0;
 

@@ -6,7 +6,7 @@
 #include "model/backend.h"
 
 extern const struct backend backend_nvidia;
-extern const struct loader loader_nvidia;
+extern const struct backend_load loader_nvidia;
 
 /* Parts of a plan by themselves, for hooks that NVIDIA's CDI specs name. Each returns 0 or -ENOMEM. */
 

@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-int planning_add_mount(const struct planning *planning, struct install_file *file, const char *target,
-		       enum plan_mount_kind kind, const char *reason)
+int nvidia_plan_add_mount(const struct nvidia_plan *planning, struct driver_files_file *file, const char *target,
+			  enum plan_mount_kind kind, const char *reason)
 {
 	struct plan_mount mount = {
 		.source = steal_ptr(file->path),

@@ -4,22 +4,22 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "nvidia/driver_table.h"
 #include "nvidia/plan.h"
-#include "nvidia/table.h"
-#include "system/hostfile.h"
+#include "system/trusted_file.h"
 
 /* Return: 0 and a file; -ENOENT if none of the places has it; -ENOMEM. Files of another kind are not it. */
-static int plan_files_find_in(const struct planning *planning, const struct strv *places, const char *name, mode_t kind,
-			      struct install_file *ret, const char **ret_place)
+static int plan_files_find_in(const struct nvidia_plan *planning, const struct strv *places, const char *name,
+			      mode_t kind, struct driver_files_file *ret, const char **ret_place)
 {
 	for (size_t i = 0; i < places->count; i++) {
 		_cleanup_free_ char *path = NULL;
-		struct install_file file;
+		struct driver_files_file file;
 		int r;
 
 		if (str_format(&path, "%s/%s", places->items[i], name) < 0)
 			return -ENOMEM;
-		r = install_find(planning->install, path, &file);
+		r = driver_files_find(planning->install, path, &file);
 		if (r == -ENOMEM)
 			return r;
 		if (r < 0)
@@ -36,10 +36,10 @@ static int plan_files_find_in(const struct planning *planning, const struct strv
 }
 
 /* The prefixes that drivers outside /usr are installed below: /usr/local/nvidia for /usr/local/nvidia/lib64. */
-static int plan_files_list_prefixes(const struct install *install, struct strv *ret)
+static int plan_files_list_prefixes(const struct driver_files *install, struct strv *ret)
 {
 	for (size_t i = 0; i < install->dir_count; i++) {
-		const char *path = install_path_inside(install, install->dirs[i].path);
+		const char *path = driver_files_path_inside(install, install->dirs[i].path);
 		const char *slash = path ? strrchr(path, '/') : NULL;
 		_cleanup_free_ char *prefix = NULL;
 
@@ -68,7 +68,7 @@ static int plan_files_list_places(const struct strv *prefixes, const char *below
 	return r;
 }
 
-static int plan_files_add_programs(const struct planning *planning, const struct strv *prefixes)
+static int plan_files_add_programs(const struct nvidia_plan *planning, const struct strv *prefixes)
 {
 	static const char *const usual[] = {"/usr/bin", "/opt/bin", "/usr/local/bin", "/run/current-system/sw/bin"};
 	_cleanup_strv_ struct strv places = {0};
@@ -78,7 +78,7 @@ static int plan_files_add_programs(const struct planning *planning, const struct
 	for (size_t i = 0; i < driver_program_count && r == 0; i++) {
 		const struct driver_program *program = &driver_programs[i];
 		_cleanup_free_ char *target = NULL;
-		struct install_file file;
+		struct driver_files_file file;
 		const char *place;
 
 		if (!(program->capabilities & planning->capabilities))
@@ -94,17 +94,17 @@ static int plan_files_add_programs(const struct planning *planning, const struct
 			free(file.path);
 			return -ENOMEM;
 		}
-		r = planning_add_mount(planning, &file, target, PLAN_PROGRAM, program->meaning);
+		r = nvidia_plan_add_mount(planning, &file, target, PLAN_PROGRAM, program->meaning);
 	}
 	return r;
 }
 
 /* @named: libraries that files of the host tell of, added to. */
-static int plan_files_add_config(const struct planning *planning, const struct strv *places,
+static int plan_files_add_config(const struct nvidia_plan *planning, const struct strv *places,
 				 const struct driver_config *config, struct strv *named)
 {
 	_cleanup_free_ char *target = NULL;
-	struct install_file file;
+	struct driver_files_file file;
 	const char *place;
 	int r;
 
@@ -123,10 +123,10 @@ static int plan_files_add_config(const struct planning *planning, const struct s
 		free(file.path);
 		return -ENOMEM;
 	}
-	return planning_add_mount(planning, &file, target, PLAN_CONFIG, config->meaning);
+	return nvidia_plan_add_mount(planning, &file, target, PLAN_CONFIG, config->meaning);
 }
 
-static bool plan_files_has_library(const struct planning *planning, const char *soname)
+static bool plan_files_has_library(const struct nvidia_plan *planning, const char *soname)
 {
 	for (size_t i = 0; i < planning->plan->library_dir_count; i++)
 		if (strv_contains(&planning->plan->library_dirs[i].libraries, soname))
@@ -138,7 +138,7 @@ static bool plan_files_has_library(const struct planning *planning, const char *
  * Some hosts have a library and not the file by which programs find it: OpenCL then has no platform. Vulkan's loader
  * compares the version with that of its own interface alone; drivers have had 1.3 since 2022.
  */
-static int plan_files_make_config(const struct planning *planning, const struct driver_config *config)
+static int plan_files_make_config(const struct nvidia_plan *planning, const struct driver_config *config)
 {
 	struct plan_file file = {0};
 	int r;
@@ -161,7 +161,7 @@ static int plan_files_make_config(const struct planning *planning, const struct 
 	return r;
 }
 
-static int plan_files_add_configs(const struct planning *planning, const struct strv *prefixes)
+static int plan_files_add_configs(const struct nvidia_plan *planning, const struct strv *prefixes)
 {
 	static const char *const usual[] = {"/usr/share", "/etc", "/run/opengl-driver/share", "/run/opengl-driver/etc"};
 	_cleanup_strv_ struct strv places = {0}, named = {0};
@@ -185,12 +185,12 @@ static int plan_files_add_configs(const struct planning *planning, const struct 
 }
 
 /* Firmware of the GPU's own processor (GSP), a directory per driver version. */
-static int plan_files_add_firmware(const struct planning *planning, const struct strv *prefixes)
+static int plan_files_add_firmware(const struct nvidia_plan *planning, const struct strv *prefixes)
 {
 	static const char *const usual[] = {"/lib/firmware/nvidia", "/run/current-system/firmware/nvidia"};
 	_cleanup_strv_ struct strv places = {0};
 	_cleanup_free_ char *target = NULL;
-	struct install_file file;
+	struct driver_files_file file;
 	const char *place;
 	int r;
 
@@ -205,15 +205,15 @@ static int plan_files_add_firmware(const struct planning *planning, const struct
 		free(file.path);
 		return -ENOMEM;
 	}
-	return planning_add_mount(planning, &file, target, PLAN_FIRMWARE, "firmware of the GPUs' own processors");
+	return nvidia_plan_add_mount(planning, &file, target, PLAN_FIRMWARE, "firmware of the GPUs' own processors");
 }
 
 /* Anybody may have made it: a directory in /tmp, or what a link leads to. */
-static int plan_files_add_socket(const struct planning *planning, const struct driver_socket *socket)
+static int plan_files_add_socket(const struct nvidia_plan *planning, const struct driver_socket *socket)
 {
-	uid_t owner = socket->directory ? planning->settings->mps_user : HOSTFILE_ROOT_ONLY;
-	_cleanup_close_ int fd = hostfile_open(socket->path, socket->directory ? S_IFDIR : S_IFSOCK, owner, O_PATH);
-	struct install_file file;
+	uid_t owner = socket->directory ? planning->settings->mps_user : TRUSTED_FILE_ROOT_ONLY;
+	_cleanup_close_ int fd = trusted_file_open(socket->path, socket->directory ? S_IFDIR : S_IFSOCK, owner, O_PATH);
+	struct driver_files_file file;
 
 	if (fd == -ENOMEM)
 		return fd;
@@ -224,11 +224,11 @@ static int plan_files_add_socket(const struct planning *planning, const struct d
 	if (fd < 0 || fstat(fd, &file.st) < 0)
 		return 0;
 	file.path = strdup(socket->path);
-	return file.path ? planning_add_mount(planning, &file, socket->path, PLAN_SOCKET, socket->meaning) : -ENOMEM;
+	return file.path ? nvidia_plan_add_mount(planning, &file, socket->path, PLAN_SOCKET, socket->meaning) : -ENOMEM;
 }
 
 /* Daemons run on this machine, whatever root the driver has. */
-static int plan_files_add_sockets(const struct planning *planning)
+static int plan_files_add_sockets(const struct nvidia_plan *planning)
 {
 	struct stat st;
 	int r = 0;
@@ -245,10 +245,10 @@ static int plan_files_add_sockets(const struct planning *planning)
 /* Where X servers look for modules is compiled into them. */
 static const char *const module_dirs[] = {"/usr/lib/xorg/modules", "/usr/lib64/xorg/modules"};
 
-static int plan_files_add_xorg_module(const struct planning *planning, const char *name, const char *target)
+static int plan_files_add_xorg_module(const struct nvidia_plan *planning, const char *name, const char *target)
 {
 	_cleanup_strv_ struct strv places = {0};
-	struct install_file file = {0};
+	struct driver_files_file file = {0};
 	const char *place;
 	int r;
 
@@ -256,11 +256,11 @@ static int plan_files_add_xorg_module(const struct planning *planning, const cha
 	if (r == 0)
 		r = plan_files_find_in(planning, &places, name, S_IFREG, &file, &place);
 	if (r == 0)
-		r = planning_add_mount(planning, &file, target, PLAN_LIBRARY, "module of the X server");
+		r = nvidia_plan_add_mount(planning, &file, target, PLAN_LIBRARY, "module of the X server");
 	return r == -ENOENT ? 0 : r;
 }
 
-static int plan_files_add_xorg_modules(const struct planning *planning)
+static int plan_files_add_xorg_modules(const struct nvidia_plan *planning)
 {
 	_cleanup_free_ char *glx = NULL;
 	int r = 0;
@@ -282,7 +282,7 @@ static int plan_files_add_xorg_modules(const struct planning *planning)
 	return r;
 }
 
-int plan_files(const struct planning *planning)
+int plan_files(const struct nvidia_plan *planning)
 {
 	_cleanup_strv_ struct strv prefixes = {0};
 	int r;

@@ -17,7 +17,7 @@ static const char *const gbm_links[] = {
 
 enum { SCREEN = CAPABILITY_GRAPHICS | CAPABILITY_DISPLAY };
 
-static int plan_libraries_add_symlink(const struct planning *planning, const char *path, const char *points_to,
+static int plan_libraries_add_symlink(const struct nvidia_plan *planning, const char *path, const char *points_to,
 				      const char *reason)
 {
 	struct plan_symlink link = {.path = strdup(path), .points_to = strdup(points_to), .reason = strdup(reason)};
@@ -25,11 +25,11 @@ static int plan_libraries_add_symlink(const struct planning *planning, const cha
 	return plan_add_symlink(planning->plan, &link);
 }
 
-static int plan_libraries_add_library(const struct planning *planning, struct install_library *library,
+static int plan_libraries_add_library(const struct nvidia_plan *planning, struct driver_files_library *library,
 				      struct strv *names)
 {
 	const char *directory = library->is_32 ? LIBRARY_DIR_32 : LIBRARY_DIR;
-	struct install_file file = {.path = steal_ptr(library->path), .st = library->st};
+	struct driver_files_file file = {.path = steal_ptr(library->path), .st = library->st};
 	_cleanup_free_ char *target = NULL, *link = NULL;
 	int r;
 
@@ -42,9 +42,9 @@ static int plan_libraries_add_library(const struct planning *planning, struct in
 		free(file.path);
 		return -ENOMEM;
 	}
-	r = planning_add_mount(planning, &file, target, PLAN_LIBRARY,
-			       library->known ? library->known->meaning
-					      : "a library of this driver that ctr-gpu does not know");
+	r = nvidia_plan_add_mount(planning, &file, target, PLAN_LIBRARY,
+				  library->known ? library->known->meaning
+						 : "a library of this driver that ctr-gpu does not know");
 	if (r == 0)
 		r = strv_add(names, library->soname);
 	if (r < 0 || !library->known || !library->known->development)
@@ -56,9 +56,9 @@ static int plan_libraries_add_library(const struct planning *planning, struct in
 	return r < 0 ? r : strv_add(names, strrchr(link, '/') + 1);
 }
 
-int plan_libraries(const struct planning *planning)
+int plan_libraries(const struct nvidia_plan *planning)
 {
-	_cleanup_libraries_ struct install_libraries libraries = {0};
+	_cleanup_libraries_ struct driver_files_libraries libraries = {0};
 	_cleanup_strv_ struct strv names = {0}, names_32 = {0};
 	const struct {
 		const char *path, *reason;
@@ -67,7 +67,7 @@ int plan_libraries(const struct planning *planning)
 		    {LIBRARY_DIR_32, "the driver's 32-bit libraries", &names_32}};
 	int r;
 
-	r = install_libraries(planning->install, planning->capabilities, &libraries);
+	r = driver_files_libraries(planning->install, planning->capabilities, &libraries);
 	if (r < 0)
 		return err_set(planning->err, r, "cannot read the driver's libraries: %m");
 	for (size_t i = 0; i < libraries.count && r == 0; i++)

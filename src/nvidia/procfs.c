@@ -36,7 +36,7 @@ int nvidia_plan_params(struct plan *plan)
 	return plan_add_file(plan, &file);
 }
 
-static int procfs_hide(const struct planning *planning, const char *directory, const char *name, const char *reason)
+static int procfs_hide(const struct nvidia_plan *planning, const char *directory, const char *name, const char *reason)
 {
 	struct plan_hidden hidden = {.reason = strdup(reason)};
 
@@ -48,7 +48,7 @@ static int procfs_hide(const struct planning *planning, const char *directory, c
 typedef bool (*procfs_wanted_fn)(const struct adapter *adapter, const char *name, const struct adapter *part);
 
 /* Covers the entries of a directory that are not wanted by a selected adapter. */
-static int procfs_hide_names(const struct planning *planning, const char *directory, const struct strv *names,
+static int procfs_hide_names(const struct nvidia_plan *planning, const char *directory, const struct strv *names,
 			     procfs_wanted_fn is_wanted, const struct adapter *part, const char *reason)
 {
 	int r = 0;
@@ -65,7 +65,7 @@ static int procfs_hide_names(const struct planning *planning, const char *direct
 }
 
 /* The same for those that are of a kind. */
-static int procfs_hide_entries(const struct planning *planning, const char *directory,
+static int procfs_hide_entries(const struct nvidia_plan *planning, const char *directory,
 			       bool (*is_kind)(const char *name), procfs_wanted_fn is_wanted,
 			       const struct adapter *part, const char *reason)
 {
@@ -130,7 +130,7 @@ static bool procfs_has_compute_instance(const struct adapter *adapter, const cha
 }
 
 /* Beside a selected part of a GPU, the GPU's other parts, and those of its own GPU instance. */
-static int procfs_hide_other_parts(const struct planning *planning, const struct adapter *part)
+static int procfs_hide_other_parts(const struct nvidia_plan *planning, const struct adapter *part)
 {
 	static const char reason[] = "a part of the GPU that was not selected";
 	_cleanup_free_ char *directory = NULL, *instance = NULL;
@@ -145,7 +145,7 @@ static int procfs_hide_other_parts(const struct planning *planning, const struct
 		      : r;
 }
 
-static int procfs_add_application_profile(const struct planning *planning)
+static int procfs_add_application_profile(const struct nvidia_plan *planning)
 {
 	unsigned long long minors = 0;
 
@@ -170,7 +170,7 @@ int nvidia_plan_profile(unsigned long long minors, struct plan *plan)
 	return plan_add_file(plan, &file);
 }
 
-int plan_procfs(const struct planning *planning)
+int plan_procfs(const struct nvidia_plan *planning)
 {
 	int r;
 

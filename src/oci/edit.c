@@ -17,7 +17,7 @@ static int edit_no_memory(struct err *err)
 	return -ENOMEM;
 }
 
-static int edit_bad(struct err *err, const char *what, const char *wanted)
+static int edit_error(struct err *err, const char *what, const char *wanted)
 {
 	(void)err_set(err, CTR_GPU_E_BAD_STATE, "the runtime's config.json cannot be used: \"%s\" is not %s", what,
 		      wanted);
@@ -35,7 +35,7 @@ static int edit_member(json_t *object, const char *name, json_type type, json_t 
 			return edit_no_memory(err);
 	}
 	if (json_typeof(value) != type)
-		return edit_bad(err, name, type == JSON_ARRAY ? "an array" : "an object");
+		return edit_error(err, name, type == JSON_ARRAY ? "an array" : "an object");
 	*ret = value;
 	return 0;
 }

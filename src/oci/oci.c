@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "oci/json_aside.h"
+#include "oci/json_raw.h"
 
 void oci_state_clear(struct oci_state *state)
 {
@@ -35,13 +35,13 @@ void oci_config_clear(struct oci_config *config)
 	*config = (struct oci_config){0};
 }
 
-static int oci_bad(struct err *err, const char *file, const char *what)
+static int oci_error(struct err *err, const char *file, const char *what)
 {
 	return err_set(err, CTR_GPU_E_BAD_STATE, "the runtime's %s cannot be used: %s", file, what);
 }
 
-static int oci_parse_object(const char *file, const char *data, size_t size, size_t max,
-			    const struct json_aside *asides, json_t **ret, struct err *err)
+static int oci_parse_object(const char *file, const char *data, size_t size, size_t max, const struct json_raw *raws,
+			    json_t **ret, struct err *err)
 {
 	char reason[JSON_ERROR_TEXT_LENGTH] = "";
 	_cleanup_json_ json_t *json = NULL;
@@ -50,20 +50,20 @@ static int oci_parse_object(const char *file, const char *data, size_t size, siz
 	if (size > max)
 		return err_set(err, CTR_GPU_E_BAD_STATE, "the runtime's %s cannot be used: it is larger than %zu MiB",
 			       file, max >> 20);
-	r = json_parse_but(data, size, asides, &json, reason);
+	r = json_parse_but(data, size, raws, &json, reason);
 	if (r == -ENOMEM)
 		return err_set(err, r, "%m");
 	if (r < 0)
-		return oci_bad(err, file, reason);
+		return oci_error(err, file, reason);
 	if (!json_is_object(json))
-		return oci_bad(err, file, "it is not a JSON object");
+		return oci_error(err, file, "it is not a JSON object");
 	*ret = steal_ptr(json);
 	return 0;
 }
 
 /* ---- state ---- */
 
-static const struct json_aside state_asides[] = {{"annotations", NULL}, {NULL, NULL}};
+static const struct json_raw state_raws[] = {{"annotations", NULL}, {NULL, NULL}};
 
 /*
  * At the stages before the start the specification says "creating" or "created", and runtimes say either; what they say
@@ -74,14 +74,14 @@ static int oci_check_status(const json_t *state, struct err *err)
 	const char *status = json_string_value(json_object_get(state, "status"));
 
 	if (!status)
-		return oci_bad(err, "state", "\"status\" is not a string");
+		return oci_error(err, "state", "\"status\" is not a string");
 	if (streq(status, "running") || streq(status, "paused"))
 		return err_set(err, CTR_GPU_E_CONTAINER_RUNNING,
 			       "the container is %s already; GPUs can be added only while it is being created.\n"
 			       "Run the hook at the stage createRuntime or prestart.",
 			       status);
 	if (!streq(status, "creating") && !streq(status, "created"))
-		return oci_bad(err, "state", "the status is not that of a container that is being created");
+		return oci_error(err, "state", "the status is not that of a container that is being created");
 	return 0;
 }
 
@@ -93,18 +93,18 @@ static int oci_parse_bounded_state(const char *data, size_t size, json_int_t lea
 	json_int_t pid;
 	int r;
 
-	r = oci_parse_object("state", data, size, OCI_STATE_MAX, state_asides, &state, err);
+	r = oci_parse_object("state", data, size, OCI_STATE_MAX, state_raws, &state, err);
 	if (r == 0)
 		r = oci_check_status(state, err);
 	if (r != 0)
 		return r;
 	pid = json_integer_value(json_object_get(state, "pid"));
 	if (pid < least_pid || pid > INT_MAX)
-		return oci_bad(err, "state",
-			       "\"pid\" names no process.\nRun the hook at the stage createRuntime or prestart.");
+		return oci_error(err, "state",
+				 "\"pid\" names no process.\nRun the hook at the stage createRuntime or prestart.");
 	bundle = json_string_value(json_object_get(state, "bundle"));
 	if (!bundle || bundle[0] != '/')
-		return oci_bad(err, "state", "\"bundle\" is not an absolute path");
+		return oci_error(err, "state", "\"bundle\" is not an absolute path");
 	ret->bundle = strdup(bundle);
 	if (!ret->bundle)
 		return err_set(err, -ENOMEM, "%m");
@@ -128,18 +128,18 @@ int oci_parse_state_inside(const char *data, size_t size, struct oci_state *ret,
 /* ---- config.json ---- */
 
 /* What neither oci_read_config() nor an edit looks at and engines fill. */
-static const struct json_aside capability_asides[] = {
+static const struct json_raw capability_raws[] = {
 	{"effective", NULL}, {"permitted", NULL}, {"inheritable", NULL}, {"ambient", NULL}, {NULL, NULL}};
-static const struct json_aside process_asides[] = {
-	{"capabilities", capability_asides}, {"rlimits", NULL}, {"args", NULL}, {NULL, NULL}};
-static const struct json_aside linux_asides[] = {
+static const struct json_raw process_raws[] = {
+	{"capabilities", capability_raws}, {"rlimits", NULL}, {"args", NULL}, {NULL, NULL}};
+static const struct json_raw linux_raws[] = {
 	{"seccomp", NULL}, {"maskedPaths", NULL}, {"readonlyPaths", NULL}, {"sysctl", NULL}, {NULL, NULL}};
-static const struct json_aside config_asides[] = {
-	{"annotations", NULL}, {"process", process_asides}, {"linux", linux_asides}, {NULL, NULL}};
+static const struct json_raw config_raws[] = {
+	{"annotations", NULL}, {"process", process_raws}, {"linux", linux_raws}, {NULL, NULL}};
 
 /* What oci_read_config() does not look at. */
-static const struct json_aside read_asides[] = {
-	{"annotations", NULL}, {"process", process_asides}, {"linux", NULL}, {NULL, NULL}};
+static const struct json_raw read_raws[] = {
+	{"annotations", NULL}, {"process", process_raws}, {"linux", NULL}, {NULL, NULL}};
 
 /* process.env; without a process, or without variables, it is empty. */
 static int oci_read_environment(const json_t *config, struct strv *ret, struct err *err)
@@ -148,13 +148,13 @@ static int oci_read_environment(const json_t *config, struct strv *ret, struct e
 	size_t i;
 
 	if (process && !json_is_object(process))
-		return oci_bad(err, "config.json", "\"process\" is not an object");
+		return oci_error(err, "config.json", "\"process\" is not an object");
 	env = json_object_get(process, "env");
 	if (env && !json_is_null(env) && !json_is_array(env))
-		return oci_bad(err, "config.json", "\"process.env\" is not an array");
+		return oci_error(err, "config.json", "\"process.env\" is not an array");
 	json_array_foreach (env, i, item) {
 		if (!json_is_string(item))
-			return oci_bad(err, "config.json", "\"process.env\" has an item that is not a string");
+			return oci_error(err, "config.json", "\"process.env\" has an item that is not a string");
 		if (strv_add(ret, json_string_value(item)) < 0)
 			return err_set(err, -ENOMEM, "%m");
 	}
@@ -287,7 +287,7 @@ static int oci_read_hooks(const json_t *json, struct oci_config *config)
 
 int oci_load_config(const char *data, size_t size, json_t **ret, struct err *err)
 {
-	return oci_parse_object("config.json", data, size, OCI_CONFIG_MAX, config_asides, ret, err);
+	return oci_parse_object("config.json", data, size, OCI_CONFIG_MAX, config_raws, ret, err);
 }
 
 int oci_print_config(const json_t *config, const char *data, char **ret)
@@ -334,7 +334,7 @@ int oci_read_config(const json_t *json, struct oci_config *ret, struct err *err)
 
 	root = json_string_value(json_object_get(json_object_get(json, "root"), "path"));
 	if (!root || !*root)
-		return oci_bad(err, "config.json", "\"root.path\" is not a path");
+		return oci_error(err, "config.json", "\"root.path\" is not a path");
 	r = oci_read_environment(json, &config.environment, err);
 	if (r != 0)
 		return r;
@@ -354,6 +354,6 @@ int oci_parse_config(const char *data, size_t size, struct oci_config *ret, stru
 	_cleanup_json_ json_t *json = NULL;
 	int r;
 
-	r = oci_parse_object("config.json", data, size, OCI_CONFIG_MAX, read_asides, &json, err);
+	r = oci_parse_object("config.json", data, size, OCI_CONFIG_MAX, read_raws, &json, err);
 	return r == 0 ? oci_read_config(json, ret, err) : r;
 }

@@ -25,7 +25,7 @@ struct planner {
 };
 
 /* An image may have half a million of them, and warnings get into logs of the host. */
-static int plan_warn_of_requirement(struct planner *planner, const char *requirement, enum requirement_verdict verdict)
+static int plan_warn_of_requirement(struct planner *planner, const char *requirement, enum requirement_result verdict)
 {
 	enum { WARNINGS_MAX = 16 };
 
@@ -39,11 +39,11 @@ static int plan_warn_of_requirement(struct planner *planner, const char *require
 				   : "the driver is older, but of the same CUDA major version, which works");
 }
 
-static int plan_hold_requirement(struct planner *planner, const char *requirement, const struct driver_facts *facts)
+static int plan_enforce_requirement(struct planner *planner, const char *requirement, const struct driver_facts *facts)
 {
 	static const char newer[] = "Update the host's driver, or use an image made for an older CUDA.",
 			  other[] = "A newer driver does not change that: use an image made for this GPU and driver.";
-	enum requirement_verdict verdict = requirement_judge(requirement, facts);
+	enum requirement_result verdict = requirement_check(requirement, facts);
 	bool strict = planner->context->settings.strict_requirements;
 	char have[32] = "an unknown CUDA";
 
@@ -62,8 +62,8 @@ static int plan_hold_requirement(struct planner *planner, const char *requiremen
 		       requirement_asks_for_newer(requirement, facts) ? newer : other);
 }
 
-static int plan_hold_requirements(struct planner *planner, const struct backend *backend,
-				  const struct adapter *const *selected, size_t count)
+static int plan_enforce_requirements(struct planner *planner, const struct backend *backend,
+				     const struct adapter *const *selected, size_t count)
 {
 	struct driver_facts facts = {0};
 	int r = 0;
@@ -71,9 +71,10 @@ static int plan_hold_requirements(struct planner *planner, const struct backend 
 	if (planner->request->requirements.count == 0 || count == 0 || planner->request->requirements_disabled ||
 	    planner->context->settings.disable_requirements || !backend->facts)
 		return 0;
-	r = backend->facts(&planner->context->settings, host_seen(planner->host, backend), selected, count, &facts);
+	r = backend->facts(&planner->context->settings, host_backend_data(planner->host, backend), selected, count,
+			   &facts);
 	for (size_t i = 0; i < planner->request->requirements.count && r == 0; i++)
-		r = plan_hold_requirement(planner, planner->request->requirements.items[i], &facts);
+		r = plan_enforce_requirement(planner, planner->request->requirements.items[i], &facts);
 	driver_facts_clear(&facts);
 	return r;
 }
@@ -93,11 +94,11 @@ static int plan_backend(struct planner *planner, const struct backend *backend, 
 	if (count == 0 && planner->request->kind != REQUEST_NONE)
 		return 0;
 	selected = count > 0 ? selected + first : NULL;
-	r = plan_hold_requirements(planner, backend, selected, count);
+	r = plan_enforce_requirements(planner, backend, selected, count);
 	if (r != 0)
 		return r;
-	return backend->plan(&planner->context->settings, host_seen(planner->host, backend), planner->request, selected,
-			     count, planner->native, &planner->context->err);
+	return backend->plan(&planner->context->settings, host_backend_data(planner->host, backend), planner->request,
+			     selected, count, planner->native, &planner->context->err);
 }
 
 /* vCUDA's servers find GPUs by their UUIDs, which only the driver's library may know. */
@@ -147,7 +148,7 @@ int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_reque
 	if (!plan)
 		return -ENOMEM;
 	planner.plan = planner.native = &plan->data;
-	deeds_step(context->deeds, "reading the drivers of this host", NULL);
+	undo_log_progress(context->undo_log, "reading the drivers of this host", NULL);
 	if (asks)
 		r = selection_new(host, planner.request, &selection, &context->err);
 	for (size_t i = 0; i < selection.count && r == 0; i++) {

@@ -47,9 +47,9 @@ struct scope {
 	bool vcuda;           /* NVIDIA's own, and no other vendor's that answer to its words */
 };
 
-static bool selection_answers(const struct scope *scope, const struct adapter *adapter)
+static bool selection_in_scope(const struct scope *scope, const struct adapter *adapter)
 {
-	const char *domains[] = {adapter_domain(adapter), scope->vcuda ? NULL : adapter->backend->answers_to};
+	const char *domains[] = {adapter_domain(adapter), scope->vcuda ? NULL : adapter->backend->also_serves};
 
 	for (size_t i = 0; scope->domain && i < ARRAY_SIZE(domains); i++)
 		if (domains[i] && strlen(domains[i]) == scope->length &&
@@ -65,7 +65,7 @@ static bool selection_answers(const struct scope *scope, const struct adapter *a
 static bool selection_number(const struct scope *scope, size_t position, int next[2], struct adapter *ret)
 {
 	*ret = scope->host->inventory.adapters[position];
-	if (!selection_answers(scope, ret))
+	if (!selection_in_scope(scope, ret))
 		return false;
 	ret->index = ret->index >= 0 ? next[ret->is_npu]++ : -1;
 	return true;
@@ -82,7 +82,7 @@ static struct scope selection_scope(const struct ctr_gpu_host *host, const struc
 
 	/* `docker run --gpus` sets NVIDIA's variable for GPUs of any vendor. */
 	for (size_t i = 0; request->by_engine && i < host->inventory.count; i++)
-		if (selection_answers(&scope, &host->inventory.adapters[i]))
+		if (selection_in_scope(&scope, &host->inventory.adapters[i]))
 			return scope;
 	return request->by_engine ? (struct scope){.host = host} : scope;
 }
@@ -154,7 +154,7 @@ static int selection_list(const struct scope *scope, const bool *wanted, struct 
 	return scope->domain && !wanted && !ret->text[0] ? selection_list(&all, NULL, ret) : 0;
 }
 
-static int selection_refuse_vendor(const struct scope *scope, struct err *err)
+static int selection_error_vendor(const struct scope *scope, struct err *err)
 {
 	const char *domain = adapter_domain(scope->host->inventory.adapters);
 	struct name_list listing = {0};
@@ -170,7 +170,7 @@ static int selection_refuse_vendor(const struct scope *scope, struct err *err)
 }
 
 /* A fault that all adapters share is the answer; if their faults differ, the answer is that no adapter can be used. */
-static int selection_refuse_faults(const struct scope *scope, struct err *err)
+static int selection_error_faults(const struct scope *scope, struct err *err)
 {
 	const struct inventory *inventory = &scope->host->inventory;
 	const struct adapter *first = NULL;
@@ -181,13 +181,13 @@ static int selection_refuse_faults(const struct scope *scope, struct err *err)
 	for (size_t i = 0; i < inventory->count; i++) {
 		const struct adapter *adapter = &inventory->adapters[i];
 
-		if (!selection_answers(scope, adapter))
+		if (!selection_in_scope(scope, adapter))
 			continue;
 		first = first ? first : adapter;
 		fault = count++ == 0 || adapter->unusable == fault ? adapter->unusable : CTR_GPU_E_NO_ADAPTER;
 	}
 	if (!first)
-		return selection_refuse_vendor(scope, err);
+		return selection_error_vendor(scope, err);
 	if (adapter_describe(first, &name) < 0)
 		return -ENOMEM;
 	if (count == 1)
@@ -203,10 +203,10 @@ static int selection_check(const struct scope *scope, struct err *err)
 	const struct inventory *inventory = &scope->host->inventory;
 
 	for (size_t i = 0; i < inventory->count; i++)
-		if (inventory->adapters[i].index >= 0 && selection_answers(scope, &inventory->adapters[i]))
+		if (inventory->adapters[i].index >= 0 && selection_in_scope(scope, &inventory->adapters[i]))
 			return 0;
 	if (inventory->count > 0)
-		return selection_refuse_faults(scope, err);
+		return selection_error_faults(scope, err);
 	return err_set(err, CTR_GPU_E_NO_ADAPTER,
 		       "the host offers no adapter: there is a GPU device with none behind it\n"
 		       "WSL2: install the GPU vendor's driver in Windows, then run wsl --shutdown.\n"
@@ -214,7 +214,7 @@ static int selection_check(const struct scope *scope, struct err *err)
 }
 
 /* "vendor:AMD" and "vendor:AMD:0", which stand for a variable; users did not type them. @err is set. */
-static int selection_refuse_variable(const struct scope *scope, int code, const char *device, struct err *err)
+static int selection_error_variable(const struct scope *scope, int code, const char *device, struct err *err)
 {
 	const char *vendor = device + strlen(VENDOR);
 	size_t length = strcspn(vendor, ":");
@@ -231,13 +231,13 @@ static int selection_refuse_variable(const struct scope *scope, int code, const 
 }
 
 /* Says which devices there are, or which of them @device means where @matches is not NULL. */
-static int selection_refuse(const struct scope *scope, int code, const char *device, const bool *matches,
-			    struct err *err)
+static int selection_error(const struct scope *scope, int code, const char *device, const bool *matches,
+			   struct err *err)
 {
 	struct name_list listing = {.of_parts = !matches && selection_asks_for_part(device)};
 
 	if (scope->variable && str_has_prefix(device, VENDOR))
-		return selection_refuse_variable(scope, code, device, err);
+		return selection_error_variable(scope, code, device, err);
 	if (listing.of_parts && selection_list(scope, NULL, &listing) < 0)
 		return -ENOMEM;
 	listing.of_parts = false;
@@ -443,7 +443,7 @@ static void selection_mark_set(const struct scope *scope, const char *device, bo
 	for (size_t i = 0; i < inventory->count; i++) {
 		const struct adapter *adapter = &inventory->adapters[i];
 
-		if (adapter->index >= 0 && selection_is_in_set(adapter, device) && selection_answers(scope, adapter))
+		if (adapter->index >= 0 && selection_is_in_set(adapter, device) && selection_in_scope(scope, adapter))
 			wanted[i] = true;
 	}
 }
@@ -462,7 +462,7 @@ static int selection_mark_one(const struct scope *words, const char *device, boo
 	if (r != 0)
 		return r;
 	if (count != 1 && !selection_is_one_gpu(inventory, matches))
-		return selection_refuse(&scope, CTR_GPU_E_UNKNOWN_DEVICE, device, count > 0 ? matches : NULL, err);
+		return selection_error(&scope, CTR_GPU_E_UNKNOWN_DEVICE, device, count > 0 ? matches : NULL, err);
 	for (size_t i = 0; i < inventory->count; i++) {
 		const struct adapter *adapter = &inventory->adapters[i];
 
@@ -488,13 +488,13 @@ static int selection_mark_named(const struct scope *scope, const struct request 
 }
 
 /* All of a vendor's may be none, if there is something else. What a variable asks for stands last. */
-static int selection_refuse_all(const struct ctr_gpu_host *host, const struct request *request, struct err *err)
+static int selection_error_all(const struct ctr_gpu_host *host, const struct request *request, struct err *err)
 {
 	const struct scope all = {.host = host, .variable = request->variable};
 
 	if (request->devices.count > 0)
-		return selection_refuse(&all, CTR_GPU_E_NO_ADAPTER, request->devices.items[request->devices.count - 1],
-					NULL, err);
+		return selection_error(&all, CTR_GPU_E_NO_ADAPTER, request->devices.items[request->devices.count - 1],
+				       NULL, err);
 	return err_set(err, CTR_GPU_E_NO_ADAPTER,
 		       "this host has no GPU that can be used, only NPUs; ctr-gpu info shows all adapters\n"
 		       "\"all\" does not mean NPUs: ask for npu:all or npu:0.");
@@ -522,11 +522,12 @@ int selection_new(const struct ctr_gpu_host *host, const struct request *request
 	if (r != 0)
 		return r;
 	for (size_t i = 0; i < inventory->count; i++)
-		if (wanted[i] || (request->kind == REQUEST_ALL && inventory->adapters[i].index >= 0 &&
-				  !inventory->adapters[i].is_npu && selection_answers(&scope, &inventory->adapters[i])))
+		if (wanted[i] ||
+		    (request->kind == REQUEST_ALL && inventory->adapters[i].index >= 0 &&
+		     !inventory->adapters[i].is_npu && selection_in_scope(&scope, &inventory->adapters[i])))
 			selection.adapters[selection.count++] = &inventory->adapters[i];
 	if (selection.count == 0)
-		return selection_refuse_all(host, request, err);
+		return selection_error_all(host, request, err);
 	*ret = steal_struct(&selection);
 	return 0;
 }

@@ -12,7 +12,7 @@ enum { INHERITED_MAX = 1024 };
 static const char *volatile last_words;
 
 /* Only what signal-safety(7) allows. */
-static void deadline_say(const char *text)
+static void deadline_print(const char *text)
 {
 	ssize_t written;
 
@@ -23,8 +23,8 @@ static void deadline_say(const char *text)
 static void deadline_give_up(int number)
 {
 	(void)number;
-	deadline_say(last_words);
-	deadline_say("\n");
+	deadline_print(last_words);
+	deadline_print("\n");
 	_exit(1);
 }
 

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "process/callfilter.h"
 #include "process/capability.h"
+#include "process/seccomp_table.h"
 
 #define BEGIN (1U << PHASE_BEGIN)
 #define GIVE (1U << PHASE_GIVE)
@@ -66,7 +66,7 @@ int phase_limit(enum phase phase)
 
 int phase_enter(enum phase phase)
 {
-	int r = phase == PHASE_BEGIN ? 0 : callfilter_load();
+	int r = phase == PHASE_BEGIN ? 0 : seccomp_load();
 
 	return r == -ENOMEM ? r : phase_set(phase);
 }

@@ -3,7 +3,7 @@
 
 /*
  * What a process that works on a container may do, phase by phase: capabilities, and from its first look at the
- * container's files on, system calls. ctr-gpu-driverd has less, and sees to it itself (driverd/confine.c).
+ * container's files on, system calls. ctr-gpu-driverd has less, and sees to it itself (driverd/sandbox.c).
  */
 
 enum phase {

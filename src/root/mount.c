@@ -130,7 +130,7 @@ int mount_source_open(const char *path, enum mount_kind kind, bool noexec, struc
 	return 0;
 }
 
-bool mount_is_there(const struct mount_source *source, int target, bool any_flags)
+bool mount_is_present(const struct mount_source *source, int target, bool any_flags)
 {
 	bool device = source->kind == MOUNT_DEVICE;
 	struct statvfs fs;
@@ -202,17 +202,17 @@ static int mount_unmount_fd(int proc_self_fd, int fd)
 }
 
 /* umount2(2) refuses what was not attached, because it is not a mount of this namespace. */
-void mount_undo(const struct deeds *deeds, const struct deed *deed)
+void mount_undo(const struct undo_log *undo_log, const struct undo_step *undo_step)
 {
-	(void)mount_unmount_fd(deeds->proc_self_fd, deed->fds[0]);
+	(void)mount_unmount_fd(undo_log->proc_self_fd, undo_step->fds[0]);
 }
 
 /* Writes down that @mount is about to be attached, or was a moment ago. */
-static int mount_announce(struct deeds *deeds, int mount)
+static int mount_log_undo(struct undo_log *undo_log, int mount)
 {
-	const struct deed deed = {.undo = mount_undo, .fds = {mount, -1, -1}};
+	const struct undo_step undo_step = {.undo = mount_undo, .fds = {mount, -1, -1}};
 
-	return deeds_add(deeds, &deed, NULL);
+	return undo_log_add(undo_log, &undo_step, NULL);
 }
 
 static int mount_move_fds(int mount, int target)
@@ -221,15 +221,15 @@ static int mount_move_fds(int mount, int target)
 }
 
 /* Takes over @mount when it is attached. @old: with mount(2), from where it is in this namespace. */
-static int mount_attach_tree(struct deeds *deeds, int *mount, int target, bool old)
+static int mount_attach_tree(struct undo_log *undo_log, int *mount, int target, bool old)
 {
-	int r = mount_announce(deeds, *mount);
+	int r = mount_log_undo(undo_log, *mount);
 
 	if (r < 0)
 		return r;
-	r = old ? mount_fds(deeds->proc_self_fd, *mount, target, NULL, MS_MOVE) : mount_move_fds(*mount, target);
+	r = old ? mount_fds(undo_log->proc_self_fd, *mount, target, NULL, MS_MOVE) : mount_move_fds(*mount, target);
 	if (r < 0)
-		deeds_drop(deeds);
+		undo_log_pop(undo_log);
 	else
 		(void)steal_fd(mount);
 	return r;
@@ -307,19 +307,19 @@ static int mount_cover_root(const struct mount_stage *stage)
 	struct statfs fs;
 	int r;
 
-	r = mount_fds(stage->deeds->proc_self_fd, -1, stage->root, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC);
+	r = mount_fds(stage->undo_log->proc_self_fd, -1, stage->root, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC);
 	if (r < 0)
 		return r;
-	fd = mount_open_cover(stage->deeds->proc_self_fd, stage->root);
+	fd = mount_open_cover(stage->undo_log->proc_self_fd, stage->root);
 	if (fd < 0)
 		return steal_fd(&fd);
 	if (fstat(fd, &st) < 0 || fstat(stage->root, &root) < 0 || fstatfs(fd, &fs) < 0)
 		return -errno;
 	if (fs.f_type != TMPFS_MAGIC || st.st_dev == root.st_dev)
 		return -ESTALE;
-	r = mount_announce(stage->deeds, fd);
+	r = mount_log_undo(stage->undo_log, fd);
 	if (r < 0)
-		(void)mount_unmount_fd(stage->deeds->proc_self_fd, fd);
+		(void)mount_unmount_fd(stage->undo_log->proc_self_fd, fd);
 	return r < 0 ? r : steal_fd(&fd);
 }
 
@@ -332,7 +332,7 @@ static int mount_stage_open(struct mount_stage *stage)
 	if (stage->tmpfs >= 0)
 		return 0;
 	fd = tmpfs = mount_make_tmpfs();
-	r = tmpfs < 0 ? tmpfs : mount_attach_tree(stage->deeds, &tmpfs, stage->root, false);
+	r = tmpfs < 0 ? tmpfs : mount_attach_tree(stage->undo_log, &tmpfs, stage->root, false);
 	if (r < 0 && mount_lacks_call(-r))
 		r = fd = mount_cover_root(stage);
 	if (r < 0)
@@ -345,7 +345,7 @@ static int mount_stage_open(struct mount_stage *stage)
 void mount_stage_close(struct mount_stage *stage)
 {
 	if (stage->tmpfs >= 0)
-		(void)mount_unmount_fd(stage->deeds->proc_self_fd, stage->tmpfs);
+		(void)mount_unmount_fd(stage->undo_log->proc_self_fd, stage->tmpfs);
 	stage->tmpfs = -1;
 }
 
@@ -376,13 +376,13 @@ static int mount_stage_bind(struct mount_stage *stage, struct mount_source *sour
 	place = mount_stage_make(stage, S_ISDIR(source->st.st_mode), name);
 	if (place < 0)
 		return place;
-	r = mount_fds(stage->deeds->proc_self_fd, origin, place, NULL, MS_BIND);
+	r = mount_fds(stage->undo_log->proc_self_fd, origin, place, NULL, MS_BIND);
 	if (r < 0)
 		return r;
 	fd = openat(stage->tmpfs, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
-	r = mount_is_same_file(&st, &source->st) ? mount_restrict_bind(source, stage->deeds->proc_self_fd, fd)
+	r = mount_is_same_file(&st, &source->st) ? mount_restrict_bind(source, stage->undo_log->proc_self_fd, fd)
 						 : -ESTALE;
 	if (r < 0)
 		return r; /* it goes with the stage, and nobody can reach it */
@@ -410,50 +410,50 @@ int mount_attach(struct mount_source *source, struct mount_stage *stage, int tar
 	int r = source->tree < 0 ? mount_bind_again(source, stage) : 0;
 
 	if (r == 0)
-		r = mount_attach_tree(stage->deeds, &source->tree, target, source->staged);
+		r = mount_attach_tree(stage->undo_log, &source->tree, target, source->staged);
 	mount_stage_close(stage);
 	return r;
 }
 
 /* With mount(2). */
-static int mount_bind_itself(struct deeds *deeds, int directory)
+static int mount_bind_itself(struct undo_log *undo_log, int directory)
 {
 	_cleanup_close_ int fd = -1;
 	struct stat st, cover;
 	int r;
 
-	r = mount_fds(deeds->proc_self_fd, directory, directory, NULL, MS_BIND);
+	r = mount_fds(undo_log->proc_self_fd, directory, directory, NULL, MS_BIND);
 	if (r < 0)
 		return r;
-	fd = mount_open_cover(deeds->proc_self_fd, directory);
+	fd = mount_open_cover(undo_log->proc_self_fd, directory);
 	if (fd < 0)
 		return steal_fd(&fd);
 	if (fstat(fd, &cover) < 0 || fstat(directory, &st) < 0)
 		return -errno;
-	r = mount_is_same_file(&cover, &st) ? mount_announce(deeds, fd) : -ESTALE;
+	r = mount_is_same_file(&cover, &st) ? mount_log_undo(undo_log, fd) : -ESTALE;
 	if (r < 0)
-		(void)mount_unmount_fd(deeds->proc_self_fd, fd);
+		(void)mount_unmount_fd(undo_log->proc_self_fd, fd);
 	return r < 0 ? r : steal_fd(&fd);
 }
 
 /* A clone is not found again by its name, which the owner of the directory above could give to another file. */
-int mount_cover_with_itself(struct deeds *deeds, int directory)
+int mount_bind_over_itself(struct undo_log *undo_log, int directory)
 {
 	_cleanup_close_ int tree = -1, fd = -1;
 	int r, own;
 
 	tree = own = open_tree(directory, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	r = tree < 0 ? -errno : mount_attach_tree(deeds, &tree, directory, false);
+	r = tree < 0 ? -errno : mount_attach_tree(undo_log, &tree, directory, false);
 	if (r < 0 && mount_lacks_call(-r))
-		r = own = mount_bind_itself(deeds, directory);
+		r = own = mount_bind_itself(undo_log, directory);
 	if (r < 0)
 		return r;
 	fd = fcntl(own, F_DUPFD_CLOEXEC, 0);
-	r = fd < 0 ? -errno : mount_set_propagation(deeds->proc_self_fd, fd, MS_PRIVATE);
+	r = fd < 0 ? -errno : mount_set_propagation(undo_log->proc_self_fd, fd, MS_PRIVATE);
 	return r < 0 ? r : steal_fd(&fd);
 }
 
-int mount_repeat(int proc_self_fd, int from, int to)
+int mount_bind_recursive(int proc_self_fd, int from, int to)
 {
 	_cleanup_close_ int tree = -1;
 	int r;

@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 #include "base/span.h"
-#include "root/deeds.h"
+#include "root/undo_log.h"
 
 enum mount_kind {
 	MOUNT_READ_ONLY, /* files and directories of the host: read-only, nosuid, nodev */
@@ -56,14 +56,14 @@ int mount_source_open(const char *path, enum mount_kind kind, bool noexec, struc
 int mount_open_proc_self_fd(int process);
 
 /**
- * mount_is_there() - whether mounting the source on @target is not needed
+ * mount_is_present() - whether mounting the source on @target is not needed
  *
  * It is the same file, with flags at least as strict; or a usable node of the same device. That one may be the
  * engine's, with an owner who lets the container's user open it, as CDI has it.
  *
  * @any_flags: whether the same file will do with any flags
  */
-bool mount_is_there(const struct mount_source *source, int target, bool any_flags);
+bool mount_is_present(const struct mount_source *source, int target, bool any_flags);
 
 /**
  * A tmpfs of ours over the root directory of the container. What has to be made ready in the container's mount
@@ -71,10 +71,10 @@ bool mount_is_there(const struct mount_source *source, int target, bool any_flag
  * directory leads into it.
  */
 struct mount_stage {
-	struct deeds *deeds; /* borrowed; with its proc_self_fd. What is mounted is among them */
-	int root;            /* the directory, borrowed */
-	int tmpfs;           /* owned by the deeds; -1 until it is needed */
-	unsigned count;      /* of what was put into it */
+	struct undo_log *undo_log; /* borrowed; with its proc_self_fd. What is mounted is among them */
+	int root;                  /* the directory, borrowed */
+	int tmpfs;                 /* owned by the deeds; -1 until it is needed */
+	unsigned count;            /* of what was put into it */
 };
 
 /** Takes the tmpfs away; what was attached from it stays. */
@@ -101,13 +101,13 @@ int mount_make_data(struct mount_stage *stage, const struct span *parts, size_t 
 int mount_make_empty(struct mount_stage *stage, struct mount_source *ret);
 
 /** For a deed: takes the mount away whose root its first descriptor is. */
-void mount_undo(const struct deeds *deeds, const struct deed *deed);
+void mount_undo(const struct undo_log *undo_log, const struct undo_step *undo_step);
 
 /** Sets MS_PRIVATE or MS_SLAVE, also with MS_REC, for the mount whose root @fd is. Return: 0 or negative errno. */
 int mount_set_propagation(int proc_self_fd, int fd, unsigned long type);
 
 /** Lays a private mount of a directory over itself; a deed. Return: its descriptor, the caller's; negative errno. */
-int mount_cover_with_itself(struct deeds *deeds, int directory);
+int mount_bind_over_itself(struct undo_log *undo_log, int directory);
 
 /** Mounts what is at @from, with all mounts below, privately at @to as well. Return: 0 or negative errno. */
-int mount_repeat(int proc_self_fd, int from, int to);
+int mount_bind_recursive(int proc_self_fd, int from, int to);

@@ -15,15 +15,15 @@
 
 /* ---- words ---- */
 
-bool mountinfo_word_is(struct word word, const char *text)
+bool mountinfo_field_is(struct mountinfo_field word, const char *text)
 {
 	return word.size == strlen(text) && memcmp(word.text, text, word.size) == 0;
 }
 
-struct word mountinfo_word_take(struct word *rest, char separator)
+struct mountinfo_field mountinfo_field_take(struct mountinfo_field *rest, char separator)
 {
 	const char *end = rest->size ? memchr(rest->text, separator, rest->size) : NULL;
-	struct word word = {rest->text, end ? (size_t)(end - rest->text) : rest->size};
+	struct mountinfo_field word = {rest->text, end ? (size_t)(end - rest->text) : rest->size};
 	size_t taken = end ? word.size + 1 : word.size;
 
 	rest->text += taken;
@@ -31,15 +31,15 @@ struct word mountinfo_word_take(struct word *rest, char separator)
 	return word;
 }
 
-bool mountinfo_word_list_has(struct word list, const char *item)
+bool mountinfo_field_list_has(struct mountinfo_field list, const char *item)
 {
 	while (list.size)
-		if (mountinfo_word_is(mountinfo_word_take(&list, ','), item))
+		if (mountinfo_field_is(mountinfo_field_take(&list, ','), item))
 			return true;
 	return false;
 }
 
-static bool mountinfo_word_number(struct word word, unsigned *ret)
+static bool mountinfo_field_number(struct mountinfo_field word, unsigned *ret)
 {
 	unsigned value = 0;
 
@@ -56,34 +56,34 @@ static bool mountinfo_word_number(struct word word, unsigned *ret)
 
 /* ---- lines ---- */
 
-static bool mountinfo_read_line(struct word line, struct mountinfo_line *ret)
+static bool mountinfo_read_line(struct mountinfo_field line, struct mountinfo_line *ret)
 {
-	struct word field;
+	struct mountinfo_field field;
 
 	ret->shared = false;
-	ret->id = mountinfo_word_take(&line, ' ');
-	(void)mountinfo_word_take(&line, ' ');
-	ret->dev = mountinfo_word_take(&line, ' ');
-	ret->root = mountinfo_word_take(&line, ' ');
-	ret->point = mountinfo_word_take(&line, ' ');
-	(void)mountinfo_word_take(&line, ' ');
+	ret->id = mountinfo_field_take(&line, ' ');
+	(void)mountinfo_field_take(&line, ' ');
+	ret->dev = mountinfo_field_take(&line, ' ');
+	ret->root = mountinfo_field_take(&line, ' ');
+	ret->point = mountinfo_field_take(&line, ' ');
+	(void)mountinfo_field_take(&line, ' ');
 	do {
 		if (!line.size)
 			return false;
-		field = mountinfo_word_take(&line, ' ');
+		field = mountinfo_field_take(&line, ' ');
 		if (field.size > 7 && memcmp(field.text, "shared:", 7) == 0)
 			ret->shared = true;
-	} while (!mountinfo_word_is(field, "-"));
-	ret->type = mountinfo_word_take(&line, ' ');
-	(void)mountinfo_word_take(&line, ' ');
+	} while (!mountinfo_field_is(field, "-"));
+	ret->type = mountinfo_field_take(&line, ' ');
+	(void)mountinfo_field_take(&line, ' ');
 	ret->options = line;
 	return ret->root.size && ret->root.text[0] == '/' && ret->point.size && ret->point.text[0] == '/';
 }
 
-bool mountinfo_next(struct word *text, struct mountinfo_line *ret)
+bool mountinfo_next(struct mountinfo_field *text, struct mountinfo_line *ret)
 {
 	while (text->size)
-		if (mountinfo_read_line(mountinfo_word_take(text, '\n'), ret))
+		if (mountinfo_read_line(mountinfo_field_take(text, '\n'), ret))
 			return true;
 	return false;
 }
@@ -92,7 +92,7 @@ bool mountinfo_id(const struct mountinfo_line *line, uint64_t *ret)
 {
 	unsigned id;
 
-	if (!mountinfo_word_number(line->id, &id))
+	if (!mountinfo_field_number(line->id, &id))
 		return false;
 	*ret = id;
 	return true;
@@ -100,10 +100,10 @@ bool mountinfo_id(const struct mountinfo_line *line, uint64_t *ret)
 
 bool mountinfo_dev(const struct mountinfo_line *line, dev_t *ret)
 {
-	struct word minor_number = line->dev, major_number = mountinfo_word_take(&minor_number, ':');
+	struct mountinfo_field minor_number = line->dev, major_number = mountinfo_field_take(&minor_number, ':');
 	unsigned first, second;
 
-	if (!mountinfo_word_number(major_number, &first) || !mountinfo_word_number(minor_number, &second))
+	if (!mountinfo_field_number(major_number, &first) || !mountinfo_field_number(minor_number, &second))
 		return false;
 	*ret = makedev(first, second);
 	return true;
@@ -121,7 +121,7 @@ static int mountinfo_octal(const char *text)
 	return value;
 }
 
-char *mountinfo_unescape(struct word word)
+char *mountinfo_unescape(struct mountinfo_field word)
 {
 	char *text = malloc(word.size + 1);
 	size_t size = 0;

@@ -13,9 +13,9 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "root/ground.h"
-#include "root/rootwalk.h"
-#include "root/temporary.h"
+#include "root/atomic_file.h"
+#include "root/mount_class.h"
+#include "root/openat2_fallback.h"
 
 enum {
 	/* openat2(2) gives up with EAGAIN when a rename on the machine might have moved a ".." out of the root. */
@@ -25,7 +25,7 @@ enum {
 
 void rootfs_close(struct rootfs *rootfs)
 {
-	rootfs_forget_parent(rootfs);
+	rootfs_drop_parent(rootfs);
 	cleanup_closep(&rootfs->fd);
 	free(rootfs->made);
 	*rootfs = ROOTFS_CLOSED;
@@ -85,7 +85,7 @@ int rootfs_open_path(const struct rootfs *rootfs, const char *path, int flags)
 	int fd = rootfs_open_resolved(rootfs, path, flags, RESOLVE_NO_MAGICLINKS);
 
 	/* Kernels before 5.6; seccomp filters that do not know the call. */
-	return fd == -ENOSYS || fd == -EPERM ? rootwalk_open(rootfs->fd, path, flags) : fd;
+	return fd == -ENOSYS || fd == -EPERM ? openat2_fallback_open(rootfs->fd, path, flags) : fd;
 }
 
 int rootfs_open_unlinked(const struct rootfs *rootfs, const char *path, int flags)
@@ -155,42 +155,43 @@ int rootfs_real_path(const struct rootfs *rootfs, const char *path, char **ret)
 
 /* ---- creating ---- */
 
-static bool rootfs_is_of_type(const struct deed *deed, mode_t type, struct stat *ret)
+static bool rootfs_is_of_type(const struct undo_step *undo_step, mode_t type, struct stat *ret)
 {
-	return fstatat(deed->fds[0], deed->name, ret, AT_SYMLINK_NOFOLLOW) == 0 && (ret->st_mode & S_IFMT) == type;
+	return fstatat(undo_step->fds[0], undo_step->name, ret, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       (ret->st_mode & S_IFMT) == type;
 }
 
-void rootfs_undo_directory(const struct deeds *deeds, const struct deed *deed)
+void rootfs_undo_directory(const struct undo_log *undo_log, const struct undo_step *undo_step)
 {
-	(void)deeds;
-	(void)unlinkat(deed->fds[0], deed->name, AT_REMOVEDIR);
+	(void)undo_log;
+	(void)unlinkat(undo_step->fds[0], undo_step->name, AT_REMOVEDIR);
 }
 
-void rootfs_undo_file(const struct deeds *deeds, const struct deed *deed)
+void rootfs_undo_file(const struct undo_log *undo_log, const struct undo_step *undo_step)
 {
 	struct stat st;
 
-	(void)deeds;
-	if (rootfs_is_of_type(deed, S_IFREG, &st) && st.st_size == 0)
-		(void)unlinkat(deed->fds[0], deed->name, 0);
+	(void)undo_log;
+	if (rootfs_is_of_type(undo_step, S_IFREG, &st) && st.st_size == 0)
+		(void)unlinkat(undo_step->fds[0], undo_step->name, 0);
 }
 
-void rootfs_undo_symlink(const struct deeds *deeds, const struct deed *deed)
+void rootfs_undo_symlink(const struct undo_log *undo_log, const struct undo_step *undo_step)
 {
 	struct stat st;
 
-	(void)deeds;
-	if (rootfs_is_of_type(deed, S_IFLNK, &st))
-		(void)unlinkat(deed->fds[0], deed->name, 0);
+	(void)undo_log;
+	if (rootfs_is_of_type(undo_step, S_IFLNK, &st))
+		(void)unlinkat(undo_step->fds[0], undo_step->name, 0);
 }
 
 /* Writes down that @name is about to be made in @parent. */
-static int rootfs_announce(struct rootfs *rootfs, void (*undo)(const struct deeds *, const struct deed *), int parent,
-			   const char *name)
+static int rootfs_log_undo(struct rootfs *rootfs, void (*undo)(const struct undo_log *, const struct undo_step *),
+			   int parent, const char *name)
 {
-	const struct deed deed = {.undo = undo, .fds = {parent, -1, -1}, .as_owner = rootfs->owned};
+	const struct undo_step undo_step = {.undo = undo, .fds = {parent, -1, -1}, .as_owner = rootfs->owned};
 
-	return deeds_add(rootfs->deeds, &deed, name);
+	return undo_log_add(rootfs->undo_log, &undo_step, name);
 }
 
 static int rootfs_open_child(int parent, const char *name, int flags)
@@ -216,7 +217,7 @@ static int rootfs_follow(int parent, const char *above, const char *name, int *l
 }
 
 static int rootfs_make_one_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *links,
-				     struct rootfs_place *ret);
+				     struct rootfs_target *ret);
 
 /* Whether the cause may be a symlink there, or one that leads where something can be made. */
 static bool rootfs_is_obstacle(int r)
@@ -224,10 +225,10 @@ static bool rootfs_is_obstacle(int r)
 	return r == -EEXIST || r == -EXDEV || r == -EROFS;
 }
 
-int rootfs_take_place(const struct rootfs *rootfs, int fd, struct rootfs_place *ret)
+int rootfs_target_from_fd(const struct rootfs *rootfs, int fd, struct rootfs_target *ret)
 {
-	_cleanup_place_ struct rootfs_place place = {.fd = fd};
-	int r = fd < 0 ? fd : ground_of(rootfs, fd, &place.ground);
+	_cleanup_target_ struct rootfs_target place = {.fd = fd};
+	int r = fd < 0 ? fd : mount_class_of(rootfs, fd, &place.mount_map);
 
 	if (r < 0)
 		return r;
@@ -237,7 +238,7 @@ int rootfs_take_place(const struct rootfs *rootfs, int fd, struct rootfs_place *
 }
 
 /* A path without another mount on the way is on the root's, so the kernel need not be asked again. */
-static int rootfs_open_place(const struct rootfs *rootfs, const char *path, int flags, struct rootfs_place *ret)
+static int rootfs_open_target(const struct rootfs *rootfs, const char *path, int flags, struct rootfs_target *ret)
 {
 	/* Runtimes mount a /dev for each container. */
 	int fd = str_has_prefix(path, "/dev/")
@@ -245,16 +246,16 @@ static int rootfs_open_place(const struct rootfs *rootfs, const char *path, int 
 			 : rootfs_open_resolved(rootfs, path, flags, RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
 
 	if (fd == -EXDEV || fd == -ENOSYS || fd == -EPERM)
-		return rootfs_take_place(rootfs, rootfs_open_path(rootfs, path, flags), ret);
+		return rootfs_target_from_fd(rootfs, rootfs_open_path(rootfs, path, flags), ret);
 	if (fd < 0)
 		return fd;
-	*ret = (struct rootfs_place){.fd = fd, .ground = GROUND_ROOT};
+	*ret = (struct rootfs_target){.fd = fd, .mount_map = MOUNT_CLASS_ROOT};
 	return 0;
 }
 
 /* The directory just made in @parent. If somebody mounts on its name meanwhile, the kernel refuses here. */
-static int rootfs_open_made(const struct rootfs *rootfs, const struct rootfs_place *parent, const char *name,
-			    struct rootfs_place *ret)
+static int rootfs_open_made(const struct rootfs *rootfs, const struct rootfs_target *parent, const char *name,
+			    struct rootfs_target *ret)
 {
 	const struct open_how how = {
 		.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
@@ -264,47 +265,50 @@ static int rootfs_open_made(const struct rootfs *rootfs, const struct rootfs_pla
 
 	if (fd < 0)
 		return errno == ENOSYS || errno == EPERM
-			       ? rootfs_take_place(rootfs, rootfs_open_child(parent->fd, name, O_DIRECTORY), ret)
+			       ? rootfs_target_from_fd(rootfs, rootfs_open_child(parent->fd, name, O_DIRECTORY), ret)
 			       : -errno;
-	*ret = (struct rootfs_place){.fd = fd, .ground = parent->ground, .made = true};
+	*ret = (struct rootfs_target){.fd = fd, .mount_map = parent->mount_map, .made = true};
 	return 0;
 }
 
 /* The list of deeds owns the parent's descriptor from then on. */
-static int rootfs_try_directory(struct rootfs *rootfs, const struct rootfs_place *parent, const char *name, mode_t mode)
+static int rootfs_try_directory(struct rootfs *rootfs, const struct rootfs_target *parent, const char *name,
+				mode_t mode)
 {
-	int r = ground_may_make(parent->ground) ? rootfs_announce(rootfs, rootfs_undo_directory, parent->fd, name)
-						: -EXDEV;
+	int r = mount_class_allows_create(parent->mount_map)
+			? rootfs_log_undo(rootfs, rootfs_undo_directory, parent->fd, name)
+			: -EXDEV;
 
 	if (r < 0 || mkdirat(parent->fd, name, mode) == 0)
 		return r;
 	r = -errno;
-	deeds_drop(rootfs->deeds);
+	undo_log_pop(rootfs->undo_log);
 	return r;
 }
 
 /* The same for a file. The mount goes onto this file, even if its name is another's a moment later. */
-static int rootfs_try_file(struct rootfs *rootfs, const struct rootfs_place *parent, const char *name, mode_t mode,
-			   struct rootfs_place *ret)
+static int rootfs_try_file(struct rootfs *rootfs, const struct rootfs_target *parent, const char *name, mode_t mode,
+			   struct rootfs_target *ret)
 {
-	int fd, r = ground_may_make(parent->ground) ? rootfs_announce(rootfs, rootfs_undo_file, parent->fd, name)
-						    : -EXDEV;
+	int fd, r = mount_class_allows_create(parent->mount_map)
+			    ? rootfs_log_undo(rootfs, rootfs_undo_file, parent->fd, name)
+			    : -EXDEV;
 
 	if (r < 0)
 		return r;
 	fd = openat(parent->fd, name, O_RDONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (fd >= 0) {
-		*ret = (struct rootfs_place){.fd = fd, .ground = parent->ground, .made = true};
+		*ret = (struct rootfs_target){.fd = fd, .mount_map = parent->mount_map, .made = true};
 		return 0;
 	}
 	r = -errno;
-	deeds_drop(rootfs->deeds);
+	undo_log_pop(rootfs->undo_log);
 	return r;
 }
 
 /* @name, which does not exist as a directory, in @parent, which is taken over if something was made there. */
-static int rootfs_make_child_directory(struct rootfs *rootfs, struct rootfs_place *parent, const char *above,
-				       const char *name, mode_t mode, int *links, struct rootfs_place *ret)
+static int rootfs_make_child_directory(struct rootfs *rootfs, struct rootfs_target *parent, const char *above,
+				       const char *name, mode_t mode, int *links, struct rootfs_target *ret)
 {
 	_cleanup_free_ char *other = NULL;
 	int r, r_open;
@@ -317,7 +321,7 @@ static int rootfs_make_child_directory(struct rootfs *rootfs, struct rootfs_plac
 	}
 	if (!rootfs_is_obstacle(r))
 		return r;
-	r_open = rootfs_take_place(rootfs, rootfs_open_child(parent->fd, name, O_DIRECTORY), ret);
+	r_open = rootfs_target_from_fd(rootfs, rootfs_open_child(parent->fd, name, O_DIRECTORY), ret);
 	if (r_open == 0)
 		return 0;
 	/* Nothing can be made here, but a symlink may lead to where it can. */
@@ -333,15 +337,15 @@ static bool rootfs_is_below_made(const struct rootfs *rootfs, const char *path)
 }
 
 static int rootfs_make_one_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *links,
-				     struct rootfs_place *ret)
+				     struct rootfs_target *ret)
 {
-	_cleanup_place_ struct rootfs_place parent = ROOTFS_NOWHERE;
+	_cleanup_target_ struct rootfs_target parent = ROOTFS_TARGET_NONE;
 	_cleanup_free_ char *above = NULL, *name = NULL;
 	int r;
 
 	r = rootfs_is_below_made(rootfs, path)
 		    ? -ENOENT
-		    : rootfs_open_place(rootfs, *path ? path : "/", O_PATH | O_DIRECTORY, ret);
+		    : rootfs_open_target(rootfs, *path ? path : "/", O_PATH | O_DIRECTORY, ret);
 	if (r != -ENOENT)
 		return r;
 	r = rootfs_split(path, &above, &name);
@@ -350,20 +354,20 @@ static int rootfs_make_one_directory(struct rootfs *rootfs, const char *path, mo
 	return r < 0 ? r : rootfs_make_child_directory(rootfs, &parent, above, name, mode, links, ret);
 }
 
-int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, struct rootfs_place *ret)
+int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, struct rootfs_target *ret)
 {
 	int links = 0;
 
 	return rootfs_make_one_directory(rootfs, path, mode, &links, ret);
 }
 
-void rootfs_forget_parent(struct rootfs *rootfs)
+void rootfs_drop_parent(struct rootfs *rootfs)
 {
 	free(steal_ptr(rootfs->parent.path));
 }
 
 /* Return: whether it was kept, and a descriptor of the caller's own could be made. */
-static bool rootfs_take_parent(const struct rootfs *rootfs, const char *path, struct rootfs_place *ret)
+static bool rootfs_cached_parent(const struct rootfs *rootfs, const char *path, struct rootfs_target *ret)
 {
 	const struct rootfs_parent *kept = &rootfs->parent;
 	int fd;
@@ -373,26 +377,26 @@ static bool rootfs_take_parent(const struct rootfs *rootfs, const char *path, st
 	fd = fcntl(kept->place.fd, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
 		return false;
-	*ret = (struct rootfs_place){.fd = fd, .ground = kept->place.ground};
+	*ret = (struct rootfs_target){.fd = fd, .mount_map = kept->place.mount_map};
 	return true;
 }
 
 /* Takes @path. The descriptor is the deeds', which are there as long as the root is used. */
-static void rootfs_keep_parent(struct rootfs *rootfs, char *path, const struct rootfs_place *place)
+static void rootfs_cache_parent(struct rootfs *rootfs, char *path, const struct rootfs_target *place)
 {
 	free(rootfs->parent.path);
 	rootfs->parent = (struct rootfs_parent){.path = path, .root = rootfs->fd, .place = *place};
 }
 
 /* The directory that holds @path, made where missing, and the name in it. @ret_above is the directory's path. */
-static int rootfs_open_parent(struct rootfs *rootfs, const char *path, int *links, struct rootfs_place *ret_parent,
+static int rootfs_open_parent(struct rootfs *rootfs, const char *path, int *links, struct rootfs_target *ret_parent,
 			      char **ret_above, char **ret_name)
 {
 	_cleanup_free_ char *above = NULL, *name = NULL;
 	int r;
 
 	r = rootfs_split(path, &above, &name);
-	if (r == 0 && !rootfs_take_parent(rootfs, above, ret_parent))
+	if (r == 0 && !rootfs_cached_parent(rootfs, above, ret_parent))
 		r = rootfs_make_one_directory(rootfs, above, 0755, links, ret_parent);
 	if (r < 0)
 		return r;
@@ -404,14 +408,14 @@ static int rootfs_open_parent(struct rootfs *rootfs, const char *path, int *link
 /* The same where something is going to be made in it. */
 static int rootfs_make_parent(struct rootfs *rootfs, const char *path, int *ret_parent, char **ret_name)
 {
-	_cleanup_place_ struct rootfs_place parent = ROOTFS_NOWHERE;
+	_cleanup_target_ struct rootfs_target parent = ROOTFS_TARGET_NONE;
 	_cleanup_free_ char *above = NULL, *name = NULL;
 	int links = 0, r;
 
 	r = rootfs_open_parent(rootfs, path, &links, &parent, &above, &name);
 	if (r < 0)
 		return r;
-	if (!ground_may_make(parent.ground))
+	if (!mount_class_allows_create(parent.mount_map))
 		return -EXDEV;
 	*ret_parent = steal_fd(&parent.fd);
 	*ret_name = steal_ptr(name);
@@ -419,13 +423,13 @@ static int rootfs_make_parent(struct rootfs *rootfs, const char *path, int *ret_
 }
 
 /* Something to mount onto, but never a directory for a file: the kernel would refuse that with a bare ENOTDIR. */
-static int rootfs_open_file(const struct rootfs *rootfs, const char *path, struct rootfs_place *ret)
+static int rootfs_open_file(const struct rootfs *rootfs, const char *path, struct rootfs_target *ret)
 {
-	_cleanup_place_ struct rootfs_place place = ROOTFS_NOWHERE;
+	_cleanup_target_ struct rootfs_target place = ROOTFS_TARGET_NONE;
 	struct stat st;
 	int r;
 
-	r = rootfs_open_place(rootfs, path, O_PATH, &place);
+	r = rootfs_open_target(rootfs, path, O_PATH, &place);
 	if (r < 0)
 		return r;
 	if (fstat(place.fd, &st) < 0)
@@ -438,9 +442,9 @@ static int rootfs_open_file(const struct rootfs *rootfs, const char *path, struc
 }
 
 static int rootfs_make_one_file(struct rootfs *rootfs, const char *path, mode_t mode, int *links,
-				struct rootfs_place *ret)
+				struct rootfs_target *ret)
 {
-	_cleanup_place_ struct rootfs_place parent = ROOTFS_NOWHERE;
+	_cleanup_target_ struct rootfs_target parent = ROOTFS_TARGET_NONE;
 	_cleanup_free_ char *above = NULL, *name = NULL, *other = NULL;
 	int r, r_open;
 
@@ -449,7 +453,7 @@ static int rootfs_make_one_file(struct rootfs *rootfs, const char *path, mode_t 
 	if (r == 0)
 		r = rootfs_try_file(rootfs, &parent, name, mode, ret);
 	if (r == 0) {
-		rootfs_keep_parent(rootfs, steal_ptr(above), &parent);
+		rootfs_cache_parent(rootfs, steal_ptr(above), &parent);
 		parent.fd = -1;
 	}
 	/* -EINVAL: its name is "..", which may lead to a directory. */
@@ -463,7 +467,7 @@ static int rootfs_make_one_file(struct rootfs *rootfs, const char *path, mode_t 
 	return r;
 }
 
-int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, struct rootfs_place *ret)
+int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, struct rootfs_target *ret)
 {
 	int links = 0;
 
@@ -478,7 +482,7 @@ int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *poi
 
 	r = rootfs_make_parent(rootfs, path, &parent, &name);
 	if (r == 0)
-		r = rootfs_announce(rootfs, rootfs_undo_symlink, parent, name);
+		r = rootfs_log_undo(rootfs, rootfs_undo_symlink, parent, name);
 	if (r < 0)
 		return r;
 	if (symlinkat(points_to, parent, name) == 0) {
@@ -486,7 +490,7 @@ int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *poi
 		return 0;
 	}
 	r = -errno;
-	deeds_drop(rootfs->deeds);
+	undo_log_pop(rootfs->undo_log);
 	return r == -EEXIST ? 0 : r;
 }
 
@@ -506,7 +510,7 @@ int rootfs_read_handle(const struct rootfs *rootfs, int handle, size_t max, char
 	off_t size = 0;
 	_cleanup_close_ int fd = fd_reopen(rootfs->proc_self_fd, handle, &size);
 
-	return fd < 0 ? fd : fd_read_told(fd, size, max, ret_data, ret_size);
+	return fd < 0 ? fd : fd_read_sized(fd, size, max, ret_data, ret_size);
 }
 
 int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, char **ret_data, size_t *ret_size)
@@ -559,18 +563,18 @@ static int rootfs_fill(int fd, const struct replacement *new, int old)
 }
 
 /* Writes a temporary file and renames it, or a link beside it, to @name. */
-static int rootfs_write_and_rename(struct deeds *deeds, int parent, const char *name, const struct replacement *new,
-				   int old)
+static int rootfs_write_and_rename(struct undo_log *undo_log, int parent, const char *name,
+				   const struct replacement *new, int old)
 {
-	char temporary[TEMPORARY_SIZE];
+	char temporary[ATOMIC_FILE_SIZE];
 	_cleanup_close_ int fd = -1;
 	int r;
 
-	fd = temporary_open(deeds ? deeds->proc_self_fd : -1, parent, new->mode, temporary, deeds);
+	fd = atomic_file_open(undo_log ? undo_log->proc_self_fd : -1, parent, new->mode, temporary, undo_log);
 	if (fd < 0)
 		return fd;
 	if (new->points_to) {
-		r = temporary_link(parent, temporary, new->points_to, name);
+		r = atomic_file_link(parent, temporary, new->points_to, name);
 	} else {
 		r = rootfs_fill(fd, new, old);
 		if (r == 0 && renameat(parent, temporary, parent, name) < 0)
@@ -578,7 +582,7 @@ static int rootfs_write_and_rename(struct deeds *deeds, int parent, const char *
 	}
 	if (r < 0 || new->points_to)
 		(void)unlinkat(parent, temporary, 0);
-	deeds_drop(deeds);
+	undo_log_pop(undo_log);
 	return r;
 }
 
@@ -594,11 +598,11 @@ static bool rootfs_is_link_to(int link, const char *points_to)
 /* Restores a file from a descriptor of the old one: contents, owner, mode. Return: whether @name has them again. */
 static bool rootfs_restore(int proc_self_fd, int parent, const char *name, int old, const struct stat *st)
 {
-	char temporary[TEMPORARY_SIZE];
+	char temporary[ATOMIC_FILE_SIZE];
 	_cleanup_close_ int fd = -1;
 	int r;
 
-	fd = temporary_open(proc_self_fd, parent, 0600, temporary, NULL);
+	fd = atomic_file_open(proc_self_fd, parent, 0600, temporary, NULL);
 	if (fd < 0)
 		return false;
 	r = fd_copy(old, fd);
@@ -611,24 +615,24 @@ static bool rootfs_restore(int proc_self_fd, int parent, const char *name, int o
 	return false;
 }
 
-void rootfs_undo_replacement(const struct deeds *deeds, const struct deed *deed)
+void rootfs_undo_replacement(const struct undo_log *undo_log, const struct undo_step *undo_step)
 {
-	const int parent = deed->fds[0], old = deed->fds[1];
+	const int parent = undo_step->fds[0], old = undo_step->fds[1];
 	struct stat before = {0}, now;
 	char link[4096];
 	ssize_t length;
 
-	if (old >= 0 && fstat(old, &before) == 0 && fstatat(parent, deed->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+	if (old >= 0 && fstat(old, &before) == 0 && fstatat(parent, undo_step->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    now.st_dev == before.st_dev && now.st_ino == before.st_ino)
 		return; /* it had not come to that */
-	if (S_ISREG(before.st_mode) && rootfs_restore(deeds->proc_self_fd, parent, deed->name, old, &before))
+	if (S_ISREG(before.st_mode) && rootfs_restore(undo_log->proc_self_fd, parent, undo_step->name, old, &before))
 		return;
-	(void)unlinkat(parent, deed->name, 0);
+	(void)unlinkat(parent, undo_step->name, 0);
 	length = S_ISLNK(before.st_mode) ? readlinkat(old, "", link, sizeof(link) - 1) : -1;
 	if (length < 0)
 		return;
 	link[length] = '\0';
-	(void)!symlinkat(link, parent, deed->name);
+	(void)!symlinkat(link, parent, undo_step->name);
 }
 
 static bool rootfs_is_file(int fd)
@@ -642,7 +646,7 @@ static int rootfs_replace(struct rootfs *rootfs, const char *path, const struct 
 {
 	_cleanup_close_ int parent = -1, old = -1;
 	_cleanup_free_ char *name = NULL;
-	struct deed deed;
+	struct undo_step undo_step;
 	int r;
 
 	r = rootfs_make_parent(rootfs, path, &parent, &name);
@@ -655,14 +659,14 @@ static int rootfs_replace(struct rootfs *rootfs, const char *path, const struct 
 		return -ELOOP;
 	if (new->points_to && old >= 0 && rootfs_is_link_to(old, new->points_to))
 		return 0;
-	deed = (struct deed){
+	undo_step = (struct undo_step){
 		.undo = rootfs_undo_replacement, .fds = {parent, old < 0 ? -1 : old, -1}, .as_owner = rootfs->owned};
-	r = deeds_add(rootfs->deeds, &deed, name);
+	r = undo_log_add(rootfs->undo_log, &undo_step, name);
 	if (r < 0)
 		return r;
-	r = rootfs_write_and_rename(rootfs->deeds, parent, name, new, old);
+	r = rootfs_write_and_rename(rootfs->undo_log, parent, name, new, old);
 	if (r < 0) {
-		deeds_drop(rootfs->deeds);
+		undo_log_pop(rootfs->undo_log);
 		return r;
 	}
 	(void)steal_fd(&parent);

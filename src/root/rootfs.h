@@ -18,34 +18,34 @@
 
 #include "base/cleanup.h"
 #include "base/span.h"
-#include "root/deeds.h"
-#include "root/ground.h"
+#include "root/mount_class.h"
+#include "root/undo_log.h"
 
 /* A place found or made: its descriptor, the ground it stands on, and whether it was just made. */
-struct rootfs_place {
+struct rootfs_target {
 	int fd;
-	enum ground_kind ground;
+	enum mount_class mount_map;
 	bool made;
 };
 
-#define ROOTFS_NOWHERE ((struct rootfs_place){.fd = -1})
-static inline void rootfs_place_close(const struct rootfs_place *place)
+#define ROOTFS_TARGET_NONE ((struct rootfs_target){.fd = -1})
+static inline void rootfs_target_close(const struct rootfs_target *place)
 {
 	cleanup_closep(&place->fd);
 }
-#define _cleanup_place_ _cleanup_(rootfs_place_close)
+#define _cleanup_target_ _cleanup_(rootfs_target_close)
 
 struct rootfs {
 	int fd;           /* O_PATH|O_DIRECTORY, owned */
 	uint64_t mount;   /* the kernel's number of its mount; 0: not asked for yet */
 	int proc_self_fd; /* /proc/self/fd of the caller's namespace, borrowed; -1: that of this process's own /proc */
-	struct ground *ground; /* what is known of its mounts, borrowed; NULL: all but the root's is a volume */
-	struct deeds *deeds;   /* the list of changes, borrowed; NULL: they are not written down */
-	char *made;            /* a directory that was made, with "/" at its end: nothing below it existed */
+	struct mount_map *mount_map; /* what is known of its mounts, borrowed; NULL: all but the root's is a volume */
+	struct undo_log *undo_log;   /* the list of changes, borrowed; NULL: they are not written down */
+	char *made;                  /* a directory that was made, with "/" at its end: nothing below it existed */
 	struct rootfs_parent { /* the directory in which a file was made last: the next is often made there, too */
 		char *path;
-		int root;                  /* it was reached from here */
-		struct rootfs_place place; /* its descriptor is the deeds' */
+		int root;                   /* it was reached from here */
+		struct rootfs_target place; /* its descriptor is the deeds' */
 	} parent;
 	bool owned; /* made and replaced as deeds->owner */
 };
@@ -79,7 +79,7 @@ int rootfs_open_unlinked(const struct rootfs *rootfs, const char *path, int flag
 int rootfs_real_path(const struct rootfs *rootfs, const char *path, char **ret);
 
 /** Takes @fd, which may be a negative errno, and finds what it stands on. Return: 0; negative errno. */
-int rootfs_take_place(const struct rootfs *rootfs, int fd, struct rootfs_place *ret);
+int rootfs_target_from_fd(const struct rootfs *rootfs, int fd, struct rootfs_target *ret);
 
 /*
  * Things are made on the container's own ground only (ground.h); elsewhere the result is -EXDEV. The target of a
@@ -94,17 +94,17 @@ int rootfs_take_place(const struct rootfs *rootfs, int fd, struct rootfs_place *
  * Return: 0; -EROFS if something is missing and cannot be created; -EXDEV if that is on a volume; -ENOTDIR; negative
  * errno.
  */
-int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, struct rootfs_place *ret);
+int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, struct rootfs_target *ret);
 
 /**
  * rootfs_make_file() - a file to mount onto, with its parents, created where missing
  *
  * One that exists, of any type but a directory, is taken as it is. Return: as rootfs_make_directory(); -EISDIR.
  */
-int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, struct rootfs_place *ret);
+int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, struct rootfs_target *ret);
 
 /** To be called when something is mounted on a directory: a path that was looked up before may lead elsewhere then. */
-void rootfs_forget_parent(struct rootfs *rootfs);
+void rootfs_drop_parent(struct rootfs *rootfs);
 
 /**
  * rootfs_make_symlink() - a symlink at @path, whose parents are created where missing
@@ -153,7 +153,7 @@ int rootfs_rewrite_file(struct rootfs *rootfs, const char *path, const struct sp
  * For deeds, whose first descriptor is the parent of their name: remove what is empty, or a symlink; put the second
  * descriptor's file or symlink in place of what is there.
  */
-void rootfs_undo_directory(const struct deeds *deeds, const struct deed *deed);
-void rootfs_undo_file(const struct deeds *deeds, const struct deed *deed);
-void rootfs_undo_symlink(const struct deeds *deeds, const struct deed *deed);
-void rootfs_undo_replacement(const struct deeds *deeds, const struct deed *deed);
+void rootfs_undo_directory(const struct undo_log *undo_log, const struct undo_step *undo_step);
+void rootfs_undo_file(const struct undo_log *undo_log, const struct undo_step *undo_step);
+void rootfs_undo_symlink(const struct undo_log *undo_log, const struct undo_step *undo_step);
+void rootfs_undo_replacement(const struct undo_log *undo_log, const struct undo_step *undo_step);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/shown.h"
+#include "base/printable.h"
 #include "base/str.h"
 #include "ctr-gpu-error.h"
 #include "wsl/paths.h"
@@ -78,7 +78,7 @@ static int adapter_refuse_store(struct adapter *adapter, enum store_content cont
 	return r;
 }
 
-static int adapter_judge_kind(struct adapter *adapter, adapter_look_fn look)
+static int adapter_classify_kind(struct adapter *adapter, adapter_look_fn look)
 {
 	const uint32_t works = D3DKMT_TYPE_RENDER | D3DKMT_TYPE_COMPUTE_ONLY;
 	enum store_content content;
@@ -100,7 +100,7 @@ static int adapter_take_facts(const struct dxg_facts *facts, struct adapter *ada
 		r = adapter->name ? 0 : -ENOMEM;
 		/* It gets into sentences, which JSON takes only if they are UTF-8. */
 		if (r == 0)
-			shown_only(adapter->name);
+			printable_only(adapter->name);
 	}
 	/* Windows does not tell the PCI domain; GPU-PV hosts have had only one so far. */
 	if (r == 0 && facts->has_address)
@@ -111,7 +111,7 @@ static int adapter_take_facts(const struct dxg_facts *facts, struct adapter *ada
 	return r == -EINVAL ? 0 : r;
 }
 
-int adapter_judge(const struct dxg_facts *facts, adapter_look_fn look, struct adapter *ret)
+int adapter_classify(const struct dxg_facts *facts, adapter_look_fn look, struct adapter *ret)
 {
 	struct adapter adapter = {
 		.index = -1,
@@ -131,7 +131,7 @@ int adapter_judge(const struct dxg_facts *facts, adapter_look_fn look, struct ad
 
 	r = adapter_take_facts(facts, &adapter);
 	if (r == 0)
-		r = adapter_judge_kind(&adapter, look);
+		r = adapter_classify_kind(&adapter, look);
 	if (r < 0) {
 		adapter_clear(&adapter);
 		return r;

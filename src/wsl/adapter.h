@@ -9,14 +9,14 @@
 typedef enum store_content (*adapter_look_fn)(const char *path, struct adapter_store *ret);
 
 /**
- * adapter_judge() - describe one adapter and say whether a container can use it
+ * adapter_classify() - describe one adapter and say whether a container can use it
  * @facts: borrowed, hostile
  * @look:  what is in a directory; store_look() but in tests
  * @ret:   released with adapter_clear(); its backend is not set
  *
  * Return: 0 or -ENOMEM.
  */
-int adapter_judge(const struct dxg_facts *facts, adapter_look_fn look, struct adapter *ret);
+int adapter_classify(const struct dxg_facts *facts, adapter_look_fn look, struct adapter *ret);
 
 /**
  * adapter_sort() - the order of adapters for their numbers

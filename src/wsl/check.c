@@ -16,13 +16,13 @@
 #include "dxg/ioctl.h"
 #include "ldcache/ldcache.h"
 #include "system/file.h"
-#include "system/installed.h"
+#include "system/own_programs.h"
 #include "system/package.h"
 #include "system/pci.h"
+#include "wsl/backend.h"
 #include "wsl/dxcore.h"
-#include "wsl/gpu_pv.h"
-#include "wsl/kind.h"
 #include "wsl/paths.h"
+#include "wsl/version.h"
 
 enum { MODE_FOR_ALL = 0666 };
 
@@ -51,7 +51,7 @@ static bool check_conf_disables(void)
 /* A kernel that the user built may not have WSL in its name; then WSL's mounts tell, or /etc/wsl.conf. */
 bool check_is_wsl(void)
 {
-	return wsl_kind() != WSL_NONE || check_conf_disables();
+	return wsl_version() != WSL_NONE || check_conf_disables();
 }
 
 static const char *check_describe_host(const char **ret_id)
@@ -70,7 +70,7 @@ static bool check_is_paravirtual(const struct pci_function *function)
 
 static void check_explain_no_dxg(struct findings *findings)
 {
-	enum wsl_kind kind = wsl_kind();
+	enum wsl_version kind = wsl_version();
 	struct pci_function function;
 
 	if (kind != WSL_NONE)
@@ -91,7 +91,7 @@ static void check_explain_no_dxg(struct findings *findings)
 }
 
 /* WSL keeps the device then, and shares no driver: what is said of stores and libraries is only what follows. */
-static void check_turned_off(struct examination *examination)
+static void check_turned_off(struct doctor_context *examination)
 {
 	bool gone = !file_exists(WSL_LIB);
 
@@ -103,7 +103,7 @@ static void check_turned_off(struct examination *examination)
 		     gone ? ", so " WSL_LIB " is missing" : ", from the next start on");
 }
 
-static void check_dxg(struct examination *examination)
+static void check_dxg(struct doctor_context *examination)
 {
 	struct findings *findings = &examination->findings;
 	struct stat st;
@@ -126,7 +126,7 @@ static void check_dxg(struct examination *examination)
 /* ---- adapters ---- */
 
 /* We can do without libdxcore, but what a driver's libraries load in a container is this file. */
-static void check_dxcore(struct examination *examination)
+static void check_dxcore(struct doctor_context *examination)
 {
 	const struct settings *settings = examination->settings;
 	_cleanup_free_ char *library = NULL, *program = NULL;
@@ -135,7 +135,7 @@ static void check_dxcore(struct examination *examination)
 	size_t count = 0;
 
 	if (dxcore_find(settings, &library) < 0 || !library ||
-	    installed_find_driverd(settings, NULL, &program, &err) != 0 || ioctl_has_no_adapters())
+	    own_programs_find_driverd(settings, NULL, &program, &err) != 0 || ioctl_has_no_adapters())
 		return;
 	/* driverd runs as a user of its own; the check of the stores reports files that only root may read. */
 	if (driverd_dxcore_adapters(settings, library, &facts, &count, &err) != 0 &&
@@ -152,7 +152,7 @@ static void check_dxcore(struct examination *examination)
 }
 
 /* On a computer with two vendors' GPUs people look for NVIDIA's, which Windows keeps to itself in TCC mode. */
-static void check_vendors(struct examination *examination)
+static void check_vendors(struct doctor_context *examination)
 {
 	const struct inventory *inventory = examination->inventory;
 
@@ -193,7 +193,7 @@ static char *check_find_foreign(void)
 }
 
 /* A host that also has GPUs of its own needs their driver. */
-static void check_foreign(struct examination *examination)
+static void check_foreign(struct doctor_context *examination)
 {
 	_cleanup_free_ char *real = examination->here[1] ? NULL : check_find_foreign(), *package = NULL;
 
@@ -214,11 +214,11 @@ static const struct check checks[] = {
 	{CHECK_DRIVER, "the driver", check_foreign},           {0},
 };
 
-const struct checks checks_gpu_pv = {
+const struct backend_checks checks_gpu_pv = {
 	.backend = &backend_gpu_pv,
 	.driver = "the driver in Windows",
-	.lonely = "Install the GPU's current driver in Windows (not in TCC mode) and run wsl --shutdown; "
-		  "a Hyper-V guest needs Add-VMGpuPartitionAdapter.",
+	.no_adapter_advice = "Install the GPU's current driver in Windows (not in TCC mode) and run wsl --shutdown; "
+			     "a Hyper-V guest needs Add-VMGpuPartitionAdapter.",
 	.describe = check_describe_host,
 	.explain = check_explain_no_dxg,
 	.checks = checks,

@@ -8,5 +8,5 @@
 /** Whether this is WSL, and not another guest; for advice only. */
 bool check_is_wsl(void);
 
-void check_stores(struct examination *examination);
-void check_guard(struct examination *examination);
+void check_stores(struct doctor_context *examination);
+void check_guard(struct doctor_context *examination);

@@ -12,7 +12,7 @@ static enum severity check_guard_severity(enum choice_grade grade)
 	return grade == CHOICE_STRICT || grade == CHOICE_GUARD ? SEVERITY_WARNING : SEVERITY_NOTE;
 }
 
-static void check_guard_report(struct examination *examination, const char *obstacle)
+static void check_guard_report(struct doctor_context *examination, const char *obstacle)
 {
 	const enum choice_grade grade = examination->settings->choice;
 
@@ -28,7 +28,7 @@ static void check_guard_report(struct examination *examination, const char *obst
 			       "refresh, or choose all GPUs.");
 }
 
-static void check_guard_add(struct examination *examination, const char *weakness)
+static void check_guard_add(struct doctor_context *examination, const char *weakness)
 {
 	const bool refused = weakness && examination->settings->choice == CHOICE_STRICT;
 
@@ -45,7 +45,7 @@ static void check_guard_add(struct examination *examination, const char *weaknes
 			     weakness, refused ? ", or set \"choice\" to \"guard\" in /etc/ctr-gpu/config.json" : "");
 }
 
-void check_guard(struct examination *examination)
+void check_guard(struct doctor_context *examination)
 {
 	const struct inventory *inventory = examination->inventory;
 	const enum choice_grade grade = examination->settings->choice;

@@ -31,7 +31,7 @@ static bool stores_matters(const char *name)
 	return strstr(name, ".so") || strstr(name, ".bin") || strcmp(name, "nvidia-smi") == 0;
 }
 
-static const char *stores_flaw(int directory, const char *name, struct flaws *flaws)
+static const char *store_defect(int directory, const char *name, struct flaws *flaws)
 {
 	struct stat st;
 
@@ -52,14 +52,14 @@ static int stores_look(const char *path, struct flaws *ret)
 
 	if (!directory)
 		return -errno;
-	(void)stores_flaw(directory_fd(directory), ".", ret);
+	(void)store_defect(directory_fd(directory), ".", ret);
 	while (ret->files < FILES_MAX && (entry = readdir(directory))) {
 		const char *what;
 
 		if (entry->d_name[0] == '.' || !stores_matters(entry->d_name))
 			continue;
 		ret->files++;
-		what = stores_flaw(directory_fd(directory), entry->d_name, ret);
+		what = store_defect(directory_fd(directory), entry->d_name, ret);
 		if (!what || ret->count++ > 0)
 			continue;
 		ret->what = what;
@@ -117,7 +117,7 @@ static bool stores_check_directory(struct findings *findings, const char *path, 
 }
 
 /* Of adapters with one driver the store is one. */
-static bool stores_seen_before(const struct inventory *inventory, size_t number)
+static bool stores_listed_before(const struct inventory *inventory, size_t number)
 {
 	for (size_t i = 0; i < number; i++)
 		if (inventory->adapters[i].driver_store &&
@@ -126,7 +126,7 @@ static bool stores_seen_before(const struct inventory *inventory, size_t number)
 	return false;
 }
 
-void check_stores(struct examination *examination)
+void check_stores(struct doctor_context *examination)
 {
 	static const char *const libraries[][4] = {{"libdxcore.so"},
 						   {"libdxcore.so", "libcuda.so.1", "libnvidia-ml.so.1"}};
@@ -139,7 +139,7 @@ void check_stores(struct examination *examination)
 		const struct adapter *adapter = &examination->inventory->adapters[i];
 		bool is_nvidia = adapter->vendor_id == PCI_VENDOR_NVIDIA;
 
-		if (!adapter->driver_store || stores_seen_before(examination->inventory, i))
+		if (!adapter->driver_store || stores_listed_before(examination->inventory, i))
 			continue;
 		stores++;
 		nvidia |= is_nvidia;

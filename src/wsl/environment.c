@@ -48,7 +48,7 @@ static int environment_adapter_name(const struct choice *choice, char **ret)
 
 	for (size_t i = 0; i < choice->count; i++)
 		gpus += !choice->adapters[i]->is_npu;
-	return choice->named && adapter && adapter->name && gpus < adapter->sharing
+	return choice->named && adapter && adapter->name && gpus < adapter->same_device_count
 		       ? str_format(ret, "%s", adapter->name)
 		       : 0;
 }
@@ -60,15 +60,15 @@ static int environment_dxg_detection(const struct choice *choice, char **ret)
 
 static bool environment_is_some_of_nvidia(const struct choice *choice)
 {
-	size_t count = 0, siblings = 0;
+	size_t count = 0, same_vendor_count = 0;
 
 	for (size_t i = 0; i < choice->count; i++) {
 		if (choice->adapters[i]->vendor_id != PCI_VENDOR_NVIDIA)
 			continue;
-		siblings = choice->adapters[i]->siblings;
+		same_vendor_count = choice->adapters[i]->same_vendor_count;
 		count++;
 	}
-	return choice->named && count < siblings;
+	return choice->named && count < same_vendor_count;
 }
 
 static int environment_cuda_order(const struct choice *choice, char **ret)

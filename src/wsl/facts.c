@@ -7,7 +7,7 @@
 
 #include "system/libcuda.h"
 
-static int gpu_pv_facts_read_libcuda(const char *store, struct driver_facts *facts)
+static int wsl_backend_facts_read_libcuda(const char *store, struct driver_facts *facts)
 {
 	_cleanup_free_ char *path = NULL;
 	_cleanup_close_ int fd = -1;
@@ -23,8 +23,8 @@ static int gpu_pv_facts_read_libcuda(const char *store, struct driver_facts *fac
 	return r == -ENOMEM ? r : 0;
 }
 
-int gpu_pv_facts(const struct settings *settings, void *seen, const struct adapter *const *selected, size_t count,
-		 struct driver_facts *ret)
+int wsl_backend_facts(const struct settings *settings, void *seen, const struct adapter *const *selected, size_t count,
+		      struct driver_facts *ret)
 {
 	struct driver_facts facts = {0};
 	int r = 0;
@@ -32,7 +32,7 @@ int gpu_pv_facts(const struct settings *settings, void *seen, const struct adapt
 	(void)settings, (void)seen;
 	for (size_t i = 0; i < count && r == 0 && facts.cuda_major == 0; i++)
 		if (selected[i]->vendor_id == PCI_VENDOR_NVIDIA && selected[i]->driver_store)
-			r = gpu_pv_facts_read_libcuda(selected[i]->driver_store, &facts);
+			r = wsl_backend_facts_read_libcuda(selected[i]->driver_store, &facts);
 	if (r == 0)
 		*ret = facts;
 	return r;

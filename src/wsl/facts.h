@@ -6,5 +6,5 @@
 #include "model/backend.h"
 
 /** As struct backend's facts(). */
-int gpu_pv_facts(const struct settings *settings, void *seen, const struct adapter *const *selected, size_t count,
-		 struct driver_facts *ret);
+int wsl_backend_facts(const struct settings *settings, void *seen, const struct adapter *const *selected, size_t count,
+		      struct driver_facts *ret);

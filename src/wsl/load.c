@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 
 #include "dxg/ioctl.h"
-#include "wsl/gpu_pv.h"
+#include "wsl/backend.h"
 
 static int gpu_pv_decide_load(const struct load_options *options, struct load *ret, struct err *err)
 {
@@ -16,4 +16,4 @@ static int gpu_pv_decide_load(const struct load_options *options, struct load *r
 			   "nothing to load for GPUs behind " DXG_DEVICE ": their driver is part of the kernel");
 }
 
-const struct loader loader_gpu_pv = {.decide = gpu_pv_decide_load};
+const struct backend_load loader_gpu_pv = {.decide = gpu_pv_decide_load};

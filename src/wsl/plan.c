@@ -22,19 +22,19 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/shown.h"
+#include "base/printable.h"
 #include "dxg/ioctl.h"
-#include "system/hostfile.h"
+#include "system/trusted_file.h"
+#include "wsl/driver_store.h"
+#include "wsl/enforce.h"
 #include "wsl/environment.h"
-#include "wsl/hold.h"
-#include "wsl/listing.h"
 #include "wsl/paths.h"
 
 enum { DRM_MAJOR = 226, VGEM_NODES_MAX = 16 };
 
 enum { LINKS_MAX = 8 };
 
-#define SMI_TARGET "/usr/bin/" LISTING_SMI
+#define SMI_TARGET "/usr/bin/" DRIVER_STORE_SMI
 
 static int wsl_plan_add_mount(struct plan *plan, const char *path, const char *target, const struct stat *st,
 			      enum plan_mount_kind kind, const char *reason)
@@ -100,10 +100,10 @@ static int wsl_plan_find_file(const char *entry, const char *directory, char **r
 	if (r < 0 || fstat(fd, ret_st) < 0)
 		return r == -ENOMEM ? r : -ENOENT;
 	/* Paths of mounts are written into a container's config.json, and into plans. */
-	if (!shown_is_all(entry) || !shown_is_all(real))
+	if (!printable_is_all(entry) || !printable_is_all(real))
 		return -EPERM;
 	if (!streq(real, path)) {
-		trusted = hostfile_open(path, S_IFREG, HOSTFILE_ROOT_ONLY, O_PATH);
+		trusted = trusted_file_open(path, S_IFREG, TRUSTED_FILE_ROOT_ONLY, O_PATH);
 		if (trusted < 0)
 			return trusted == -ENOMEM ? trusted : -EPERM;
 	}
@@ -131,7 +131,7 @@ static int wsl_plan_add_file(struct plan *plan, const char *directory, const cha
 }
 
 /* Leaves in @listing only the libraries that are in the plan. */
-static int wsl_plan_add_each(struct plan *plan, const char *directory, struct listing *listing, const char *reason)
+static int wsl_plan_add_each(struct plan *plan, const char *directory, struct driver_store *listing, const char *reason)
 {
 	_cleanup_strv_ struct strv names = {0}, libraries = steal_struct(&listing->libraries), missing = {0};
 	const struct dirent *entry;
@@ -161,13 +161,13 @@ static int wsl_plan_add_each(struct plan *plan, const char *directory, struct li
 			   directory, missing.items[0], missing.count > 1 ? ", as others are" : "");
 }
 
-static int wsl_plan_add_directory(struct plan *plan, const char *path, struct listing *listing, const char *reason)
+static int wsl_plan_add_directory(struct plan *plan, const char *path, struct driver_store *listing, const char *reason)
 {
-	return listing->has_way_out ? wsl_plan_add_each(plan, path, listing, reason)
-				    : wsl_plan_add_mount(plan, path, path, &listing->st, PLAN_LIBRARY, reason);
+	return listing->has_outside_link ? wsl_plan_add_each(plan, path, listing, reason)
+					 : wsl_plan_add_mount(plan, path, path, &listing->st, PLAN_LIBRARY, reason);
 }
 
-static int wsl_plan_add_libraries(struct plan *plan, const char *path, struct listing *listing, bool overrides,
+static int wsl_plan_add_libraries(struct plan *plan, const char *path, struct driver_store *listing, bool overrides,
 				  const char *reason)
 {
 	struct plan_library_dir directory = {
@@ -189,18 +189,18 @@ static bool wsl_plan_has_target(const struct plan *plan, const char *path)
 }
 
 /* nvidia-smi, where the shells of images look for it. An entry that is not a file is left out. */
-static int wsl_plan_add_smi(struct plan *plan, const char *directory, const struct listing *listing)
+static int wsl_plan_add_smi(struct plan *plan, const char *directory, const struct driver_store *listing)
 {
 	_cleanup_free_ char *path = NULL, *real = NULL;
 	struct stat st;
 	int r;
 
 	if (!listing->has_smi || wsl_plan_has_target(plan, SMI_TARGET) ||
-	    fstatat(listing->fd, LISTING_SMI, &st, 0) < 0 || !S_ISREG(st.st_mode))
+	    fstatat(listing->fd, DRIVER_STORE_SMI, &st, 0) < 0 || !S_ISREG(st.st_mode))
 		return 0;
-	if (str_format(&path, "%s/" LISTING_SMI, directory) < 0)
+	if (str_format(&path, "%s/" DRIVER_STORE_SMI, directory) < 0)
 		return -ENOMEM;
-	r = listing->has_way_out ? wsl_plan_find_file(path, directory, &real, &st) : 0;
+	r = listing->has_outside_link ? wsl_plan_find_file(path, directory, &real, &st) : 0;
 	if (r < 0 || !S_ISREG(st.st_mode))
 		return r == -ENOMEM ? r : 0;
 	return wsl_plan_add_mount(plan, real ? real : path, SMI_TARGET, &st, PLAN_PROGRAM,
@@ -209,7 +209,7 @@ static int wsl_plan_add_smi(struct plan *plan, const char *directory, const stru
 
 /* NVIDIA's driver brings its loaders into the directory for all drivers; a driver of another vendor has none there. */
 static bool wsl_plan_lacks_cuda(const struct request *request, const struct adapter *const *selected, size_t count,
-				const struct listing *listing)
+				const struct driver_store *listing)
 {
 	for (size_t i = 0; i < count && (request->capabilities & CAPABILITY_COMPUTE); i++)
 		if (selected[i]->vendor_id == PCI_VENDOR_NVIDIA)
@@ -220,10 +220,10 @@ static bool wsl_plan_lacks_cuda(const struct request *request, const struct adap
 static int wsl_plan_add_lib(const struct request *request, const struct adapter *const *selected, size_t count,
 			    struct plan *plan, struct err *err)
 {
-	_cleanup_listing_ struct listing listing = {.fd = -1};
+	_cleanup_listing_ struct driver_store listing = {.fd = -1};
 	int r;
 
-	r = listing_read(WSL_LIB, &listing);
+	r = driver_store_read(WSL_LIB, &listing);
 	/* Whoever asks for the driver without a GPU can do without both; a host without adapters may lack it. */
 	if (count == 0 && (r == -ENOENT || r == -ENOTDIR))
 		return strv_add(&plan->warnings, WSL_LIB " is missing, so the container gets no driver");
@@ -261,14 +261,14 @@ static int wsl_plan_describe_store(const struct adapter *adapter, char **ret)
 
 /* What was read when the adapters were looked at is read again only where more is to be known of a file. */
 static int wsl_plan_list_store(const struct plan *plan, const struct adapter *adapter, bool wants_smi,
-			       struct listing *ret)
+			       struct driver_store *ret)
 {
 	const struct adapter_store *store = &adapter->store;
 	int r = 0;
 
-	if (!store->is_read || store->has_way_out ||
+	if (!store->is_read || store->has_outside_link ||
 	    (wants_smi && store->has_smi && !wsl_plan_has_target(plan, SMI_TARGET)))
-		return listing_read(adapter->driver_store, ret);
+		return driver_store_read(adapter->driver_store, ret);
 	ret->st = (struct stat){.st_mode = S_IFDIR, .st_dev = store->device, .st_ino = store->inode};
 	for (size_t i = 0; i < store->libraries.count && r == 0; i++)
 		r = strv_add(&ret->libraries, store->libraries.items[i]);
@@ -280,7 +280,7 @@ static int wsl_plan_add_store(const struct request *request, const struct adapte
 {
 	bool nvidia = adapter->vendor_id == PCI_VENDOR_NVIDIA;
 	bool wants_smi = nvidia && (request->capabilities & CAPABILITY_UTILITY);
-	_cleanup_listing_ struct listing listing = {.fd = -1};
+	_cleanup_listing_ struct driver_store listing = {.fd = -1};
 	const char *store = adapter->driver_store;
 	_cleanup_free_ char *reason = NULL;
 	int r;
@@ -347,7 +347,7 @@ static int wsl_plan_add_vgem(struct plan *plan)
 /* A choice is held by what a container does not see; adapters of one driver are seen through one store. */
 static int wsl_plan_warn(const struct adapter *const *selected, size_t count, struct plan *plan)
 {
-	if (!hold_is_choice(selected, count) || plan->choice.luid_count > 0)
+	if (!enforce_is_choice(selected, count) || plan->choice.luid_count > 0)
 		return 0;
 	for (size_t i = 0; i < count; i++) {
 		size_t with_store = 0;
@@ -378,7 +378,7 @@ int gpu_pv_plan(const struct settings *settings, void *seen, const struct reques
 
 	(void)seen;
 	/* A CDI specification has a hook, which makes a plan of its own. */
-	r = request->nodes_only ? 0 : hold_plan(settings, selected, count, plan, err);
+	r = request->nodes_only ? 0 : enforce_plan(settings, selected, count, plan, err);
 	if (r == 0 && count > 0)
 		r = wsl_plan_add_device(selected[0], plan);
 	if (r == 0)

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/shown.h"
+#include "base/printable.h"
 #include "base/str.h"
-#include "wsl/listing.h"
+#include "wsl/driver_store.h"
 #include "wsl/paths.h"
 
 static bool store_is_separator(char c)
@@ -45,8 +45,8 @@ static bool store_is_component(const char *text, size_t length)
 {
 	if (length == 0 || (length <= 2 && strncmp(text, "..", length) == 0))
 		return false;
-	for (size_t i = 0; i < length; i += shown_length(text + i))
-		if (shown_length(text + i) == 0 || strchr(":*?\"<>|", text[i]))
+	for (size_t i = 0; i < length; i += printable_length(text + i))
+		if (printable_length(text + i) == 0 || strchr(":*?\"<>|", text[i]))
 			return false;
 	return true;
 }
@@ -115,7 +115,7 @@ static bool store_has_library(int directory, int depth)
 }
 
 /* Looks at the list of files, then a directory down. */
-static enum store_content store_judge(const struct listing *listing)
+static enum store_content store_classify(const struct driver_store *listing)
 {
 	if (listing->libraries.count > 0)
 		return STORE_HAS_LIBRARY;
@@ -126,13 +126,13 @@ static enum store_content store_judge(const struct listing *listing)
 
 enum store_content store_look(const char *path, struct adapter_store *ret)
 {
-	_cleanup_listing_ struct listing listing = {.fd = -1};
-	int r = listing_read(path, &listing);
+	_cleanup_listing_ struct driver_store listing = {.fd = -1};
+	int r = driver_store_read(path, &listing);
 	enum store_content content;
 
 	if (listing.fd < 0)
 		return r == -EACCES || r == -EPERM ? STORE_HAS_LIBRARY : STORE_MISSING;
-	content = store_judge(&listing);
+	content = store_classify(&listing);
 	if (r == 0)
 		*ret = (struct adapter_store){
 			.is_read = true,
@@ -140,7 +140,7 @@ enum store_content store_look(const char *path, struct adapter_store *ret)
 			.device = listing.st.st_dev,
 			.inode = listing.st.st_ino,
 			.has_smi = listing.has_smi,
-			.has_way_out = listing.has_way_out,
+			.has_outside_link = listing.has_outside_link,
 		};
 	return content;
 }

@@ -61,7 +61,7 @@ expect_before() {
 }
 
 @test "tests run, in a copy" {
-	in_tree make -j2 build/test/unit/dxg/utf8_test build/test/unit/base/err_test
+	in_tree make -j2 build/test/unit/dxg/utf16_test build/test/unit/base/err_test
 	in_tree test/run build unit
 	expect_status 0
 	expect "unit: base/utf8"

@@ -27,17 +27,17 @@ static int fail(int error, const struct err *err)
 
 static int run(pid_t pid, const struct devcgroup_rule *rule, bool undo)
 {
-	struct deeds *deeds = deeds_new(false);
+	struct undo_log *undo_log = undo_log_new(false);
 	struct devcgroup *cgroup = NULL;
 	struct err err = {0};
-	int r = deeds ? devcgroup_open(pid, -1, &cgroup, &err) : -ENOMEM;
+	int r = undo_log ? devcgroup_open(pid, -1, &cgroup, &err) : -ENOMEM;
 
 	if (r == 0 && cgroup)
-		r = devcgroup_allow(cgroup, rule, 1, deeds, &err);
+		r = devcgroup_allow(cgroup, rule, 1, undo_log, &err);
 	if (r == 0 && undo)
-		deeds_undo(deeds);
+		undo_log_undo(undo_log);
 	devcgroup_free(cgroup);
-	(void)deeds_free(deeds);
+	(void)undo_log_free(undo_log);
 	return r == 0 ? EXIT_SUCCESS : fail(r, &err);
 }
 
@@ -61,23 +61,23 @@ static int measure(pid_t pid, const struct devcgroup_rule *rule, size_t times)
 {
 	static double taken[TIMES_MAX];
 
-	struct deeds *deeds = deeds_new(false);
+	struct undo_log *undo_log = undo_log_new(false);
 
-	for (size_t i = 0; deeds && i < times; i++) {
+	for (size_t i = 0; undo_log && i < times; i++) {
 		struct devcgroup *cgroup = NULL;
 		struct err err = {0};
 		double start = now();
 		int r = devcgroup_open(pid, -1, &cgroup, &err);
 
 		if (r == 0 && cgroup)
-			r = devcgroup_allow(cgroup, rule, 1, deeds, &err);
+			r = devcgroup_allow(cgroup, rule, 1, undo_log, &err);
 		taken[i] = now() - start;
-		deeds_undo(deeds);
+		undo_log_undo(undo_log);
 		devcgroup_free(cgroup);
 		if (r != 0)
 			return fail(r, &err);
 	}
-	(void)deeds_free(deeds);
+	(void)undo_log_free(undo_log);
 	qsort(taken, times, sizeof(*taken), compare);
 	printf("median %.0f us, fastest %.0f us, of %zu\n", taken[times / 2], taken[0], times);
 	return EXIT_SUCCESS;

@@ -96,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	require(count <= D3DKMT_MAX_ADAPTERS);
 	for (size_t i = 0; i < count; i++) {
-		require(adapter_judge(&facts[i], look, &adapters[i]) == 0);
+		require(adapter_classify(&facts[i], look, &adapters[i]) == 0);
 		check(&adapters[i]);
 	}
 	adapter_sort(adapters, count);

@@ -37,10 +37,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (bpf_program_allows(&extended, &rule) != BPF_ALLOWS)
 		abort();
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
-		enum bpf_verdict before = bpf_program_verdict(&program, &others[i]);
+		enum bpf_decision before = bpf_program_evaluate(&program, &others[i]);
 
 		/* One that reads registers before it writes them, which the verifier refuses, may know more afterwards. */
-		if (before != BPF_UNKNOWN && bpf_program_verdict(&extended, &others[i]) != before)
+		if (before != BPF_UNKNOWN && bpf_program_evaluate(&extended, &others[i]) != before)
 			abort();
 	}
 	return 0;

@@ -17,7 +17,7 @@ static void check_text(const char *text, size_t max)
 		abort();
 }
 
-static void check_bounds(const struct driverd_answer *answer)
+static void check_bounds(const struct driverd_reply *answer)
 {
 	if (answer->fact_count > DRIVERD_ADAPTERS_MAX || answer->name_count > DRIVERD_NAMES_MAX)
 		abort();
@@ -35,25 +35,25 @@ static void check_bounds(const struct driverd_answer *answer)
 static void check_answer(enum driverd_procedure procedure, const uint8_t *data, size_t size)
 {
 	static unsigned char once[DRIVERD_DATAGRAM_MAX], twice[DRIVERD_DATAGRAM_MAX];
-	struct driverd_answer answer = {0}, again = {0};
+	struct driverd_reply answer = {0}, again = {0};
 
-	if (protocol_read_answer(procedure, data, size, &answer)) {
-		size_t length = protocol_write_answer(procedure, &answer, once);
+	if (protocol_read_reply(procedure, data, size, &answer)) {
+		size_t length = protocol_write_reply(procedure, &answer, once);
 
 		check_bounds(&answer);
-		if (length == 0 || length > size || !protocol_read_answer(procedure, once, length, &again) ||
-		    protocol_write_answer(procedure, &again, twice) != length || memcmp(once, twice, length) != 0)
+		if (length == 0 || length > size || !protocol_read_reply(procedure, once, length, &again) ||
+		    protocol_write_reply(procedure, &again, twice) != length || memcmp(once, twice, length) != 0)
 			abort();
 	}
-	driverd_answer_clear(&answer);
-	driverd_answer_clear(&again);
+	driverd_reply_clear(&answer);
+	driverd_reply_clear(&again);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct driverd_question question = {0};
+	struct driverd_request question = {0};
 
-	if (protocol_read_question(data, size, &question))
+	if (protocol_read_request(data, size, &question))
 		check_text(question.library, DRIVERD_PATH_MAX);
 	free(question.library);
 	for (int i = DRIVERD_DXCORE_ADAPTERS; i <= DRIVERD_CUDA_VERSION; i++)

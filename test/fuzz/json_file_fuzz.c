@@ -8,30 +8,30 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "engines/json_text.h"
+#include "engines/json_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check(struct text *text, json_t *json)
+static void check(struct text_buffer *text, json_t *json)
 {
 	_cleanup_json_ json_t *after = NULL;
-	struct text_error error;
+	struct text_buffer_error error;
 
 	if (json_object_set_new(json, "runtimes", json_pack("{s:s}", "path", "/r")) < 0 ||
-	    json_text_write(text, json) < 0 || json_text_read(text, &after, &error) < 0 || !json_equal(after, json))
+	    json_file_write(text, json) < 0 || json_file_read(text, &after, &error) < 0 || !json_equal(after, json))
 		abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	_cleanup_text_ struct text text = {0};
-	struct text_error error = {0};
+	_cleanup_text_buffer_ struct text_buffer text = {0};
+	struct text_buffer_error error = {0};
 	_cleanup_json_ json_t *json = NULL;
 
-	/* A fuzzer that watches comparisons learns the mark of large numbers (base/json_large.h), which nobody else can. */
+	/* A fuzzer that watches comparisons learns the mark of large numbers (base/json_bigint.h), which nobody else can. */
 	if (memmem(data, size, "\\u0001", 6))
 		return 0;
-	if (text_set(&text, (const char *)data, size) == 0 && json_text_read(&text, &json, &error) == 0)
+	if (text_buffer_set(&text, (const char *)data, size) == 0 && json_file_read(&text, &json, &error) == 0)
 		check(&text, json);
 	else if (!error.reason[0] || !error.line)
 		abort();

@@ -26,7 +26,7 @@ $(O)/fuzz/vcuda_frames_fuzz: $(vcuda_frames) $(O)/test/vcuda/sim/libcuda.so.1 $(
 $(O)/fuzz/vcuda_frames_fuzz: $(O)/test/fuzz/vcuda_frames_fuzz.o $(vcuda_frames) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $(filter-out %.so.1,$^) $(shared_libraries) -lpthread -ldl
-$(O)/fuzz/vcuda_image_fuzz: $(patsubst %,$(O)/vcuda/server/%.o,image declared)
+$(O)/fuzz/vcuda_image_fuzz: $(patsubst %,$(O)/vcuda/server/%.o,image ptx_parse)
 vcuda_replies = $(vcuda_client_objects:$(O)/vcuda-client/%=$(O)/fuzz-client/%)
 $(O)/fuzz/vcuda_replies_fuzz: $(O)/test/fuzz/vcuda_replies_fuzz.o $(vcuda_replies)
 	@mkdir -p $(@D)

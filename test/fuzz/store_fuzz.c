@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dxg/utf8.h"
+#include "dxg/utf16.h"
 #include "wsl/paths.h"
 #include "wsl/store.h"
 
@@ -44,7 +44,7 @@ static void check(const uint8_t *data, size_t size, size_t char_size)
 {
 	char *text = NULL, *path = NULL;
 
-	require(utf8_from_wide(&(struct span){data, size}, char_size, &text) == 0);
+	require(utf16_from_wide(&(struct span){data, size}, char_size, &text) == 0);
 	require(strlen(text) <= size / char_size * 4);
 	for (const unsigned char *c = (const unsigned char *)text; *c;)
 		c += character(c);

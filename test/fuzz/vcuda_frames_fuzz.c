@@ -18,7 +18,7 @@
 #include "vcuda/server/executor.c"
 
 #include "vcuda/server/arena.h"
-#include "vcuda/server/overhead.h"
+#include "vcuda/server/driver_memory.h"
 
 enum { RAW = 16, KNOWN = 64, WORDS = 24, THREADS = 4, ENTRIES = 48, LIMIT = 32 << 20 };
 
@@ -90,8 +90,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	server.start.gpu_count = 1;
 	server.driver_version = 13000;
 	/* The driver says what a context takes, which is nothing. */
-	overhead_begin();
-	overhead_open();
+	driver_memory_begin();
+	driver_memory_open();
 	arena_offer(server.wire->arena);
 	(void)arena_choose(0);
 	return 0;

@@ -14,9 +14,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "vcuda/client/address_map.h"
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
-#include "vcuda/client/range.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
@@ -299,6 +299,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	}
 	client.wire->state = WIRE_READY;
 	if (context_current(&context) == 0)
-		range_forget_context(context);
+		address_map_forget_context(context);
 	return 0;
 }

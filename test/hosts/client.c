@@ -213,7 +213,7 @@ static void end_handles(struct clients *clients, struct client *client)
 	handles_clear(&client->handles);
 }
 
-static enum verdict first_use(struct clients *clients, struct client *client, int fd)
+static enum summary first_use(struct clients *clients, struct client *client, int fd)
 {
 	_cleanup_close_ int file = (int)syscall(SYS_pidfd_getfd, client->pidfd, fd, 0);
 	struct opened *opened;
@@ -240,7 +240,7 @@ static enum verdict first_use(struct clients *clients, struct client *client, in
 	return VERDICT_OURS;
 }
 
-enum verdict client_verdict(struct clients *clients, struct client *client, int fd)
+enum summary client_verdict(struct clients *clients, struct client *client, int fd)
 {
 	/* The kernel says EBADF. */
 	if (fd < 0)

@@ -48,11 +48,11 @@ struct clients {
  */
 struct client *clients_find(struct clients *clients, pid_t thread, bool *ret_uncertain);
 
-enum verdict {
+enum summary {
 	VERDICT_OURS,     /* the device, opened by this process */
 	VERDICT_FOREIGN,  /* the device, opened by another one */
 	VERDICT_NOT_OURS, /* some other file */
 };
 
 /** What a descriptor of a client is. */
-enum verdict client_verdict(struct clients *clients, struct client *client, int fd);
+enum summary client_verdict(struct clients *clients, struct client *client, int fd);

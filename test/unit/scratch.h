@@ -28,7 +28,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "process/callfilter_install.h"
+#include "process/seccomp.h"
 
 static char scratch[] = "/tmp/ctr-gpu-test-XXXXXX";
 
@@ -186,7 +186,7 @@ static inline char *picture(const char *path)
 /* From now on these system calls do not exist for this process. */
 static inline void forget_calls(const int *calls, size_t count)
 {
-	struct sock_filter filter[CALLFILTER_MAX] = {LOAD(nr)};
+	struct sock_filter filter[SECCOMP_MAX] = {LOAD(nr)};
 	size_t size = 1;
 
 	for (size_t i = 0; i < count; i++) {
@@ -194,6 +194,6 @@ static inline void forget_calls(const int *calls, size_t count)
 		filter[size++] = (struct sock_filter)REFUSE(ENOSYS);
 	}
 	filter[size++] = (struct sock_filter)ALLOW;
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || callfilter_install(filter, size) < 0)
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || seccomp_install(filter, size) < 0)
 		abort();
 }

@@ -282,16 +282,16 @@ CUresult call_upload(const void *data, size_t bytes)
 }
 
 /* Names stay where they are for as long as the process lives, each once. */
-struct text {
-	struct text *next;
+struct text_buffer {
+	struct text_buffer *next;
 	char bytes[];
 };
 
 static CUresult call_keep_text(const char *bytes, size_t length, const char **ret)
 {
 	static struct lock lock;
-	static struct text *texts;
-	struct text *text;
+	static struct text_buffer *texts;
+	struct text_buffer *text;
 
 	LOCK_HOLD(&lock);
 	for (text = texts; text; text = text->next)

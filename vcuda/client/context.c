@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
+#include "vcuda/client/address_map.h"
 #include "vcuda/client/call.h"
 #include "vcuda/client/image.h"
-#include "vcuda/client/range.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
@@ -59,7 +59,7 @@ static struct context *context_add(uint64_t handle, CUdevice device, unsigned fl
 static void context_end(struct context *context)
 {
 	context->gone = true;
-	range_forget_context(context);
+	address_map_forget_context(context);
 	image_forget(context->handle);
 }
 

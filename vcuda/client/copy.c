@@ -11,10 +11,10 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#include "vcuda/client/address_map.h"
 #include "vcuda/client/background.h"
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
-#include "vcuda/client/range.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
@@ -234,7 +234,7 @@ static CUresult copy_begin(CUdeviceptr device, const void *host, size_t bytes, C
 		return r;
 	if (bytes > 0 && (!host || device == 0))
 		return CUDA_ERROR_INVALID_VALUE;
-	*ret_known = range_is_known(device, bytes, 1);
+	*ret_known = address_map_is_known(device, bytes, 1);
 	return wire_is_stream(stream) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -263,7 +263,7 @@ CUresult on_cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes,
 
 	if (r || bytes == 0)
 		return r;
-	if (range_is_locked(from, bytes))
+	if (address_map_is_locked(from, bytes))
 		return known ? call_async(OP_cuMemcpyHtoDAsync_v2, words, 4, NULL, 0)
 			     : call_sync(OP_cuMemcpyHtoDAsync_v2, words, 4, NULL, 0, NULL, 0);
 	if (bytes <= COPY_INLINE)
@@ -277,7 +277,7 @@ CUresult on_cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes, CUst
 	CUresult r = on_cuMemcpyHtoDAsync_v2(to, from, bytes, stream);
 
 	/* From page-locked memory, which may change once the call has returned. */
-	if (!r && bytes > 0 && range_is_locked(from, bytes))
+	if (!r && bytes > 0 && address_map_is_locked(from, bytes))
 		r = cuStreamSynchronize(stream);
 	return r;
 }
@@ -290,7 +290,7 @@ CUresult on_cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstr
 
 	if (r || bytes == 0)
 		return r;
-	if (range_is_locked(to, bytes))
+	if (address_map_is_locked(to, bytes))
 		return known ? call_async(OP_cuMemcpyDtoHAsync_v2, words, 4, NULL, 0)
 			     : call_sync(OP_cuMemcpyDtoHAsync_v2, words, 4, NULL, 0, NULL, 0);
 	r = copy_probe(from, bytes, known);
@@ -301,7 +301,7 @@ CUresult on_cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes, CUstream s
 {
 	CUresult r = on_cuMemcpyDtoHAsync_v2(to, from, bytes, stream);
 
-	if (!r && bytes > 0 && range_is_locked(to, bytes))
+	if (!r && bytes > 0 && address_map_is_locked(to, bytes))
 		r = cuStreamSynchronize(stream);
 	return r;
 }
@@ -315,7 +315,7 @@ static bool copy_is_device(CUdeviceptr pointer)
 {
 	struct range range;
 
-	return range_find(pointer, &range) && range.kind != RANGE_HOST;
+	return address_map_find(pointer, &range) && range.kind != ADDRESS_MAP_HOST;
 }
 
 /*
@@ -328,7 +328,7 @@ static bool copy_is_host(uint64_t at, size_t bytes)
 	const struct iovec to = {ends, sizeof(ends)}, from[] = {{(void *)at, 1}, {(void *)(at + bytes - 1), 1}};
 	long r;
 
-	if (at == 0 || range_is_locked((const void *)at, bytes))
+	if (at == 0 || address_map_is_locked((const void *)at, bytes))
 		return at != 0;
 	r = syscall(SYS_process_vm_readv, syscall(SYS_getpid), &to, 1L, from, 2L, 0L);
 	return r == (long)sizeof(ends) || (r < 0 && errno != EFAULT);

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "vcuda/client/bus.h"
 #include "vcuda/client/call.h"
 #include "vcuda/client/device.h"
+#include "vcuda/client/pci_bus_id.h"
 #include "vcuda/client_api.h"
 
 static CUresult device_of(CUdevice device, const void *place, const struct wire_device **ret)
@@ -69,16 +69,16 @@ CUresult cuDeviceGetPCIBusId(char *bus, int length, CUdevice device)
 
 CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *bus)
 {
-	struct bus wanted, own;
+	struct pci_bus_id wanted, own;
 	struct thread *thread;
 	CUresult r = call_enter(&thread);
 
 	if (r)
 		return r;
-	if (!device || !bus || !bus_read(bus, &wanted))
+	if (!device || !bus || !pci_bus_id_read(bus, &wanted))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (int i = 0; i < client.host.device_count; i++)
-		if (bus_read(client.device[i].bus, &own) && memcmp(&own, &wanted, sizeof(own)) == 0) {
+		if (pci_bus_id_read(client.device[i].bus, &own) && memcmp(&own, &wanted, sizeof(own)) == 0) {
 			*device = i;
 			return CUDA_SUCCESS;
 		}

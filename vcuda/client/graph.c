@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "vcuda/client/address_map.h"
 #include "vcuda/client/call.h"
 #include "vcuda/client/image.h"
-#include "vcuda/client/range.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
@@ -196,10 +196,10 @@ static CUresult graph_read_side(int *type, const void **host, CUdeviceptr device
 	struct range range;
 
 	if (*type == UNIFIED) {
-		*type = range_find(device, &range) && range.kind == RANGE_HOST ? HOST : DEVICE;
+		*type = address_map_find(device, &range) && range.kind == ADDRESS_MAP_HOST ? HOST : DEVICE;
 		*host = (const void *)device;
 	}
-	return *type == HOST && !range_is_locked(*host, 1) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+	return *type == HOST && !address_map_is_locked(*host, 1) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
 static CUresult graph_read_copy(const CUDA_MEMCPY3D *copy, CUDA_MEMCPY3D *ret)

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "vcuda/client/address_map.h"
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
-#include "vcuda/client/range.h"
 #include "vcuda/client_api.h"
 
 enum { HOST_STEP = 65536, HOST_FLAGS = 7, HOST_HOLES = 4096 };
@@ -130,7 +130,7 @@ static CUresult host_alloc_shared(void **pointer, size_t bytes, unsigned flags)
 CUresult on_cuMemHostAlloc(struct context *context, void **pointer, size_t bytes, unsigned flags)
 {
 	const size_t whole = (bytes + HOST_STEP - 1) & ~(size_t)(HOST_STEP - 1);
-	struct range range = {.bytes = bytes, .kind = RANGE_HOST, .flags = flags, .context = context};
+	struct range range = {.bytes = bytes, .kind = ADDRESS_MAP_HOST, .flags = flags, .context = context};
 	CUresult r;
 
 	if (bytes == 0) {
@@ -144,7 +144,7 @@ CUresult on_cuMemHostAlloc(struct context *context, void **pointer, size_t bytes
 	if (r)
 		return r;
 	range.at = (uint64_t)*pointer;
-	return range_add(&range);
+	return address_map_add(&range);
 }
 
 CUresult cuMemAllocHost_v2(void **pointer, size_t bytes)
@@ -161,7 +161,7 @@ CUresult on_cuMemFreeHost(void *pointer)
 
 	if (!pointer)
 		return CUDA_SUCCESS;
-	if (!range_remove((uint64_t)pointer, 1U << RANGE_HOST, &range))
+	if (!address_map_remove((uint64_t)pointer, 1U << ADDRESS_MAP_HOST, &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	whole = (range.bytes + HOST_STEP - 1) & ~(size_t)(HOST_STEP - 1);
 	if (!client.arena)
@@ -181,7 +181,7 @@ CUresult on_cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsign
 {
 	struct range range;
 
-	if (flags || !range_find((uint64_t)host, &range) || range.kind != RANGE_HOST)
+	if (flags || !address_map_find((uint64_t)host, &range) || range.kind != ADDRESS_MAP_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!client.arena)
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -193,7 +193,7 @@ CUresult on_cuMemHostGetFlags(unsigned *flags, void *host)
 {
 	struct range range;
 
-	if (!range_find((uint64_t)host, &range) || range.kind != RANGE_HOST)
+	if (!address_map_find((uint64_t)host, &range) || range.kind != ADDRESS_MAP_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* CU_MEMHOSTALLOC_DEVICEMAP: with one address space for all, everything is. */
 	*flags = range.flags | 2;

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "vcuda/client/address_map.h"
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
-#include "vcuda/client/range.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
@@ -275,7 +275,7 @@ CUresult cuModuleUnload(CUmodule module)
 
 	image_forget(module);
 	if (!r)
-		range_forget_owner(module);
+		address_map_forget_owner(module);
 	return r;
 }
 
@@ -339,7 +339,7 @@ CUresult cuLibraryUnload(CUlibrary library)
 
 	image_forget(library);
 	if (!r)
-		range_forget_owner(library);
+		address_map_forget_owner(library);
 	return r;
 }
 

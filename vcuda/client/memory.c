@@ -4,17 +4,17 @@
 
 #include <string.h>
 
+#include "vcuda/client/address_map.h"
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
-#include "vcuda/client/range.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
-static CUresult memory_keep(enum range_kind kind, uint64_t at, uint64_t bytes, struct context *context)
+static CUresult memory_keep(enum address_map_kind kind, uint64_t at, uint64_t bytes, struct context *context)
 {
 	const struct range range = {.at = at, .bytes = bytes, .kind = kind, .context = context};
 
-	return range_add(&range);
+	return address_map_add(&range);
 }
 
 CUresult on_cuMemAlloc_v2(struct context *context, CUdeviceptr *pointer, size_t bytes)
@@ -25,7 +25,7 @@ CUresult on_cuMemAlloc_v2(struct context *context, CUdeviceptr *pointer, size_t 
 	if (bytes == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	r = call_sync(OP_cuMemAlloc_v2, &word, 1, NULL, 0, pointer, sizeof(*pointer));
-	return r ? r : memory_keep(RANGE_DEVICE, *pointer, bytes, context);
+	return r ? r : memory_keep(ADDRESS_MAP_DEVICE, *pointer, bytes, context);
 }
 
 CUresult on_cuMemAllocPitch_v2(struct context *context, CUdeviceptr *pointer, size_t *pitch, size_t width,
@@ -39,14 +39,14 @@ CUresult on_cuMemAllocPitch_v2(struct context *context, CUdeviceptr *pointer, si
 		return r;
 	*pointer = out[0];
 	*pitch = out[1];
-	return memory_keep(RANGE_DEVICE, out[0], out[1] * height, context);
+	return memory_keep(ADDRESS_MAP_DEVICE, out[0], out[1] * height, context);
 }
 
 CUresult on_cuMemFree_v2(CUdeviceptr pointer)
 {
 	if (pointer == 0)
 		return CUDA_SUCCESS;
-	if (!range_remove(pointer, 1U << RANGE_DEVICE | 1U << RANGE_ASYNC, NULL))
+	if (!address_map_remove(pointer, 1U << ADDRESS_MAP_DEVICE | 1U << ADDRESS_MAP_ASYNC, NULL))
 		return CUDA_ERROR_INVALID_VALUE;
 	return call_sync(OP_cuMemFree_v2, &pointer, 1, NULL, 0, NULL, 0);
 }
@@ -55,7 +55,7 @@ CUresult on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdevicept
 {
 	struct range range;
 
-	if (!range_find(pointer, &range))
+	if (!address_map_find(pointer, &range))
 		return CUDA_ERROR_NOT_FOUND;
 	if (base)
 		*base = range.at;
@@ -71,7 +71,7 @@ static CUresult memory_alloc_async(struct context *context, unsigned op, CUdevic
 {
 	CUresult r = call_sync(op, words, count, NULL, 0, pointer, sizeof(*pointer));
 
-	return r ? r : memory_keep(RANGE_ASYNC, *pointer, words[0], context);
+	return r ? r : memory_keep(ADDRESS_MAP_ASYNC, *pointer, words[0], context);
 }
 
 CUresult on_cuMemAllocAsync(struct context *context, CUdeviceptr *pointer, size_t bytes, CUstream stream)
@@ -93,7 +93,7 @@ CUresult on_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 {
 	const uint64_t words[] = {pointer, stream};
 
-	if (!range_remove(pointer, 1U << RANGE_DEVICE | 1U << RANGE_ASYNC, NULL))
+	if (!address_map_remove(pointer, 1U << ADDRESS_MAP_DEVICE | 1U << ADDRESS_MAP_ASYNC, NULL))
 		return CUDA_ERROR_INVALID_VALUE;
 	return call_sync(OP_cuMemFreeAsync, words, 2, NULL, 0, NULL, 0);
 }
@@ -159,7 +159,7 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 	r = call_sync(OP_cuPointerSetAttribute, words, 3, NULL, 0, NULL, 0);
 	/* There is but one that can be set. */
 	if (!r)
-		range_set_waits(pointer, (uint32_t)words[2] != 0);
+		address_map_set_waits(pointer, (uint32_t)words[2] != 0);
 	return r;
 }
 
@@ -184,7 +184,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *pointer, size_t bytes, size_t alignmen
 	if (!pointer)
 		return call_fail(CUDA_ERROR_INVALID_VALUE);
 	r = call_sync(OP_cuMemAddressReserve, words, 4, NULL, 0, pointer, sizeof(*pointer));
-	return r ? r : memory_keep(RANGE_RESERVED, *pointer, bytes, NULL);
+	return r ? r : memory_keep(ADDRESS_MAP_RESERVED, *pointer, bytes, NULL);
 }
 
 CUresult cuMemAddressFree(CUdeviceptr pointer, size_t bytes)
@@ -193,7 +193,7 @@ CUresult cuMemAddressFree(CUdeviceptr pointer, size_t bytes)
 	CUresult r = call_sync(OP_cuMemAddressFree, words, 2, NULL, 0, NULL, 0);
 
 	if (!r)
-		(void)range_remove(pointer, 1U << RANGE_RESERVED, NULL);
+		(void)address_map_remove(pointer, 1U << ADDRESS_MAP_RESERVED, NULL);
 	return r;
 }
 
@@ -243,8 +243,8 @@ static CUresult memory_get_global(unsigned op, CUdeviceptr *pointer, size_t *byt
 		*pointer = out[0];
 	if (bytes)
 		*bytes = out[1];
-	return range_add(&(struct range){
-		.at = out[0], .bytes = out[1], .kind = RANGE_GLOBAL, .context = context, .owner = owner});
+	return address_map_add(&(struct range){
+		.at = out[0], .bytes = out[1], .kind = ADDRESS_MAP_GLOBAL, .context = context, .owner = owner});
 }
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *pointer, size_t *bytes, CUmodule module, const char *name)

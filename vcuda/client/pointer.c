@@ -4,8 +4,8 @@
 
 #include <string.h>
 
+#include "vcuda/client/address_map.h"
 #include "vcuda/client/call.h"
-#include "vcuda/client/range.h"
 #include "vcuda/client_api.h"
 
 enum { POINTER_HOST = 1, POINTER_DEVICE = 2, POINTER_OF_HOST = 4, POINTER_ORDINAL = 9 };
@@ -19,7 +19,7 @@ static uint64_t pointer_context(const struct range *range, CUdeviceptr pointer)
 static uint64_t pointer_memory_type(const struct range *range, CUdeviceptr pointer)
 {
 	(void)pointer;
-	return range->kind == RANGE_HOST ? POINTER_HOST : POINTER_DEVICE;
+	return range->kind == ADDRESS_MAP_HOST ? POINTER_HOST : POINTER_DEVICE;
 }
 
 static uint64_t pointer_itself(const struct range *range, CUdeviceptr pointer)
@@ -67,7 +67,7 @@ static uint64_t pointer_bytes(const struct range *range, CUdeviceptr pointer)
 static uint64_t pointer_mapped(const struct range *range, CUdeviceptr pointer)
 {
 	(void)pointer;
-	return range->kind != RANGE_RESERVED;
+	return range->kind != ADDRESS_MAP_RESERVED;
 }
 
 static uint64_t pointer_access(const struct range *range, CUdeviceptr pointer)
@@ -115,7 +115,7 @@ static size_t pointer_value(CUpointer_attribute attribute, const struct range *r
 /* Whether this is of the kind that the attribute is about. */
 static bool pointer_has(CUpointer_attribute attribute, const struct range *range)
 {
-	return attribute != POINTER_OF_HOST || range->kind == RANGE_HOST;
+	return attribute != POINTER_OF_HOST || range->kind == ADDRESS_MAP_HOST;
 }
 
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
@@ -128,7 +128,7 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdev
 
 	if (r)
 		return r;
-	if (!value || !range_find(pointer, &range) || !pointer_has(attribute, &range))
+	if (!value || !address_map_find(pointer, &range) || !pointer_has(attribute, &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	bytes = pointer_value(attribute, &range, pointer, &answer);
 	if (bytes == 0)
@@ -149,7 +149,7 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes,
 		return r;
 	if (!attributes || !values || count == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	known = range_find(pointer, &range);
+	known = address_map_find(pointer, &range);
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t answer = 0;
 		const size_t bytes = pointer_value(attributes[i], known ? &range : &nothing, pointer, &answer);

@@ -19,10 +19,10 @@ static void main_print_includes(const char *output)
 	static const char *const lists[][2] = {
 		{"ops", "\"vcuda/protocol/wire.h\""},
 		{"nvml-api", "\"vcuda/nvml/types.h\""},
-		{"nvml-stubs", "\"vcuda/nvml/inquiry.h\" \"vcuda/nvml_api.h\""},
+		{"nvml-stubs", "\"vcuda/nvml/nvml_session.h\" \"vcuda/nvml_api.h\""},
 		{"api driver", "\"vcuda/protocol/types.h\""},
 		{"stubs", "<string.h> \"vcuda/client/call.h\" \"vcuda/client/context.h\" "
-			  "\"vcuda/client/launch.h\" \"vcuda/client/range.h\" "
+			  "\"vcuda/client/launch.h\" \"vcuda/client/address_map.h\" "
 			  "\"vcuda/client_api.h\" "
 			  "\"vcuda/ops.h\""},
 		{"cases", "\"vcuda/driver_api.h\" \"vcuda/ops.h\" \"vcuda/server/driver.h\" \"vcuda/server/handle.h\" "

@@ -117,7 +117,7 @@ static void stub_print_body(const struct function *f)
 		printf("\tif (true");
 		for (int i = 0; i < f->count; i++)
 			if (argument_is(&f->argument[i], "AT"))
-				printf(" && range_is_known(%s, %s, %s)", f->argument[i].field[0],
+				printf(" && address_map_is_known(%s, %s, %s)", f->argument[i].field[0],
 				       f->argument[i].field[1], f->argument[i].field[2]);
 			else if (argument_is(&f->argument[i], "H") && strcmp(f->argument[i].field[0], "EVENT") == 0)
 				printf(" && call_fits_stream(%s, stream)", argument_name(&f->argument[i]));
@@ -207,7 +207,7 @@ void stub_print_all(void)
 			continue;
 		if (function_is(f, "refused")) {
 			printf("%s%s(void)\n{\n\treturn %s(\"%s\");\n}\n", function_result(f), f->name,
-			       function_is_nvml(f) ? "inquiry_refuse" : "call_refuse", f->name);
+			       function_is_nvml(f) ? "nvml_session_refuse" : "call_refuse", f->name);
 		} else if (function_is(f, "alias")) {
 			struct function other = *definition_find(f->same);
 			struct function target = other;

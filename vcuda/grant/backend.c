@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/bytes.h"
+#include "base/str_size.h"
 #include "model/version.h"
-#include "system/installed.h"
+#include "system/own_programs.h"
 
 enum { MOST_GPUS = 16 };
 
@@ -92,7 +92,7 @@ char *vcuda_find_client(const char *name)
 
 		if (str_format(&relative, "%s/%s", places[i], name) < 0)
 			return NULL;
-		path = installed_beside(relative);
+		path = own_programs_beside(relative);
 		found = path ? realpath(path, NULL) : NULL;
 	}
 	return found;

@@ -56,7 +56,7 @@ static char *grant_text(const char *text)
 }
 
 /* What the strings of @ret are is the plan's. */
-static void grant_describe(const struct plan *plan, struct vcudad_gpu *gpus, struct vcudad_wish *ret)
+static void grant_describe(const struct plan *plan, struct vcudad_gpu *gpus, struct vcudad_request *ret)
 {
 	for (size_t i = 0; i < plan->grant_count && i < VCUDAD_GPUS_MAX; i++) {
 		gpus[i] = (struct vcudad_gpu){
@@ -77,7 +77,7 @@ int grant_ask(const struct plan *plan, const char *id, pid_t pid, int *ret_fd, c
 {
 	char numbered[NUMBERED_ID_SIZE];
 	struct vcudad_gpu gpus[VCUDAD_GPUS_MAX];
-	struct vcudad_wish wish = {.id = grant_name(id, pid, numbered), .pid = (int)pid};
+	struct vcudad_request wish = {.id = grant_name(id, pid, numbered), .pid = (int)pid};
 	struct vcudad_granted granted = {0};
 	_cleanup_close_ int fd = -1;
 	int r;

@@ -10,14 +10,14 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 
-enum { STAMP_SIZE = 32, SECOND_MS = 1000 };
+enum { FINGERPRINT_SIZE = 32, SECOND_MS = 1000 };
 
-static void audit_stamp(char ret[static STAMP_SIZE])
+static void audit_time(char ret[static FINGERPRINT_SIZE])
 {
 	time_t now = time(NULL);
 	struct tm utc;
 
-	if (!gmtime_r(&now, &utc) || strftime(ret, STAMP_SIZE, "%FT%TZ", &utc) == 0)
+	if (!gmtime_r(&now, &utc) || strftime(ret, FINGERPRINT_SIZE, "%FT%TZ", &utc) == 0)
 		ret[0] = '\0';
 }
 
@@ -32,10 +32,10 @@ static void audit_put(const json_t *line)
 
 void audit_write(const char *event, const struct tenant *tenant, json_t *more)
 {
-	char stamp[STAMP_SIZE];
+	char stamp[FINGERPRINT_SIZE];
 	json_t *line;
 
-	audit_stamp(stamp);
+	audit_time(stamp);
 	line = json_pack("{s:s, s:s}", "time", stamp, "event", event);
 	if (line && tenant)
 		(void)json_object_set_new(line, "container", json_string(tenant->id));

@@ -20,18 +20,18 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/report.h"
+#include "base/print.h"
 #include "base/str.h"
 #include "model/version_note.h"
-#include "system/installed.h"
-#include "vcuda/manager/alive.h"
+#include "system/own_programs.h"
 #include "vcuda/manager/audit.h"
-#include "vcuda/manager/group.h"
-#include "vcuda/manager/ledger.h"
-#include "vcuda/manager/peer.h"
-#include "vcuda/manager/share.h"
+#include "vcuda/manager/cgroup.h"
+#include "vcuda/manager/control_client.h"
+#include "vcuda/manager/pidref.h"
+#include "vcuda/manager/pinned_memory.h"
+#include "vcuda/manager/server_process.h"
+#include "vcuda/manager/state_file.h"
 #include "vcuda/manager/tenant.h"
-#include "vcuda/manager/worker.h"
 #include "vcuda/protocol/control.h"
 
 VERSION_NOTE();
@@ -40,10 +40,10 @@ VERSION_NOTE();
 
 enum {
 	EXIT_STATUS_USAGE = 2,
-	HANDED_SOCKET = 3, /* sd_listen_fds(3) */
+	GIVEN_SOCKET = 3, /* sd_listen_fds(3) */
 	DESCRIPTORS = 4096,
 	BACKLOG = 64,
-	LEDGER_AGAIN_MS = 1000,
+	STATE_FILE_AGAIN_MS = 1000,
 	WAITS_MAX = 3 + MANAGER_PEERS_MAX + 2 * MANAGER_TENANTS_MAX + 3 * MANAGER_WORKERS_MAX + MANAGER_TENANTS_MAX,
 };
 
@@ -57,7 +57,7 @@ static void vcudad_end(int number)
 	ended = 1;
 }
 
-static bool vcudad_was_handed_socket(void)
+static bool vcudad_was_given_socket(void)
 {
 	const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
 
@@ -92,11 +92,11 @@ static int vcudad_listen(int *ret)
 
 static int vcudad_open_control(int *ret)
 {
-	if (!vcudad_was_handed_socket())
+	if (!vcudad_was_given_socket())
 		return vcudad_listen(ret);
-	*ret = HANDED_SOCKET;
-	return fcntl(HANDED_SOCKET, F_SETFD, FD_CLOEXEC) < 0 || fcntl(HANDED_SOCKET, F_SETFL, O_NONBLOCK) < 0 ? -errno
-													      : 0;
+	*ret = GIVEN_SOCKET;
+	return fcntl(GIVEN_SOCKET, F_SETFD, FD_CLOEXEC) < 0 || fcntl(GIVEN_SOCKET, F_SETFL, O_NONBLOCK) < 0 ? -errno
+													    : 0;
 }
 
 static void vcudad_prepare(void)
@@ -120,7 +120,7 @@ static void vcudad_prepare(void)
 /* Beside this program, or where both are installed. */
 static char *vcudad_find_server(void)
 {
-	char *path = installed_beside("ctr-gpu-vcuda");
+	char *path = own_programs_beside("ctr-gpu-vcuda");
 
 	if (path && access(path, X_OK) == 0)
 		return path;
@@ -132,7 +132,7 @@ static char *vcudad_find_server(void)
 
 struct loop {
 	struct manager manager;
-	struct peer *peers;
+	struct control_client *peers;
 	size_t peer_count;
 	int control;
 	struct pollfd waits[WAITS_MAX];
@@ -195,15 +195,15 @@ static void vcudad_gather(struct loop *loop)
 	loop->wait_count = loop->peer_count = 0;
 	loop->timeout_ms = -1;
 	loop->now = manager_now();
-	for (struct peer *peer = loop->peers; peer; peer = peer->next) {
+	for (struct control_client *peer = loop->peers; peer; peer = peer->next) {
 		loop->peer_count++;
-		vcudad_wait_for(loop, peer->fd, peer_events(peer), peer);
+		vcudad_wait_for(loop, peer->fd, control_client_events(peer), peer);
 		vcudad_wake_at(loop, peer->deadline);
 	}
 	if (loop->peer_count < MANAGER_PEERS_MAX)
 		vcudad_wait_for(loop, loop->control, POLLIN, NULL);
 	if (loop->manager.changed)
-		vcudad_wake_at(loop, loop->now + LEDGER_AGAIN_MS);
+		vcudad_wake_at(loop, loop->now + STATE_FILE_AGAIN_MS);
 	if (loop->manager.has_processors)
 		vcudad_wait_for(loop, loop->manager.watch, POLLIN, &loop->manager);
 	vcudad_gather_tenants(loop);
@@ -221,9 +221,9 @@ static bool vcudad_is_ready(const struct loop *loop, const void *owner, int fd)
 static void vcudad_serve_worker(struct loop *loop, struct worker *worker)
 {
 	if (vcudad_is_ready(loop, worker, worker->events))
-		worker_hear(worker);
+		server_process_receive_reply(worker);
 	if (vcudad_is_ready(loop, worker, worker->pidfd)) {
-		worker_bury(&loop->manager, worker);
+		server_process_remove(&loop->manager, worker);
 		return;
 	}
 	if (vcudad_is_ready(loop, worker, worker->client) && !worker->kill_at)
@@ -232,7 +232,7 @@ static void vcudad_serve_worker(struct loop *loop, struct worker *worker)
 		audit_write("kill", worker->tenant, NULL);
 		worker->stopped = true;
 		worker->kill_at = manager_now() + MANAGER_KILL_MS;
-		alive_signal(worker->pidfd, SIGKILL);
+		pidref_signal(worker->pidfd, SIGKILL);
 	}
 }
 
@@ -240,7 +240,7 @@ static void vcudad_serve_worker(struct loop *loop, struct worker *worker)
 static void vcudad_serve_containers(struct loop *loop)
 {
 	if (loop->manager.has_processors && vcudad_is_ready(loop, &loop->manager, loop->manager.watch))
-		group_follow_changes(&loop->manager);
+		cgroup_follow_changes(&loop->manager);
 	for (struct worker *worker = loop->manager.workers, *next; worker; worker = next) {
 		next = worker->next;
 		vcudad_serve_worker(loop, worker);
@@ -253,28 +253,28 @@ static void vcudad_serve_containers(struct loop *loop)
 		else if (vcudad_is_ready(loop, tenant, tenant->listener))
 			tenant_accept(&loop->manager, tenant);
 		if (tenant->ending && tenant->clients == 0)
-			tenant_bury(&loop->manager, tenant);
+			tenant_remove(&loop->manager, tenant);
 	}
 }
 
 static void vcudad_serve_peers(struct loop *loop)
 {
-	for (struct peer *peer = loop->peers, *next; peer; peer = next) {
+	for (struct control_client *peer = loop->peers, *next; peer; peer = next) {
 		bool ready = vcudad_is_ready(loop, peer, peer->fd);
 
 		next = peer->next;
-		if ((ready && !peer_serve(&loop->manager, peer)) || peer->deadline <= manager_now())
-			peer_close(&loop->manager, &loop->peers, peer);
+		if ((ready && !control_client_serve(&loop->manager, peer)) || peer->deadline <= manager_now())
+			control_client_close(&loop->manager, &loop->peers, peer);
 	}
 	if (vcudad_is_ready(loop, NULL, loop->control))
-		peer_accept(&loop->peers, loop->control);
+		control_client_accept(&loop->peers, loop->control);
 }
 
 /* Without it, the next manager ends servers that it does not know: it is tried again until it is there. */
-static void vcudad_write_ledger(struct manager *manager)
+static void vcudad_write_state_file(struct manager *manager)
 {
 	static bool failed;
-	int r = manager->changed ? ledger_write(manager) : 0;
+	int r = manager->changed ? state_file_write(manager) : 0;
 
 	if (!manager->changed)
 		return;
@@ -291,11 +291,11 @@ static void vcudad_run(struct loop *loop)
 			continue;
 		vcudad_serve_containers(loop);
 		vcudad_serve_peers(loop);
-		vcudad_write_ledger(&loop->manager);
+		vcudad_write_state_file(&loop->manager);
 	}
 }
 
-static int vcudad_complain(const char *what, int r)
+static int vcudad_log_error(const char *what, int r)
 {
 	const char *next = r == -EADDRINUSE ? "Another manager answers there: systemctl status ctr-gpu-vcudad"
 			   : geteuid() != 0 ? "Start it as root: systemctl start ctr-gpu-vcudad"
@@ -319,7 +319,7 @@ static int vcudad_print_text(const char *argument)
 			     : "Usage: ctr-gpu-vcudad\nvCUDA's manager %s, which init systems start; see "
 			       "ctr-gpu-vcudad(8).\n",
 		     CTR_GPU_VERSION);
-	return report_finish(stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	return print_finish(stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv)
@@ -332,20 +332,20 @@ int main(int argc, char **argv)
 		return vcudad_print_text(argv[1]);
 	vcudad_prepare();
 	loop.manager.server = vcudad_find_server();
-	loop.manager.host_memory = share_measure_host();
+	loop.manager.host_memory = pinned_memory_measure_host();
 	r = loop.manager.server ? vcudad_make_folders(loop.manager.directory) : -ENOMEM;
 	if (r < 0)
-		return vcudad_complain("cannot make " HOME "/vcuda", r);
+		return vcudad_log_error("cannot make " HOME "/vcuda", r);
 	r = vcudad_open_control(&loop.control);
 	if (r < 0)
-		return vcudad_complain("cannot listen on " CONTROL_SOCKET, r);
-	group_find(&loop.manager);
-	r = ledger_read(&loop.manager);
+		return vcudad_log_error("cannot listen on " CONTROL_SOCKET, r);
+	cgroup_find(&loop.manager);
+	r = state_file_read(&loop.manager);
 	if (r < 0)
 		audit_write("ledger-not-read", NULL, json_pack("{s:s}", "error", strerror(-r)));
-	worker_sweep(&loop.manager);
+	server_process_sweep(&loop.manager);
 	tenant_sweep(&loop.manager);
-	group_sweep(&loop.manager);
+	cgroup_sweep(&loop.manager);
 	audit_write("start", NULL, json_pack("{s:s}", "version", CTR_GPU_VERSION));
 	if (loop.manager.groups < 0)
 		audit_write("unlimited", NULL, json_pack("{s:s}", "why", loop.manager.unlimited));

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "vcuda/manager/processor.h"
+#include "vcuda/manager/cpu_limit.h"
 #include "vcuda/protocol/start.h"
 
 enum {
@@ -31,9 +31,9 @@ enum {
 };
 
 /*
- * Each container's servers are a user of their own (process/stranger.h). The kernel counts threads and descriptors that
- * are under way by user: nobody but root of the host and the container itself learns which it is, and to use up what
- * all these users have takes more of everything than there is.
+ * Each container's servers are a user of their own (process/private_uid.h). The kernel counts threads and descriptors
+ * that are under way by user: nobody but root of the host and the container itself learns which it is, and to use up
+ * what all these users have takes more of everything than there is.
  */
 
 struct gpu {
@@ -58,7 +58,7 @@ struct tenant {
 	int group;                  /* directory of the servers' control group; -1: none */
 	uint64_t kills;             /* in it, for want of memory, that are told */
 	bool settled;               /* while that is shared out */
-	struct processor processor; /* what its servers may have of the host's, as it was set last */
+	struct cpu_limit processor; /* what its servers may have of the host's, as it was set last */
 	unsigned max_clients;
 	int listener; /* -1: none any more */
 	int quota_fd;

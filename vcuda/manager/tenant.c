@@ -17,13 +17,13 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "process/stranger.h"
+#include "process/private_uid.h"
 #include "vcuda/manager/audit.h"
-#include "vcuda/manager/closer.h"
-#include "vcuda/manager/group.h"
-#include "vcuda/manager/place.h"
-#include "vcuda/manager/share.h"
-#include "vcuda/manager/worker.h"
+#include "vcuda/manager/cgroup.h"
+#include "vcuda/manager/fd_closer.h"
+#include "vcuda/manager/gpu_assign.h"
+#include "vcuda/manager/pinned_memory.h"
+#include "vcuda/manager/server_process.h"
 
 enum { SWEPT_MAX = 4096, BACKLOG = 64, SECOND_MS = 1000 };
 
@@ -97,7 +97,7 @@ void tenant_free(struct tenant *tenant)
 	if (tenant->quota)
 		(void)munmap(tenant->quota, sizeof(*tenant->quota));
 	cleanup_closep(&tenant->quota_fd);
-	closer_close(&tenant->listener, 1);
+	fd_closer_close(&tenant->listener, 1);
 	cleanup_closep(&tenant->group);
 	cleanup_closep(&tenant->pidfd);
 	free(tenant->library);
@@ -115,7 +115,7 @@ int tenant_add_gpu(struct tenant *tenant, const char *uuid, const char *address,
 
 	if (tenant->gpu_count == MANAGER_GPUS_MAX)
 		return -E2BIG;
-	if (!place_read_uuid(uuid, gpu.bytes))
+	if (!gpu_assign_read_uuid(uuid, gpu.bytes))
 		return -EINVAL;
 	gpu.uuid = strdup(uuid);
 	gpu.address = strdup(address);
@@ -240,7 +240,7 @@ static int tenant_bind(int directory, int *ret)
 	old = umask(0111);
 	r = bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
 	(void)umask(old);
-	closer_refuse(fd);
+	fd_closer_refuse(fd);
 	if (r < 0 || listen(fd, BACKLOG) < 0)
 		return r < 0 ? r : -errno;
 	*ret = steal_fd(&fd);
@@ -287,7 +287,7 @@ static int tenant_draw_uid(const struct manager *manager, uid_t *ret)
 	int r;
 
 	do
-		r = stranger_draw(ret);
+		r = private_uid_draw(ret);
 	while (r == 0 && !tenant_may_use_uid(manager, *ret));
 	return r;
 }
@@ -311,7 +311,7 @@ int tenant_open(struct manager *manager, struct tenant *tenant, int quota)
 	if (!tenant->host_memory)
 		tenant->host_memory = manager->host_memory;
 	if (r == 0)
-		r = group_make(manager, tenant);
+		r = cgroup_make(manager, tenant);
 	if (r == 0)
 		r = tenant_make_socket(manager, tenant);
 	if (r < 0)
@@ -321,7 +321,7 @@ int tenant_open(struct manager *manager, struct tenant *tenant, int quota)
 	manager->tenants = tenant;
 	manager->tenant_count++;
 	manager->changed = true;
-	share_host_memory(manager);
+	pinned_memory_host_memory(manager);
 	return 0;
 }
 
@@ -379,9 +379,9 @@ static void tenant_serve(struct manager *manager, struct tenant *tenant, int cli
 		return;
 	}
 	if (tenant->first < 0)
-		tenant->first = (ssize_t)place_choose(manager, tenant);
+		tenant->first = (ssize_t)gpu_assign_choose(manager, tenant);
 	tenant->connects++;
-	r = worker_start(manager, tenant, client);
+	r = server_process_start(manager, tenant, client);
 	if (r < 0) {
 		audit_write("not-started", tenant, json_pack("{s:s}", "error", strerror(-r)));
 		return;
@@ -400,7 +400,7 @@ void tenant_accept(struct manager *manager, struct tenant *tenant)
 	if (tenant->tokens > 0)
 		tenant->tokens--;
 	tenant_serve(manager, tenant, client);
-	closer_close(&client, 1);
+	fd_closer_close(&client, 1);
 }
 
 /* ---- its end ---- */
@@ -414,16 +414,16 @@ void tenant_end(struct manager *manager, struct tenant *tenant, const char *why)
 	audit_tell_omitted(tenant);
 	tenant->ending = true;
 	manager->changed = true;
-	closer_close(&tenant->listener, 1);
+	fd_closer_close(&tenant->listener, 1);
 	tenant->listener = -1;
 	tenant_remove_directory(manager, tenant->id);
 	for (struct worker *worker = manager->workers; worker; worker = worker->next)
 		if (worker->tenant == tenant)
-			worker_stop(worker);
+			server_process_stop(worker);
 	audit_write("end", tenant, json_pack("{s:s, s:I}", "why", why, "connects", (json_int_t)tenant->connects));
 }
 
-void tenant_bury(struct manager *manager, struct tenant *tenant)
+void tenant_remove(struct manager *manager, struct tenant *tenant)
 {
 	struct tenant **place = &manager->tenants;
 
@@ -432,10 +432,10 @@ void tenant_bury(struct manager *manager, struct tenant *tenant)
 	*place = tenant->next;
 	manager->tenant_count--;
 	manager->changed = true;
-	share_host_memory(manager);
+	pinned_memory_host_memory(manager);
 	tenant_free(tenant);
-	group_watch(manager);
-	group_sweep(manager);
+	cgroup_watch(manager);
+	cgroup_sweep(manager);
 }
 
 void tenant_sweep(const struct manager *manager)

@@ -73,7 +73,7 @@ void tenant_tell_denied(struct tenant *tenant, int64_t now);
 void tenant_end(struct manager *manager, struct tenant *tenant, const char *why);
 
 /** Takes one that has ended and has no servers any more out of the manager's, and releases it. */
-void tenant_bury(struct manager *manager, struct tenant *tenant);
+void tenant_remove(struct manager *manager, struct tenant *tenant);
 
 /** Removes what is left of containers of which the manager knows nothing. */
 void tenant_sweep(const struct manager *manager);

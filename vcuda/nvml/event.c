@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "vcuda/nvml/inquiry.h"
+#include "vcuda/nvml/nvml_session.h"
 #include "vcuda/nvml_api.h"
 
 struct nvmlEventSet_st {
@@ -17,8 +17,8 @@ struct nvmlEventSet_st {
 
 static nvmlReturn_t event_enter(const void *place)
 {
-	LOCK_HOLD(inquiry_lock());
-	return inquiry_enter_for(place);
+	LOCK_HOLD(nvml_session_lock());
+	return nvml_session_enter_for(place);
 }
 
 nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "vcuda/client/bus.h"
-#include "vcuda/nvml/inquiry.h"
+#include "vcuda/client/pci_bus_id.h"
+#include "vcuda/nvml/nvml_session.h"
 #include "vcuda/nvml_api.h"
 
 /* Numbers as in CUdevice_attribute. */
@@ -73,8 +73,8 @@ nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count)
 {
 	nvmlReturn_t r;
 
-	LOCK_HOLD(inquiry_lock());
-	r = inquiry_enter_for(count);
+	LOCK_HOLD(nvml_session_lock());
+	r = nvml_session_enter_for(count);
 	if (!r)
 		*count = (unsigned)client.host.device_count;
 	return r;
@@ -84,12 +84,12 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device)
 {
 	nvmlReturn_t r;
 
-	LOCK_HOLD(inquiry_lock());
-	r = inquiry_enter_for(device);
+	LOCK_HOLD(nvml_session_lock());
+	r = nvml_session_enter_for(device);
 	if (!r && index >= (unsigned)client.host.device_count)
 		r = NVML_ERROR_INVALID_ARGUMENT;
 	if (!r)
-		*device = inquiry_handle((CUdevice)index);
+		*device = nvml_session_handle((CUdevice)index);
 	return r;
 }
 
@@ -98,15 +98,15 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 	char own[NVML_UUID_TEXT];
 	nvmlReturn_t r;
 
-	LOCK_HOLD(inquiry_lock());
-	r = inquiry_enter();
+	LOCK_HOLD(nvml_session_lock());
+	r = nvml_session_enter();
 	if (!r && (!uuid || !device))
 		r = NVML_ERROR_INVALID_ARGUMENT;
 	for (CUdevice i = 0; i < client.host.device_count && !r; i++) {
 		gpu_write_uuid(i, own);
 		if (strcmp(uuid, own) != 0)
 			continue;
-		*device = inquiry_handle(i);
+		*device = nvml_session_handle(i);
 		return NVML_SUCCESS;
 	}
 	return r ? r : NVML_ERROR_NOT_FOUND;
@@ -114,19 +114,19 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus, nvmlDevice_t *device)
 {
-	struct bus wanted;
+	struct pci_bus_id wanted;
 	nvmlPciInfo_t own;
 	nvmlReturn_t r;
 
-	LOCK_HOLD(inquiry_lock());
-	r = inquiry_enter();
-	if (!r && (!bus || !device || !bus_read(bus, &wanted)))
+	LOCK_HOLD(nvml_session_lock());
+	r = nvml_session_enter();
+	if (!r && (!bus || !device || !pci_bus_id_read(bus, &wanted)))
 		r = NVML_ERROR_INVALID_ARGUMENT;
 	for (CUdevice i = 0; i < client.host.device_count && !r; i++) {
 		gpu_fill_pci(i, &own);
 		if (own.domain != wanted.domain || own.bus != wanted.bus || own.device != wanted.device)
 			continue;
-		*device = inquiry_handle(i);
+		*device = nvml_session_handle(i);
 		return NVML_SUCCESS;
 	}
 	return r ? r : NVML_ERROR_NOT_FOUND;
@@ -135,7 +135,7 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus, nvmlDevice_t *dev
 /* What a function of a device begins with: the lock, the device, a place for the answer. */
 static nvmlReturn_t gpu_enter(nvmlDevice_t device, const void *place, CUdevice *ret)
 {
-	nvmlReturn_t r = inquiry_enter_device(device, ret);
+	nvmlReturn_t r = nvml_session_enter_device(device, ret);
 
 	return r || place ? r : NVML_ERROR_INVALID_ARGUMENT;
 }
@@ -145,7 +145,7 @@ nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index)
 	CUdevice gpu;
 	nvmlReturn_t r;
 
-	LOCK_HOLD(inquiry_lock());
+	LOCK_HOLD(nvml_session_lock());
 	r = gpu_enter(device, index, &gpu);
 	if (!r)
 		*index = (unsigned)gpu;
@@ -157,9 +157,9 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length)
 	CUdevice gpu;
 	nvmlReturn_t r;
 
-	LOCK_HOLD(inquiry_lock());
+	LOCK_HOLD(nvml_session_lock());
 	r = gpu_enter(device, name, &gpu);
-	return r ? r : inquiry_copy_text(name, length, client.device[gpu].name);
+	return r ? r : nvml_session_copy_text(name, length, client.device[gpu].name);
 }
 
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length)
@@ -168,12 +168,12 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length)
 	CUdevice gpu;
 	nvmlReturn_t r;
 
-	LOCK_HOLD(inquiry_lock());
+	LOCK_HOLD(nvml_session_lock());
 	r = gpu_enter(device, uuid, &gpu);
 	if (r)
 		return r;
 	gpu_write_uuid(gpu, text);
-	return inquiry_copy_text(uuid, length, text);
+	return nvml_session_copy_text(uuid, length, text);
 }
 
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
@@ -181,7 +181,7 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
 	CUdevice gpu;
 	nvmlReturn_t r;
 
-	LOCK_HOLD(inquiry_lock());
+	LOCK_HOLD(nvml_session_lock());
 	r = gpu_enter(device, pci, &gpu);
 	if (!r)
 		gpu_fill_pci(gpu, pci);
@@ -224,7 +224,7 @@ static nvmlReturn_t gpu_read_attribute(nvmlDevice_t device, int attribute, const
 	CUdevice gpu;
 	nvmlReturn_t r;
 
-	LOCK_HOLD(inquiry_lock());
+	LOCK_HOLD(nvml_session_lock());
 	r = gpu_enter(device, place, &gpu);
 	if (!r && !client.device[gpu].known[attribute])
 		r = NVML_ERROR_NOT_SUPPORTED;
@@ -304,7 +304,7 @@ nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned *is)
 	CUdevice gpu;
 	nvmlReturn_t r;
 
-	LOCK_HOLD(inquiry_lock());
+	LOCK_HOLD(nvml_session_lock());
 	r = gpu_enter(device, is, &gpu);
 	if (!r)
 		*is = 0;

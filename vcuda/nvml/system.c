@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "vcuda/nvml/inquiry.h"
+#include "vcuda/nvml/nvml_session.h"
 #include "vcuda/nvml_api.h"
 
 enum { SYSTEM_NEWEST = 13000, SYSTEM_VERSION = 80 };
@@ -14,10 +14,10 @@ enum { SYSTEM_NEWEST = 13000, SYSTEM_VERSION = 80 };
 static nvmlReturn_t system_read_driver(char *version)
 {
 	struct wire_usage usage;
-	nvmlReturn_t r = inquiry_enter();
+	nvmlReturn_t r = nvml_session_enter();
 
 	if (!r)
-		r = inquiry_read_usage(0, &usage);
+		r = nvml_session_read_usage(0, &usage);
 	if (!r && usage.driver[0] == '\0')
 		r = NVML_ERROR_NOT_SUPPORTED;
 	if (!r)
@@ -36,9 +36,9 @@ nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned length)
 	char text[SYSTEM_VERSION];
 	nvmlReturn_t r;
 
-	LOCK_HOLD(inquiry_lock());
+	LOCK_HOLD(nvml_session_lock());
 	r = system_read_driver(text);
-	return r ? r : inquiry_copy_text(version, length, text);
+	return r ? r : nvml_session_copy_text(version, length, text);
 }
 
 /* The driver's, behind the number of CUDA's. */
@@ -47,21 +47,21 @@ nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned length)
 	char text[SYSTEM_VERSION] = "00.";
 	nvmlReturn_t r;
 
-	LOCK_HOLD(inquiry_lock());
+	LOCK_HOLD(nvml_session_lock());
 	r = system_read_driver(text + 3);
 	if (r)
 		return r;
 	text[0] = (char)('0' + system_cuda() / 10000 % 10);
 	text[1] = (char)('0' + system_cuda() / 1000 % 10);
-	return inquiry_copy_text(version, length, text);
+	return nvml_session_copy_text(version, length, text);
 }
 
 nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *version)
 {
 	nvmlReturn_t r;
 
-	LOCK_HOLD(inquiry_lock());
-	r = inquiry_enter_for(version);
+	LOCK_HOLD(nvml_session_lock());
+	r = nvml_session_enter_for(version);
 	if (!r)
 		*version = system_cuda();
 	return r;
@@ -75,8 +75,8 @@ nvmlReturn_t nvmlSystemGetProcessName(unsigned pid, char *name, unsigned length)
 	ssize_t bytes;
 	int fd;
 
-	LOCK_HOLD(inquiry_lock());
-	if (inquiry_enter())
+	LOCK_HOLD(nvml_session_lock());
+	if (nvml_session_enter())
 		return NVML_ERROR_UNINITIALIZED;
 	for (; count == 0 || pid > 0; pid /= 10)
 		digits[count++] = (char)('0' + pid % 10);
@@ -92,15 +92,15 @@ nvmlReturn_t nvmlSystemGetProcessName(unsigned pid, char *name, unsigned length)
 		return NVML_ERROR_NOT_FOUND;
 	if (name && length > 0 && length < strlen(text) + 1)
 		text[length - 1] = '\0';
-	return inquiry_copy_text(name, length, text);
+	return nvml_session_copy_text(name, length, text);
 }
 
 nvmlReturn_t nvmlUnitGetCount(unsigned *count)
 {
 	nvmlReturn_t r;
 
-	LOCK_HOLD(inquiry_lock());
-	r = inquiry_enter_for(count);
+	LOCK_HOLD(nvml_session_lock());
+	r = nvml_session_enter_for(count);
 	if (!r)
 		*count = 0;
 	return r;

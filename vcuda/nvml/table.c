@@ -8,14 +8,14 @@
 
 #include <string.h>
 
-#include "vcuda/nvml/inquiry.h"
+#include "vcuda/nvml/nvml_session.h"
 #include "vcuda/nvml_api.h"
 
 enum { TABLE_SLOTS = 255 };
 
 static nvmlReturn_t table_refuse(void)
 {
-	return inquiry_refuse("table");
+	return nvml_session_refuse("table");
 }
 
 static const struct {

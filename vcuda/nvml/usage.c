@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "vcuda/nvml/inquiry.h"
+#include "vcuda/nvml/nvml_session.h"
 #include "vcuda/nvml_api.h"
 
 static nvmlReturn_t usage_read(nvmlDevice_t device, const void *place, struct wire_usage *ret)
@@ -12,12 +12,12 @@ static nvmlReturn_t usage_read(nvmlDevice_t device, const void *place, struct wi
 	CUdevice gpu;
 	nvmlReturn_t r;
 
-	LOCK_HOLD(inquiry_lock());
-	r = inquiry_enter_device(device, &gpu);
+	LOCK_HOLD(nvml_session_lock());
+	r = nvml_session_enter_device(device, &gpu);
 	if (!r && !place)
 		r = NVML_ERROR_INVALID_ARGUMENT;
 	if (!r)
-		r = inquiry_read_usage(gpu, ret);
+		r = nvml_session_read_usage(gpu, ret);
 	if (!r && ret->used > ret->total)
 		ret->used = ret->total;
 	return r;

@@ -22,7 +22,7 @@ static const struct {
 	xdrproc_t arguments, reply;
 	size_t arguments_size;
 } procedures[] = {
-	{VCUDAD_GRANT, (xdrproc_t)xdr_vcudad_wish, (xdrproc_t)xdr_vcudad_granted, sizeof(struct vcudad_wish)},
+	{VCUDAD_GRANT, (xdrproc_t)xdr_vcudad_request, (xdrproc_t)xdr_vcudad_granted, sizeof(struct vcudad_request)},
 	{VCUDAD_KEEP, (xdrproc_t)xdr_vcudad_id, (xdrproc_t)xdr_vcudad_done, sizeof(vcudad_id)},
 	{VCUDAD_REVOKE, (xdrproc_t)xdr_vcudad_id, (xdrproc_t)xdr_vcudad_done, sizeof(vcudad_id)},
 	{VCUDAD_LIMIT, (xdrproc_t)xdr_vcudad_limit, (xdrproc_t)xdr_vcudad_done, sizeof(struct vcudad_limit)},

@@ -12,8 +12,8 @@
 
 #include "vcuda/driver_api.h"
 #include "vcuda/server/driver.h"
+#include "vcuda/server/driver_memory.h"
 #include "vcuda/server/handle.h"
-#include "vcuda/server/overhead.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/request.h"
 
@@ -33,7 +33,7 @@ CUresult serve_cuMemGetInfo_v2(struct request *q)
 		r = driver.cuMemGetInfo_v2(&free, &total);
 	if (r)
 		return r;
-	overhead_settle();
+	driver_memory_settle();
 	if (quota_left() < free)
 		free = quota_left();
 	if (quota_limit() < total)
@@ -48,16 +48,16 @@ static void allocation_forget(CUdeviceptr pointer);
 
 bool allocation_take(uint64_t bytes)
 {
-	overhead_settle();
+	driver_memory_settle();
 	if (quota_try(bytes))
 		return true;
 	allocation_trim();
-	(void)overhead_count();
+	(void)driver_memory_count();
 	return quota_take(bytes);
 }
 
 /* Pieces of up to half a page share pages; what is larger has pages of its own. */
-enum { PIECE = 512, PIECE_MAX = OVERHEAD_PAGE / 2 };
+enum { PIECE = 512, PIECE_MAX = DRIVER_MEMORY_PAGE / 2 };
 
 /*
  * The driver gives memory in pieces, and rows that begin with one. Counted by its bytes, what is asked for in small
@@ -77,10 +77,10 @@ static bool allocation_round(uint64_t bytes, uint64_t to, uint64_t *ret)
  */
 static bool allocation_take_pages(uint64_t bytes, uint64_t *ret)
 {
-	if (!allocation_round(bytes, bytes > PIECE_MAX ? OVERHEAD_PAGE : PIECE, ret) || !allocation_take(*ret))
+	if (!allocation_round(bytes, bytes > PIECE_MAX ? DRIVER_MEMORY_PAGE : PIECE, ret) || !allocation_take(*ret))
 		return false;
 	if (*ret <= PIECE_MAX)
-		overhead_stir_by(*ret);
+		driver_memory_set_dirty_by(*ret);
 	return true;
 }
 
@@ -103,7 +103,7 @@ static CUresult allocation_end(struct request *q, CUresult r, enum quota_kind ki
 /* Near the limit, the page that a piece has begun may be more than was left. */
 static CUresult allocation_end_pages(struct request *q, CUresult r, uint64_t pointer, uint64_t bytes)
 {
-	if (!r && bytes <= PIECE_MAX && quota_left() < OVERHEAD_PAGE && !overhead_fits()) {
+	if (!r && bytes <= PIECE_MAX && quota_left() < DRIVER_MEMORY_PAGE && !driver_memory_fits()) {
 		(void)driver.cuMemFree_v2(pointer);
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -115,7 +115,7 @@ CUresult serve_cuMemAlloc_v2(struct request *q)
 	CUresult r = request_words(q, 1);
 	CUdeviceptr pointer = 0;
 	uint64_t bytes;
-	OVERHEAD_HOLD;
+	DRIVER_MEMORY_HOLD;
 
 	if (r)
 		return r;
@@ -133,7 +133,7 @@ CUresult serve_cuMemAllocPitch_v2(struct request *q)
 	CUdeviceptr pointer = 0;
 	uint64_t bytes, more;
 	size_t pitch = 0;
-	OVERHEAD_HOLD;
+	DRIVER_MEMORY_HOLD;
 
 	if (r)
 		return r;
@@ -161,7 +161,7 @@ CUresult serve_cuMemAllocPitch_v2(struct request *q)
 CUresult serve_cuMemFree_v2(struct request *q)
 {
 	CUresult r = request_words(q, 1);
-	OVERHEAD_HOLD;
+	DRIVER_MEMORY_HOLD;
 
 	if (!r)
 		r = driver.cuMemFree_v2(q->argument[0]);
@@ -251,7 +251,7 @@ static void allocation_forget(CUdeviceptr pointer)
 
 	allocation_settle();
 	if (bytes <= PIECE_MAX)
-		overhead_stir_by(bytes);
+		driver_memory_set_dirty_by(bytes);
 	(void)quota_forget(QUOTA_POINTER, pointer);
 }
 
@@ -304,11 +304,11 @@ static bool allocation_take_from_pool(uint64_t bytes, bool captured, uint64_t *r
 	uint64_t again;
 
 	*ret = bytes;
-	overhead_settle();
+	driver_memory_settle();
 	if (quota_try(bytes))
 		return true;
 	allocation_trim();
-	(void)overhead_count();
+	(void)driver_memory_count();
 	again = captured || pools_keep == 0 ? 0 : bytes < pools_keep ? bytes : pools_keep;
 	*ret = bytes - again;
 	return quota_take(*ret);
@@ -406,7 +406,7 @@ CUresult serve_cuMemAllocAsync(struct request *q)
 {
 	CUresult r = driver.cuMemAllocAsync ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
 	CUstream stream = 0;
-	OVERHEAD_HOLD;
+	DRIVER_MEMORY_HOLD;
 
 	if (!r)
 		r = request_stream(q, 1, &stream);
@@ -418,7 +418,7 @@ CUresult serve_cuMemAllocFromPoolAsync(struct request *q)
 	CUresult r = driver.cuMemAllocFromPoolAsync ? request_words(q, 3) : CUDA_ERROR_NOT_SUPPORTED;
 	uint64_t pool = 0;
 	CUstream stream = 0;
-	OVERHEAD_HOLD;
+	DRIVER_MEMORY_HOLD;
 
 	if (!r)
 		r = request_handle(q, 1, WIRE_POOL, &pool);
@@ -432,7 +432,7 @@ CUresult serve_cuMemFreeAsync(struct request *q)
 	CUresult r = driver.cuMemFreeAsync ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
 	CUstream stream = 0;
 	bool captured;
-	OVERHEAD_HOLD;
+	DRIVER_MEMORY_HOLD;
 
 	if (!r)
 		r = request_stream(q, 1, &stream);
@@ -512,7 +512,7 @@ CUresult serve_cuMemCreate(struct request *q)
 	const uint64_t bytes = q->argument[0];
 	CUmemGenericAllocationHandle real = 0;
 	CUmemAllocationProp properties = {0};
-	OVERHEAD_HOLD;
+	DRIVER_MEMORY_HOLD;
 
 	if (!r)
 		r = request_struct(q, 1, &properties, sizeof(properties));
@@ -561,7 +561,7 @@ CUresult serve_cuMemRelease(struct request *q)
 {
 	CUresult r = driver.cuMemRelease ? request_words(q, 1) : CUDA_ERROR_NOT_SUPPORTED;
 	uint64_t real = 0;
-	OVERHEAD_HOLD;
+	DRIVER_MEMORY_HOLD;
 
 	if (!r)
 		r = request_handle(q, 0, WIRE_MEMORY, &real);
@@ -592,14 +592,14 @@ CUresult serve_cuMemMap(struct request *q)
 	mappings[mapping_count].memory = real;
 	mapping_count++;
 	quota_hold(QUOTA_PHYSICAL, real, 1);
-	overhead_stir_by(TABLE);
+	driver_memory_set_dirty_by(TABLE);
 	return CUDA_SUCCESS;
 }
 
 CUresult serve_cuMemUnmap(struct request *q)
 {
 	CUresult r = driver.cuMemUnmap ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
-	OVERHEAD_HOLD;
+	DRIVER_MEMORY_HOLD;
 
 	if (!r)
 		r = driver.cuMemUnmap(q->argument[0], q->argument[1]);

@@ -10,11 +10,11 @@
 
 #include "vcuda/driver_api.h"
 #include "vcuda/server/allocation.h"
+#include "vcuda/server/context_limits.h"
 #include "vcuda/server/driver.h"
+#include "vcuda/server/driver_memory.h"
 #include "vcuda/server/handle.h"
 #include "vcuda/server/image.h"
-#include "vcuda/server/limit.h"
-#include "vcuda/server/overhead.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/serve.h"
 
@@ -89,10 +89,10 @@ static CUresult code_take_globals(const struct request *q, const void *image, ui
 /* What was in an image that cannot be read, the driver has taken by now, too. Return: CUDA_ERROR_OUT_OF_MEMORY. */
 static CUresult code_count_loaded(uint64_t real, CUresult (*unload)(uint64_t real))
 {
-	if (overhead_fits())
+	if (driver_memory_fits())
 		return CUDA_SUCCESS;
 	(void)unload(real);
-	(void)overhead_count();
+	(void)driver_memory_count();
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -102,7 +102,7 @@ static void code_note_globals(uint64_t handle, uint64_t bytes, uint64_t context)
 	if (bytes && (!handle || !quota_note(QUOTA_GLOBALS, handle, bytes, context)))
 		quota_give(bytes);
 	if (handle)
-		overhead_note(QUOTA_GLOBALS, handle, UINT64_MAX, context);
+		driver_memory_note(QUOTA_GLOBALS, handle, UINT64_MAX, context);
 }
 
 /*
@@ -130,18 +130,18 @@ void code_load_libraries(void)
 /* On a thread besides the executor, which may end contexts meanwhile. */
 static void code_load_in_contexts(uint64_t library)
 {
-	struct hold hold = {WIRE_CONTEXT, 0};
+	struct object_ref hold = {WIRE_CONTEXT, 0};
 	uint32_t place = 0;
 	CUcontext popped;
 
 	while (quota_is_limited() && handle_next(WIRE_CONTEXT, 0, &place, &hold.real)) {
-		if (!hold_take(hold))
+		if (!object_ref_take(hold))
 			continue;
 		if (!driver.cuCtxPushCurrent_v2(hold.real)) {
 			code_load_library(library);
 			(void)driver.cuCtxPopCurrent_v2(&popped);
 		}
-		hold_let_go(hold);
+		object_ref_let_go(hold);
 	}
 }
 
@@ -289,7 +289,7 @@ static CUresult code_learn(uint64_t handle, uint64_t real, struct code_function 
 	free(*place);
 	*place = *ret = function;
 	/* What has to do with it is loaded by now, or will be when it runs. */
-	overhead_stir();
+	driver_memory_set_dirty();
 	return CUDA_SUCCESS;
 }
 
@@ -298,7 +298,7 @@ static CUresult code_take_local(struct code_function *function, uint64_t context
 {
 	enum { LOCAL_BYTES = 3 };
 	const int each = function->info.attribute[LOCAL_BYTES];
-	CUresult r = limit_take_stacks(each > 0 ? (uint64_t)each : 0, context);
+	CUresult r = context_limits_take_stacks(each > 0 ? (uint64_t)each : 0, context);
 
 	if (!r)
 		function->context = context;

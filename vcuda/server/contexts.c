@@ -6,16 +6,16 @@
 #include "vcuda/server/allocation.h"
 #include "vcuda/server/arena.h"
 #include "vcuda/server/code.h"
+#include "vcuda/server/context_limits.h"
 #include "vcuda/server/driver.h"
+#include "vcuda/server/driver_memory.h"
 #include "vcuda/server/executor.h"
+#include "vcuda/server/fence.h"
 #include "vcuda/server/handle.h"
-#include "vcuda/server/limit.h"
 #include "vcuda/server/linker.h"
-#include "vcuda/server/mark.h"
-#include "vcuda/server/overhead.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/request.h"
-#include "vcuda/server/stage.h"
+#include "vcuda/server/staging.h"
 
 /* The client's handles of primary contexts. */
 static uint64_t primary[START_GPUS];
@@ -58,12 +58,12 @@ static void contexts_forget_orphans(uint64_t context)
 static void contexts_forget(uint64_t handle)
 {
 	linker_forget_context(handle);
-	stage_forget_context(handle);
+	staging_forget_context(handle);
 	contexts_forget_orphans(handle);
 	arena_forget_context(handle);
-	mark_forget_context(handle);
+	fence_forget_context(handle);
 	quota_forget_context(handle);
-	overhead_stir();
+	driver_memory_set_dirty();
 	handle_drop(handle);
 	executor_forget_context();
 }
@@ -99,19 +99,20 @@ static void contexts_learn(uint64_t handle, uint64_t gpu)
  */
 static bool contexts_count(uint64_t handle, uint64_t gpu, uint64_t expected)
 {
-	const uint64_t stack = quota_is_limited() ? limit_ask_stack() : 0, stacks = limit_of_stacks(stack);
+	const uint64_t stack = quota_is_limited() ? context_limits_ask_stack() : 0,
+		       stacks = context_limits_of_stacks(stack);
 	const uint64_t among = stacks < expected ? stacks : expected;
 	bool fits;
 
 	code_load_libraries();
-	OVERHEAD_HOLD;
+	DRIVER_MEMORY_HOLD;
 	(void)quota_note(QUOTA_STACKS, handle, among, handle);
 	(void)quota_note(QUOTA_CONTEXT, handle, expected - among, handle);
-	fits = overhead_fits();
-	if (!overhead_is_known())
-		return !limit_take_stacks(stack, handle);
-	overhead_note(QUOTA_STACKS, handle, stacks - among, handle);
-	overhead_note(QUOTA_CONTEXT, handle, UINT64_MAX, handle);
+	fits = driver_memory_fits();
+	if (!driver_memory_is_known())
+		return !context_limits_take_stacks(stack, handle);
+	driver_memory_note(QUOTA_STACKS, handle, stacks - among, handle);
+	driver_memory_note(QUOTA_CONTEXT, handle, UINT64_MAX, handle);
 	contexts_learn(handle, gpu);
 	return fits;
 }
@@ -183,7 +184,7 @@ static CUresult contexts_end_primary(struct request *q, CUresult (*end)(CUdevice
 		contexts_end(handle);
 		primary[q->argument[0]] = 0;
 	}
-	hold_forget((struct hold){WIRE_CONTEXT, real});
+	object_ref_forget((struct object_ref){WIRE_CONTEXT, real});
 	return r;
 }
 
@@ -257,7 +258,7 @@ CUresult serve_cuCtxDestroy_v2(struct request *q)
 	executor_await(real);
 	r = driver.cuCtxDestroy_v2(real);
 	contexts_end(q->argument[0]);
-	hold_forget((struct hold){WIRE_CONTEXT, real});
+	object_ref_forget((struct object_ref){WIRE_CONTEXT, real});
 	return r;
 }
 
@@ -309,7 +310,7 @@ CUresult serve_cuStreamDestroy_v2(struct request *q)
 		r = request_handle(q, 0, WIRE_STREAM, &stream);
 	if (!r && driver.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
 		contexts_leave_behind(stream, handle_context(q->argument[0]));
-	if (!r && stage_check_capture(stream))
+	if (!r && staging_check_capture(stream))
 		handle_drop_captures();
 	return r ? r : request_end(q, 0, WIRE_STREAM, driver.cuStreamDestroy_v2);
 }
@@ -341,13 +342,13 @@ static struct {
  */
 static CUresult contexts_ask(uint64_t slot)
 {
-	const struct mark *mark = mark_of(slot);
+	const struct fence *mark = fence_of(slot);
 	const bool null = mark->context && (mark->stream == WIRE_STREAM_NULL || mark->stream == WIRE_STREAM_LEGACY);
 	CUresult r;
 
 	if (null && mark->context == contexts_done.context && mark->request == contexts_done.request + 1)
 		return CUDA_SUCCESS;
-	r = mark_query(slot);
+	r = fence_query(slot);
 	if (!r && null) {
 		contexts_done.context = mark->context;
 		contexts_done.request = mark->request;
@@ -357,18 +358,18 @@ static CUresult contexts_ask(uint64_t slot)
 
 static CUresult contexts_query_stream(uint64_t slot)
 {
-	return contexts_end_wait(contexts_ask(slot), driver.cuStreamSynchronize, mark_of(slot)->stream);
+	return contexts_end_wait(contexts_ask(slot), driver.cuStreamSynchronize, fence_of(slot)->stream);
 }
 
 static CUresult contexts_block_stream(uint64_t slot)
 {
-	return contexts_wait(driver.cuStreamSynchronize, mark_of(slot)->stream);
+	return contexts_wait(driver.cuStreamSynchronize, fence_of(slot)->stream);
 }
 
 CUresult serve_cuStreamSynchronize(struct request *q)
 {
 	CUresult r = request_words(q, 1);
-	struct hold hold = {WIRE_NULL, 0};
+	struct object_ref hold = {WIRE_NULL, 0};
 	CUstream stream = 0;
 	uint64_t context;
 
@@ -381,7 +382,7 @@ CUresult serve_cuStreamSynchronize(struct request *q)
 	hold.real = stream;
 	context = request_stream_context(q, 0);
 	return request_wait(q, hold, context, contexts_query_stream, contexts_block_stream,
-			    mark_begin(q, stream, context));
+			    fence_begin(q, stream, context));
 }
 
 static CUresult contexts_query_event(uint64_t event)
@@ -403,8 +404,8 @@ CUresult serve_cuEventSynchronize(struct request *q)
 		r = request_handle(q, 0, WIRE_EVENT, &event);
 	if (r)
 		return r;
-	return request_wait(q, (struct hold){WIRE_EVENT, event}, handle_context(q->argument[0]), contexts_query_event,
-			    contexts_block_event, event);
+	return request_wait(q, (struct object_ref){WIRE_EVENT, event}, handle_context(q->argument[0]),
+			    contexts_query_event, contexts_block_event, event);
 }
 
 static CUresult contexts_synchronize(uint64_t nothing)
@@ -424,7 +425,7 @@ static CUresult contexts_block_context(uint64_t slot)
  */
 static CUresult contexts_query_context(uint64_t slot)
 {
-	const uint64_t context = mark_of(slot)->context;
+	const uint64_t context = fence_of(slot)->context;
 	CUresult r = contexts_ask(slot);
 	uint32_t place = 0;
 	CUstream stream;
@@ -446,6 +447,6 @@ CUresult serve_cuCtxSynchronize(struct request *q)
 
 	if (r)
 		return r;
-	return request_wait(q, (struct hold){WIRE_NULL, 0}, 0, contexts_query_context, contexts_block_context,
-			    mark_begin(q, 0, q->header.context));
+	return request_wait(q, (struct object_ref){WIRE_NULL, 0}, 0, contexts_query_context, contexts_block_context,
+			    fence_begin(q, 0, q->header.context));
 }

@@ -260,7 +260,7 @@ void executor_await(uint64_t context)
 		executor_take_pending(pending_count - 1, &q);
 		executor_stop_asking(&q);
 	}
-	hold_await((struct hold){WIRE_CONTEXT, context});
+	object_ref_await((struct object_ref){WIRE_CONTEXT, context});
 }
 
 static void executor_ask(void)

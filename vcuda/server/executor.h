@@ -8,7 +8,7 @@
 /** Serves the client until it goes. */
 void executor_run(void) __attribute__((noreturn));
 
-/** Waits until no thread waits or works in a context of the driver's, which ends; hold_forget() is called behind it. */
+/** Waits until no thread waits or works in a context of the driver's, which ends; object_ref_forget() comes next. */
 void executor_await(uint64_t context);
 
 /** Threads have another current context than they know, or none. */

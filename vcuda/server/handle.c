@@ -12,7 +12,7 @@
 
 #include "vcuda/driver_api.h"
 #include "vcuda/server/driver.h"
-#include "vcuda/server/overhead.h"
+#include "vcuda/server/driver_memory.h"
 
 enum { HANDLES = 1 << 20, HANDLE_HASH = 1 << 16, HANDLE_ROOM = 2 * WIRE_SLOTS };
 
@@ -299,7 +299,7 @@ CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream *ret)
 		(void)driver.cuStreamDestroy_v2(stream);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	overhead_stir();
+	driver_memory_set_dirty();
 	handle->thread = thread + 1;
 	handle->busy = true;
 	handle_busy++;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "vcuda/protocol/wire.h"
-#include "vcuda/server/declared.h"
+#include "vcuda/server/ptx_parse.h"
 
 /* A part of a fat binary begins with its kind, its version, how long this header is, and the part behind it. */
 enum { FAT_HEADER = 16, PART_HEADER = 16 };
@@ -215,7 +215,7 @@ static uint64_t image_count_of_elf(const uint8_t *image)
 static uint64_t image_count_of_code(const uint8_t *image, uint64_t bytes)
 {
 	return bytes >= SELFMAG && memcmp(image, ELFMAG, SELFMAG) == 0 ? image_count_of_elf(image)
-								       : declared_count_globals(image, bytes);
+								       : ptx_parse_count_globals(image, bytes);
 }
 
 static uint64_t image_count_of_parts(const uint8_t *part, uint64_t bytes)

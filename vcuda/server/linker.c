@@ -20,7 +20,7 @@ struct linker {
 	struct linker *next;
 	uint64_t state, context; /* the context's handle */
 	uint64_t locked;         /* what it was given, which the driver keeps */
-	struct hold hold;        /* the context, while a thread uses it */
+	struct object_ref hold;  /* the context, while a thread uses it */
 	struct code_options options;
 	struct code_answer answer;
 };
@@ -90,13 +90,13 @@ static void linker_release(struct linker *linker)
 
 static void linker_keep(struct linker *linker)
 {
-	const struct hold hold = linker->hold;
+	const struct object_ref hold = linker->hold;
 
 	(void)pthread_mutex_lock(&linker_mutex);
 	linker->next = linkers;
 	linkers = linker;
 	(void)pthread_mutex_unlock(&linker_mutex);
-	hold_let_go(hold);
+	object_ref_let_go(hold);
 }
 
 /* They have ended with it. */
@@ -125,7 +125,7 @@ static CUresult linker_take(struct request *q, unsigned word, struct linker **re
 	(void)pthread_mutex_lock(&linker_mutex);
 	while (*at && (*at)->state != state)
 		at = &(*at)->next;
-	linker = *at && hold_take((*at)->hold) ? *at : NULL;
+	linker = *at && object_ref_take((*at)->hold) ? *at : NULL;
 	if (linker)
 		*at = linker->next;
 	(void)pthread_mutex_unlock(&linker_mutex);
@@ -145,7 +145,7 @@ static CUresult linker_hold_context(struct linker *linker, uint64_t context)
 {
 	linker->context = context;
 	linker->hold.type = WIRE_CONTEXT;
-	return handle_look(context, WIRE_CONTEXT, &linker->hold.real) && hold_take(linker->hold)
+	return handle_look(context, WIRE_CONTEXT, &linker->hold.real) && object_ref_take(linker->hold)
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_INVALID_CONTEXT;
 }
@@ -164,7 +164,7 @@ CUresult serve_cuLinkCreate_v2(struct request *q)
 	}
 	r = linker_do(linker_call_create, &call);
 	if (r) {
-		hold_let_go(linker->hold);
+		object_ref_let_go(linker->hold);
 		free(linker);
 		return r;
 	}
@@ -252,7 +252,7 @@ CUresult serve_cuLinkDestroy(struct request *q)
 		return r;
 	r = linker_end(linker);
 	handle_drop(q->argument[0]);
-	hold_let_go(linker->hold);
+	object_ref_let_go(linker->hold);
 	linker_release(linker);
 	return r;
 }

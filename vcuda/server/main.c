@@ -20,9 +20,9 @@
 #include "vcuda/ops.h"
 #include "vcuda/server/arena.h"
 #include "vcuda/server/driver.h"
+#include "vcuda/server/driver_memory.h"
 #include "vcuda/server/executor.h"
-#include "vcuda/server/jail.h"
-#include "vcuda/server/overhead.h"
+#include "vcuda/server/sandbox.h"
 #include "vcuda/server/server.h"
 
 enum {
@@ -211,7 +211,7 @@ static int server_prepare(void)
 	/* What may be opened is said by whole paths, too. */
 	if (server.start.library[0] != '\0' && server.start.library[0] != '/')
 		return server_fail("loading a driver whose path is not absolute", EINVAL, CUDA_ERROR_SYSTEM_NOT_READY);
-	r = jail_enter(&server.start, &step);
+	r = server_sandbox_enter(&server.start, &step);
 	if (r < 0)
 		return server_fail(step, -r, CUDA_ERROR_SYSTEM_NOT_READY);
 	r = driver_load(server.start.library[0] ? server.start.library : "libcuda.so.1");
@@ -240,14 +240,14 @@ static int server_init_driver(void)
 {
 	CUresult r;
 
-	overhead_begin();
+	driver_memory_begin();
 	r = driver.cuInit(0);
 	if (!r)
 		r = driver.cuDriverGetVersion(&server.driver_version);
 	if (!r)
 		r = server_find_gpus();
 	if (!r)
-		overhead_open();
+		driver_memory_open();
 	return r ? server_fail("initializing the driver", r, r) : 0;
 }
 
@@ -278,7 +278,7 @@ static int server_open(const int descriptors[2])
 	server.wire->state = WIRE_READY;
 	if (pthread_create(&thread, NULL, server_watch, NULL) != 0)
 		step = "starting a thread";
-	if (!step && jail_close(&server.start) < 0)
+	if (!step && server_sandbox_close(&server.start) < 0)
 		step = "loading the system call filter";
 	if (!step && server_greet(descriptors) < 0)
 		step = "greeting the client";

@@ -9,8 +9,8 @@
 #include "vcuda/driver_api.h"
 #include "vcuda/server/arena.h"
 #include "vcuda/server/driver.h"
+#include "vcuda/server/driver_memory.h"
 #include "vcuda/server/handle.h"
-#include "vcuda/server/overhead.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/serve.h"
 
@@ -31,7 +31,7 @@ const void *request_part(struct request *q, unsigned word)
 }
 
 /* What the driver says of an object that is none. */
-static CUresult request_say_none(enum wire_type type)
+static CUresult request_log_none(enum wire_type type)
 {
 	if (type == WIRE_CONTEXT)
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -42,7 +42,7 @@ static CUresult request_say_none(enum wire_type type)
 
 CUresult request_handle(struct request *q, unsigned word, enum wire_type type, uint64_t *ret)
 {
-	return handle_look(q->argument[word], type, ret) ? CUDA_SUCCESS : request_say_none(type);
+	return handle_look(q->argument[word], type, ret) ? CUDA_SUCCESS : request_log_none(type);
 }
 
 CUresult request_handles(struct request *q, unsigned word, enum wire_type type, uint64_t count, uint64_t *ret)
@@ -145,11 +145,11 @@ static CUresult request_count_made(enum wire_type type, uint64_t real)
 							      : NULL;
 
 	if (type == WIRE_FUNC || type == WIRE_MODULE)
-		overhead_stir();
-	if (!end || overhead_fits())
+		driver_memory_set_dirty();
+	if (!end || driver_memory_fits())
 		return CUDA_SUCCESS;
 	(void)end(real);
-	(void)overhead_count();
+	(void)driver_memory_count();
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -167,36 +167,36 @@ CUresult request_reply_handle(struct request *q, enum wire_type type, uint64_t r
 	return handle || !real ? CUDA_SUCCESS : made_by_client ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static struct hold request_hold_context(uint64_t handle)
+static struct object_ref request_hold_context(uint64_t handle)
 {
 	uint64_t real = 0;
 
 	if (!handle || !handle_look(handle, WIRE_CONTEXT, &real))
-		return (struct hold){WIRE_NULL, 0};
-	return (struct hold){WIRE_CONTEXT, real};
+		return (struct object_ref){WIRE_NULL, 0};
+	return (struct object_ref){WIRE_CONTEXT, real};
 }
 
 CUresult request_end(struct request *q, unsigned word, enum wire_type type, CUresult (*end)(uint64_t real))
 {
 	const uint64_t handle = q->argument[word];
-	struct hold hold = {type, 0};
+	struct object_ref hold = {type, 0};
 	CUresult r = request_handle(q, word, type, &hold.real);
 
 	/* The graph of a node or of a capture is not the client's to end. */
 	if (!r && type == WIRE_GRAPH && handle_parent(handle))
 		r = CUDA_ERROR_INVALID_VALUE;
 	if (!r)
-		r = hold_end(hold, request_hold_context(handle_context(handle)).real, end);
+		r = object_ref_end(hold, request_hold_context(handle_context(handle)).real, end);
 	if (!r && (type == WIRE_MODULE || type == WIRE_LIBRARY))
 		(void)quota_forget(QUOTA_GLOBALS, handle);
 	if (!r && (type == WIRE_MODULE || type == WIRE_LIBRARY || type == WIRE_STREAM || type == WIRE_EXEC))
-		overhead_stir();
+		driver_memory_set_dirty();
 	if (!r)
 		handle_drop(handle);
 	return r;
 }
 
-CUresult request_wait(struct request *q, struct hold hold, uint64_t context, CUresult (*query)(uint64_t object),
+CUresult request_wait(struct request *q, struct object_ref hold, uint64_t context, CUresult (*query)(uint64_t object),
 		      CUresult (*block)(uint64_t object), uint64_t object)
 {
 	q->wait = (struct request_wait){
@@ -208,12 +208,12 @@ bool request_hold(struct request *q)
 {
 	unsigned held = 0;
 
-	while (held < REQUEST_HOLDS && hold_take(q->wait.hold[held]))
+	while (held < REQUEST_HOLDS && object_ref_take(q->wait.hold[held]))
 		held++;
 	if (held == REQUEST_HOLDS)
 		return true;
 	while (held > 0)
-		hold_let_go(q->wait.hold[--held]);
+		object_ref_let_go(q->wait.hold[--held]);
 	return false;
 }
 
@@ -221,7 +221,7 @@ bool request_hold(struct request *q)
 void request_let_go(struct request *q)
 {
 	for (unsigned i = 0; i < REQUEST_HOLDS; i++)
-		hold_let_go(q->wait.hold[i]);
+		object_ref_let_go(q->wait.hold[i]);
 	q->wait = (struct request_wait){0};
 }
 

@@ -6,7 +6,7 @@
  * a function takes out of it has been checked: its length, its kind, whose it is.
  */
 
-#include "vcuda/server/hold.h"
+#include "vcuda/server/object_ref.h"
 
 /* The object, its context and the current one. */
 enum { REQUEST_HOLDS = 3 };
@@ -15,7 +15,7 @@ enum { REQUEST_HOLDS = 3 };
 struct request_wait {
 	CUresult (*query)(uint64_t object), (*block)(uint64_t object);
 	uint64_t object;
-	struct hold hold[REQUEST_HOLDS];
+	struct object_ref hold[REQUEST_HOLDS];
 };
 
 enum { REQUEST_WAITS = -1 }; /* what a function returns that has filled the struct above */
@@ -96,7 +96,7 @@ CUresult request_end(struct request *q, unsigned word, enum wire_type type, CUre
  *
  * Return: REQUEST_WAITS.
  */
-CUresult request_wait(struct request *q, struct hold hold, uint64_t context, CUresult (*query)(uint64_t object),
+CUresult request_wait(struct request *q, struct object_ref hold, uint64_t context, CUresult (*query)(uint64_t object),
 		      CUresult (*block)(uint64_t object), uint64_t object);
 
 /** Return: a thread's upload, which counts until request_end_upload(); NULL if it has not @bytes. */

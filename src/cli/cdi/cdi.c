@@ -31,12 +31,12 @@ static const struct verb commands[] = {
 	{0},
 };
 
-int verb_cdi(struct globals *globals, int argc, char **argv)
+int verb_cdi(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.parser = verb_parse,
 		.args_doc = "generate|list|check [ARGUMENT...]",
-		.children = globals_children,
+		.children = global_options_children,
 		.doc = "Write, list and check CDI specs, which tell engines the GPUs of this host.\v"
 		       "'ctr-gpu cdi COMMAND --help' shows a command's own options; ctr-gpu-cdi(1) explains them all.",
 	};

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "cli/globals.h"
+#include "cli/global_options.h"
 
 /* What engines read unless they are told otherwise; of two specs of one device the later directory's counts. */
 extern const char *const cdi_directories[];
@@ -16,6 +16,6 @@ const char *cdi_directory(void);
 /** Whether that is gone after a boot, when `ctr-gpu refresh` writes there again. */
 bool cdi_is_volatile(void);
 
-int cdi_verb_generate(struct globals *globals, int argc, char **argv);
-int cdi_report_verb_list(struct globals *globals, int argc, char **argv);
-int cdi_report_verb_check(struct globals *globals, int argc, char **argv);
+int cdi_verb_generate(struct global_options *globals, int argc, char **argv);
+int cdi_report_verb_list(struct global_options *globals, int argc, char **argv);
+int cdi_report_verb_check(struct global_options *globals, int argc, char **argv);

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/report.h"
+#include "base/print.h"
 #include "base/str.h"
 #include "cli/cdi/cdi.h"
 #include "cli/output.h"
@@ -110,9 +110,9 @@ static int cdi_generate_write_spec(struct session *session, const struct generat
 					 stdout);
 	r = ctr_gpu_cdi_save(session->context, session->host, session->request, kind, generate->hook, output, &path);
 	if (!r)
-		report_print(stdout, "%s: %s%s\n", kind, path,
-			     !generate->output && cdi_is_volatile() ? ", until the next boot, since /etc is read-only"
-								    : "");
+		print_safe(stdout, "%s: %s%s\n", kind, path,
+			   !generate->output && cdi_is_volatile() ? ", until the next boot, since /etc is read-only"
+								  : "");
 	return r;
 }
 
@@ -132,7 +132,7 @@ static int cdi_generate_find_output(const struct generate *generate, char **ret)
 	if (strcmp(generate->output, "-") == 0)
 		return 0;
 	*ret = path_absolute(generate->output);
-	return *ret ? 0 : output_complain("cannot find out where to write: %m");
+	return *ret ? 0 : output_print("cannot find out where to write: %m");
 }
 
 /* Removes the spec of a vendor whose adapters are gone. */
@@ -145,7 +145,7 @@ static int cdi_generate_remove_stale(const struct session *session, const char *
 		return r;
 	for (char *end = removed; (end = strchr(end, '\n'));)
 		*end = ' ';
-	report_print(stdout, "removed from %s, since these adapters are gone: %s\n", directory, removed);
+	print_safe(stdout, "removed from %s, since these adapters are gone: %s\n", directory, removed);
 	return 0;
 }
 
@@ -171,9 +171,9 @@ static int cdi_generate_write_specs(struct session *session, const struct genera
 	if (!kinds)
 		return output_no_memory();
 	if (strchr(kinds, ',') && !directory)
-		return output_complain("this host has adapters of several vendors, and a file holds one spec: %s\n"
-				       "    Choose with --kind, or write to a directory.",
-				       kinds);
+		return output_print("this host has adapters of several vendors, and a file holds one spec: %s\n"
+				    "    Choose with --kind, or write to a directory.",
+				    kinds);
 	for (char *rest = kinds, *kind; !r && (kind = strsep(&rest, ","));)
 		r = cdi_generate_write_spec(session, generate, kind, output);
 	return session_check(session, r);
@@ -199,12 +199,12 @@ static int cdi_generate_run(struct session *session, const struct generate *gene
 	return exit_status ? exit_status : cdi_generate_write_specs(session, generate, output, directory);
 }
 
-int cdi_verb_generate(struct globals *globals, int argc, char **argv)
+int cdi_verb_generate(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.options = options,
 		.parser = cdi_generate_parse,
-		.children = globals_children,
+		.children = global_options_children,
 		.doc = "Write CDI specs, which tell engines the GPUs of this host.",
 	};
 	_cleanup_session_ struct session session = {0};
@@ -212,7 +212,7 @@ int cdi_verb_generate(struct globals *globals, int argc, char **argv)
 	struct generate generate = {0};
 	int r;
 
-	globals_parse_verb(globals, &argp, argc, argv, &generate);
+	global_options_parse_verb(globals, &argp, argc, argv, &generate);
 	r = session_open(&session, globals);
 	if (r)
 		return r;
@@ -221,7 +221,7 @@ int cdi_verb_generate(struct globals *globals, int argc, char **argv)
 		if (!hook)
 			return output_no_memory();
 		if (access(hook, X_OK) < 0)
-			return output_complain(
+			return output_print(
 				"the hook %s is missing\n"
 				"    Name it with --hook=PATH, or write a spec without hooks with --no-hooks.",
 				hook);

@@ -96,7 +96,7 @@ static void cdi_report_warn_of_directories(const struct spec_report *report)
 		_cleanup_dir_ DIR *stream = opendir(report->directories[i]);
 
 		if (!stream)
-			(void)output_complain("warning: cannot read the directory %s: %m", report->directories[i]);
+			(void)output_print("warning: cannot read the directory %s: %m", report->directories[i]);
 	}
 }
 
@@ -121,36 +121,37 @@ static int cdi_report_run(struct session *session, const struct spec_report *rep
 											  : exit_status;
 }
 
-static int cdi_report_on_specs(const struct argp *argp, bool check_them, struct globals *globals, int argc, char **argv)
+static int cdi_report_on_specs(const struct argp *argp, bool check_them, struct global_options *globals, int argc,
+			       char **argv)
 {
 	_cleanup_session_ struct session session = {0};
 	struct spec_report report = {.format = CTR_GPU_FORMAT_TEXT, .check = check_them};
 	int r;
 
-	globals_parse_verb(globals, argp, argc, argv, &report);
+	global_options_parse_verb(globals, argp, argc, argv, &report);
 	r = session_open(&session, globals);
 	return r ? r : cdi_report_run(&session, &report);
 }
 
-int cdi_report_verb_list(struct globals *globals, int argc, char **argv)
+int cdi_report_verb_list(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.options = list_options,
 		.parser = cdi_report_parse,
-		.children = globals_children,
+		.children = global_options_children,
 		.doc = "List the CDI specs of this host, and which device comes from which.",
 	};
 
 	return cdi_report_on_specs(&argp, false, globals, argc, argv);
 }
 
-int cdi_report_verb_check(struct globals *globals, int argc, char **argv)
+int cdi_report_verb_check(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.options = check_options,
 		.parser = cdi_report_parse,
 		.args_doc = "[FILE...]",
-		.children = globals_children,
+		.children = global_options_children,
 		.doc = "Find out whether CDI specs would work. The exit status is 0 only if no error is found.",
 	};
 

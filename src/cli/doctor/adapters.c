@@ -11,7 +11,7 @@
 
 enum { LINES_MAX = 6 };
 
-static void adapter_finding(struct examination *examination, const struct adapter *adapter)
+static void adapter_finding(struct doctor_context *examination, const struct adapter *adapter)
 {
 	const char *name = adapter->name ? adapter->name : adapter_vendor(adapter);
 	const char *kind = adapter->is_npu ? "NPU" : "GPU";
@@ -34,7 +34,7 @@ static void adapter_finding(struct examination *examination, const struct adapte
 			     adapter->index, name, adapter->pci_address ? adapter->pci_address : "an unknown address");
 }
 
-void check_adapters(struct examination *examination)
+void check_adapters(struct doctor_context *examination)
 {
 	struct findings *findings = &examination->findings;
 	const struct inventory *inventory;
@@ -57,7 +57,7 @@ void check_adapters(struct examination *examination)
 		findings_add(findings, "adapter.more", SEVERITY_OK, "and %zu more: ctr-gpu info", whole - LINES_MAX);
 }
 
-void check_adapter_notes(struct examination *examination)
+void check_adapter_notes(struct doctor_context *examination)
 {
 	const struct inventory *inventory = examination->inventory;
 
@@ -71,5 +71,5 @@ void check_adapter_notes(struct examination *examination)
 		findings_add(&examination->findings, "adapter.none", SEVERITY_PROBLEM,
 			     "the GPU device is there and lists no adapter\n"
 			     "%s",
-			     examination->here[0]->lonely);
+			     examination->here[0]->no_adapter_advice);
 }

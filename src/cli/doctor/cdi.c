@@ -20,7 +20,7 @@ static bool cdi_is_for_gpus(const struct cdi_spec *spec)
 }
 
 /* What is wrong with a file, and the kind of its devices if engines can use it. */
-static void cdi_add_file(struct examination *examination, const struct cdi_file *file)
+static void cdi_add_file(struct doctor_context *examination, const struct cdi_file *file)
 {
 	static const char format[] = "%s: %s\n%s";
 	struct findings *findings = &examination->findings;
@@ -51,7 +51,7 @@ static void cdi_add_file(struct examination *examination, const struct cdi_file 
 		findings->incomplete = true;
 }
 
-void check_cdi(struct examination *examination)
+void check_cdi(struct doctor_context *examination)
 {
 	struct ctr_gpu_cdi_report *report = NULL;
 	size_t before = examination->findings.count;
@@ -74,5 +74,5 @@ void check_cdi(struct examination *examination)
 			     "there is no CDI spec of GPUs\n"
 			     "sudo ctr-gpu cdi generate");
 	/* Closed by this finding, or by the last one about a file. */
-	findings_close(&examination->findings, ANY_ENGINE, DOOR(CDI));
+	findings_close(&examination->findings, ANY_ENGINE, METHOD(CDI));
 }

@@ -11,15 +11,15 @@
 #include <sys/stat.h>
 
 #include "base/json.h"
-#include "cli/doctor/look.h"
+#include "cli/doctor/engine_check.h"
 #include "engines/docker_api.h"
-#include "engines/program.h"
+#include "engines/path_lookup.h"
 #include "system/file.h"
 
 #define HOOK "nvidia-container-runtime-hook"
 
 struct docker {
-	struct look look;
+	struct engine_check look;
 	int reach;    /* of the socket: 0; -errno */
 	json_t *info; /* what the daemon says of itself; NULL: it could not be asked */
 	struct program hook, cdi_hook;
@@ -27,10 +27,10 @@ struct docker {
 
 static void dockerd_clear(struct docker *docker)
 {
-	look_clear(&docker->look);
+	engine_check_clear(&docker->look);
 	json_decref(docker->info);
-	program_clear(&docker->hook);
-	program_clear(&docker->cdi_hook);
+	path_lookup_clear(&docker->hook);
+	path_lookup_clear(&docker->cdi_hook);
 }
 
 /* ---- what there is ---- */
@@ -46,14 +46,14 @@ static const json_t *dockerd_runtime(const struct docker *docker, const char *na
  */
 static void dockerd_ask(struct docker *docker)
 {
-	struct look *look = &docker->look;
+	struct engine_check *look = &docker->look;
 	_cleanup_json_ json_t *version = NULL;
 	const json_t *directories;
 	const char *text;
 
 	if (look->daemon.pid == 0)
 		return;
-	docker->reach = docker_api_reach(&look->daemon);
+	docker->reach = docker_api_open(&look->daemon);
 	version = docker->reach == 0 ? docker_api_get(&look->daemon, "/version") : NULL;
 	text = json_string_value(json_object_get(version, "Version"));
 	if (!text)
@@ -77,24 +77,25 @@ static void dockerd_ask(struct docker *docker)
 }
 
 /* If it fails to answer for another reason, it listens elsewhere, for example on TCP. */
-static void dockerd_judge_socket(struct docker *docker)
+static void dockerd_check_socket(struct docker *docker)
 {
 	const char *name = getenv("USER");
-	struct look *look = &docker->look;
+	struct engine_check *look = &docker->look;
 
 	if (look->daemon.pid == 0 || docker->info)
 		return;
 	if (docker->reach == -EACCES || docker->reach == -EPERM)
-		look_add(look, "permission", SEVERITY_PROBLEM, ALL_DOORS,
-			 "you may not use its socket\n"
-			 "sudo usermod --append --groups docker %s, and log in again (whoever is in that group can "
-			 "become root); or use sudo docker.",
-			 name && *name ? name : "$USER");
+		engine_check_add(
+			look, "permission", SEVERITY_PROBLEM, ALL_METHODS,
+			"you may not use its socket\n"
+			"sudo usermod --append --groups docker %s, and log in again (whoever is in that group can "
+			"become root); or use sudo docker.",
+			name && *name ? name : "$USER");
 	else if (docker->reach == 0 || docker->reach == -EAGAIN || docker->reach == -ECONNREFUSED)
-		look_add(look, "no-answer", SEVERITY_PROBLEM, ALL_DOORS,
-			 "the daemon (process %d) does not answer\n"
-			 "%s",
-			 look->daemon.pid, look_restart(look, ENGINE_RESTART));
+		engine_check_add(look, "no-answer", SEVERITY_PROBLEM, ALL_METHODS,
+				 "the daemon (process %d) does not answer\n"
+				 "%s",
+				 look->daemon.pid, engine_check_restart(look, ENGINE_RESTART));
 }
 
 /* ---- --gpus ---- */
@@ -102,7 +103,7 @@ static void dockerd_judge_socket(struct docker *docker)
 /* By CDI, where there is the other name, too; AMD's GPUs without any. */
 static bool dockerd_has_gpus_by_cdi(const struct docker *docker)
 {
-	const struct look *look = &docker->look;
+	const struct engine_check *look = &docker->look;
 	const struct strv *kinds = &look->examination->cdi_kinds;
 	long version = engine_version_number(look->version);
 
@@ -126,71 +127,74 @@ static bool dockerd_is_older(const struct docker *docker, const struct program *
 }
 
 /* Whether there is a hook that we can see and the daemon cannot. */
-static bool dockerd_judge_path(struct look *look)
+static bool dockerd_check_path(struct engine_check *look)
 {
 	_cleanup_program_ struct program program = {0};
 	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
 
-	if (rootfs_open(AT_FDCWD, "/", &root) < 0 || !program_find(&root, PROGRAM_PATH, HOOK, &program))
+	if (rootfs_open(AT_FDCWD, "/", &root) < 0 || !path_lookup_find(&root, PATH_LOOKUP_PATH, HOOK, &program))
 		return false;
 	if (!daemon_sees(&look->daemon, program.path) || look->daemon.snap)
-		look_add(look, "snap", SEVERITY_PROBLEM, DOOR(GPUS),
-			 "the daemon has a filesystem of its own (snap?) and does not see %s\n"
-			 "Use the distribution's docker.io or Docker's own packages; or CDI: docker run --device "
-			 "KIND=all",
-			 program.path);
+		engine_check_add(
+			look, "snap", SEVERITY_PROBLEM, METHOD(GPUS),
+			"the daemon has a filesystem of its own (snap?) and does not see %s\n"
+			"Use the distribution's docker.io or Docker's own packages; or CDI: docker run --device "
+			"KIND=all",
+			program.path);
 	else
-		look_add(look, "path", SEVERITY_PROBLEM, DOOR(GPUS),
-			 "the daemon's PATH does not lead to %s\n"
-			 "Start dockerd with /usr/bin in its PATH, and restart it.",
-			 program.path);
+		engine_check_add(look, "path", SEVERITY_PROBLEM, METHOD(GPUS),
+				 "the daemon's PATH does not lead to %s\n"
+				 "Start dockerd with /usr/bin in its PATH, and restart it.",
+				 program.path);
 	return true;
 }
 
-static void dockerd_judge_gpus(struct docker *docker)
+static void dockerd_check_gpus(struct docker *docker)
 {
 	const struct program *hook = docker->hook.path ? &docker->hook : &docker->cdi_hook;
-	struct look *look = &docker->look;
+	struct engine_check *look = &docker->look;
 	bool has = docker->hook.path || dockerd_has_gpus_by_cdi(docker);
 
-	if (!has && !dockerd_judge_path(look))
-		look_add(look, "no-hook", SEVERITY_NOTE, DOOR(GPUS),
-			 HOOK
-			 " is missing from the daemon's PATH\n"
-			 "Install ctr-gpu-nvidia-compat (or: sudo make install-compat) and restart Docker; without it, "
-			 "for --runtime=nvidia: sudo ctr-gpu setup docker");
+	if (!has && !dockerd_check_path(look))
+		engine_check_add(
+			look, "no-hook", SEVERITY_NOTE, METHOD(GPUS),
+			HOOK
+			" is missing from the daemon's PATH\n"
+			"Install ctr-gpu-nvidia-compat (or: sudo make install-compat) and restart Docker; without it, "
+			"for --runtime=nvidia: sudo ctr-gpu setup docker");
 	else if (has && dockerd_is_older(docker, hook))
-		look_add(look, "restart", SEVERITY_PROBLEM, DOOR(GPUS),
-			 "the daemon looked for its hook before %s was there\n"
-			 "%s",
-			 hook->path, look_restart(look, ENGINE_RESTART));
+		engine_check_add(look, "restart", SEVERITY_PROBLEM, METHOD(GPUS),
+				 "the daemon looked for its hook before %s was there\n"
+				 "%s",
+				 hook->path, engine_check_restart(look, ENGINE_RESTART));
 	else if (docker->hook.path && !docker->hook.ours)
-		look_add(look, "other-toolkit", SEVERITY_NOTE, 0,
-			 "--gpus goes to %s, which is not ctr-gpu's\n"
-			 "To have ctr-gpu do it: install ctr-gpu-nvidia-compat in the place of NVIDIA's toolkit.",
-			 docker->hook.path);
+		engine_check_add(
+			look, "other-toolkit", SEVERITY_NOTE, 0,
+			"--gpus goes to %s, which is not ctr-gpu's\n"
+			"To have ctr-gpu do it: install ctr-gpu-nvidia-compat in the place of NVIDIA's toolkit.",
+			docker->hook.path);
 }
 
 /* ---- --runtime ---- */
 
-static void dockerd_judge_runtime(struct docker *docker)
+static void dockerd_check_runtime(struct docker *docker)
 {
-	struct look *look = &docker->look;
+	struct engine_check *look = &docker->look;
 	_cleanup_program_ struct program program = {0};
 
-	look_judge_runtime(look);
+	engine_check_method_runtime(look);
 	if (docker->info && !dockerd_runtime(docker, "nvidia") && look->config.runtime &&
-	    look_find_program(look, look->config.runtime, &program))
-		look_add(look, "reload", SEVERITY_PROBLEM, DOOR(RUNTIME),
-			 "the running daemon does not know yet that %s has it\n"
-			 "%s",
-			 look->config.path, look_restart(look, ENGINE_RELOAD));
+	    engine_check_find_program(look, look->config.runtime, &program))
+		engine_check_add(look, "reload", SEVERITY_PROBLEM, METHOD(RUNTIME),
+				 "the running daemon does not know yet that %s has it\n"
+				 "%s",
+				 look->config.path, engine_check_restart(look, ENGINE_RELOAD));
 }
 
 /* No container starts, by whichever door, if the program of the default runtime is gone. */
-static void dockerd_judge_default(struct docker *docker)
+static void dockerd_check_default(struct docker *docker)
 {
-	struct look *look = &docker->look;
+	struct engine_check *look = &docker->look;
 	const char *name = look->config.default_runtime, *path;
 	_cleanup_program_ struct program program = {0};
 	const json_t *runtime;
@@ -202,41 +206,42 @@ static void dockerd_judge_default(struct docker *docker)
 	if (!runtime)
 		runtime = dockerd_runtime(docker, name);
 	path = json_string_value(json_object_get(runtime, "path"));
-	if (path ? look_find_program(look, path, &program) : json_object_get(runtime, "runtimeType") != NULL)
+	if (path ? engine_check_find_program(look, path, &program) : json_object_get(runtime, "runtimeType") != NULL)
 		return;
-	look_add(look, "default-runtime", SEVERITY_PROBLEM, ALL_DOORS,
-		 "its default runtime is %s, and %s is missing: no container starts\n"
-		 "Correct \"default-runtime\" in %s, and restart Docker; what ctr-gpu wrote goes with: sudo ctr-gpu "
-		 "setup --remove all",
-		 name, path ? path : "that runtime", look->config.path);
+	engine_check_add(
+		look, "default-runtime", SEVERITY_PROBLEM, ALL_METHODS,
+		"its default runtime is %s, and %s is missing: no container starts\n"
+		"Correct \"default-runtime\" in %s, and restart Docker; what ctr-gpu wrote goes with: sudo ctr-gpu "
+		"setup --remove all",
+		name, path ? path : "that runtime", look->config.path);
 }
 
 /* ---- all of it ---- */
 
-void check_docker(struct examination *examination)
+void check_docker(struct doctor_context *examination)
 {
-	__attribute__((cleanup(dockerd_clear))) struct docker docker = {.look = LOOK_NONE};
-	struct look *look = &docker.look;
+	__attribute__((cleanup(dockerd_clear))) struct docker docker = {.look = ENGINE_CHECK_NONE};
+	struct engine_check *look = &docker.look;
 
-	if (!look_begin(examination, &engine_docker, look))
+	if (!engine_check_begin(examination, &engine_docker, look))
 		return;
 	dockerd_ask(&docker);
-	look_describe(look);
-	(void)look_find_program(look, HOOK, &docker.hook);
-	(void)look_find_program(look, "nvidia-cdi-hook", &docker.cdi_hook);
-	look_add_door(look, DOOR_GPUS);
-	look_add_door(look, DOOR_RUNTIME);
-	look_add_door(look, DOOR_CDI);
-	look_judge_config(look);
-	dockerd_judge_socket(&docker);
-	dockerd_judge_default(&docker);
-	dockerd_judge_gpus(&docker);
-	dockerd_judge_runtime(&docker);
-	look_judge_cdi(look);
+	engine_check_describe(look);
+	(void)engine_check_find_program(look, HOOK, &docker.hook);
+	(void)engine_check_find_program(look, "nvidia-cdi-hook", &docker.cdi_hook);
+	engine_check_add_method(look, METHOD_GPUS);
+	engine_check_add_method(look, METHOD_RUNTIME);
+	engine_check_add_method(look, METHOD_CDI);
+	engine_check_method_config(look);
+	dockerd_check_socket(&docker);
+	dockerd_check_default(&docker);
+	dockerd_check_gpus(&docker);
+	dockerd_check_runtime(&docker);
+	engine_check_method_cdi(look);
 }
 
 /* Docker Desktop brings its client and socket into a distribution; its daemon and toolkit are in another. */
-void check_docker_desktop(struct examination *examination)
+void check_docker_desktop(struct doctor_context *examination)
 {
 	struct findings *findings = &examination->findings;
 	struct host_engine *desktop;
@@ -244,8 +249,8 @@ void check_docker_desktop(struct examination *examination)
 	if (!file_exists(engine_docker.desktop))
 		return;
 	desktop = findings_add_engine(findings, "docker-desktop", "Docker Desktop");
-	(void)snprintf(desktop->doors[DOOR_GPUS], sizeof(desktop->doors[DOOR_GPUS]), "%s",
-		       engine_docker.uses[DOOR_GPUS]);
+	(void)snprintf(desktop->methods[METHOD_GPUS], sizeof(desktop->methods[METHOD_GPUS]), "%s",
+		       engine_docker.uses[METHOD_GPUS]);
 	findings_add(findings, "docker-desktop.own", SEVERITY_NOTE,
 		     "Docker Desktop runs in a distribution of its own: --gpus there is its own, and nothing here "
 		     "reaches it\n"

@@ -7,15 +7,15 @@
 #include "lib/host.h"
 #include "model/check.h"
 
-void check_machine(struct examination *examination);
-void check_adapters(struct examination *examination);
-void check_adapter_notes(struct examination *examination);
-void check_driver(struct examination *examination);
-void check_vcuda(struct examination *examination);
-void check_kernel(struct examination *examination);
-void check_cdi(struct examination *examination);
-void check_engines(struct examination *examination);
-void check_rootless(struct examination *examination);
-void check_security(struct examination *examination);
-void check_image(struct examination *examination);
-void check_installation(struct examination *examination);
+void check_machine(struct doctor_context *examination);
+void check_adapters(struct doctor_context *examination);
+void check_adapter_notes(struct doctor_context *examination);
+void check_driver(struct doctor_context *examination);
+void check_vcuda(struct doctor_context *examination);
+void check_kernel(struct doctor_context *examination);
+void check_cdi(struct doctor_context *examination);
+void check_engines(struct doctor_context *examination);
+void check_rootless(struct doctor_context *examination);
+void check_security(struct doctor_context *examination);
+void check_image(struct doctor_context *examination);
+void check_installation(struct doctor_context *examination);

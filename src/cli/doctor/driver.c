@@ -10,7 +10,7 @@
 enum { REMARKS_MAX = 3 };
 
 /* Return: whether a container could be given all of it. */
-static bool driver_check_plan(struct examination *examination)
+static bool driver_check_plan(struct doctor_context *examination)
 {
 	struct findings *findings = &examination->findings;
 	bool explained = findings_block(findings);
@@ -34,7 +34,7 @@ static bool driver_check_plan(struct examination *examination)
 	return r == 0;
 }
 
-static void driver_add_version(struct examination *examination, const struct checks *checks)
+static void driver_add_version(struct doctor_context *examination, const struct backend_checks *checks)
 {
 	struct driver_facts facts;
 	char cuda[32] = "";
@@ -51,7 +51,7 @@ static void driver_add_version(struct examination *examination, const struct che
 	driver_facts_clear(&facts);
 }
 
-void check_driver(struct examination *examination)
+void check_driver(struct doctor_context *examination)
 {
 	if (examination->usable == 0)
 		return;

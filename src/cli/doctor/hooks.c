@@ -14,15 +14,15 @@
 
 #include "base/fd.h"
 #include "base/json.h"
-#include "cli/doctor/look.h"
-#include "engines/program.h"
+#include "cli/doctor/engine_check.h"
+#include "engines/path_lookup.h"
 #include "system/file.h"
 
 enum { HOOK_FILE_MAX = 64 * 1024, HOOK_FILES_MAX = 4096 };
 
 /* Active ones that act on NVIDIA_VISIBLE_DEVICES, by whose program they run. */
 struct hooks {
-	struct look *look;
+	struct engine_check *look;
 	struct strv theirs;
 	bool ours;
 };
@@ -59,7 +59,7 @@ static bool hooks_can_execute(const struct rootfs *root, const char *file, struc
 	_cleanup_program_ struct program program = {0};
 	char line[256] = "", *start;
 
-	if (!program_look(root, file, ret))
+	if (!path_lookup_look(root, file, ret))
 		return false;
 	handle = rootfs_open_path(root, file, O_PATH);
 	if (handle >= 0)
@@ -68,10 +68,10 @@ static bool hooks_can_execute(const struct rootfs *root, const char *file, struc
 		return true;
 	start = line + 2 + strspn(line + 2, " \t");
 	start[strcspn(start, " \t\r\n")] = '\0';
-	return program_look(root, start, &program);
+	return path_lookup_look(root, start, &program);
 }
 
-static void hooks_judge(struct hooks *hooks, const json_t *json, const char *path, const char *file)
+static void hooks_check(struct hooks *hooks, const json_t *json, const char *path, const char *file)
 {
 	_cleanup_program_ struct program program = {0};
 	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
@@ -80,15 +80,16 @@ static void hooks_judge(struct hooks *hooks, const json_t *json, const char *pat
 	if (rootfs_open(AT_FDCWD, "/", &root) < 0)
 		return;
 	if (access(file, F_OK) < 0 && errno == ENOENT)
-		look_add(hooks->look, "hooks.no-program", SEVERITY_WARNING, 0,
-			 "%s runs %s, which is not there: the file counts for nothing\n"
-			 "Install what it belongs to again, or remove the file.",
-			 path, file);
+		engine_check_add(hooks->look, "hooks.no-program", SEVERITY_WARNING, 0,
+				 "%s runs %s, which is not there: the file counts for nothing\n"
+				 "Install what it belongs to again, or remove the file.",
+				 path, file);
 	else if (!hooks_can_execute(&root, file, &program))
-		look_add(hooks->look, "hooks.broken", many ? SEVERITY_PROBLEM : SEVERITY_WARNING, many ? ALL_DOORS : 0,
-			 "%s runs %s, which cannot be executed: %s\n"
-			 "Install what it belongs to again, or remove the file.",
-			 path, file, many ? "no container starts" : "the containers that it is for do not start");
+		engine_check_add(
+			hooks->look, "hooks.broken", many ? SEVERITY_PROBLEM : SEVERITY_WARNING, many ? ALL_METHODS : 0,
+			"%s runs %s, which cannot be executed: %s\n"
+			"Install what it belongs to again, or remove the file.",
+			path, file, many ? "no container starts" : "the containers that it is for do not start");
 	else if (hooks_is_for_gpus(file) && program.ours)
 		hooks->ours = true;
 	else if (hooks_is_for_gpus(file))
@@ -103,16 +104,16 @@ static void hooks_look(struct hooks *hooks, const char *directory, const char *n
 	size_t size;
 
 	if (str_format(&path, "%s/%s", directory, name) < 0 ||
-	    fd_read_handed_at(AT_FDCWD, path, HOOK_FILE_MAX, &data, &size) < 0)
+	    fd_read_untrusted_at(AT_FDCWD, path, HOOK_FILE_MAX, &data, &size) < 0)
 		return;
 	file = json_parse(data, size, &json, NULL) == 0 ? hooks_program(json) : NULL;
 	if (file && *file)
-		hooks_judge(hooks, json, path, file);
+		hooks_check(hooks, json, path, file);
 	else
-		look_add(hooks->look, "hooks.unreadable", SEVERITY_PROBLEM, ALL_DOORS,
-			 "%s %s: no container starts\n"
-			 "Correct or remove it.",
-			 path, json ? "names no program" : "is not JSON");
+		engine_check_add(hooks->look, "hooks.unreadable", SEVERITY_PROBLEM, ALL_METHODS,
+				 "%s %s: no container starts\n"
+				 "Correct or remove it.",
+				 path, json ? "names no program" : "is not JSON");
 }
 
 static bool hooks_is_file(const char *name)
@@ -147,7 +148,7 @@ static const char *hooks_find_unread(const struct strv *directories)
 	return NULL;
 }
 
-static void hooks_close_door(struct look *look)
+static void hooks_break_method(struct engine_check *look)
 {
 	const struct strv *directories = &look->config.hook_directories;
 	const char *unread = hooks_find_unread(directories);
@@ -155,20 +156,20 @@ static void hooks_close_door(struct look *look)
 
 	(void)strv_join(directories, " and ", &names);
 	if (unread)
-		look_add(look, "hooks.unread", SEVERITY_PROBLEM, DOOR(HOOK),
-			 "the hook is registered in %s, and only %s is read\n"
-			 "Copy %s/" ENGINE_HOOK_FILE " to " ENGINE_HOOKS_USR ", or name that directory in "
-			 "hooks_dir.",
-			 unread, names && *names ? names : "no directory", unread);
+		engine_check_add(look, "hooks.unread", SEVERITY_PROBLEM, METHOD(HOOK),
+				 "the hook is registered in %s, and only %s is read\n"
+				 "Copy %s/" ENGINE_HOOK_FILE " to " ENGINE_HOOKS_USR ", or name that directory in "
+				 "hooks_dir.",
+				 unread, names && *names ? names : "no directory", unread);
 	else
-		look_add(look, "hooks.none", SEVERITY_NOTE, DOOR(HOOK),
-			 ENGINE_HOOK_FILE
-			 " is not in %s\n"
-			 "Install ctr-gpu completely: make install, or its package; or sudo ctr-gpu setup %s",
-			 names && *names ? names : "a hooks directory", look->engine->name);
+		engine_check_add(look, "hooks.none", SEVERITY_NOTE, METHOD(HOOK),
+				 ENGINE_HOOK_FILE
+				 " is not in %s\n"
+				 "Install ctr-gpu completely: make install, or its package; or sudo ctr-gpu setup %s",
+				 names && *names ? names : "a hooks directory", look->engine->name);
 }
 
-void look_judge_hooks(struct look *look)
+void engine_check_method_hooks(struct engine_check *look)
 {
 	const struct strv *directories = &look->config.hook_directories;
 	struct hooks hooks = {.look = look};
@@ -182,14 +183,14 @@ void look_judge_hooks(struct look *look)
 				hooks_look(&hooks, directories->items[i], names.items[j]);
 	}
 	if (hooks.ours && hooks.theirs.count > 0)
-		look_add(look, "hooks.duplicate", SEVERITY_WARNING, 0,
-			 "%s and ctr-gpu's hook are both active: each container gets the GPUs twice\n"
-			 "Remove oci-nvidia-hook.json from the hooks directory, with NVIDIA's toolkit.",
-			 hooks.theirs.items[0]);
+		engine_check_add(look, "hooks.duplicate", SEVERITY_WARNING, 0,
+				 "%s and ctr-gpu's hook are both active: each container gets the GPUs twice\n"
+				 "Remove oci-nvidia-hook.json from the hooks directory, with NVIDIA's toolkit.",
+				 hooks.theirs.items[0]);
 	else if (hooks.theirs.count > 0)
-		look_add(look, "hooks.other-toolkit", SEVERITY_NOTE, 0, "%s is another toolkit's hook",
-			 hooks.theirs.items[0]);
+		engine_check_add(look, "hooks.other-toolkit", SEVERITY_NOTE, 0, "%s is another toolkit's hook",
+				 hooks.theirs.items[0]);
 	else if (!hooks.ours)
-		hooks_close_door(look);
+		hooks_break_method(look);
 	strv_clear(&hooks.theirs);
 }

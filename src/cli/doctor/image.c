@@ -209,7 +209,7 @@ static void image_check_compat(struct findings *findings, const struct rootfs *r
 		     path);
 }
 
-void check_image(struct examination *examination)
+void check_image(struct doctor_context *examination)
 {
 	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
 	struct findings *findings = &examination->findings;

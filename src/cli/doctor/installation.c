@@ -8,13 +8,13 @@
 
 #include "base/fd.h"
 #include "cli/doctor/doctor.h"
-#include "engines/nvidia_config.h"
+#include "engines/toolkit_config.h"
 #include "lib/settings.h"
-#include "system/installed.h"
+#include "system/own_programs.h"
 
 enum { LAST_FAILURE_MAX = 8192 };
 
-static bool installation_check_config(struct examination *examination)
+static bool installation_check_config(struct doctor_context *examination)
 {
 	struct settings settings;
 	struct err err = {0};
@@ -33,7 +33,8 @@ static bool installation_check_version(struct findings *findings, const char *pa
 	_cleanup_free_ char *version = NULL;
 
 	/* Its owner may keep others from reading it. */
-	if (access(path, R_OK) < 0 || (installed_read_version(path, &version) == 0 && streq(version, CTR_GPU_VERSION)))
+	if (access(path, R_OK) < 0 ||
+	    (own_programs_read_version(path, &version) == 0 && streq(version, CTR_GPU_VERSION)))
 		return true;
 	findings_add(findings, "ctr-gpu.version", SEVERITY_WARNING,
 		     "%s is version %.32s, and ctr-gpu is " CTR_GPU_VERSION "\n"
@@ -45,7 +46,7 @@ static bool installation_check_version(struct findings *findings, const char *pa
 /* Beside this program, or where packages put it. */
 static bool installation_check_hook(struct findings *findings)
 {
-	_cleanup_free_ char *beside = installed_beside("ctr-gpu-hook");
+	_cleanup_free_ char *beside = own_programs_beside("ctr-gpu-hook");
 	const char *const places[] = {beside ? beside : "", "/usr/bin/ctr-gpu-hook", "/usr/local/bin/ctr-gpu-hook"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
@@ -57,12 +58,12 @@ static bool installation_check_hook(struct findings *findings)
 	return false;
 }
 
-static bool installation_check_driverd(struct examination *examination)
+static bool installation_check_driverd(struct doctor_context *examination)
 {
 	_cleanup_free_ char *program = NULL;
 	struct err err = {0};
 
-	if (installed_find_driverd(examination->settings, NULL, &program, &err) == 0)
+	if (own_programs_find_driverd(examination->settings, NULL, &program, &err) == 0)
 		return installation_check_version(&examination->findings, program);
 	/*
 	 * Without ctr-gpu-driverd the kernel is asked, and on native hosts only the names of MIG devices are missing.
@@ -97,14 +98,14 @@ static void installation_add_setting(const struct nvidia_setting *setting, void 
 			     setting->key, setting->value, setting->here);
 }
 
-void check_installation(struct examination *examination)
+void check_installation(struct doctor_context *examination)
 {
 	bool well = installation_check_config(examination);
 
 	well &= installation_check_hook(&examination->findings);
 	well &= installation_check_driverd(examination);
 	installation_show_failure(&examination->findings);
-	nvidia_config_each(installation_add_setting, &examination->findings);
+	toolkit_config_each(installation_add_setting, &examination->findings);
 	if (well)
 		findings_add(&examination->findings, "ctr-gpu.complete", SEVERITY_OK,
 			     CTR_GPU_VERSION ": configuration, hook and driver process are in order");

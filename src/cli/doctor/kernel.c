@@ -15,7 +15,7 @@ static bool kernel_has_call(long number)
 	return syscall(number, -1, NULL, -1, NULL, 0) == 0 || errno != ENOSYS;
 }
 
-void check_kernel(struct examination *examination)
+void check_kernel(struct doctor_context *examination)
 {
 	bool mounts =
 		kernel_has_call(SYS_open_tree) && kernel_has_call(SYS_move_mount) && kernel_has_call(SYS_mount_setattr);

@@ -10,10 +10,10 @@
 #include "lib/backends.h"
 #include "system/file.h"
 
-#define CHECKS_DECLARE(name) extern const struct checks checks_##name;
+#define CHECKS_DECLARE(name) extern const struct backend_checks checks_##name;
 #define CHECKS_ADDRESS(name) &checks_##name,
 BACKENDS(CHECKS_DECLARE)
-static const struct checks *const kinds[] = {BACKENDS(CHECKS_ADDRESS)};
+static const struct backend_checks *const kinds[] = {BACKENDS(CHECKS_ADDRESS)};
 _Static_assert(ARRAY_SIZE(kinds) < CHECKS_KINDS_MAX, "a host can have every kind, and NULL behind them");
 
 static void machine_add_none(struct findings *findings)
@@ -34,7 +34,7 @@ static void machine_add_none(struct findings *findings)
 		     names ? names : "device");
 }
 
-static void machine_add_kinds(struct examination *examination)
+static void machine_add_kinds(struct doctor_context *examination)
 {
 	_cleanup_strv_ struct strv texts = {0};
 	_cleanup_free_ char *text = NULL;
@@ -65,7 +65,7 @@ static void machine_add_container(struct findings *findings)
 			     (int)strcspn(manager, "\n"), manager);
 }
 
-void check_machine(struct examination *examination)
+void check_machine(struct doctor_context *examination)
 {
 	size_t count = 0;
 

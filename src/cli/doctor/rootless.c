@@ -69,7 +69,7 @@ static void rootless_check_user(struct findings *findings, uid_t uid)
 			     "user namespaces are allowed, and %s has subordinate ids", name);
 }
 
-void check_rootless(struct examination *examination)
+void check_rootless(struct doctor_context *examination)
 {
 	const char *caller = getenv("SUDO_UID");
 	/* The user who called sudo, if any, makes rootless containers; root does not. */

@@ -20,10 +20,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/report.h"
+#include "base/print.h"
 #include "cli/doctor/doctor.h"
-#include "cli/doctor/screen.h"
-#include "cli/doctor/verdict.h"
+#include "cli/doctor/print_doctor.h"
+#include "cli/doctor/summary.h"
 
 enum {
 	DRIVER_QUESTIONS = 3, /* that may each take as long as a driver library is given */
@@ -49,7 +49,7 @@ static const struct check checks[] = {
 };
 
 struct doctor {
-	struct examination examination;
+	struct doctor_context examination;
 	const char *subject;        /* of the check that runs; NULL: all came to an end */
 	size_t count, engine_count; /* what had been found before it */
 };
@@ -59,7 +59,7 @@ struct doctor {
 /* @fd: gets a byte for each check that came to an end, behind what it left in @doctor. */
 static void doctor_run_stage(struct doctor *doctor, const struct check *check, enum check_stage stage, int fd)
 {
-	struct examination *examination = &doctor->examination;
+	struct doctor_context *examination = &doctor->examination;
 
 	for (; check->run; check++) {
 		if (check->stage != stage)
@@ -74,7 +74,7 @@ static void doctor_run_stage(struct doctor *doctor, const struct check *check, e
 
 static _Noreturn void doctor_check(struct doctor *doctor, int fd)
 {
-	struct examination *examination = &doctor->examination;
+	struct doctor_context *examination = &doctor->examination;
 
 	/* If the user ends the parent, this process ends, too. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -198,20 +198,20 @@ void doctor_free(struct doctor *doctor)
 
 bool doctor_would_work(const struct doctor *doctor)
 {
-	return !verdict_first(&doctor->examination.findings);
+	return !summary_first(&doctor->examination.findings);
 }
 
 int doctor_write(const struct doctor *doctor, enum ctr_gpu_format format, FILE *file)
 {
 	const struct findings *findings = &doctor->examination.findings;
-	const struct finding *first = verdict_first(findings);
+	const struct finding *first = summary_first(findings);
 
 	if (format == CTR_GPU_FORMAT_TEXT)
-		return screen_write(findings, file);
+		return print_doctor_write(findings, file);
 	if (format != CTR_GPU_FORMAT_JSON)
 		return -EINVAL;
-	return report_write_json(json_pack("{s:s, s:b, s:o, s:o, s:o}", "version", CTR_GPU_VERSION, "works", !first,
-					   "first", report_string(first ? first->id : NULL), "engines",
-					   verdicts_to_json(findings), "findings", findings_to_json(findings)),
-				 file);
+	return print_write_json(json_pack("{s:s, s:b, s:o, s:o, s:o}", "version", CTR_GPU_VERSION, "works", !first,
+					  "first", print_string(first ? first->id : NULL), "engines",
+					  summaries_to_json(findings), "findings", findings_to_json(findings)),
+				file);
 }

@@ -50,7 +50,7 @@ static void security_check_selinux(struct findings *findings, const char *node)
 			     node, label, policy ? policy->remedy : "");
 }
 
-void check_security(struct examination *examination)
+void check_security(struct doctor_context *examination)
 {
 	_cleanup_free_ char *apparmor = file_text("/sys/module/apparmor/parameters/enabled");
 

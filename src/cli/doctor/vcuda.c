@@ -60,7 +60,8 @@ static void vcuda_check_manager(struct findings *findings, enum severity severit
 			     "whether vCUDA's manager runs, root alone can see: %s\nsudo ctr-gpu doctor", strerror(-r));
 }
 
-static void vcuda_check_driver(const struct examination *examination, struct findings *findings, enum severity severity)
+static void vcuda_check_driver(const struct doctor_context *examination, struct findings *findings,
+			       enum severity severity)
 {
 	for (size_t i = 0; examination->host && examination->here[i]; i++) {
 		struct driver_facts facts;
@@ -104,7 +105,7 @@ static void vcuda_check_memory(struct findings *findings)
 }
 
 /* If containers must ask for vCUDA, the others get their GPUs all the same. */
-void check_vcuda(struct examination *examination)
+void check_vcuda(struct doctor_context *examination)
 {
 	enum vcuda_mode mode = examination->settings->vcuda_mode;
 	enum severity severity = mode == VCUDA_ALLOW ? SEVERITY_WARNING : SEVERITY_PROBLEM;

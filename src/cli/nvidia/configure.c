@@ -165,7 +165,7 @@ static int nvidia_configure_prepare(struct nvidia *nvidia, char **ret_log)
 	if (nvidia->globals.debug_file) {
 		*ret_log = path_absolute(nvidia->globals.debug_file);
 		if (!*ret_log)
-			return output_complain("cannot write the log to %s: %m", nvidia->globals.debug_file);
+			return output_print("cannot write the log to %s: %m", nvidia->globals.debug_file);
 		nvidia->globals.debug_file = *ret_log;
 	}
 	/* What --load-kmods asks for takes capabilities that are given up next. */
@@ -179,7 +179,7 @@ static int nvidia_configure_prepare(struct nvidia *nvidia, char **ret_log)
 		return r;
 	deadline_set(0, "");
 	errno = -sanitise(&step);
-	return errno ? output_complain("permission error: cannot %s: %m", step) : 0;
+	return errno ? output_print("permission error: cannot %s: %m", step) : 0;
 }
 
 static int nvidia_configure_run(struct nvidia *nvidia, struct nvidia_configure *configure)
@@ -200,11 +200,11 @@ static int nvidia_configure_run(struct nvidia *nvidia, struct nvidia_configure *
 	if (r)
 		return r;
 	if (configure->ldconfig)
-		session_remark(&session, "--ldconfig is not needed: no ldconfig is run");
+		session_log(&session, "--ldconfig is not needed: no ldconfig is run");
 	if (configure->cuda_compat && strcmp(configure->cuda_compat, "disabled") != 0)
-		session_remark(&session,
-			       "--cuda-compat-mode=%s is not done: nothing of an image is used as a driver's library",
-			       configure->cuda_compat);
+		session_log(&session,
+			    "--cuda-compat-mode=%s is not done: nothing of an image is used as a driver's library",
+			    configure->cuda_compat);
 	configure->session = &session;
 	if (!configure->dry_run)
 		session_run_in_child(&session, nvidia_configure_apply, configure);

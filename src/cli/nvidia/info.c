@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/report.h"
+#include "base/print.h"
 #include "cli/nvidia/nvidia.h"
 #include "model/adapter.h"
 
@@ -43,7 +43,7 @@ static error_t nvidia_info_parse(int key, char *argument, struct argp_state *sta
 /* Names are the driver's, and not to be trusted with a terminal. */
 static void nvidia_info_print_value(const char *value)
 {
-	report_write_text(value ? value : unknown, stdout);
+	print_write_text(value ? value : unknown, stdout);
 }
 
 static void nvidia_info_print_gpu(const struct ctr_gpu_adapter *adapter, const struct ctr_gpu_driver *driver, bool csv)
@@ -73,7 +73,7 @@ static void nvidia_info_print_gpu(const struct ctr_gpu_adapter *adapter, const s
 		if (csv)
 			(void)fputs(i > 0 ? "," : "", stdout);
 		else
-			report_print(stdout, "%-15s ", fields[i].label);
+			print_safe(stdout, "%-15s ", fields[i].label);
 		nvidia_info_print_value(fields[i].value);
 		(void)fputs(csv ? "" : "\n", stdout);
 	}
@@ -84,12 +84,12 @@ static void nvidia_info_print_driver(const char *version, const char *cuda, bool
 {
 	if (csv) {
 		(void)fputs("NVRM version,CUDA version\n", stdout);
-		report_print(stdout, "%s,%s\n", version, cuda);
+		print_safe(stdout, "%s,%s\n", version, cuda);
 		(void)fputs("\nDevice Index,Device Minor,Model,Brand,GPU UUID,Bus Location,Architecture\n", stdout);
 		return;
 	}
-	report_print(stdout, "NVRM version:   %s\n", version);
-	report_print(stdout, "CUDA version:   %s\n", cuda);
+	print_safe(stdout, "NVRM version:   %s\n", version);
+	print_safe(stdout, "CUDA version:   %s\n", cuda);
 }
 
 /*

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/report.h"
+#include "base/print.h"
 #include "cli/load.h"
 #include "cli/output.h"
 #include "model/adapter.h"
@@ -166,14 +166,14 @@ int nvidia_open(struct session *session, const struct nvidia *nvidia)
 	if (r)
 		return r;
 	for (size_t i = 0; nvidia->ignored[i]; i++)
-		session_remark(session, "%s is not needed", nvidia->ignored[i]);
+		session_log(session, "%s is not needed", nvidia->ignored[i]);
 	/*
 	 * A failure is not an error: without the modules the rest says what is missing, and in a user namespace nobody
 	 * could have loaded them.
 	 */
 	if (nvidia->load_kmods && (r = load_run(session, (struct load_options){0}, false, &load)))
-		session_remark(session, "--load-kmods: [%s] %s", ctr_gpu_error_name(r),
-			       ctr_gpu_context_message(session->context));
+		session_log(session, "--load-kmods: [%s] %s", ctr_gpu_error_name(r),
+			    ctr_gpu_context_message(session->context));
 	return 0;
 }
 
@@ -189,8 +189,8 @@ int nvidia_plan(struct session *session, const struct request_options *request)
 static void nvidia_print_version(FILE *file, struct argp_state *state)
 {
 	(void)state;
-	report_print(file, "cli-version: %s\n", ctr_gpu_version());
-	report_print(file, "lib-version: %s\n", ctr_gpu_version());
+	print_safe(file, "cli-version: %s\n", ctr_gpu_version());
+	print_safe(file, "lib-version: %s\n", ctr_gpu_version());
 }
 
 int nvidia_main(int argc, char **argv)
@@ -209,7 +209,7 @@ int nvidia_main(int argc, char **argv)
 	char name[64];
 	error_t error;
 
-	output_speak_as(NVIDIA_NAME, nvidia_class_of);
+	output_set_program(NVIDIA_NAME, nvidia_class_of);
 	argp_program_version_hook = nvidia_print_version;
 	argp_err_exit_status = EXIT_STATUS_FAILURE;
 	error = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &line);

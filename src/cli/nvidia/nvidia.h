@@ -14,7 +14,7 @@
 
 /* What stands before the command's name. */
 struct nvidia {
-	struct globals globals;
+	struct global_options globals;
 	bool load_kmods;
 	const char *ignored[4]; /* options that are accepted and ignored; ends with NULL */
 };

@@ -36,7 +36,7 @@ static bool setup_cdi_has_spec(const char *kind)
 static int setup_cdi_save(struct setup *setup, const struct session *session, const char *kind)
 {
 	_cleanup_free_ char *hook = path_of_program("ctr-gpu-hook"), *path = NULL, *written = NULL,
-			    *output = text_format("%s/", cdi_directory());
+			    *output = text_buffer_format("%s/", cdi_directory());
 	_cleanup_json_ json_t *entry = NULL;
 	int r;
 
@@ -46,15 +46,15 @@ static int setup_cdi_save(struct setup *setup, const struct session *session, co
 	if (r)
 		return session_check(session, r);
 	entry = json_pack("{s:o}", "directories", config_file_missing_directories(output));
-	r = entry ? state_set(&setup->state, path, entry) : output_no_memory();
+	r = entry ? saved_state_set(&setup->state, path, entry) : output_no_memory();
 	if (r)
 		return r;
 	r = session_check(session, ctr_gpu_cdi_save(session->context, session->host, session->request, kind, hook, path,
 						    &written));
 	if (!r)
-		setup_say(setup, "%s: CDI spec of %s written", path, kind);
+		setup_print(setup, "%s: CDI spec of %s written", path, kind);
 	else
-		(void)state_set(&setup->state, path, NULL);
+		(void)saved_state_set(&setup->state, path, NULL);
 	return r;
 }
 
@@ -65,12 +65,12 @@ static int setup_cdi_put_kind(struct setup *setup, const struct session *session
 	if (!setup->rootless && !setup->dry_run)
 		return setup_cdi_save(setup, session, kind);
 	if (setup->rootless)
-		setup_say(setup,
-			  "the CDI spec of %s, for --device %s=all, is missing; "
-			  "root writes it: sudo ctr-gpu cdi generate",
-			  kind, kind);
+		setup_print(setup,
+			    "the CDI spec of %s, for --device %s=all, is missing; "
+			    "root writes it: sudo ctr-gpu cdi generate",
+			    kind, kind);
 	else
-		setup_say(setup, "a CDI spec of %s would be written below %s", kind, cdi_directory());
+		setup_print(setup, "a CDI spec of %s would be written below %s", kind, cdi_directory());
 	return 0;
 }
 
@@ -95,8 +95,8 @@ int setup_cdi_put(struct setup *setup)
 			r ? ctr_gpu_context_message(session.context) : "this host has no GPU that can be used";
 
 		/* The engine's file is right even if the host gets a GPU only later. */
-		setup_say(setup, "no CDI spec is written, for --device nvidia.com/gpu=all: %.*s",
-			  (int)strcspn(reason, "\n"), reason);
+		setup_print(setup, "no CDI spec is written, for --device nvidia.com/gpu=all: %.*s",
+			    (int)strcspn(reason, "\n"), reason);
 		return 0;
 	}
 	rest = kinds;
@@ -111,7 +111,7 @@ static int setup_cdi_remove_spec(struct setup *setup, const char *path, const js
 	int r;
 
 	if (setup->dry_run) {
-		setup_say(setup, "%s would be removed, unless another engine needs it", path);
+		setup_print(setup, "%s would be removed, unless another engine needs it", path);
 		return 0;
 	}
 	r = config_file_read(path, &file);
@@ -120,8 +120,8 @@ static int setup_cdi_remove_spec(struct setup *setup, const char *path, const js
 	if (r)
 		return r;
 	config_file_remove_directories(json_object_get(entry, "directories"));
-	setup_say(setup, "%s: removed", path);
-	return state_set(&setup->state, path, NULL);
+	setup_print(setup, "%s: removed", path);
+	return saved_state_set(&setup->state, path, NULL);
 }
 
 int setup_cdi_take_back(struct setup *setup, const json_t *kept)

@@ -22,7 +22,7 @@ static int containerd_look(struct setup *setup)
 
 	if (setup->remove || setup->config || !used || !strstr(used, "/rancher/"))
 		return setup_refuse_user(setup);
-	return output_complain(
+	return output_print(
 		"the containerd that runs (process %d) reads %s, which k3s or RKE2 writes again at every start\n"
 		"    They find nvidia-container-runtime by themselves: install the package ctr-gpu-nvidia-compat and "
 		"restart them.",
@@ -68,14 +68,15 @@ static void containerd_warn(const struct setup *setup, const json_t *file, json_
 	_cleanup_free_ char *disabled = json_dumps(json_object_get(file, "disabled_plugins"), 0);
 
 	if (version == 1)
-		setup_say(setup,
-			  "%s is of version 1, from which containerd 2 takes no runtimes: \"containerd config "
-			  "migrate\" prints a newer one",
-			  setup->path);
+		setup_print(setup,
+			    "%s is of version 1, from which containerd 2 takes no runtimes: \"containerd config "
+			    "migrate\" prints a newer one",
+			    setup->path);
 	if (disabled && strstr(disabled, "cri\""))
-		setup_say(setup,
-			  "%s turns the CRI plugin off (disabled_plugins), which Kubernetes needs and runtimes are for",
-			  setup->path);
+		setup_print(
+			setup,
+			"%s turns the CRI plugin off (disabled_plugins), which Kubernetes needs and runtimes are for",
+			setup->path);
 }
 
 static int containerd_edit(struct setup *setup, json_t *file)
@@ -88,14 +89,14 @@ static int containerd_edit(struct setup *setup, json_t *file)
 	int r = 0;
 
 	if (written && !json_is_integer(written))
-		return output_complain("%s: \"version\" is not a whole number, and containerd would refuse it too\n"
-				       "    Correct that, and try again.",
-				       setup->path);
+		return output_print("%s: \"version\" is not a whole number, and containerd would refuse it too\n"
+				    "    Correct that, and try again.",
+				    setup->path);
 	if (written)
 		version = json_integer_value(written);
 	if (version < 1 || version > 3)
-		return output_complain("%s has version %d, which is not known\n    Versions 1, 2 and 3 are.",
-				       setup->path, (int)version);
+		return output_print("%s has version %d, which is not known\n    Versions 1, 2 and 3 are.", setup->path,
+				    (int)version);
 	containerd_warn(setup, file, version);
 	section = facts->sections[version - 1];
 	plugin = json_at(file, section);

@@ -12,7 +12,7 @@
 static int crio_look(struct setup *setup)
 {
 	if (setup->rootless)
-		return output_complain("CRI-O runs as root only\n    Run this without --rootless.");
+		return output_print("CRI-O runs as root only\n    Run this without --rootless.");
 	return setup_refuse_user(setup);
 }
 
@@ -38,7 +38,7 @@ static json_t *crio_model(const struct setup *setup)
 	const char *const names[] = {chosen ? chosen : "runc", "runc", "crun"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		_cleanup_free_ char *path = text_format("crio/runtime/runtimes/%s", names[i]);
+		_cleanup_free_ char *path = text_buffer_format("crio/runtime/runtimes/%s", names[i]);
 		json_t *runtime = crio_last(setup, path);
 		const char *type = json_string_value(json_object_get(runtime, "runtime_type"));
 

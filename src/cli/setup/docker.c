@@ -54,10 +54,10 @@ static int docker_check_arguments(const struct setup *setup)
 	const char *runtime = daemon_option(daemon, "--add-runtime", NULL);
 
 	if (runtime && strncmp(runtime, "nvidia=", 7) == 0)
-		return output_complain("dockerd (process %d) was started with --add-runtime %s\n    %s", daemon->pid,
-				       runtime, again);
+		return output_print("dockerd (process %d) was started with --add-runtime %s\n    %s", daemon->pid,
+				    runtime, again);
 	if (setup->set_default && daemon_has_option(daemon, "--default-runtime"))
-		return output_complain(
+		return output_print(
 			"dockerd (process %d) was started with --default-runtime, and does not start with both that "
 			"and one in "
 			"its file\n    %s",
@@ -76,12 +76,12 @@ static int docker_look(struct setup *setup)
 	if (r || setup->remove)
 		return r;
 	if (daemon->snap && !setup->config)
-		return output_complain(
+		return output_print(
 			"the Docker that runs here is the snap's (process %d), which cannot run programs of this host\n"
 			"    Install Docker from the distribution or from docker.com instead: sudo snap remove docker",
 			daemon->pid);
 	if (!daemon->pid && !setup->config && docker_has(engine_docker.desktop) && !engine_is_installed(&engine_docker))
-		return output_complain(
+		return output_print(
 			"Docker Desktop runs its daemon in a distribution of its own, which reads no file of this one; "
 			"it has --gpus\n"
 			"    To use ctr-gpu, install docker.io here and turn off Docker Desktop's integration with "
@@ -119,7 +119,7 @@ static char *docker_choose_runtime(const struct setup *setup, const char *there)
 {
 	_cleanup_free_ char *names = path_of_program("../" NVIDIA_NAMES),
 			    *directory = names ? realpath(names, NULL) : NULL;
-	_cleanup_free_ char *path = directory ? text_format("%s/" NVIDIA_NAME, directory) : NULL;
+	_cleanup_free_ char *path = directory ? text_buffer_format("%s/" NVIDIA_NAME, directory) : NULL;
 	bool promised = path && !setup->runtime_given && docker_has_gpus_option(setup) && keys_is_ours(setup, path);
 
 	if (there && keys_is_ours(setup, there) && (!promised || strstr(there, NVIDIA_NAME)))
@@ -145,18 +145,19 @@ static int docker_put_cdi(const struct setup *setup, json_t *file)
 	const json_t *there = json_at(file, engine_docker.cdi);
 
 	if (json_is_false(there) && !setup->replace) {
-		setup_say(setup,
-			  "%s turns CDI off (features.cdi); --device nvidia.com/gpu=… needs it, "
-			  "and --replace turns it on",
-			  setup->path);
+		setup_print(setup,
+			    "%s turns CDI off (features.cdi); --device nvidia.com/gpu=… needs it, "
+			    "and --replace turns it on",
+			    setup->path);
 		return 0;
 	}
 	if (json_is_true(there) || (!there && state != ENGINE_CDI_OFF && state != ENGINE_CDI_UNKNOWN))
 		return 0;
 	if (daemon_has_option(&setup->daemon, "--feature")) {
-		setup_say(setup,
-			  "dockerd was started with --feature, and does not start with \"features\" in its file, too; "
-			  "add --feature cdi=true there");
+		setup_print(
+			setup,
+			"dockerd was started with --feature, and does not start with \"features\" in its file, too; "
+			"add --feature cdi=true there");
 		return 0;
 	}
 	return keys_put(setup, file, "", engine_docker.cdi, json_true());
@@ -193,7 +194,7 @@ static enum docker_default docker_find_default(const struct setup *setup)
 /* It takes a default that the file names, so it reads runc there before the file gets its final contents. */
 static int docker_release(struct setup *setup)
 {
-	_cleanup_text_ struct text meanwhile = {0};
+	_cleanup_text_buffer_ struct text_buffer meanwhile = {0};
 	_cleanup_json_ json_t *content = json_deep_copy(setup->then);
 	enum docker_default now = DOCKER_OURS;
 	int r = 0;
@@ -201,7 +202,7 @@ static int docker_release(struct setup *setup)
 	if (!docker_is_ours(json_at(setup->now, engine_docker.default_runtime)) ||
 	    docker_find_default(setup) != DOCKER_OURS)
 		return 0;
-	if (!content || text_set(&meanwhile, setup->to.data, setup->to.size) < 0)
+	if (!content || text_buffer_set(&meanwhile, setup->to.data, setup->to.size) < 0)
 		return output_no_memory();
 	if (!json_at(content, engine_docker.default_runtime))
 		r = keys_put(setup, content, "", engine_docker.default_runtime, json_string("runc"));
@@ -216,9 +217,9 @@ static int docker_release(struct setup *setup)
 		(void)poll(NULL, 0, RELOAD_WAIT_MS);
 	setup->released = now == DOCKER_OTHER;
 	if (setup->released)
-		setup_say(setup,
-			  "the daemon that runs uses its other runtime by default again; containers made before have "
-			  "to be made anew");
+		setup_print(setup,
+			    "the daemon that runs uses its other runtime by default again; containers made before have "
+			    "to be made anew");
 	return 0;
 }
 
@@ -230,9 +231,9 @@ static bool docker_advise_compat(const struct setup *setup)
 	const struct daemon *daemon = &setup->daemon;
 
 	if (!daemon_variable(daemon, "PATH")) {
-		setup_say(setup,
-			  "the PATH of dockerd (process %d) cannot be read, so whether --gpus works is not known",
-			  daemon->pid);
+		setup_print(setup,
+			    "the PATH of dockerd (process %d) cannot be read, so whether --gpus works is not known",
+			    daemon->pid);
 		return false;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(compat_names); i++) {
@@ -241,11 +242,12 @@ static bool docker_advise_compat(const struct setup *setup)
 		if (!daemon_look_up(daemon, compat_names[i], &program))
 			continue;
 		if (!program.ours)
-			setup_say(setup, "--gpus runs %s, which is not ctr-gpu's", program.path);
+			setup_print(setup, "--gpus runs %s, which is not ctr-gpu's", program.path);
 		return daemon_is_older(daemon, &program.st.st_ctim);
 	}
-	setup_say(setup, "--gpus needs %s on the daemon's PATH (%s)", compat_names[0], daemon_variable(daemon, "PATH"));
-	setup_say(
+	setup_print(setup, "--gpus needs %s on the daemon's PATH (%s)", compat_names[0],
+		    daemon_variable(daemon, "PATH"));
+	setup_print(
 		setup,
 		"    Install the package ctr-gpu-nvidia-compat and restart Docker. --runtime=nvidia works without it.");
 	return false;
@@ -263,9 +265,10 @@ static void docker_advise(struct setup *setup, bool changed)
 	if (setup->daemon.pid && !setup->remove && !setup->unreached)
 		setup->needs_restart |= docker_advise_compat(setup);
 	if (!setup->daemon.pid && docker_has(engine_docker.desktop))
-		setup_say(setup,
-			  "Docker Desktop runs its daemon elsewhere, with GPU support of its own; nothing here reaches "
-			  "it");
+		setup_print(
+			setup,
+			"Docker Desktop runs its daemon elsewhere, with GPU support of its own; nothing here reaches "
+			"it");
 	else if (!setup->released && !setup->unreached)
 		setup_advise_restart(setup, changed || setup->needs_restart ||
 						    (!setup->remove && !docker_knows_runtime(setup)));

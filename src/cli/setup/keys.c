@@ -22,7 +22,7 @@ static const char *const *keys_sections(const struct engine *engine)
 
 static char *keys_join(const char *section, const char *key, size_t length)
 {
-	return text_format("%s%s%.*s", section, *section ? "/" : "", (int)length, key);
+	return text_buffer_format("%s%s%.*s", section, *section ? "/" : "", (int)length, key);
 }
 
 /* Of the path of its program, the part that ends with the runtime's name. */
@@ -140,10 +140,10 @@ int keys_put(const struct setup *setup, json_t *file, const char *section, const
 		return output_no_memory();
 	r = keys_set(file, path, steal_ptr(stolen));
 	if (r == -ENOTDIR)
-		return output_complain("%s: \"%.*s\" is not an object, and %s would refuse it too\n"
-				       "    Mend that, and try again.",
-				       setup->path, (int)keys_find_obstacle(file, path), path,
-				       setup->engine->facts->label);
+		return output_print("%s: \"%.*s\" is not an object, and %s would refuse it too\n"
+				    "    Mend that, and try again.",
+				    setup->path, (int)keys_find_obstacle(file, path), path,
+				    setup->engine->facts->label);
 	return r < 0 ? output_no_memory() : 0;
 }
 
@@ -157,12 +157,12 @@ static int keys_refuse_other(const struct setup *setup, const char *other)
 		      strncmp(other, setup->path, (size_t)(file - other)) == 0 && strcmp(file, own) > 0);
 
 	if (later)
-		return output_complain("%s has a runtime \"nvidia\" already, and %s reads it last\n"
-				       "    Remove that file, and try again.",
-				       other, setup->engine->facts->label);
+		return output_print("%s has a runtime \"nvidia\" already, and %s reads it last\n"
+				    "    Remove that file, and try again.",
+				    other, setup->engine->facts->label);
 	if (setup->replace)
 		return 0;
-	return output_complain(
+	return output_print(
 		"%s has a runtime \"nvidia\" already\n    To let ours count instead, until --remove, add --replace.",
 		other);
 }
@@ -184,9 +184,9 @@ static int keys_check_owner(const struct setup *setup, json_t *file, const char 
 	if (!there || json_is_null(there) || setup->replace ||
 	    (program && (keys_is_our_path(program) || keys_is_ours(setup, program))))
 		return 0;
-	return output_complain("%s has a runtime \"nvidia\" already: %s\n"
-			       "    To take it over, with its old value back after --remove, add --replace.",
-			       setup->path, program ? program : "one without a program");
+	return output_print("%s has a runtime \"nvidia\" already: %s\n"
+			    "    To take it over, with its old value back after --remove, add --replace.",
+			    setup->path, program ? program : "one without a program");
 }
 
 int keys_put_runtime(const struct setup *setup, json_t *file, const char *section, json_t *value)
@@ -291,7 +291,7 @@ int keys_compare(struct setup *setup)
 			continue;
 		setup->needs_restart |= !restarts_for || restarts_for(key, setup->remove);
 		if (!setup->remove && !setup->dry_run)
-			setup_say(setup, "%s: %s %s", setup->file.path, key, old ? "changed" : "written");
+			setup_print(setup, "%s: %s %s", setup->file.path, key, old ? "changed" : "written");
 	}
 	return r;
 }

@@ -28,8 +28,8 @@ static void podman_advise(struct setup *setup, bool changed)
 {
 	(void)changed;
 	if (!setup->remove && access(HOOK, F_OK) < 0 && access(ENGINE_HOOKS_ETC "/" ENGINE_HOOK_FILE, F_OK) < 0)
-		setup_say(setup, HOOK " is not there, so NVIDIA_VISIBLE_DEVICES gives GPUs only to containers with "
-				      "--runtime=nvidia");
+		setup_print(setup, HOOK " is not there, so NVIDIA_VISIBLE_DEVICES gives GPUs only to containers with "
+					"--runtime=nvidia");
 }
 
 const struct setup_engine setup_podman = {

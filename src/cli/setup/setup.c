@@ -21,12 +21,12 @@
 #include "cli/setup/cdi.h"
 #include "cli/setup/interrupt.h"
 #include "cli/setup/keys.h"
-#include "cli/setup/state.h"
+#include "cli/setup/saved_state.h"
 #include "cli/verbs.h"
 #include "engines/config.h"
-#include "engines/nvidia_config.h"
-#include "engines/toml_file.h"
-#include "system/hostfile.h"
+#include "engines/toml_edit.h"
+#include "engines/toolkit_config.h"
+#include "system/trusted_file.h"
 
 enum {
 	KEY_DRY_RUN = 0x200,
@@ -53,7 +53,7 @@ static const struct argp_option options[] = {
 
 static const struct setup_engine *const engines[] = {&setup_docker, &setup_podman, &setup_containerd, &setup_crio};
 
-void setup_say(const struct setup *setup, const char *format, ...)
+void setup_print(const struct setup *setup, const char *format, ...)
 {
 	/* With --dry-run standard output is the file. */
 	FILE *file = setup->dry_run ? stderr : stdout;
@@ -129,11 +129,11 @@ int setup_refuse_user(const struct setup *setup)
 	if (geteuid() == 0 || setup->config || setup->rootless || setup->dry_run)
 		return 0;
 	if (!facts->user_files)
-		return output_complain("%s's configuration belongs to root: sudo ctr-gpu setup %s", facts->label,
-				       facts->name);
-	return output_complain("%s's configuration belongs to root: sudo ctr-gpu setup %s\n"
-			       "    For one that runs as you: ctr-gpu setup %s --rootless",
-			       facts->label, facts->name, facts->name);
+		return output_print("%s's configuration belongs to root: sudo ctr-gpu setup %s", facts->label,
+				    facts->name);
+	return output_print("%s's configuration belongs to root: sudo ctr-gpu setup %s\n"
+			    "    For one that runs as you: ctr-gpu setup %s --rootless",
+			    facts->label, facts->name, facts->name);
 }
 
 int setup_find_daemon(struct setup *setup, uid_t uid)
@@ -141,15 +141,15 @@ int setup_find_daemon(struct setup *setup, uid_t uid)
 	const struct engine *facts = setup->engine->facts;
 	int r = daemon_find(facts->daemon, uid, facts->is_wanted, &setup->daemon);
 
-	if (r == 0 && !setup->daemon.pid && setup->daemon.stranger)
-		setup_say(
+	if (r == 0 && !setup->daemon.pid && setup->daemon.rejected_pid)
+		setup_print(
 			setup,
 			"process %d is called %s, but does not belong to this host (a container's?), and is left alone",
-			setup->daemon.stranger, facts->daemon);
+			setup->daemon.rejected_pid, facts->daemon);
 	if (r == 0)
 		return 0;
 	errno = -r;
-	return output_complain("cannot read /proc: %m");
+	return output_print("cannot read /proc: %m");
 }
 
 static char *setup_usual_path(const struct setup *setup)
@@ -172,11 +172,11 @@ static int setup_find_path(struct setup *setup)
 	else if (facts->option)
 		r = daemon_config(&setup->daemon, facts->option, facts->letter, &setup->path);
 	if (r == -EPERM)
-		return output_complain("the %s that runs (process %d) reads %s, %s\n    Name the file that is meant: "
-				       "--engine-config=FILE",
-				       facts->name, setup->daemon.pid, setup->path,
-				       setup->daemon.elsewhere ? "which may be another file here"
-							       : "which is not a file that root alone may change");
+		return output_print("the %s that runs (process %d) reads %s, %s\n    Name the file that is meant: "
+				    "--engine-config=FILE",
+				    facts->name, setup->daemon.pid, setup->path,
+				    setup->daemon.elsewhere ? "which may be another file here"
+							    : "which is not a file that root alone may change");
 	if (r == 0 && !setup->path)
 		setup->path = setup_usual_path(setup);
 	return setup->path ? 0 : output_no_memory();
@@ -195,11 +195,11 @@ static bool setup_reaches_daemon(const struct setup *setup)
 								    : NULL;
 
 	if (used && facts->option && !streq(ours ? ours : setup->path, theirs ? theirs : used))
-		setup_say(setup, "the %s that runs (process %d) does not read %s, but %s", facts->daemon, daemon->pid,
-			  setup->path, used);
+		setup_print(setup, "the %s that runs (process %d) does not read %s, but %s", facts->daemon, daemon->pid,
+			    setup->path, used);
 	else if (unseen)
-		setup_say(setup, "the %s that runs (process %d) has files of its own, and does not see %s",
-			  facts->daemon, daemon->pid, unseen);
+		setup_print(setup, "the %s that runs (process %d) has files of its own, and does not see %s",
+			    facts->daemon, daemon->pid, unseen);
 	else
 		return true;
 	return false;
@@ -214,9 +214,8 @@ static int setup_look(struct setup *setup)
 	if (!setup->runtime)
 		return output_no_memory();
 	if (!setup->remove && access(setup->runtime, X_OK) < 0)
-		return output_complain(
-			"the program %s is missing\n    Install all of ctr-gpu, or name it with --runtime.",
-			setup->runtime);
+		return output_print("the program %s is missing\n    Install all of ctr-gpu, or name it with --runtime.",
+				    setup->runtime);
 	r = engine->facts->daemon ? setup_find_daemon(setup, geteuid()) : 0;
 	if (!r && engine->look)
 		r = engine->look(setup);
@@ -235,32 +234,32 @@ void setup_advise_restart(struct setup *setup, bool changed)
 	_cleanup_free_ char *command = NULL;
 
 	if (!setup->daemon.pid)
-		setup_say(setup, "no %s is running; it reads the file when it starts", facts->daemon);
+		setup_print(setup, "no %s is running; it reads the file when it starts", facts->daemon);
 	if (!setup->daemon.pid || !changed)
 		return;
 	command = engine_restart_command(facts, &setup->daemon, setup->rootless,
 					 setup->needs_restart ? ENGINE_RESTART : ENGINE_RELOAD);
-	setup_say(setup, "next: %s", command ? command : "restart it");
+	setup_print(setup, "next: %s", command ? command : "restart it");
 }
 
 /* ---- what files say ---- */
 
-int setup_read(const struct setup *setup, const struct text *text, const char *path, json_t **ret)
+int setup_read(const struct setup *setup, const struct text_buffer *text, const char *path, json_t **ret)
 {
-	struct text_error error;
+	struct text_buffer_error error;
 	int r = engine_config_parse(setup->engine->facts, text, ret, &error);
 
 	if (r == -EINVAL)
-		return output_complain("%s:%zu:%zu: %s\n    Nothing was changed. Correct that, and try again.", path,
-				       error.line, error.column, error.reason);
+		return output_print("%s:%zu:%zu: %s\n    Nothing was changed. Correct that, and try again.", path,
+				    error.line, error.column, error.reason);
 	return r < 0 ? output_no_memory() : 0;
 }
 
-int setup_write(const struct setup *setup, struct text *text, json_t *wanted)
+int setup_write(const struct setup *setup, struct text_buffer *text, json_t *wanted)
 {
 	const struct engine *facts = setup->engine->facts;
 	_cleanup_json_ json_t *before = NULL, *after = NULL;
-	struct text_error error;
+	struct text_buffer_error error;
 	int r = engine_config_parse(facts, text, &before, &error);
 
 	if (r == 0 && json_equal(before, wanted))
@@ -270,9 +269,9 @@ int setup_write(const struct setup *setup, struct text *text, json_t *wanted)
 	if (r == 0)
 		r = engine_config_parse(facts, text, &after, &error);
 	if (r == -EINVAL || (r == 0 && !json_equal(after, wanted)))
-		return output_complain("%s has inline tables or dotted keys where tables are to be changed\n"
-				       "    Write them as [tables] with headers, and try again.",
-				       setup->path);
+		return output_print("%s has inline tables or dotted keys where tables are to be changed\n"
+				    "    Write them as [tables] with headers, and try again.",
+				    setup->path);
 	return r < 0 ? output_no_memory() : 0;
 }
 
@@ -280,7 +279,7 @@ static int setup_read_other(struct setup *setup, const char *path)
 {
 	_cleanup_config_file_ struct config_file file = {0};
 	_cleanup_json_ json_t *content = NULL;
-	struct text_error error;
+	struct text_buffer_error error;
 	int r = config_file_read(path, &file);
 
 	/* The engine itself complains about an invalid one. */
@@ -322,21 +321,22 @@ static int setup_read_others(struct setup *setup)
 
 /* ---- what is to become of the file ---- */
 
-static bool setup_is_blank(const struct text *text)
+static bool setup_is_blank(const struct text_buffer *text)
 {
 	return strspn(text->size ? text->data : "", " \t\r\n{}") == text->size;
 }
 
 /* A text in the state. Without it, the file did not exist. */
-static struct text setup_remembered(const struct setup *setup, const char *name)
+static struct text_buffer setup_saved_text(const struct setup *setup, const char *name)
 {
 	json_t *string = json_object_get(setup->entry, name);
 
-	return (struct text){(char *)(uintptr_t)json_string_value(string), json_string_length(string)};
+	return (struct text_buffer){(char *)(uintptr_t)json_string_value(string), json_string_length(string)};
 }
 
 /* Out of a file that somebody has changed since. */
-static int setup_undo(const struct setup *setup, const struct text *before, const struct text *after, struct text *ret)
+static int setup_undo(const struct setup *setup, const struct text_buffer *before, const struct text_buffer *after,
+		      struct text_buffer *ret)
 {
 	_cleanup_json_ json_t *old = NULL, *new = NULL, *wanted = json_deep_copy(setup->now);
 	int r = wanted ? setup_read(setup, before, setup->state.file.path, &old) : output_no_memory();
@@ -347,20 +347,20 @@ static int setup_undo(const struct setup *setup, const struct text *before, cons
 		return r;
 	r = keys_undo(setup->engine, wanted, old, new);
 	if (r > 0 && setup->remove && !setup->all)
-		setup_say(setup, "%s: somebody has changed since what \"ctr-gpu setup\" had written; that stays",
-			  setup->file.path);
+		setup_print(setup, "%s: somebody has changed since what \"ctr-gpu setup\" had written; that stays",
+			    setup->file.path);
 	return r < 0 ? output_no_memory() : setup_write(setup, ret, wanted);
 }
 
 /* The file without what is ours: @ret, or nothing if @ret_gone. */
-static int setup_take_out(const struct setup *setup, struct text *ret, bool *ret_gone)
+static int setup_take_out(const struct setup *setup, struct text_buffer *ret, bool *ret_gone)
 {
-	struct text before = setup_remembered(setup, "before"), after = setup_remembered(setup, "after");
-	const struct text *now = &setup->file.text;
-	bool known = setup->entry && setup->file.exists, ours = known && text_is_same(now, &after);
+	struct text_buffer before = setup_saved_text(setup, "before"), after = setup_saved_text(setup, "after");
+	const struct text_buffer *now = &setup->file.text;
+	bool known = setup->entry && setup->file.exists, ours = known && text_buffer_is_same(now, &after);
 	int r;
 
-	if (text_set(ret, ours ? before.data : now->data, ours ? before.size : now->size) < 0)
+	if (text_buffer_set(ret, ours ? before.data : now->data, ours ? before.size : now->size) < 0)
 		return output_no_memory();
 	r = known && !ours ? setup_undo(setup, &before, &after, ret) : 0;
 	*ret_gone = !setup->file.exists || (known && !before.data && setup_is_blank(ret));
@@ -368,12 +368,12 @@ static int setup_take_out(const struct setup *setup, struct text *ret, bool *ret
 }
 
 /* Out of a file of which nothing is remembered, or that must not name our programs any more. */
-static int setup_forget(const struct setup *setup, struct text *text)
+static int setup_forget(const struct setup *setup, struct text_buffer *text)
 {
 	_cleanup_json_ json_t *wanted = NULL;
 	int r;
 
-	if (setup->engine->facts->format == ENGINE_TOML && toml_file_cut(text, true) < 0)
+	if (setup->engine->facts->format == ENGINE_TOML && toml_edit_cut(text, true) < 0)
 		return output_no_memory();
 	r = setup_read(setup, text, setup->path, &wanted);
 	if (!r && keys_forget(setup->engine, wanted) < 0)
@@ -383,11 +383,11 @@ static int setup_forget(const struct setup *setup, struct text *text)
 
 static int setup_plan_remove(struct setup *setup)
 {
-	struct text before = setup_remembered(setup, "before"), after = setup_remembered(setup, "after");
+	struct text_buffer before = setup_saved_text(setup, "before"), after = setup_saved_text(setup, "after");
 	int r = setup_take_out(setup, &setup->to, &setup->gone);
 
 	/* What somebody has changed since may stay while our programs do. */
-	if (!r && (setup->all || text_is_same(&before, &after)))
+	if (!r && (setup->all || text_buffer_is_same(&before, &after)))
 		r = setup_forget(setup, &setup->to);
 	setup->gone = setup->gone && setup_is_blank(&setup->to);
 	return r;
@@ -399,7 +399,7 @@ static int setup_plan_put(struct setup *setup)
 	int r;
 
 	setup->others = json_object();
-	if (!setup->others || !wanted || text_set(&setup->to, setup->file.text.data, setup->file.text.size) < 0)
+	if (!setup->others || !wanted || text_buffer_set(&setup->to, setup->file.text.data, setup->file.text.size) < 0)
 		return output_no_memory();
 	r = setup_read_others(setup);
 	if (!r)
@@ -409,14 +409,17 @@ static int setup_plan_put(struct setup *setup)
 
 static bool setup_is_changed(const struct setup *setup)
 {
-	return setup->gone ? setup->file.exists : !text_is_same(&setup->to, &setup->file.text);
+	return setup->gone ? setup->file.exists : !text_buffer_is_same(&setup->to, &setup->file.text);
 }
 
 static void setup_show(const struct setup *setup)
 {
 	bool changed = setup_is_changed(setup);
 
-	setup_say(setup, "%s would %s", setup->file.path, !changed ? "not change" : setup->gone ? "be removed" : "be:");
+	setup_print(setup, "%s would %s", setup->file.path,
+		    !changed      ? "not change"
+		    : setup->gone ? "be removed"
+				  : "be:");
 	if (changed && !setup->gone)
 		(void)fwrite(setup->to.data, 1, setup->to.size, stdout);
 }
@@ -432,7 +435,8 @@ static int setup_remove_file(struct setup *setup)
 	if (!r && setup->gone)
 		config_file_remove_directories(json_object_get(setup->entry, "directories"));
 	if (!r)
-		setup_say(setup, "%s: %s", setup->file.path, setup->gone ? "removed" : "what was written is taken out");
+		setup_print(setup, "%s: %s", setup->file.path,
+			    setup->gone ? "removed" : "what was written is taken out");
 	return r;
 }
 
@@ -445,9 +449,9 @@ static int setup_remove(struct setup *setup)
 	else if (setup_is_changed(setup))
 		r = setup_remove_file(setup);
 	else
-		setup_say(setup, "%s: nothing to remove", setup->file.path);
+		setup_print(setup, "%s: nothing to remove", setup->file.path);
 	if (!r && setup->entry && !setup->dry_run)
-		r = state_set(&setup->state, setup->file.path, NULL);
+		r = saved_state_set(&setup->state, setup->file.path, NULL);
 	return r || setup->all ? r : setup_cdi_remove(setup);
 }
 
@@ -456,7 +460,7 @@ static int setup_make_entry(const struct setup *setup, json_t **ret)
 {
 	bool goes_on = setup->entry && setup->file.exists, gone = false;
 	_cleanup_json_ json_t *directories = NULL, *entry = NULL;
-	_cleanup_text_ struct text before = {0};
+	_cleanup_text_buffer_ struct text_buffer before = {0};
 	int r = setup_take_out(setup, &before, &gone);
 
 	if (r)
@@ -477,7 +481,7 @@ static int setup_put_entry(struct setup *setup, json_t *entry)
 	_cleanup_json_ json_t *before = json_incref(setup->entry);
 	const json_t *directories = json_object_get(entry, "directories");
 	bool existed = setup->file.exists;
-	int r = state_set(&setup->state, setup->file.path, entry);
+	int r = saved_state_set(&setup->state, setup->file.path, entry);
 
 	if (r)
 		return r;
@@ -488,15 +492,15 @@ static int setup_put_entry(struct setup *setup, json_t *entry)
 		return 0;
 	if (!existed)
 		config_file_remove_directories(directories);
-	(void)state_set(&setup->state, setup->file.path, before);
+	(void)saved_state_set(&setup->state, setup->file.path, before);
 	return r;
 }
 
-static void setup_say_setting(const struct nvidia_setting *setting, void *user)
+static void setup_print_setting(const struct nvidia_setting *setting, void *user)
 {
-	setup_say(user, NVIDIA_CONFIG " is not read: %s%s%s; %s%s", setting->key,
-		  setting->value ? " = " : " is not set", setting->value ? setting->value : "",
-		  setting->has_successor ? "here: " : "no successor: ", setting->here);
+	setup_print(user, NVIDIA_CONFIG " is not read: %s%s%s; %s%s", setting->key,
+		    setting->value ? " = " : " is not set", setting->value ? setting->value : "",
+		    setting->has_successor ? "here: " : "no successor: ", setting->here);
 }
 
 /*
@@ -517,13 +521,13 @@ static int setup_put(struct setup *setup)
 	if (setup->dry_run)
 		return r;
 	if (!r && interrupt_came())
-		r = output_complain("given up; %s stays as it is", setup->file.path);
+		r = output_print("given up; %s stays as it is", setup->file.path);
 	if (!r && (changed || !setup->entry))
 		r = setup_make_entry(setup, &entry);
 	if (!r && entry)
 		r = setup_put_entry(setup, entry);
 	if (!r && !changed)
-		setup_say(setup, "%s: everything is there", setup->file.path);
+		setup_print(setup, "%s: everything is there", setup->file.path);
 	if (r)
 		(void)setup_cdi_take_back(setup, found);
 	return r;
@@ -539,16 +543,16 @@ static bool setup_is_early(const struct setup *setup)
 /* A tree that was built in a home works, until its owner puts another program there. */
 static void setup_warn_of_others(const struct setup *setup)
 {
-	_cleanup_close_ int fd = hostfile_open(setup->runtime, S_IFREG, HOSTFILE_ROOT_ONLY, O_PATH);
+	_cleanup_close_ int fd = trusted_file_open(setup->runtime, S_IFREG, TRUSTED_FILE_ROOT_ONLY, O_PATH);
 
 	if (fd == -EPERM)
-		setup_say(setup, "%s, which %s runs as root, can be changed by others than root", setup->runtime,
-			  setup->engine->facts->label);
+		setup_print(setup, "%s, which %s runs as root, can be changed by others than root", setup->runtime,
+			    setup->engine->facts->label);
 }
 
 static int setup_do_file(struct setup *setup)
 {
-	int r = state_open(&setup->state, !setup->dry_run);
+	int r = saved_state_open(&setup->state, !setup->dry_run);
 	bool changed;
 
 	/* As another one left it, if there was one to wait for. */
@@ -570,11 +574,12 @@ static int setup_do_file(struct setup *setup)
 	if (r)
 		return r;
 	if (!setup->remove)
-		nvidia_config_each(setup_say_setting, setup);
+		toolkit_config_each(setup_print_setting, setup);
 	if (!setup->remove && geteuid() == 0)
 		setup_warn_of_others(setup);
 	if (setup_is_early(setup))
-		setup_say(setup, "%s is not installed here; it reads the file when it is", setup->engine->facts->label);
+		setup_print(setup, "%s is not installed here; it reads the file when it is",
+			    setup->engine->facts->label);
 	else
 		setup->engine->advise(setup, changed);
 	return 0;
@@ -584,8 +589,8 @@ static void setup_close(struct setup *setup)
 {
 	daemon_close(&setup->daemon);
 	config_file_close(&setup->file);
-	state_close(&setup->state);
-	text_clear(&setup->to);
+	saved_state_close(&setup->state);
+	text_buffer_clear(&setup->to);
 	json_decref(setup->now);
 	json_decref(setup->then);
 	json_decref(setup->others);
@@ -612,7 +617,7 @@ static int setup_remove_one(const struct setup *all, const struct setup_engine *
 	_cleanup_setup_ struct setup setup = *all;
 	int r;
 
-	setup.state = STATE_CLOSED;
+	setup.state = SAVED_STATE_CLOSED;
 	setup.engine = engine;
 	setup.rootless = geteuid() != 0;
 	r = setup_look(&setup);
@@ -624,7 +629,7 @@ static int setup_remove_one(const struct setup *all, const struct setup_engine *
 /* If one setup cannot be undone, the others still are. */
 static int setup_remove_all(struct setup *setup)
 {
-	int r, worst = state_open(&setup->state, false);
+	int r, worst = saved_state_open(&setup->state, false);
 	const char *path;
 	json_t *entry;
 
@@ -643,31 +648,31 @@ static int setup_remove_all(struct setup *setup)
 	}
 	if (!json_object_size(setup->state.entries))
 		return worst;
-	state_close(&setup->state);
-	r = state_open(&setup->state, !setup->dry_run);
+	saved_state_close(&setup->state);
+	r = saved_state_open(&setup->state, !setup->dry_run);
 	if (!r)
 		r = setup_cdi_remove(setup);
 	return r ? r : worst;
 }
 
-int verb_setup(struct globals *globals, int argc, char **argv)
+int verb_setup(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.options = options,
 		.parser = setup_parse,
 		.args_doc = "ENGINE",
-		.children = globals_children,
+		.children = global_options_children,
 		.doc = "Write into the configuration of docker, podman, containerd or crio what it needs to give "
 		       "containers the GPUs.",
 	};
-	_cleanup_setup_ struct setup setup = {.globals = globals, .daemon = DAEMON_NONE, .state = STATE_CLOSED};
+	_cleanup_setup_ struct setup setup = {.globals = globals, .daemon = DAEMON_NONE, .state = SAVED_STATE_CLOSED};
 	int r;
 
-	globals_parse_verb(globals, &argp, argc, argv, &setup);
+	global_options_parse_verb(globals, &argp, argc, argv, &setup);
 	if (setup.all)
 		return setup_remove_all(&setup);
 	if (setup.rootless && geteuid() == 0)
-		return output_complain(
+		return output_print(
 			"a rootless engine is set up by the user who runs it, and you are root\n    Run this as that "
 			"user, without sudo.");
 	r = setup_look(&setup);

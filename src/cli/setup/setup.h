@@ -11,8 +11,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "cli/globals.h"
-#include "cli/setup/state.h"
+#include "cli/global_options.h"
+#include "cli/setup/saved_state.h"
 #include "engines/engine.h"
 
 /*
@@ -23,7 +23,7 @@
 #define NVIDIA_NAMES "libexec/ctr-gpu/nvidia-names"
 
 struct setup {
-	struct globals *globals;
+	struct global_options *globals;
 	const struct setup_engine *engine;
 	const char *config; /* --engine-config; NULL: the engine's own */
 	char *runtime;      /* ctr-gpu-runtime, an absolute path */
@@ -35,10 +35,10 @@ struct setup {
 	char *path;           /* of the file to change */
 	bool unreached;       /* the daemon does not read that file, or cannot run our program; that has been said */
 	bool needs_restart;   /* reloading is not enough for what was changed */
-	struct state state;
+	struct saved_state state;
 	json_t *entry;           /* of the state; NULL: the file is not remembered */
 	struct config_file file; /* as it is */
-	struct text to;          /* what is to be in it */
+	struct text_buffer to;   /* what is to be in it */
 	bool gone;               /* it is to be removed */
 	json_t *now, *then;      /* what both say */
 	json_t *others;          /* what the engine's other files say, by their paths; later ones count more */
@@ -65,7 +65,7 @@ struct setup_engine {
 extern const struct setup_engine setup_containerd, setup_crio, setup_docker, setup_podman;
 
 /** A remark for the user, indented behind the name of the engine. */
-void setup_say(const struct setup *setup, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void setup_print(const struct setup *setup, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /** Whether a user means an engine whose files are root's. Return: 0; the exit status after a message was printed. */
 int setup_refuse_user(const struct setup *setup);
@@ -74,10 +74,10 @@ int setup_refuse_user(const struct setup *setup);
 int setup_find_daemon(struct setup *setup, uid_t uid);
 
 /** What the text of an engine's file says. @path: of the file, for the message. */
-int setup_read(const struct setup *setup, const struct text *text, const char *path, json_t **ret);
+int setup_read(const struct setup *setup, const struct text_buffer *text, const char *path, json_t **ret);
 
 /** Has a text of the engine's file say this, and leaves everything else as it is. */
-int setup_write(const struct setup *setup, struct text *text, json_t *wanted);
+int setup_write(const struct setup *setup, struct text_buffer *text, json_t *wanted);
 
 /** Says that the daemon does not run or, after a change, what makes it notice. */
 void setup_advise_restart(struct setup *setup, bool changed);

@@ -16,10 +16,10 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/report.h"
+#include "base/print.h"
 #include "cli/output.h"
 #include "cli/try/client.h"
-#include "engines/text.h"
+#include "engines/buffer.h"
 #include "try_program.h"
 
 enum {
@@ -46,9 +46,9 @@ static const struct engine_client podman = {
 static const struct engine_client containerd = {
 	"containerd", NULL, {"ctr task kill --signal SIGKILL @", "ctr task rm --force @", "ctr container rm @"}};
 
-static const struct way {
+static const struct try_method {
 	const struct engine_client *engine;
-	const char *door, *shown, *run;
+	const char *method, *shown, *run;
 } ways[] = {
 	/* The first of an engine is the one that is tried unless another is named. */
 	{&docker, "gpus", "docker run --gpus all", "docker run --rm --network none --name @ --gpus all % " PROGRAM},
@@ -66,27 +66,27 @@ static const struct way {
 	{&containerd, "cli", "ctr run --gpus 0", "ctr run --rm --rootfs --gpus 0 % @ " PROGRAM},
 };
 
-static const struct way *try_find_way(const char *text)
+static const struct try_method *try_find_method(const char *text)
 {
 	size_t length = strcspn(text, ":");
 
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
 		if (strlen(ways[i].engine->name) == length && strncmp(ways[i].engine->name, text, length) == 0 &&
-		    (!text[length] || strcmp(text + length + 1, ways[i].door) == 0))
+		    (!text[length] || strcmp(text + length + 1, ways[i].method) == 0))
 			return &ways[i];
 	return NULL;
 }
 
 bool try_find(const char *text)
 {
-	return try_find_way(text);
+	return try_find_method(text);
 }
 
 /* ---- the image ---- */
 
 struct
 try {
-	const struct way *way;
+	const struct try_method *way;
 	char name[48];      /* of the container, and of its image */
 	char directory[32]; /* instead of an image; "" for none */
 	struct client_result result;
@@ -186,32 +186,32 @@ static int try_run_client(struct try *try, const char *words, int input)
 	return try->result.status;
 }
 
-static int try_complain(const struct try *try, const char *words)
+static int try_print(const struct try *try, const char *words)
 {
 	const char *output = try->result.output;
 	int program = (int)strcspn(words, " ");
 
 	switch (try->result.status) {
 	case -EINTR:
-		return output_complain("given up");
+		return output_print("given up");
 	case -ETIMEDOUT:
-		return output_complain("%.*s did not come to an end within %d s", program, words, STEP_S);
+		return output_print("%.*s did not come to an end within %d s", program, words, STEP_S);
 	case 127:
 		if (!try->result.output[0])
-			return output_complain("%.*s is not installed here; install it, or name another engine",
-					       program, words);
+			return output_print("%.*s is not installed here; install it, or name another engine", program,
+					    words);
 		break;
 	default:
 		break;
 	}
-	report_print(stdout, "%s: no\n", try->way->shown);
+	print_safe(stdout, "%s: no\n", try->way->shown);
 	/* The first lines of what it said, without what a terminal would take for orders. */
 	for (int i = 0; i < LINES_SHOWN && *output; i++) {
 		size_t length = strcspn(output, "\r\n");
 		_cleanup_free_ char *line = strndup(output, length);
 
 		(void)fputs("    ", stdout);
-		report_write_text(line ? line : "", stdout);
+		print_write_text(line ? line : "", stdout);
 		(void)fputc('\n', stdout);
 		output += length + strspn(output + length, "\r\n");
 	}
@@ -221,7 +221,7 @@ static int try_complain(const struct try *try, const char *words)
 
 /* ---- what arrived ---- */
 
-struct arrival {
+struct probe_report {
 	size_t devices, closed, libraries, missing;
 };
 
@@ -237,7 +237,7 @@ static bool try_is_driver(const char *name)
 }
 
 /* "device\t/dev/dxg\t0", "library\tlibcuda.so.1\t/usr/lib/wsl/lib/libcuda.so.1\t0"; the line is taken apart. */
-static void try_show_line(char *line, struct arrival *arrival)
+static void try_show_line(char *line, struct probe_report *arrival)
 {
 	const char *what = strsep(&line, "\t"), *name = strsep(&line, "\t"),
 		   *path = what && strcmp(what, "library") == 0 ? strsep(&line, "\t") : NULL;
@@ -249,30 +249,30 @@ static void try_show_line(char *line, struct arrival *arrival)
 	if (strcmp(what, "device") == 0) {
 		arrival->devices += error == 0;
 		arrival->closed += error != 0;
-		report_print(stdout, "    %-20s %s\n", name, error ? strerror(error) : "opened");
+		print_safe(stdout, "    %-20s %s\n", name, error ? strerror(error) : "opened");
 	} else if (path && try_is_driver(name)) {
 		arrival->libraries += error == 0;
 		arrival->missing += error != 0;
 		if (arrival->libraries + arrival->missing <= LIBRARIES_SHOWN)
-			report_print(stdout, "    %-20s %s%s%s\n", name, path, error ? ": " : "",
-				     error ? strerror(error) : "");
+			print_safe(stdout, "    %-20s %s%s%s\n", name, path, error ? ": " : "",
+				   error ? strerror(error) : "");
 	}
 }
 
 /* An engine may print a warning into a container's output: such a line is not the program's. */
-static int try_show_arrival(struct try *try)
+static int try_show_report(struct try *try)
 {
-	struct arrival arrival = {0};
+	struct probe_report arrival = {0};
 	bool works;
 
 	for (char *rest = try->result.output, *line; (line = strsep(&rest, "\r\n"));)
 		try_show_line(line, &arrival);
 	works = arrival.devices > 0 && arrival.closed == 0 && arrival.libraries > 0 && arrival.missing == 0;
-	report_print(stdout, "%s: %s\n", try->way->shown,
-		     works                                         ? "yes, the container has a GPU and its driver"
-		     : arrival.devices == 0 && arrival.closed == 0 ? "no, the container started without any GPU device"
-		     : arrival.closed > 0                          ? "no, a device cannot be opened"
-					  : "no, the loader finds no library of a driver, or one that is not there");
+	print_safe(stdout, "%s: %s\n", try->way->shown,
+		   works                                         ? "yes, the container has a GPU and its driver"
+		   : arrival.devices == 0 && arrival.closed == 0 ? "no, the container started without any GPU device"
+		   : arrival.closed > 0                          ? "no, a device cannot be opened"
+					: "no, the loader finds no library of a driver, or one that is not there");
 	return works ? 0 : EXIT_STATUS_FAILURE;
 }
 
@@ -285,18 +285,18 @@ int try_run(const char *text)
 	const struct engine_client *engine;
 	int r = 0;
 
-	try.way = try_find_way(text);
+	try.way = try_find_method(text);
 	engine = try.way->engine;
 	(void)snprintf(try.name, sizeof(try.name), "ctr-gpu-try-%d", getpid());
 	client_guard();
 	if (!engine->import)
-		r = try_make_root(&try) < 0 ? output_complain("cannot make a root directory in /tmp: %m") : 0;
+		r = try_make_root(&try) < 0 ? output_print("cannot make a root directory in /tmp: %m") : 0;
 	else if ((archive = try_make_archive()) < 0)
-		r = output_complain("cannot make an image: %m");
+		r = output_print("cannot make an image: %m");
 	else if (try_run_client(&try, engine->import, archive))
-		r = try_complain(&try, engine->import);
+		r = try_print(&try, engine->import);
 	if (!r)
-		r = try_run_client(&try, try.way->run, -1) ? try_complain(&try, try.way->run) : try_show_arrival(&try);
+		r = try_run_client(&try, try.way->run, -1) ? try_print(&try, try.way->run) : try_show_report(&try);
 	/* What a signal ended is cleaned up all the same. */
 	(void)client_is_over();
 	for (size_t i = 0; i < ARRAY_SIZE(engine->removal) && engine->removal[i]; i++)

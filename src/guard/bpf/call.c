@@ -107,7 +107,7 @@ __hidden void call_leave(struct call *call)
 		(void)bpf_send_signal(SIGKILL);
 }
 
-__hidden void call_condemn(void)
+__hidden void call_mark_for_kill(void)
 {
 	struct process *process = call_get_process();
 
@@ -115,7 +115,7 @@ __hidden void call_condemn(void)
 		*(volatile __u32 *)&process->condemned = 1;
 }
 
-__hidden bool call_is_condemned(void)
+__hidden bool call_is_marked_for_kill(void)
 {
 	struct process *process = call_get_process();
 

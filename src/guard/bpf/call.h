@@ -32,5 +32,5 @@ struct call *call_get_begun(void);
 int call_note(const struct request *request);
 
 void call_leave(struct call *call);
-void call_condemn(void);
-bool call_is_condemned(void);
+void call_mark_for_kill(void);
+bool call_is_marked_for_kill(void);

@@ -10,7 +10,7 @@ enum { ARGUMENTS_MAX = 64 }; /* bytes of them that are cleared */
 static const char nothing[ARGUMENTS_MAX] = {0};
 
 /* What the driver will find is nothing that it knows. */
-static __always_inline void driver_spoil(unsigned int command, unsigned long arguments)
+static __always_inline void driver_clear_arguments(unsigned int command, unsigned long arguments)
 {
 	__u32 size = command >> 16 & 0x3fff, others = size - 1; /* _IOC_SIZE */
 
@@ -28,8 +28,8 @@ static __always_inline void driver_pass_late(struct request *request, unsigned i
 {
 	int r = request_look(request);
 
-	if (call_note(request) || r || call_is_condemned())
-		driver_spoil(command, request->arguments);
+	if (call_note(request) || r || call_is_marked_for_kill())
+		driver_clear_arguments(command, request->arguments);
 }
 
 __hidden void driver_begin_late(struct file *file, unsigned int command, unsigned long arguments)
@@ -84,18 +84,18 @@ int BPF_PROG(guard_end_compat)
 	return 0;
 }
 
-__hidden void driver_judge(struct dxgadapter *adapter)
+__hidden void driver_check_call(struct dxgadapter *adapter)
 {
 	struct call *call = scope_is_idle() ? NULL : call_get_begun();
 
 	if (call && adapter && !scope_allows(&call->request.key, scope_luid(adapter)))
-		call_condemn();
+		call_mark_for_kill();
 }
 
 SEC("fexit/dxgprocess_adapter_by_handle")
 int BPF_PROG(guard_by_handle, struct dxgprocess *process, __u64 handle, struct dxgadapter *result)
 {
-	driver_judge(result);
+	driver_check_call(result);
 	return 0;
 }
 
@@ -104,13 +104,13 @@ SEC("fexit/dxgprocess_device_by_object_handle")
 int BPF_PROG(guard_by_device, struct dxgprocess *process, int type, __u64 handle, struct dxgdevice *result)
 {
 	if (result)
-		driver_judge(BPF_CORE_READ(result, adapter));
+		driver_check_call(BPF_CORE_READ(result, adapter));
 	return 0;
 }
 
 SEC("fentry/dxgvmb_send_query_statistics")
 int BPF_PROG(guard_statistics, __u64 process, struct dxgadapter *adapter)
 {
-	driver_judge(adapter);
+	driver_check_call(adapter);
 	return 0;
 }

@@ -10,4 +10,4 @@ void driver_begin_late(struct file *file, unsigned int command, unsigned long ar
 void driver_end(void);
 
 /** Condemns the caller if its choice has not got the adapter. */
-void driver_judge(struct dxgadapter *adapter);
+void driver_check_call(struct dxgadapter *adapter);

@@ -26,7 +26,7 @@ static __always_inline bool gate_is_dxg(struct file *file)
 	return inode->i_rdev == guard_device && (inode->i_mode & S_IFMT) == S_IFCHR;
 }
 
-static __always_inline int gate_judge(struct file *file, unsigned int command, unsigned long arguments, int answer)
+static __always_inline int gate_check(struct file *file, unsigned int command, unsigned long arguments, int answer)
 {
 	struct request request = {.number = command & 0xff, .arguments = arguments};
 	struct call *call;
@@ -46,7 +46,7 @@ static __always_inline int gate_judge(struct file *file, unsigned int command, u
 	if (!r)
 		r = call_note(&request);
 	/* Counted first: whoever condemns the process later sees us. */
-	if (r || !call_is_condemned())
+	if (r || !call_is_marked_for_kill())
 		return r;
 	call = call_get_begun();
 	if (call)
@@ -57,14 +57,14 @@ static __always_inline int gate_judge(struct file *file, unsigned int command, u
 SEC("fmod_ret/security_file_ioctl")
 int BPF_PROG(guard_ioctl, struct file *file, unsigned int command, unsigned long arguments, int answer)
 {
-	return gate_judge(file, command, arguments, answer);
+	return gate_check(file, command, arguments, answer);
 }
 
 /* 32-bit callers have a hook of their own since 6.8 and the stable kernels of early 2024; before they had that one. */
 SEC("fmod_ret/security_file_ioctl_compat")
 int BPF_PROG(guard_ioctl_compat, struct file *file, unsigned int command, unsigned long arguments, int answer)
 {
-	return gate_judge(file, command, arguments, answer);
+	return gate_check(file, command, arguments, answer);
 }
 
 /*
@@ -74,13 +74,13 @@ int BPF_PROG(guard_ioctl_compat, struct file *file, unsigned int command, unsign
 SEC("lsm/file_ioctl")
 int BPF_PROG(guard_lsm, struct file *file, unsigned int command, unsigned long arguments)
 {
-	return gate_judge(file, command, arguments, 0);
+	return gate_check(file, command, arguments, 0);
 }
 
 SEC("lsm/file_ioctl_compat")
 int BPF_PROG(guard_lsm32, struct file *file, unsigned int command, unsigned long arguments)
 {
-	return gate_judge(file, command, arguments, 0);
+	return gate_check(file, command, arguments, 0);
 }
 
 /* Another security module may refuse what the gate let pass, at the caller's own wish (Landlock): then it is over. */

@@ -24,7 +24,7 @@ __hidden void list_note_opened(struct call *call, struct dxgadapter *adapter, co
 
 	if (!scope_allows(&call->request.key, luid)) {
 		if (!list_is_asked(call))
-			call_condemn();
+			call_mark_for_kill();
 		return;
 	}
 	if (index >= GUARD_ADAPTERS_MAX)

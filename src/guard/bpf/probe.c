@@ -67,14 +67,14 @@ int BPF_KPROBE(guard_probe_look, struct dxgprocess *process, __u32 handle)
 	struct call *call = scope_is_idle() ? NULL : call_get_begun();
 
 	if (call && request_hides(&call->request.key, process, handle))
-		call_condemn();
+		call_mark_for_kill();
 	return 0;
 }
 
 SEC("kretprobe/dxgprocess_adapter_by_handle")
 int BPF_KRETPROBE(guard_probe_handle, struct dxgadapter *result)
 {
-	driver_judge(result);
+	driver_check_call(result);
 	return 0;
 }
 
@@ -82,14 +82,14 @@ SEC("kretprobe/dxgprocess_device_by_object_handle")
 int BPF_KRETPROBE(guard_probe_device, struct dxgdevice *result)
 {
 	if (result)
-		driver_judge(BPF_CORE_READ(result, adapter));
+		driver_check_call(BPF_CORE_READ(result, adapter));
 	return 0;
 }
 
 SEC("kprobe/dxgvmb_send_query_statistics")
 int BPF_KPROBE(guard_probe_query, __u64 process, struct dxgadapter *adapter)
 {
-	driver_judge(adapter);
+	driver_check_call(adapter);
 	return 0;
 }
 
@@ -103,7 +103,7 @@ int BPF_KPROBE(guard_probe_open, struct dxgprocess *process, struct dxgadapter *
 	call->opening = (__u64)adapter;
 	call->opening_handle = (__u64)handle;
 	if (!list_is_asked(call))
-		driver_judge(adapter);
+		driver_check_call(adapter);
 	return 0;
 }
 

@@ -25,10 +25,10 @@
 #include "guard.skel.h"
 #include "guard/choice.h"
 #include "guard/pins.h"
-#include "guard/program/failure.h"
+#include "guard/program/btf_check.h"
+#include "guard/program/detach_wait.h"
+#include "guard/program/errno.h"
 #include "guard/program/probes.h"
-#include "guard/program/running.h"
-#include "guard/program/shape.h"
 #include "guard/tracing.h"
 
 /* A symlink of bpffs, which holds links besides pins; no file is behind it. */
@@ -243,12 +243,12 @@ static int attach_load(struct guard *guard, bool counted)
 static int attach_load_and_attach(struct guard *guard, bool counted, struct err *err)
 {
 	int r = attach_load(guard, counted);
-	bool may_pass = failure_may_pass(r);
+	bool may_pass = errno_is_temporary(r);
 
 	if (r == 0) {
 		r = guard__attach(guard);
 		/* Others' programs may be as many as a function can have. */
-		may_pass = failure_may_pass(r) || r == -E2BIG;
+		may_pass = errno_is_temporary(r) || r == -E2BIG;
 	}
 	if (may_pass)
 		return err_set(err, r, "cannot load the guard's programs: %s%s%m", complaint, complaint[0] ? ": " : "");
@@ -259,7 +259,7 @@ static int attach_load_and_attach(struct guard *guard, bool counted, struct err 
 	return r < 0 ? attach_explain(r, NULL, err) : 0;
 }
 
-static int attach_begin(const struct shape_facts *facts, struct guard *guard, struct err *err)
+static int attach_begin(const struct btf_facts *facts, struct guard *guard, struct err *err)
 {
 	const bool preempts = probes_are_wanted();
 	unsigned device = 0;
@@ -280,7 +280,7 @@ static int attach_begin(const struct shape_facts *facts, struct guard *guard, st
 	return attach_load_and_attach(guard, counted, err);
 }
 
-static int attach_all(const struct shape_facts *facts, struct err *err)
+static int attach_all(const struct btf_facts *facts, struct err *err)
 {
 	struct guard *guard;
 	int r;
@@ -313,14 +313,14 @@ static int attach_lock(int *ret, struct err *err)
 
 static int attach_remove(const char *pins, struct err *err)
 {
-	struct running running;
+	struct detach_wait running;
 	int r;
 
-	running_read(pins, &running);
+	detach_wait_read(pins, &running);
 	r = pins_remove(pins);
 	if (r < 0)
 		return err_set(err, r, "cannot remove %s: %m", pins);
-	running_wait(&running);
+	detach_wait_wait(&running);
 	return 0;
 }
 
@@ -328,7 +328,7 @@ int attach_do(bool verbose, struct err *err)
 {
 	_cleanup_strv_ struct strv missing = {0};
 	_cleanup_close_ int lock = -1;
-	struct shape_facts facts;
+	struct btf_facts facts;
 	int r;
 
 	attach_verbose = verbose;
@@ -338,7 +338,7 @@ int attach_do(bool verbose, struct err *err)
 		return err_set(err, CTR_GPU_E_NO_PERMISSION, "loading BPF programs takes root");
 	if (tracing_is_off())
 		return err_set(err, -EOPNOTSUPP, TRACING_OFF);
-	r = shape_check(&facts, &missing);
+	r = btf_check_check(&facts, &missing);
 	if (r < 0)
 		return r;
 	if (missing.count > 0)

@@ -13,13 +13,13 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/report.h"
+#include "base/print.h"
 #include "base/str.h"
 #include "guard/choice.h"
 #include "guard/preempt.h"
 #include "guard/program/attach.h"
-#include "guard/program/shape.h"
-#include "guard/program/sweep.h"
+#include "guard/program/btf_check.h"
+#include "guard/program/expire.h"
 #include "guard/tracing.h"
 
 enum { STATUS_USAGE = 2 };
@@ -46,8 +46,8 @@ static int main_check(char **arguments, struct err *err)
 {
 	_cleanup_strv_ struct strv missing = {0};
 	_cleanup_free_ char *weakness = NULL;
-	struct shape_facts facts;
-	int r = shape_check(&facts, &missing);
+	struct btf_facts facts;
+	int r = btf_check_check(&facts, &missing);
 
 	(void)arguments;
 	for (size_t i = 0; i < missing.count; i++)
@@ -158,7 +158,7 @@ static int main_sweep(char **arguments, struct err *err)
 		return 0;
 	if (r < 0)
 		return err_set(err, r, "cannot open " GUARD_CHOICES ": %m");
-	r = sweep(&choices, &removed, &left, err);
+	r = expire(&choices, &removed, &left, err);
 	if (r == 0)
 		(void)printf("%zu removed, %zu left\n", removed, left);
 	return r;
@@ -170,7 +170,7 @@ static json_t *main_choice_json(const struct guard_key *key, const struct guard_
 {
 	return json_pack("{s:I, s:s, s:o}", "cgroup", (json_int_t)key->cgroup, "hierarchy",
 			 key->hierarchy == GUARD_CGROUP2 ? "cgroup2" : "devices", "luids",
-			 report_array(i, choice->count, json_sprintf("LUID-%016" PRIx64, (uint64_t)choice->luids[i])));
+			 print_array(i, choice->count, json_sprintf("LUID-%016" PRIx64, (uint64_t)choice->luids[i])));
 }
 
 static json_t *main_choices_json(const struct choices *choices)
@@ -251,7 +251,7 @@ static int main_status(char **arguments, struct err *err)
 		return err_set(err, r, "cannot open " GUARD_CHOICES ": %m");
 	}
 	if (arguments[0] && streq(arguments[0], "--json"))
-		return report_write_json(status, stdout);
+		return print_write_json(status, stdout);
 	main_print_status(status);
 	json_decref(status);
 	return 0;

@@ -30,7 +30,7 @@ bool probes_are_wanted(void)
 	return preempt_check(&why) == 0 && why;
 }
 
-void probes_choose(struct bpf_object *programs, const struct shape_facts *facts, bool wanted)
+void probes_choose(struct bpf_object *programs, const struct btf_facts *facts, bool wanted)
 {
 	const bool possible = probes_are_possible();
 	struct bpf_program *program;

@@ -6,7 +6,7 @@
  * probes, where nothing can interrupt them, and the gate as a security module. Elsewhere they would only take time.
  */
 
-#include "guard/program/shape.h"
+#include "guard/program/btf_check.h"
 
 struct bpf_object;
 
@@ -20,4 +20,4 @@ bool probes_are_wanted(void);
 bool probes_may_stay(void);
 
 /** Leaves them out of what is loaded, unless they are wanted and the kernel has what they need. */
-void probes_choose(struct bpf_object *programs, const struct shape_facts *facts, bool wanted);
+void probes_choose(struct bpf_object *programs, const struct btf_facts *facts, bool wanted);

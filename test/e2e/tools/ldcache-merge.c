@@ -17,8 +17,8 @@
 
 #include "base/cleanup.h"
 #include "ldcache/loader.h"
-#include "root/deeds.h"
 #include "root/rootfs.h"
+#include "root/undo_log.h"
 
 static int add_directory(struct plan *plan, const char *root, const char *path, bool overrides)
 {
@@ -70,8 +70,8 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		return 2;
 	r = rootfs_open(AT_FDCWD, argv[1], &rootfs);
-	rootfs.deeds = deeds_new(false);
-	if (!rootfs.deeds)
+	rootfs.undo_log = undo_log_new(false);
+	if (!rootfs.undo_log)
 		r = -ENOMEM;
 	for (int i = 2; r == 0 && i < argc; i++) {
 		if (streq(argv[i], "-n"))
@@ -82,7 +82,7 @@ int main(int argc, char **argv)
 	if (r == 0)
 		r = write_files(&rootfs, &plan, &err);
 	plan_clear(&plan);
-	rootfs.deeds = deeds_free(rootfs.deeds);
+	rootfs.undo_log = undo_log_free(rootfs.undo_log);
 	if (r < 0)
 		fprintf(stderr, "ldcache-merge: %s %s\n", strerror(-r), err.text);
 	return r < 0;

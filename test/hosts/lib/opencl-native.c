@@ -35,12 +35,12 @@ struct dispatch {
 static const struct dispatch table;
 static struct object platform = {&table}, devices[NODES_MAX];
 
-struct text {
+struct text_buffer {
 	uint32_t what;
 	const char *value;
 };
 
-static const struct text platform_texts[] = {
+static const struct text_buffer platform_texts[] = {
 	{0x900, "FULL_PROFILE"},
 	{0x901, "OpenCL 1.2 simulated"},
 	{0x902, "Simulated NVIDIA CUDA"},
@@ -49,7 +49,7 @@ static const struct text platform_texts[] = {
 	{0x920, "NV"},
 	{0, NULL},
 };
-static const struct text device_texts[] = {
+static const struct text_buffer device_texts[] = {
 	{0x102b, "Simulated GPU"}, {0x102c, "NVIDIA Corporation"}, {0x102d, DRIVER},     {0x102e, "FULL_PROFILE"},
 	{0x102f, "OpenCL 1.2"},    {0x1030, "cl_khr_icd"},         {0x103d, "OpenCL C"}, {0, NULL},
 };
@@ -65,7 +65,7 @@ static int answer(const void *value, size_t size, size_t room, void *ret, size_t
 	return SUCCESS;
 }
 
-static int answer_text(const struct text *texts, uint32_t what, size_t room, void *ret, size_t *ret_size)
+static int answer_text(const struct text_buffer *texts, uint32_t what, size_t room, void *ret, size_t *ret_size)
 {
 	for (; texts->value; texts++)
 		if (texts->what == what)

@@ -17,7 +17,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "process/callfilter_install.h"
+#include "process/seccomp.h"
 
 enum { SIZE = 300 * 1000 };
 
@@ -117,7 +117,7 @@ static void test_nothing_but_a_file_is_opened(void **state)
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_true(inotify_add_watch(watch, path, IN_OPEN) >= 0);
 	assert_int_equal(fd_read_file_at(AT_FDCWD, path, 100, &data, NULL), -EINVAL);
-	assert_int_equal(fd_read_handed_at(AT_FDCWD, path, 100, &data, NULL), -EINVAL);
+	assert_int_equal(fd_read_untrusted_at(AT_FDCWD, path, 100, &data, NULL), -EINVAL);
 	assert_int_equal(fd_open_file_at(AT_FDCWD, path, 0), -EINVAL);
 	assert_true(read(watch, event, sizeof(event)) < 0);
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -139,7 +139,7 @@ static void test_nothing_is_opened_by_its_path_again(void **state)
 	(void)state;
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || callfilter_install(filter, ARRAY_SIZE(filter)) < 0)
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || seccomp_install(filter, ARRAY_SIZE(filter)) < 0)
 			_exit(255);
 		/* Not followed, the path would be opened with other flags than the descriptor. */
 		_exit(fd_open_file_at(AT_FDCWD, "/etc/passwd", O_NOFOLLOW) == -ENOENT ? 0 : 1);
@@ -166,7 +166,7 @@ static int list_with_error(const char *directory, int error)
 	if (pid == 0) {
 		struct strv names = {0};
 
-		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || callfilter_install(filter, ARRAY_SIZE(filter)) < 0)
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || seccomp_install(filter, ARRAY_SIZE(filter)) < 0)
 			_exit(255);
 		_exit(-fd_list_names(AT_FDCWD, directory, any, 10, &names));
 	}
@@ -224,7 +224,7 @@ static void test_nothing_that_comes_into_its_place_is_opened(void **state)
 		for (;;)
 			(void)renameat2(AT_FDCWD, file, AT_FDCWD, fifo, RENAME_EXCHANGE);
 	while (files + others < 50000 || files == 0 || others == 0) {
-		int r = fd_read_handed_at(AT_FDCWD, file, 100, &data, NULL);
+		int r = fd_read_untrusted_at(AT_FDCWD, file, 100, &data, NULL);
 
 		assert_true(r == 0 || r == -EINVAL);
 		files += r == 0;

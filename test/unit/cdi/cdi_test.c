@@ -123,7 +123,7 @@ static json_t *generate(const char *kind, const char *hook, const char *capabili
 {
 	struct ctr_gpu_context *context;
 	struct request request = {.kind = REQUEST_ALL};
-	const struct cdi_wish wish = {.kind = kind, .hook = hook, .request = &request};
+	const struct cdi_options wish = {.kind = kind, .hook = hook, .request = &request};
 	struct err err;
 	json_t *spec = NULL;
 

@@ -65,10 +65,10 @@ static void lists_grow_by_commas(void **state)
 static void options_before_a_command(void **state)
 {
 	char **words = WORDS("-c", "/etc/mine.json", "-d", "-r", "/run/driver", "--timeout=0.5", "--inventory=ioctl");
-	struct globals globals = {0};
+	struct global_options globals = {0};
 
 	(void)state;
-	assert_int_equal(argp_parse(&globals_before_verb, count(words), words, 0, NULL, &globals), 0);
+	assert_int_equal(argp_parse(&global_options_before_verb, count(words), words, 0, NULL, &globals), 0);
 	assert_string_equal(globals.config, "/etc/mine.json");
 	assert_true(globals.debug);
 	assert_null(globals.debug_file);
@@ -80,18 +80,18 @@ static void options_before_a_command(void **state)
 
 static void parse_behind(void *user)
 {
-	struct globals globals = {0};
+	struct global_options globals = {0};
 
-	globals_parse_verb(&globals, &globals_behind_verb, count(user), user, &globals);
+	global_options_parse_verb(&globals, &global_options_behind_verb, count(user), user, &globals);
 }
 
 static void options_behind_a_command_are_long(void **state)
 {
 	char **words = WORDS("--debug=/tmp/log", "--timeout=3600", "--root=/run/driver", "--config=/etc/mine.json");
-	struct globals globals = {0};
+	struct global_options globals = {0};
 
 	(void)state;
-	globals_parse_verb(&globals, &globals_behind_verb, count(words), words, &globals);
+	global_options_parse_verb(&globals, &global_options_behind_verb, count(words), words, &globals);
 	assert_string_equal(globals.debug_file, "/tmp/log");
 	assert_int_equal(globals.timeout_ms, 3600 * 1000);
 	assert_string_equal(globals.driver_root, "/run/driver");

@@ -27,14 +27,14 @@ static void write_config(const char *text)
 }
 
 /* Return: session_open()'s result; capture_text: what it said, and what a remark says then. */
-static int open_and_remark(struct session *session, const struct globals *globals)
+static int open_and_remark(struct session *session, const struct global_options *globals)
 {
 	int status;
 
 	capture_begin(STDERR_FILENO);
 	status = session_open(session, globals);
 	if (!status)
-		session_remark(session, "%d steps", 3);
+		session_log(session, "%d steps", 3);
 	session_close(session);
 	(void)capture_end();
 	return status;
@@ -47,9 +47,10 @@ static void remarks_are_for_those_who_ask(void **state)
 	(void)state;
 	write_config("{}");
 	(void)strcpy(config, in_directory("config.json"));
-	assert_int_equal(open_and_remark(&(struct session){0}, &(struct globals){.config = config}), 0);
+	assert_int_equal(open_and_remark(&(struct session){0}, &(struct global_options){.config = config}), 0);
 	assert_string_equal(capture_text, "");
-	assert_int_equal(open_and_remark(&(struct session){0}, &(struct globals){.config = config, .debug = true}), 0);
+	assert_int_equal(
+		open_and_remark(&(struct session){0}, &(struct global_options){.config = config, .debug = true}), 0);
 	assert_non_null(strstr(capture_text, "ctr-gpu: debug: 3 steps\n"));
 }
 
@@ -64,9 +65,10 @@ static void a_log_is_appended_to_and_nothing_else_is_said(void **state)
 	(void)strcpy(config, in_directory("config.json"));
 	(void)strcpy(log, in_directory("log"));
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(open_and_remark(&(struct session){0},
-						 &(struct globals){.config = config, .debug = true, .debug_file = log}),
-				 0);
+		assert_int_equal(
+			open_and_remark(&(struct session){0},
+					&(struct global_options){.config = config, .debug = true, .debug_file = log}),
+			0);
 		assert_string_equal(capture_text, "");
 	}
 	file = fopen(log, "re");
@@ -82,7 +84,7 @@ static void a_log_that_cannot_be_written_is_an_error(void **state)
 {
 	(void)state;
 	assert_int_equal(open_and_remark(&(struct session){0},
-					 &(struct globals){.debug = true, .debug_file = "/nonexistent/log"}),
+					 &(struct global_options){.debug = true, .debug_file = "/nonexistent/log"}),
 			 1);
 	assert_non_null(strstr(capture_text, "cannot write the log to /nonexistent/log: No such file or directory"));
 }
@@ -95,9 +97,10 @@ static void a_bad_configuration_ends_all_but_the_lenient(void **state)
 	(void)state;
 	write_config("{\"driver-timout\": 1}");
 	(void)strcpy(config, in_directory("config.json"));
-	assert_int_equal(open_and_remark(&(struct session){0}, &(struct globals){.config = config}), 1);
+	assert_int_equal(open_and_remark(&(struct session){0}, &(struct global_options){.config = config}), 1);
 	assert_non_null(strstr(capture_text, "ctr-gpu: [E_BAD_CONFIG] "));
-	assert_int_equal(open_and_remark(&(struct session){.lenient = true}, &(struct globals){.config = config}), 0);
+	assert_int_equal(
+		open_and_remark(&(struct session){.lenient = true}, &(struct global_options){.config = config}), 0);
 	assert_string_equal(capture_text, "");
 }
 
@@ -108,9 +111,9 @@ static void a_driver_root_is_absolute(void **state)
 	(void)state;
 	write_config("{}");
 	(void)strcpy(config, in_directory("config.json"));
-	assert_int_equal(
-		open_and_remark(&(struct session){0}, &(struct globals){.config = config, .driver_root = "run/driver"}),
-		2);
+	assert_int_equal(open_and_remark(&(struct session){0},
+					 &(struct global_options){.config = config, .driver_root = "run/driver"}),
+			 2);
 	assert_non_null(strstr(capture_text, "[E_BAD_ARGUMENT]"));
 }
 

@@ -31,7 +31,7 @@ static const struct bpf_cgroup_dev_ctx access_asked = {READ, 10, 183};
 /* Programs that the kernel would not take, or that no device program looks like, and what we make of them. */
 static const struct {
 	const char *name;
-	enum bpf_verdict expected;
+	enum bpf_decision expected;
 	struct bpf_insn insns[6];
 } odd[] = {
 	{"allows", BPF_ALLOWS, {SET(0, 1), EXIT}},
@@ -89,12 +89,12 @@ static void odd_programs_have_no_answer(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(odd); i++) {
 		struct bpf_program program = {(struct bpf_insn *)odd[i].insns, ARRAY_SIZE(odd[i].insns)};
-		enum bpf_verdict verdict = bpf_program_verdict(&program, &access_asked);
+		enum bpf_decision verdict = bpf_program_evaluate(&program, &access_asked);
 
 		if (verdict != odd[i].expected)
 			fail_msg("%s: %d", odd[i].name, verdict);
 	}
-	assert_int_equal(bpf_program_verdict(&(struct bpf_program){0}, &access_asked), BPF_UNKNOWN);
+	assert_int_equal(bpf_program_evaluate(&(struct bpf_program){0}, &access_asked), BPF_UNKNOWN);
 }
 
 static void a_rule_is_granted_in_all_its_parts(void **state)
@@ -158,7 +158,7 @@ static void each_of_many_rules_is_granted(void **state)
 			granted |= rules[j].major == access.major && rules[j].minor == access.minor &&
 				   (rules[j].type == 'c') == (i / 3 % 2 == 1) &&
 				   !(access.access_type >> 16 & ~access_of(rules[j].access));
-		assert_int_equal(bpf_program_verdict(&extended, &access), granted ? BPF_ALLOWS : BPF_DENIES);
+		assert_int_equal(bpf_program_evaluate(&extended, &access), granted ? BPF_ALLOWS : BPF_DENIES);
 	}
 	if (geteuid() != 0)
 		return;
@@ -264,7 +264,7 @@ static void compare(const struct device_world *world, const struct bpf_program *
 		const struct bpf_cgroup_dev_ctx *access = &questions[i].access;
 		bool forbidden =
 			device_world_open(world, 'c', access->major, access->minor, questions[i].flags) == EPERM;
-		enum bpf_verdict verdict = bpf_program_verdict(program, access);
+		enum bpf_decision verdict = bpf_program_evaluate(program, access);
 
 		if (verdict != (forbidden ? BPF_DENIES : BPF_ALLOWS))
 			fail_msg("kernel %s %x %u:%u, we say %d", forbidden ? "denies" : "allows", access->access_type,

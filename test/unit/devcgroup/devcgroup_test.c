@@ -88,7 +88,7 @@ static const struct bpf_insn systemd_program[] = {
 	EXIT,
 };
 
-static struct deeds *deeds;
+static struct undo_log *undo_log;
 
 struct program {
 	const struct bpf_insn *insns;
@@ -128,9 +128,9 @@ static struct devcgroup *open_cgroup(pid_t pid)
 	struct err err = {0};
 	int r = devcgroup_open(pid, -1, &cgroup, &err);
 
-	deeds_free(deeds);
-	deeds = deeds_new(false);
-	assert_non_null(deeds);
+	undo_log_free(undo_log);
+	undo_log = undo_log_new(false);
+	assert_non_null(undo_log);
 
 	if (r != 0)
 		fail_msg("devcgroup_open: %d: %s", r, err.text);
@@ -140,7 +140,7 @@ static struct devcgroup *open_cgroup(pid_t pid)
 static void allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count)
 {
 	struct err err = {0};
-	int r = devcgroup_allow(cgroup, rules, count, deeds, &err);
+	int r = devcgroup_allow(cgroup, rules, count, undo_log, &err);
 
 	if (r != 0)
 		fail_msg("devcgroup_allow: %d: %s", r, err.text);
@@ -162,7 +162,7 @@ static void device_comes_and_goes(const struct device_world *world)
 	FORBIDDEN(world, 'c', 10, 232, O_RDONLY);
 	FORBIDDEN(world, 'c', 11, 183, O_RDONLY);
 	FORBIDDEN(world, 'c', 10, 182, O_RDONLY);
-	deeds_undo(deeds);
+	undo_log_undo(undo_log);
 	FORBIDDEN(world, 'c', 10, 183, O_RDONLY);
 	ALLOWED(world, 'c', 1, 3, O_RDWR);
 	devcgroup_free(cgroup);
@@ -182,7 +182,7 @@ static void reading_is_not_writing(const struct device_world *world)
 	cgroup = open_cgroup(world->member);
 	allow(cgroup, &read_write, 1);
 	ALLOWED(world, 'c', 10, 183, O_RDWR);
-	deeds_undo(deeds);
+	undo_log_undo(undo_log);
 	FORBIDDEN(world, 'c', 10, 183, O_RDWR);
 	ALLOWED(world, 'c', 10, 183, O_RDONLY);
 	devcgroup_free(cgroup);
@@ -195,10 +195,10 @@ static void what_was_allowed_stays(const struct device_world *world)
 	struct devcgroup *cgroup = open_cgroup(world->member);
 
 	allow(cgroup, null_too, ARRAY_SIZE(null_too));
-	deeds_undo(deeds);
+	undo_log_undo(undo_log);
 	ALLOWED(world, 'c', 1, 3, O_RDWR);
 	FORBIDDEN(world, 'c', 10, 183, O_RDWR);
-	deeds_undo(deeds);
+	undo_log_undo(undo_log);
 	ALLOWED(world, 'c', 1, 3, O_RDWR);
 	devcgroup_free(cgroup);
 }
@@ -212,7 +212,7 @@ static void block_devices_are_not_character_devices(const struct device_world *w
 	allow(cgroup, &loop, 1);
 	ALLOWED(world, 'b', 7, 5, O_RDONLY);
 	FORBIDDEN(world, 'c', 7, 5, O_RDONLY);
-	deeds_undo(deeds);
+	undo_log_undo(undo_log);
 	FORBIDDEN(world, 'b', 7, 5, O_RDONLY);
 	devcgroup_free(cgroup);
 	cgroup = open_cgroup(world->member);
@@ -326,7 +326,7 @@ static void v2_outer_cgroup_is_named(void **state)
 	device_world_start(&inner, 2, strrchr(outer.path, '/') + 1);
 	attach(&inner, &engine);
 	cgroup = open_cgroup(inner.member);
-	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, deeds, &err), CTR_GPU_E_NO_CGROUP);
+	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, undo_log, &err), CTR_GPU_E_NO_CGROUP);
 	assert_non_null(strstr(err.text, "10:183"));
 	devcgroup_free(cgroup);
 	device_world_stop(&inner);
@@ -345,13 +345,13 @@ static void attempt_allow(void *data)
 
 	attempt->result = devcgroup_open(attempt->pid, -1, &attempt->cgroup, NULL);
 	if (attempt->result == 0)
-		attempt->result = devcgroup_allow(attempt->cgroup, &read_write, 1, deeds, NULL);
+		attempt->result = devcgroup_allow(attempt->cgroup, &read_write, 1, undo_log, NULL);
 }
 
 static void attempt_undo(void *data)
 {
 	(void)data;
-	deeds_undo(deeds);
+	undo_log_undo(undo_log);
 }
 
 /* Without BPF_F_REPLACE the new program comes beside the old one, which then goes. */
@@ -485,9 +485,9 @@ static void v2_linked_program_is_refused(void **state)
 	link = device_world_link(&world, program);
 	assert_true(link >= 0);
 	cgroup = open_cgroup(world.member);
-	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, deeds, &err), CTR_GPU_E_NO_CGROUP);
+	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, undo_log, &err), CTR_GPU_E_NO_CGROUP);
 	assert_non_null(strstr(err.text, "link"));
-	deeds_undo(deeds);
+	undo_log_undo(undo_log);
 	devcgroup_free(cgroup);
 	(void)close(link);
 	(void)close(program);
@@ -515,7 +515,7 @@ static void v2_program_with_calls_is_refused(void **state)
 	attach(&world, &engine);
 	attach(&world, &calls);
 	cgroup = open_cgroup(world.member);
-	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, deeds, &err), CTR_GPU_E_NO_CGROUP);
+	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, undo_log, &err), CTR_GPU_E_NO_CGROUP);
 	assert_non_null(strstr(err.text, "helper"));
 	devcgroup_free(cgroup);
 	device_world_stop(&world);
@@ -540,7 +540,7 @@ static int without_privilege(pid_t pid, uid_t uid)
 		return 103;
 	r = devcgroup_open(pid, -1, &cgroup, NULL);
 	if (r == 0 && cgroup)
-		r = devcgroup_allow(cgroup, &read_write, 1, deeds, NULL);
+		r = devcgroup_allow(cgroup, &read_write, 1, undo_log, NULL);
 	devcgroup_free(cgroup);
 	return r == 0 ? 0 : 104;
 }
@@ -596,7 +596,7 @@ static void v1_outer_cgroup_is_named(void **state)
 	device_world_start(&outer, 1, "");
 	device_world_start(&inner, 1, strrchr(outer.path, '/') + 1);
 	cgroup = open_cgroup(inner.member);
-	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, deeds, &err), CTR_GPU_E_NO_CGROUP);
+	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, undo_log, &err), CTR_GPU_E_NO_CGROUP);
 	assert_non_null(strstr(err.text, "10:183"));
 	devcgroup_free(cgroup);
 	device_world_stop(&inner);
@@ -609,7 +609,7 @@ static int allow_minor(pid_t member, unsigned minor)
 {
 	const struct devcgroup_rule rule = {'c', 10, minor, "rw", NULL};
 	struct devcgroup *cgroup = NULL;
-	struct deeds *own = deeds_new(false);
+	struct undo_log *own = undo_log_new(false);
 	int r = devcgroup_open(member, -1, &cgroup, NULL);
 
 	return r == 0 ? devcgroup_allow(cgroup, &rule, 1, own, NULL) : r;
@@ -714,14 +714,14 @@ static void a_list_of_cgroups_that_is_too_long_is_an_error(void **state)
 static int start(void **state)
 {
 	(void)state;
-	deeds = deeds_new(false);
-	return deeds ? 0 : -1;
+	undo_log = undo_log_new(false);
+	return undo_log ? 0 : -1;
 }
 
 static int stop(void **state)
 {
 	(void)state;
-	deeds_free(deeds);
+	undo_log_free(undo_log);
 	return 0;
 }
 

@@ -12,10 +12,10 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "devcgroup/version.h"
+#include "devcgroup/internal.h"
 
 static char folder[] = "/tmp/ctr-gpu-transient.XXXXXX";
-static struct deeds *deeds;
+static struct undo_log *undo_log;
 
 static void put(const char *name, const char *text)
 {
@@ -62,8 +62,8 @@ static int start(void **state)
 {
 	(void)state;
 	(void)strcpy(folder + strlen(folder) - 6, "XXXXXX");
-	deeds = deeds_new(false);
-	return deeds && mkdtemp(folder) ? 0 : -1;
+	undo_log = undo_log_new(false);
+	return undo_log && mkdtemp(folder) ? 0 : -1;
 }
 
 static int stop(void **state)
@@ -71,7 +71,7 @@ static int stop(void **state)
 	_cleanup_free_ char *command = NULL;
 
 	(void)state;
-	deeds_free(deeds);
+	undo_log_free(undo_log);
 	return str_format(&command, "rm -rf %s", folder) < 0 ? -1 : system(command);
 }
 
@@ -139,7 +139,7 @@ static void drop_in_is_written_and_removed(void **state)
 
 	(void)state;
 	put("a.scope", "");
-	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", rules, ARRAY_SIZE(rules), deeds, &err), 0);
+	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", rules, ARRAY_SIZE(rules), undo_log, &err), 0);
 	path = drop_in("a.scope");
 	assert_int_equal(fd_read_file_at(AT_FDCWD, path, 4096, &text, NULL), 0);
 	assert_string_equal(text, "# Written by ctr-gpu: the devices that the container was given.\n"
@@ -152,11 +152,11 @@ static void drop_in_is_written_and_removed(void **state)
 				  "DeviceAllow=/dev/char/1:8 rw\n");
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0644);
-	deeds_undo(deeds);
+	undo_log_undo(undo_log);
 	assert_false(exists("a.scope.d"));
 }
 
-static void give(const struct devcgroup_rule *rule, struct deeds *to)
+static void give(const struct devcgroup_rule *rule, struct undo_log *to)
 {
 	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", rule, 1, to, NULL), 0);
 }
@@ -165,17 +165,17 @@ static void give(const struct devcgroup_rule *rule, struct deeds *to)
 static void a_file_stays_while_another_container_relies_on_it(void **state)
 {
 	static const struct devcgroup_rule rule = {'c', 10, 183, "rw", "/dev/dxg"};
-	struct deeds *others = deeds_new(false);
+	struct undo_log *others = undo_log_new(false);
 	_cleanup_free_ char *one = NULL, *left = NULL, *command = NULL;
 
 	(void)state;
 	assert_non_null(others);
 	put("a.scope", "");
-	give(&rule, deeds);
+	give(&rule, undo_log);
 	one = drop_in("a.scope");
 	give(&rule, others);
 	give(&rule, others);
-	deeds_undo(deeds);
+	undo_log_undo(undo_log);
 	left = drop_in("a.scope");
 	assert_non_null(left);
 	assert_string_equal(left, one);
@@ -185,7 +185,7 @@ static void a_file_stays_while_another_container_relies_on_it(void **state)
 	assert_int_equal(system(command), 0);
 	devcgroup_remove_stale_drop_ins(folder);
 	assert_false(exists("a.scope.d"));
-	deeds_free(others);
+	undo_log_free(others);
 }
 
 /* Each takes back what it has written, and no more. */
@@ -193,21 +193,21 @@ static void containers_of_one_unit_have_files_of_their_own(void **state)
 {
 	static const struct devcgroup_rule first = {'c', 10, 183, "rw", "/dev/dxg"},
 					   second = {'c', 195, 0, "rw", "/dev/nvidia0"};
-	struct deeds *others = deeds_new(false);
+	struct undo_log *others = undo_log_new(false);
 	_cleanup_free_ char *one = NULL, *left = NULL;
 
 	(void)state;
 	assert_non_null(others);
 	put("a.scope", "");
-	give(&first, deeds);
+	give(&first, undo_log);
 	one = drop_in("a.scope");
 	give(&second, others);
-	deeds_undo(others);
+	undo_log_undo(others);
 	left = drop_in("a.scope");
 	assert_string_equal(left, one);
-	deeds_undo(deeds);
+	undo_log_undo(undo_log);
 	assert_false(exists("a.scope.d"));
-	deeds_free(others);
+	undo_log_free(others);
 }
 
 static void others_files_stay(void **state)
@@ -216,8 +216,8 @@ static void others_files_stay(void **state)
 	put("a.service", "");
 	make_folder("a.service.d");
 	put("a.service.d/50-DeviceAllow.conf", "");
-	assert_int_equal(devcgroup_write_drop_in(folder, "a.service", NULL, 0, deeds, NULL), 0);
-	deeds_undo(deeds);
+	assert_int_equal(devcgroup_write_drop_in(folder, "a.service", NULL, 0, undo_log, NULL), 0);
+	undo_log_undo(undo_log);
 	assert_true(exists("a.service.d/50-DeviceAllow.conf"));
 	assert_null(drop_in("a.service"));
 }
@@ -231,7 +231,7 @@ static void a_link_in_the_place_of_the_folder_is_refused(void **state)
 	make_folder("elsewhere");
 	assert_int_equal(str_format(&link, "%s/a.scope.d", folder), 0);
 	assert_int_equal(symlink("elsewhere", link), 0);
-	assert_true(devcgroup_write_drop_in(folder, "a.scope", NULL, 0, deeds, &err) < 0);
+	assert_true(devcgroup_write_drop_in(folder, "a.scope", NULL, 0, undo_log, &err) < 0);
 	assert_int_equal(unlink(link), 0);
 	free(steal_ptr(link));
 	assert_int_equal(str_format(&link, "%s/elsewhere", folder), 0);

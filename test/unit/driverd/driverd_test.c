@@ -25,7 +25,7 @@
 #include "driverd/attempts.h"
 #include "driverd/driverd.h"
 #include "driverd/start.h"
-#include "process/callfilter_install.h"
+#include "process/seccomp.h"
 
 static char *build; /* directory */
 static struct settings settings = {.driver_timeout_ms = 10000};
@@ -263,9 +263,9 @@ static void keeps_descriptors_from_a_library_without_close_range(void **state)
 		if (pid == 0) {
 			struct answer answer;
 
-			if (callfilter_install(filter, ARRAY_SIZE(filter)) < 0 &&
+			if (seccomp_install(filter, ARRAY_SIZE(filter)) < 0 &&
 			    (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-			     callfilter_install(filter, ARRAY_SIZE(filter)) < 0))
+			     seccomp_install(filter, ARRAY_SIZE(filter)) < 0))
 				_exit(255);
 			if (open("/etc/passwd", O_RDONLY) < 0) /* not O_CLOEXEC */
 				_exit(254);

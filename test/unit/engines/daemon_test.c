@@ -23,17 +23,17 @@ static char name[16];
 
 static char directory[] = "/tmp/ctr-gpu-test-XXXXXX", program[64];
 
-struct running {
+struct detach_wait {
 	pid_t pid;
 	int input; /* whose end is the process's */
 };
 
 /* A shell by another name, which keeps the ids that it is given and waits for the end of its input. */
-static struct running start(const char *path, char *const environment[])
+static struct detach_wait start(const char *path, char *const environment[])
 {
 	char *const arguments[] = {(char *)(uintptr_t)path, "-p", "-c",        "read line", "x",
 				   "--config=/a b",         "-H", "unix:///s", "--flag",    NULL};
-	struct running running;
+	struct detach_wait running;
 	int input[2], ready[2];
 	char byte;
 
@@ -57,7 +57,7 @@ static struct running start(const char *path, char *const environment[])
 	return running;
 }
 
-static void end(const struct running *running)
+static void end(const struct detach_wait *running)
 {
 	(void)close(running->input);
 	(void)kill(running->pid, SIGKILL);
@@ -90,7 +90,7 @@ static void arguments_and_environment(void **state)
 	char path[128], *environment[] = {"A=1", "PATHOLOGY=x", path, "EMPTY=", NULL};
 	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
 	_cleanup_program_ struct program found = {0};
-	struct running running;
+	struct detach_wait running;
 
 	(void)state;
 	(void)snprintf(path, sizeof(path), "PATH=relative:/nowhere:%s:/bin", directory);
@@ -123,7 +123,7 @@ static void the_start_is_told_from_what_came_before_and_after(void **state)
 	const struct timespec pause = {.tv_nsec = 50000000};
 	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
 	struct timespec before, after;
-	struct running running;
+	struct detach_wait running;
 
 	(void)state;
 	(void)clock_gettime(CLOCK_REALTIME, &before);
@@ -145,7 +145,7 @@ static bool is_second(const struct daemon *daemon)
 static void one_of_several(void **state)
 {
 	char *second[] = {"SECOND=", NULL};
-	struct running first = start(program, no_environment), last = start(program, second);
+	struct detach_wait first = start(program, no_environment), last = start(program, second);
 	struct daemon daemon;
 
 	(void)state;
@@ -188,7 +188,7 @@ static void docker_s_own_containerd(void **state)
 
 static void another_user_s_is_not_ours(void **state)
 {
-	struct running running = start(program, no_environment);
+	struct detach_wait running = start(program, no_environment);
 	struct daemon daemon;
 
 	(void)state;
@@ -197,8 +197,8 @@ static void another_user_s_is_not_ours(void **state)
 	end(&running);
 }
 
-/* In a child, whose ids and namespaces may change. @deed: returns 0 if all is well. */
-static void in_child(int (*deed)(void))
+/* In a child, whose ids and namespaces may change. @undo_step: returns 0 if all is well. */
+static void in_child(int (*undo_step)(void))
 {
 	int status;
 	pid_t pid;
@@ -208,7 +208,7 @@ static void in_child(int (*deed)(void))
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
-		_exit(deed());
+		_exit(undo_step());
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 }
@@ -223,7 +223,7 @@ static pid_t find_of(uid_t uid)
 /* Its files in /proc are root's. */
 static int start_setuid(void)
 {
-	struct running running;
+	struct detach_wait running;
 	int r;
 
 	if (setresuid(4711, 0, 0) < 0)
@@ -236,7 +236,7 @@ static int start_setuid(void)
 
 static int start_in_container(void)
 {
-	struct running running;
+	struct detach_wait running;
 	int r;
 
 	if (unshare(CLONE_NEWPID) < 0)
@@ -270,7 +270,7 @@ static int become_strange(int (*become)(void))
 	if (pipe(release) < 0 || pipe(ready) < 0 || (pid = fork()) < 0)
 		return 1;
 	if (pid == 0) {
-		struct running running;
+		struct detach_wait running;
 
 		if (become() < 0)
 			_exit(1);
@@ -282,7 +282,7 @@ static int become_strange(int (*become)(void))
 	(void)close(ready[1]);
 	if (read(ready[0], &byte, 1) != 1)
 		return 2;
-	r = daemon_find(name, 0, NULL, &daemon) == 0 && daemon.pid == 0 && daemon.stranger > 0 ? 0 : 3;
+	r = daemon_find(name, 0, NULL, &daemon) == 0 && daemon.pid == 0 && daemon.rejected_pid > 0 ? 0 : 3;
 	if (write(release[1], "", 1) != 1)
 		return 4;
 	(void)waitpid(pid, NULL, 0);
@@ -353,12 +353,12 @@ static int with_own_program(void)
 
 static void one_with_anything_of_its_own_does_not_count(void **state)
 {
-	int (*const deeds[])(void) = {with_own_mounts, with_own_users, with_own_root, with_own_program};
+	int (*const undo_log[])(void) = {with_own_mounts, with_own_users, with_own_root, with_own_program};
 
 	(void)state;
 	(void)setenv("PROGRAM", program, 1);
-	for (size_t i = 0; i < ARRAY_SIZE(deeds); i++)
-		in_child(deeds[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(undo_log); i++)
+		in_child(undo_log[i]);
 	(void)snprintf(program, sizeof(program), "%s/root", directory);
 	(void)rmdir(program);
 	(void)snprintf(program, sizeof(program), "%s/%s", directory, name);
@@ -367,7 +367,7 @@ static void one_with_anything_of_its_own_does_not_count(void **state)
 /* As an upgrade leaves it. */
 static void one_whose_program_was_removed_counts(void **state)
 {
-	struct running running;
+	struct detach_wait running;
 
 	(void)state;
 	if (geteuid() != 0)

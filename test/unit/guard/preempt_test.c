@@ -33,7 +33,7 @@ static void kernels_that_preempt_themselves_are_known(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		_cleanup_free_ char *why = NULL;
 
-		assert_int_equal(preempt_judge(cases[i].version, cases[i].modes, &why), 0);
+		assert_int_equal(preempt_classify(cases[i].version, cases[i].modes, &why), 0);
 		if (cases[i].why)
 			assert_true(why && strstr(why, cases[i].why));
 		else

@@ -110,10 +110,10 @@ static void a_sibling(void **state)
 	(void)state;
 	assert_true(length > 0);
 	self[length] = '\0';
-	path = real_sibling(strrchr(self, '/') + 1);
+	path = real_beside(strrchr(self, '/') + 1);
 	assert_string_equal(path, self);
 	free(path);
-	assert_null(real_sibling("not-installed"));
+	assert_null(real_beside("not-installed"));
 }
 
 static int make_root(void **state)

@@ -48,8 +48,8 @@ static int image_new(void **state)
 	assert_non_null(mkdtemp(image->path));
 	image->fd = open(image->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(rootfs_open(AT_FDCWD, image->path, &image->rootfs), 0);
-	image->rootfs.deeds = deeds_new(false);
-	assert_non_null(image->rootfs.deeds);
+	image->rootfs.undo_log = undo_log_new(false);
+	assert_non_null(image->rootfs.undo_log);
 	assert_int_equal(mkdirat(image->fd, "etc", 0755), 0);
 	assert_int_equal(mkdirat(image->fd, "etc/ld.so.conf.d", 0755), 0);
 	assert_int_equal(mkdirat(image->fd, "lib", 0755), 0);
@@ -66,7 +66,7 @@ static int image_free(void **state)
 	(void)snprintf(command, sizeof(command), "rm -rf %s", image->path);
 	assert_int_equal(system(command), 0);
 	loader_files_free(image->files, image->count);
-	deeds_free(image->rootfs.deeds);
+	undo_log_free(image->rootfs.undo_log);
 	rootfs_close(&image->rootfs);
 	(void)close(image->fd);
 	free(image);

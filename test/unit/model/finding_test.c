@@ -37,7 +37,7 @@ static void a_line_and_what_to_do(void **state)
 	expect("it is 3", "do this");
 	assert_string_equal(findings.items[1].id, "a.c");
 	assert_null(findings.items[1].engine);
-	findings_close(&findings, "docker", DOOR(GPUS));
+	findings_close(&findings, "docker", METHOD(GPUS));
 	assert_string_equal(findings.items[1].engine, "docker");
 	assert_null(findings_block(&findings));
 }

@@ -16,7 +16,7 @@ static void verdicts(void **state)
 {
 	static const struct {
 		const char *requirement;
-		enum requirement_verdict verdict;
+		enum requirement_result verdict;
 	} cases[] = {
 		{"", REQUIREMENT_MET},
 		{"cuda>=12.8", REQUIREMENT_MET},
@@ -67,9 +67,9 @@ static void verdicts(void **state)
 		struct err err = {0};
 
 		assert_int_equal(requirement_check_syntax(cases[i].requirement, &err), 0);
-		if (requirement_judge(cases[i].requirement, &cuda_12_8) != cases[i].verdict)
+		if (requirement_check(cases[i].requirement, &cuda_12_8) != cases[i].verdict)
 			fail_msg("\"%s\": %d", cases[i].requirement,
-				 (int)requirement_judge(cases[i].requirement, &cuda_12_8));
+				 (int)requirement_check(cases[i].requirement, &cuda_12_8));
 	}
 }
 
@@ -78,10 +78,10 @@ static void what_is_not_told_is_unknown(void **state)
 	const struct driver_facts nothing = {0}, cuda_only = {.cuda_major = 12, .cuda_minor = 8};
 
 	(void)state;
-	assert_int_equal(requirement_judge("cuda>=12.0", &nothing), REQUIREMENT_UNKNOWN);
-	assert_int_equal(requirement_judge("cuda>=13.0 brand=tesla,driver>=470", &cuda_only), REQUIREMENT_UNKNOWN);
-	assert_int_equal(requirement_judge("cuda>=12.9 brand=tesla,driver>=470", &cuda_only), REQUIREMENT_MINOR_ONLY);
-	assert_int_equal(requirement_judge("cuda>=13.0,brand=tesla", &cuda_only), REQUIREMENT_UNMET);
+	assert_int_equal(requirement_check("cuda>=12.0", &nothing), REQUIREMENT_UNKNOWN);
+	assert_int_equal(requirement_check("cuda>=13.0 brand=tesla,driver>=470", &cuda_only), REQUIREMENT_UNKNOWN);
+	assert_int_equal(requirement_check("cuda>=12.9 brand=tesla,driver>=470", &cuda_only), REQUIREMENT_MINOR_ONLY);
+	assert_int_equal(requirement_check("cuda>=13.0,brand=tesla", &cuda_only), REQUIREMENT_UNMET);
 }
 
 static void bad_syntax_is_refused(void **state)
@@ -158,7 +158,7 @@ static void what_a_newer_driver_may_meet(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		assert_int_equal(requirement_judge(cases[i].requirement, &cuda_12_8), REQUIREMENT_UNMET);
+		assert_int_equal(requirement_check(cases[i].requirement, &cuda_12_8), REQUIREMENT_UNMET);
 		if (requirement_asks_for_newer(cases[i].requirement, &cuda_12_8) != cases[i].newer)
 			fail_msg("\"%s\"", cases[i].requirement);
 	}

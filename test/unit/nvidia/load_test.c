@@ -127,7 +127,7 @@ static void do_it(int code, const char *text)
 	int r = load_decide(&host, &options, &load, &err);
 
 	if (r == 0)
-		r = load_do(&host, &options, &load, &err);
+		r = load_apply(&host, &options, &load, &err);
 	if (r != code || (text && !strstr(err.text, text)))
 		fail_msg("%d: %s", r, err.text);
 }
@@ -323,7 +323,7 @@ static void others_are_faster(void **state)
 	assert_int_equal(load_decide(&host, &options, &first, &err), 0);
 	assert_int_equal(mknod(scratch_path("/dev/nvidiactl"), S_IFCHR | 0600, makedev(195, 255)), 0);
 	write_file("/dev/nvidia-uvm-tools", "precious");
-	assert_int_equal(load_do(&host, &options, &first, &err), -EEXIST);
+	assert_int_equal(load_apply(&host, &options, &first, &err), -EEXIST);
 	assert_non_null(strstr(err.text, "/dev/nvidia-uvm-tools"));
 	assert_content("/dev/nvidia-uvm-tools", "precious");
 	assert_int_equal(first.steps[2].state, LOAD_THERE);
@@ -335,7 +335,7 @@ static void others_are_faster(void **state)
 	assert_int_equal(rmdir(scratch_path("/dev/nvidia-caps")), 0);
 	make_directories("/elsewhere");
 	make_link("/dev/nvidia-caps", "../elsewhere");
-	assert_int_equal(load_do(&host, &options, &second, &err), -ENOTDIR);
+	assert_int_equal(load_apply(&host, &options, &second, &err), -ENOTDIR);
 	assert_false(exists("/elsewhere/nvidia-cap1"));
 }
 

@@ -59,7 +59,7 @@ static int select_named(const char *names, struct selection *ret, struct err *er
 /* On this host another vendor's GPU answers to NVIDIA's words, and never to vCUDA's. */
 static void numbers_of_vcuda_count_nvidia_alone(void **state)
 {
-	static const struct backend answering = {.name = "gpu-pv", .answers_to = DOMAIN_NVIDIA};
+	static const struct backend answering = {.name = "gpu-pv", .also_serves = DOMAIN_NVIDIA};
 	struct adapter mixed[] = {adapters[1], adapters[0]};
 	const struct ctr_gpu_host other = {.inventory = {.adapters = mixed, .count = ARRAY_SIZE(mixed)}};
 	struct selection selection = {0};

@@ -14,7 +14,7 @@
 #include "root/rootfs.h"
 
 static struct rootfs rootfs;
-static struct deeds *deeds;
+static struct undo_log *undo_log;
 static struct mount_stage stage;
 static int self_fds;
 
@@ -34,11 +34,11 @@ static int setup(void **state)
 	if (rootfs_open(AT_FDCWD, scratch_path("/root"), &rootfs) < 0)
 		return -1;
 	rootfs.proc_self_fd = self_fds;
-	rootfs.deeds = deeds = deeds_new(false);
-	if (!deeds)
+	rootfs.undo_log = undo_log = undo_log_new(false);
+	if (!undo_log)
 		return -1;
-	deeds->proc_self_fd = dup(self_fds);
-	stage = (struct mount_stage){.deeds = deeds, .root = rootfs.fd, .tmpfs = -1};
+	undo_log->proc_self_fd = dup(self_fds);
+	stage = (struct mount_stage){.undo_log = undo_log, .root = rootfs.fd, .tmpfs = -1};
 	return 0;
 }
 
@@ -46,7 +46,7 @@ static int teardown(void **state)
 {
 	mount_stage_close(&stage);
 	rootfs_close(&rootfs);
-	deeds_free(deeds);
+	undo_log_free(undo_log);
 	return scratch_unmount(state);
 }
 
@@ -90,7 +90,7 @@ static void detach(struct mount_source *source, char *before)
 {
 	char *after;
 
-	deeds_undo(deeds);
+	undo_log_undo(undo_log);
 	mount_source_close(source);
 	after = picture("/root");
 	assert_string_equal(before, after);
@@ -171,18 +171,18 @@ static void test_is_there(void **state)
 	int target = rootfs_open_path(&rootfs, "/lib", O_PATH);
 
 	(void)state;
-	assert_false(mount_is_there(&source, target, false));
+	assert_false(mount_is_present(&source, target, false));
 	close(target);
 	assert_int_equal(attach(&source, "/lib"), 0);
 	target = rootfs_open_path(&rootfs, "/lib", O_PATH);
-	assert_true(mount_is_there(&source, target, false));
+	assert_true(mount_is_present(&source, target, false));
 	other = open_source(scratch_path("/host/lib"), MOUNT_READ_ONLY, true);
-	assert_false(mount_is_there(&other, target, false));
+	assert_false(mount_is_present(&other, target, false));
 	close(target);
 	/* The same directory, but one that can be written. */
 	assert_int_equal(mount(scratch_path("/host/lib"), scratch_path("/root/etc"), NULL, MS_BIND, NULL), 0);
 	target = rootfs_open_path(&rootfs, "/etc", O_PATH);
-	assert_false(mount_is_there(&source, target, false));
+	assert_false(mount_is_present(&source, target, false));
 	close(target);
 	mount_source_close(&other);
 	mount_source_close(&source);
@@ -292,7 +292,7 @@ static void test_working_directory_stays(void **state)
 	(void)state;
 	assert_non_null(getcwd(before, sizeof(before)));
 	assert_int_equal(attach(&source, "/lib"), 0);
-	deeds_undo(deeds);
+	undo_log_undo(undo_log);
 	assert_non_null(getcwd(after, sizeof(after)));
 	assert_string_equal(before, after);
 	mount_source_close(&source);
@@ -318,7 +318,7 @@ static void forbid_remounting(void)
 	};
 
 	assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	assert_int_equal(callfilter_install(filter, ARRAY_SIZE(filter)), 0);
+	assert_int_equal(seccomp_install(filter, ARRAY_SIZE(filter)), 0);
 }
 
 #define CASE(function) cmocka_unit_test_setup_teardown(function, setup, teardown)

@@ -18,7 +18,7 @@
 #include "root/rootfs.h"
 
 static struct rootfs rootfs;
-static struct deeds *deeds;
+static struct undo_log *undo_log;
 static int self_fds;
 
 static int setup(void **state)
@@ -31,17 +31,17 @@ static int setup(void **state)
 	if (rootfs_open(AT_FDCWD, scratch_path("/root"), &rootfs) < 0)
 		return -1;
 	rootfs.proc_self_fd = self_fds;
-	rootfs.deeds = deeds = deeds_new(false);
-	if (!deeds)
+	rootfs.undo_log = undo_log = undo_log_new(false);
+	if (!undo_log)
 		return -1;
-	deeds->proc_self_fd = dup(self_fds);
+	undo_log->proc_self_fd = dup(self_fds);
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	rootfs_close(&rootfs);
-	deeds_free(deeds);
+	undo_log_free(undo_log);
 	return scratch_unmount(state);
 }
 
@@ -54,24 +54,24 @@ static void assert_host_untouched(void)
 
 static int make_directory(const char *path)
 {
-	struct rootfs_place place = ROOTFS_NOWHERE;
+	struct rootfs_target place = ROOTFS_TARGET_NONE;
 	int r = rootfs_make_directory(&rootfs, path, 0755, &place);
 
 	assert_true((r == 0) == (place.fd >= 0));
-	assert_true(!place.made || place.ground == GROUND_ROOT);
-	rootfs_place_close(&place);
+	assert_true(!place.made || place.mount_map == MOUNT_CLASS_ROOT);
+	rootfs_target_close(&place);
 	return r;
 }
 
 static int make_file(const char *path)
 {
-	struct rootfs_place place = ROOTFS_NOWHERE;
+	struct rootfs_target place = ROOTFS_TARGET_NONE;
 	int r = rootfs_make_file(&rootfs, path, 0644, &place);
 
 	assert_true((r == 0) == (place.fd >= 0));
-	assert_true(!place.made || place.ground == GROUND_ROOT);
-	rootfs_place_close(&place);
-	rootfs_forget_parent(&rootfs); /* each is looked up */
+	assert_true(!place.made || place.mount_map == MOUNT_CLASS_ROOT);
+	rootfs_target_close(&place);
+	rootfs_drop_parent(&rootfs); /* each is looked up */
 	return r;
 }
 
@@ -80,7 +80,7 @@ static int replace(const char *path, const char *text)
 	struct span content = span_text(text);
 	int r = rootfs_replace_file(&rootfs, path, &content, 1, 0644);
 
-	rootfs_forget_parent(&rootfs);
+	rootfs_drop_parent(&rootfs);
 	return r;
 }
 
@@ -104,7 +104,7 @@ static void lead_out(const char *directory, const char *points_to)
 	assert_int_equal(replace(secret, "mine"), 0);
 	assert_int_equal(rootfs_read_file(&rootfs, secret, 100, &text, NULL), 0);
 	assert_string_equal(text, "mine");
-	deeds_undo(deeds);
+	undo_log_undo(undo_log);
 	assert_int_equal(unlink(scratch_path(link)), 0);
 	assert_false(exists("/root/out"));
 	free(text);
@@ -182,7 +182,7 @@ static void test_dangling_and_circular_links(void **state)
 	assert_content("/root/end/file", "");
 	assert_int_equal(make_file("/leads-out"), 0);
 	assert_content("/root/out/new", "");
-	deeds_undo(deeds);
+	undo_log_undo(undo_log);
 	assert_false(exists("/root/nowhere"));
 	assert_false(exists("/root/end"));
 	assert_int_equal(rootfs_make_symlink(&rootfs, "/gone", "y"), 0);
@@ -282,7 +282,7 @@ static void test_types_in_the_way(void **state)
 	}
 	assert_int_equal(make_file("/directory"), -EISDIR);
 	assert_int_equal(replace("/directory", "x"), -EISDIR);
-	assert_int_equal(deeds->count, 0);
+	assert_int_equal(undo_log->count, 0);
 }
 
 /* Neither waits for a writer of the FIFO nor opens a device, which might be a watchdog. */
@@ -323,7 +323,7 @@ static void test_long_names(void **state)
 	for (size_t i = 0; i < 8000; i += 2)
 		memcpy(path + i, "/b", 2);
 	assert_int_equal(make_directory(path), -ENAMETOOLONG);
-	assert_int_equal(deeds->count, 0);
+	assert_int_equal(undo_log->count, 0);
 	free(path);
 }
 
@@ -370,7 +370,7 @@ static void test_undo(void **state)
 	after = picture("/root");
 	assert_string_not_equal(before, after);
 	free(after);
-	deeds_undo(deeds);
+	undo_log_undo(undo_log);
 	after = picture("/root");
 	assert_string_equal(before, after);
 	free(after);
@@ -387,7 +387,7 @@ static void test_replaced_symlinks(void **state)
 	make_link("/root/dangling", "/gone/file");
 	make_link("/root/outside", "../../../out");
 	assert_int_equal(rootfs_replace_symlink(&rootfs, "/same", "target"), 0);
-	assert_int_equal(deeds->count, 0);
+	assert_int_equal(undo_log->count, 0);
 	for (size_t i = 0; i < 4; i++) {
 		static const char *const paths[] = {"/file", "/other", "/dangling", "/new"};
 		char link[32] = "", path[64];
@@ -435,7 +435,7 @@ static void test_links_of_the_killed(void **state)
 
 	(void)state;
 	if (pid == 0) {
-		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && callfilter_install(filter, ARRAY_SIZE(filter)) == 0)
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && seccomp_install(filter, ARRAY_SIZE(filter)) == 0)
 			(void)rootfs_replace_symlink(&rootfs, "/first", "target");
 		_exit(0);
 	}
@@ -469,7 +469,7 @@ static void test_holes_stay(void **state)
 	assert_int_equal(ftruncate(fd, size), 0);
 	close(fd);
 	assert_int_equal(replace("/etc/sparse", "ours"), 0);
-	deeds_undo(deeds);
+	undo_log_undo(undo_log);
 	assert_int_equal(stat(scratch_path("/root/etc/sparse"), &st), 0);
 	assert_int_equal(st.st_size, size);
 	assert_true(st.st_blocks * 512 <= 4 * 4096);
@@ -481,11 +481,11 @@ static void test_holes_stay(void **state)
 
 static void make_beside(const char *path)
 {
-	struct rootfs_place place = ROOTFS_NOWHERE;
+	struct rootfs_target place = ROOTFS_TARGET_NONE;
 
 	assert_int_equal(rootfs_make_file(&rootfs, path, 0644, &place), 0);
 	assert_true(place.made);
-	rootfs_place_close(&place);
+	rootfs_target_close(&place);
 }
 
 /* A directory is looked up once for all that is made in it, until something is mounted on a directory. */
@@ -500,7 +500,7 @@ static void test_kept_parent(void **state)
 	make_directories("/root/usr/lib");
 	make_beside("/usr/lib/b");
 	assert_true(exists("/root/usr/old/b"));
-	rootfs_forget_parent(&rootfs);
+	rootfs_drop_parent(&rootfs);
 	make_beside("/usr/lib/c");
 	assert_true(exists("/root/usr/lib/c"));
 	/* The same path of another root is another directory. */
@@ -508,10 +508,10 @@ static void test_kept_parent(void **state)
 	other = rootfs;
 	assert_int_equal(rootfs_open(AT_FDCWD, scratch_path("/root/usr/other"), &rootfs), 0);
 	rootfs.parent = other.parent;
-	rootfs.deeds = deeds;
+	rootfs.undo_log = undo_log;
 	make_beside("/usr/lib/d");
 	assert_true(exists("/root/usr/other/usr/lib/d"));
-	deeds_undo(deeds);
+	undo_log_undo(undo_log);
 	assert_false(exists("/root/usr/old/b"));
 	assert_false(exists("/root/usr/lib/c"));
 	close(other.fd);
@@ -546,7 +546,7 @@ static void test_undo_leaves_others_files(void **state)
 	assert_int_equal(make_file("/file"), 0);
 	write_file("/root/a/theirs", "x");
 	write_file("/root/file", "x");
-	deeds_undo(deeds);
+	undo_log_undo(undo_log);
 	assert_false(exists("/root/a/b"));
 	assert_content("/root/a/theirs", "x");
 	assert_content("/root/file", "x");
@@ -565,7 +565,7 @@ static void test_read_only(void **state)
 	assert_int_equal(replace("/file", "y"), -EROFS);
 	assert_int_equal(rootfs_make_symlink(&rootfs, "/link", "y"), -EROFS);
 	assert_int_equal(rootfs_make_symlink(&rootfs, "/file", "y"), 0);
-	assert_int_equal(deeds->count, 0);
+	assert_int_equal(undo_log->count, 0);
 }
 
 /* The image's /etc leads to a volume that is a directory of the host: it is not the image's to have files written there. */
@@ -586,7 +586,7 @@ static void test_volumes_are_not_written(void **state)
 	assert_int_equal(make_file("/link"), -EXDEV);
 	assert_int_equal(make_directory("/directory/x"), -EXDEV);
 	assert_int_equal(make_file("/etc/secret"), 0);
-	assert_int_equal(deeds->count, 0);
+	assert_int_equal(undo_log->count, 0);
 	assert_int_equal(umount(scratch_path("/root/volume")), 0);
 	assert_host_untouched();
 }
@@ -597,7 +597,7 @@ static void test_mounted_files_are_not_replaced(void **state)
 	write_file("/root/file", "x");
 	assert_int_equal(mount(scratch_path("/out/secret"), scratch_path("/root/file"), NULL, MS_BIND, NULL), 0);
 	assert_int_equal(replace("/file", "y"), -EBUSY);
-	assert_int_equal(deeds->count, 0);
+	assert_int_equal(undo_log->count, 0);
 	assert_int_equal(umount(scratch_path("/root/file")), 0);
 }
 
@@ -634,7 +634,7 @@ static void one_round(int round)
 		assert_string_equal(text, "container");
 	free(text);
 	if (round % 100 == 99)
-		deeds_undo(deeds);
+		undo_log_undo(undo_log);
 }
 
 static void race(const char *points_to)
@@ -706,7 +706,7 @@ static void read_file(void)
 static void replace_file(void)
 {
 	(void)replace("/file", "container");
-	deeds_undo(deeds);
+	undo_log_undo(undo_log);
 }
 
 static void race_of_types(void (*act)(void))

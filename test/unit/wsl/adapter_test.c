@@ -65,7 +65,7 @@ static void judges(void **state)
 		};
 		struct adapter adapter;
 
-		assert_int_equal(adapter_judge(&facts, look, &adapter), 0);
+		assert_int_equal(adapter_classify(&facts, look, &adapter), 0);
 		if (adapter.unusable != verdicts[i].unusable)
 			print_error("%s: %s\n", verdicts[i].about, adapter.reason);
 		assert_int_equal(adapter.unusable, verdicts[i].unusable);
@@ -93,7 +93,7 @@ static void describes(void **state)
 	struct adapter adapter;
 
 	(void)state;
-	assert_int_equal(adapter_judge(&facts, look, &adapter), 0);
+	assert_int_equal(adapter_classify(&facts, look, &adapter), 0);
 	assert_string_equal(adapter.pci_address, "0000:c5:1f.7");
 	assert_string_equal(adapter.name, "NPU");
 	assert_string_equal(adapter.driver_store, STORE);
@@ -107,14 +107,14 @@ static void describes(void **state)
 	adapter_clear(&adapter);
 	/* In MCDM mode a GPU is one, and an NPU is none because its driver says that it renders. */
 	facts.vendor_id = PCI_VENDOR_NVIDIA;
-	assert_int_equal(adapter_judge(&facts, look, &adapter), 0);
+	assert_int_equal(adapter_classify(&facts, look, &adapter), 0);
 	assert_true(adapter.compute_only);
 	assert_false(adapter.is_npu);
 	adapter_clear(&adapter);
 	facts.vendor_id = PCI_VENDOR_INTEL;
 	facts.type_bits = COMPUTE | RENDER;
 	facts.name = (char *)"N\377\302\233m\303\251";
-	assert_int_equal(adapter_judge(&facts, look, &adapter), 0);
+	assert_int_equal(adapter_classify(&facts, look, &adapter), 0);
 	assert_true(adapter.is_npu);
 	assert_string_equal(adapter.name, "N???m\303\251");
 	adapter_clear(&adapter);

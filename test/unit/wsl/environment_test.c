@@ -25,8 +25,8 @@ static struct adapter nameless = {.index = 5, .vendor_id = PCI_VENDOR_INTEL};
 static const struct {
 	const char *about;
 	const struct adapter *selected[3];
-	size_t sharing, siblings; /* on the host */
-	size_t others;            /* adapters of other backends in the plan */
+	size_t same_device_count, same_vendor_count; /* on the host */
+	size_t others;                               /* adapters of other backends in the plan */
 	uint32_t capabilities;
 	const char *wanted;
 } cases[] = {
@@ -81,8 +81,8 @@ static void plans(void **unused)
 
 		for (; count < 3 && cases[i].selected[count]; count++) {
 			copies[count] = *cases[i].selected[count];
-			copies[count].sharing = cases[i].sharing;
-			copies[count].siblings = cases[i].siblings;
+			copies[count].same_device_count = cases[i].same_device_count;
+			copies[count].same_vendor_count = cases[i].same_vendor_count;
 			selected[count] = &copies[count];
 		}
 		for (size_t j = 0; j < count + cases[i].others; j++)
@@ -112,7 +112,7 @@ static void own_values_stay(void **unused)
 	const struct adapter *selected[] = {&adapter};
 
 	(void)unused;
-	adapter.siblings = adapter.sharing = 2;
+	adapter.same_vendor_count = adapter.same_device_count = 2;
 	for (size_t i = 0; i < ARRAY_SIZE(containers); i++) {
 		struct strv environment = {0};
 		struct plan plan = {0};
@@ -138,7 +138,7 @@ static void only_its_own_grade_names_gpus(void **unused)
 	const struct adapter *selected[] = {&adapter};
 
 	(void)unused;
-	adapter.siblings = adapter.sharing = 2;
+	adapter.same_vendor_count = adapter.same_device_count = 2;
 	for (size_t i = 0; i < ARRAY_SIZE(grades); i++) {
 		struct plan plan = {.choice.grade = grades[i].grade};
 

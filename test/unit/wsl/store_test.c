@@ -106,7 +106,7 @@ static void looks_for_a_library(void **state)
 	assert_int_equal(unlinkat(fd, "libx.so/amdxc64.so", 0), 0);
 	assert_int_equal(symlinkat("nowhere", fd, "libcuda.so.1.1"), 0);
 	assert_int_equal(store_look(store, &adapter.store), STORE_HAS_LIBRARY);
-	assert_true(adapter.store.is_read && !adapter.store.has_smi && !adapter.store.has_way_out);
+	assert_true(adapter.store.is_read && !adapter.store.has_smi && !adapter.store.has_outside_link);
 	assert_int_equal(adapter.store.libraries.count, 1);
 	assert_string_equal(adapter.store.libraries.items[0], "libcuda.so.1.1");
 	assert_int_equal(fstat(fd, &st), 0);
@@ -114,7 +114,7 @@ static void looks_for_a_library(void **state)
 	adapter_clear(&adapter);
 	assert_int_equal(symlinkat("../nowhere", fd, "nvidia-smi"), 0);
 	assert_int_equal(store_look(store, &adapter.store), STORE_HAS_LIBRARY);
-	assert_true(adapter.store.is_read && adapter.store.has_smi && adapter.store.has_way_out);
+	assert_true(adapter.store.is_read && adapter.store.has_smi && adapter.store.has_outside_link);
 	adapter_clear(&adapter);
 	assert_int_equal(unlinkat(fd, "nvidia-smi", 0), 0);
 	assert_int_equal(unlinkat(fd, "libcuda.so.1.1", 0), 0);

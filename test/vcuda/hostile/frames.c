@@ -20,31 +20,31 @@
 #include "waits.h"
 #include "wire.h"
 
-enum verdict { SERVES, ENDS, EITHER };
+enum summary { SERVES, ENDS, EITHER };
 
 /* Of the GPU: what is larger than half of one has pages of its own. */
 enum { PAGE = 2 << 20 };
 
-static struct peer neighbour;
+static struct control_client neighbour;
 static uint64_t neighbour_context, neighbour_memory;
 static const char kernels[] = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry nop()\n{\n\tret;\n}\n";
 
 /* ---- short forms ---- */
 
-static int frames_call(struct peer *peer, unsigned op, uint64_t context, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
-		       unsigned count)
+static int frames_call(struct control_client *peer, unsigned op, uint64_t context, uint64_t a, uint64_t b, uint64_t c,
+		       uint64_t d, unsigned count)
 {
 	const uint64_t words[] = {a, b, c, d};
 
 	return peer_call(peer, 0, op, context, words, count, NULL, 0);
 }
 
-static uint64_t frames_alloc(struct peer *peer, uint64_t context, uint64_t bytes)
+static uint64_t frames_alloc(struct control_client *peer, uint64_t context, uint64_t bytes)
 {
 	return frames_call(peer, OP_cuMemAlloc_v2, context, bytes, 0, 0, 0, 1) == 0 ? peer_word(peer, 0) : 0;
 }
 
-static uint64_t frames_stream(struct peer *peer, uint64_t context)
+static uint64_t frames_stream(struct control_client *peer, uint64_t context)
 {
 	return frames_call(peer, OP_cuStreamCreate, context, 1, 0, 0, 0, 1) == 0 ? peer_word(peer, 0) : 0;
 }
@@ -56,7 +56,7 @@ static void frames_random(void *to, size_t bytes)
 }
 
 /* An entry as it stands, and how many units the head goes on. */
-static void frames_raw(struct peer *peer, struct wire_entry entry, uint32_t units)
+static void frames_raw(struct control_client *peer, struct wire_entry entry, uint32_t units)
 {
 	static const uint8_t nothing[4096];
 
@@ -71,56 +71,56 @@ static struct wire_entry frames_entry(unsigned op, uint32_t words, uint32_t byte
 
 /* ---- entries that are none ---- */
 
-static int frames_op(struct peer *peer, uint64_t context)
+static int frames_op(struct control_client *peer, uint64_t context)
 {
 	(void)context;
 	frames_raw(peer, frames_entry(OP_END, 0, 0), 1);
 	return 0;
 }
 
-static int frames_op_last(struct peer *peer, uint64_t context)
+static int frames_op_last(struct control_client *peer, uint64_t context)
 {
 	(void)context;
 	frames_raw(peer, frames_entry(0xffff, 0, 0), 1);
 	return 0;
 }
 
-static int frames_long(struct peer *peer, uint64_t context)
+static int frames_long(struct control_client *peer, uint64_t context)
 {
 	(void)context;
 	frames_raw(peer, frames_entry(OP_cuMemAlloc_v2, 1, WIRE_INLINE + 64), 2 + WIRE_INLINE / RING_UNIT);
 	return 0;
 }
 
-static int frames_overflow(struct peer *peer, uint64_t context)
+static int frames_overflow(struct control_client *peer, uint64_t context)
 {
 	(void)context;
 	frames_raw(peer, frames_entry(OP_cuMemAlloc_v2, 1, 0xffffffff), 1);
 	return 0;
 }
 
-static int frames_overflow_filler(struct peer *peer, uint64_t context)
+static int frames_overflow_filler(struct control_client *peer, uint64_t context)
 {
 	(void)context;
 	frames_raw(peer, frames_entry(WIRE_FILLER, 1, 0xffffffc1), 1);
 	return peer_hello(peer) == 0 ? 0 : 0;
 }
 
-static int frames_words(struct peer *peer, uint64_t context)
+static int frames_words(struct control_client *peer, uint64_t context)
 {
 	(void)context;
 	frames_raw(peer, frames_entry(OP_cuMemAlloc_v2, 0xffff, 64), 2);
 	return 0;
 }
 
-static int frames_beyond_head(struct peer *peer, uint64_t context)
+static int frames_beyond_head(struct control_client *peer, uint64_t context)
 {
 	(void)context;
 	frames_raw(peer, frames_entry(OP_cuMemAlloc_v2, 1, 4096), 1);
 	return 0;
 }
 
-static int frames_wrap(struct peer *peer, uint64_t context)
+static int frames_wrap(struct control_client *peer, uint64_t context)
 {
 	uint32_t rest = RING_UNITS - peer->head % RING_UNITS;
 	struct wire_entry filler = {.slot = WIRE_SCRATCH, .bytes = (rest - 2) * RING_UNIT};
@@ -131,21 +131,21 @@ static int frames_wrap(struct peer *peer, uint64_t context)
 	return 0;
 }
 
-static int frames_head_far(struct peer *peer, uint64_t context)
+static int frames_head_far(struct control_client *peer, uint64_t context)
 {
 	(void)context;
 	peer_push(peer, RING_UNITS + 1);
 	return 0;
 }
 
-static int frames_head_back(struct peer *peer, uint64_t context)
+static int frames_head_back(struct control_client *peer, uint64_t context)
 {
 	(void)context;
 	peer_push(peer, (uint32_t)-1);
 	return 0;
 }
 
-static int frames_slot(struct peer *peer, uint64_t context)
+static int frames_slot(struct control_client *peer, uint64_t context)
 {
 	struct wire_entry entry = frames_entry(OP_cuMemAlloc_v2, 1, 8);
 
@@ -155,7 +155,7 @@ static int frames_slot(struct peer *peer, uint64_t context)
 	return 0;
 }
 
-static int frames_slot_of_another(struct peer *peer, uint64_t context)
+static int frames_slot_of_another(struct control_client *peer, uint64_t context)
 {
 	struct wire_entry entry = frames_entry(OP_cuMemAlloc_v2, 1, 8);
 
@@ -166,7 +166,7 @@ static int frames_slot_of_another(struct peer *peer, uint64_t context)
 	return 0;
 }
 
-static int frames_slot_huge(struct peer *peer, uint64_t context)
+static int frames_slot_huge(struct control_client *peer, uint64_t context)
 {
 	struct wire_entry entry = frames_entry(OP_cuMemAlloc_v2, 1, 8);
 
@@ -177,7 +177,7 @@ static int frames_slot_huge(struct peer *peer, uint64_t context)
 	return 0;
 }
 
-static int frames_fillers(struct peer *peer, uint64_t context)
+static int frames_fillers(struct control_client *peer, uint64_t context)
 {
 	struct wire_entry filler = {.slot = WIRE_SCRATCH};
 
@@ -199,7 +199,7 @@ static int frames_is(int got, int wanted)
 	return got != wanted;
 }
 
-static int frames_few_words(struct peer *peer, uint64_t context)
+static int frames_few_words(struct control_client *peer, uint64_t context)
 {
 	int r = 0;
 
@@ -212,7 +212,7 @@ static int frames_few_words(struct peer *peer, uint64_t context)
 	return r;
 }
 
-static int frames_part(struct peer *peer, uint64_t context)
+static int frames_part(struct control_client *peer, uint64_t context)
 {
 	static const uint64_t lengths[] = {
 		9, 60000, WIRE_INLINE + 1, (uint64_t)1 << 32, (uint64_t)1 << 63, UINT64_MAX, UINT64_MAX - 7};
@@ -229,7 +229,7 @@ static int frames_part(struct peer *peer, uint64_t context)
 	return r;
 }
 
-static int frames_handles(struct peer *peer, uint64_t context)
+static int frames_handles(struct control_client *peer, uint64_t context)
 {
 	uint64_t stream = frames_stream(peer, context), event;
 	int r = frames_is(frames_call(peer, OP_cuStreamSynchronize, context, stream, 0, 0, 0, 1), 0);
@@ -256,7 +256,7 @@ static int frames_handles(struct peer *peer, uint64_t context)
 }
 
 /* As many events as there may be handles, each in one unit of the ring; after every 8192 an answer is waited for. */
-static void frames_make_events(struct peer *peer, uint64_t context, unsigned count)
+static void frames_make_events(struct control_client *peer, uint64_t context, unsigned count)
 {
 	enum { BATCH = 8192 };
 	struct wire_entry entry = {
@@ -271,7 +271,7 @@ static void frames_make_events(struct peer *peer, uint64_t context, unsigned cou
 	}
 }
 
-static int frames_full(struct peer *peer, uint64_t context)
+static int frames_full(struct control_client *peer, uint64_t context)
 {
 	static const char text[] =
 		".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry nop()\n{\n\tret;\n}\n";
@@ -291,7 +291,7 @@ static int frames_full(struct peer *peer, uint64_t context)
 	return r | !context | frames_is(frames_call(peer, OP_cuStreamCreate, context, 0, 0, 0, 0, 1), 0);
 }
 
-static int frames_contexts(struct peer *peer, uint64_t context)
+static int frames_contexts(struct control_client *peer, uint64_t context)
 {
 	uint64_t stream = frames_stream(peer, context);
 	int r = 0;
@@ -304,7 +304,7 @@ static int frames_contexts(struct peer *peer, uint64_t context)
 	return r;
 }
 
-static int frames_devices(struct peer *peer, uint64_t context)
+static int frames_devices(struct control_client *peer, uint64_t context)
 {
 	int r = 0;
 
@@ -318,7 +318,7 @@ static int frames_devices(struct peer *peer, uint64_t context)
 
 /* ---- memory of the host ---- */
 
-static int frames_host_ranges(struct peer *peer, uint64_t context)
+static int frames_host_ranges(struct control_client *peer, uint64_t context)
 {
 	uint64_t memory = frames_alloc(peer, context, 1 << 20);
 	const uint64_t places[] = {
@@ -333,7 +333,7 @@ static int frames_host_ranges(struct peer *peer, uint64_t context)
 	return r;
 }
 
-static int frames_arena(struct peer *peer, uint64_t context)
+static int frames_arena(struct control_client *peer, uint64_t context)
 {
 	uint64_t base = peer->wire->arena[0], memory;
 	int r = 0;
@@ -360,7 +360,7 @@ static int frames_arena(struct peer *peer, uint64_t context)
 	return r;
 }
 
-static int frames_add_copy(struct peer *peer, uint64_t context, uint64_t graph, const CUDA_MEMCPY3D *copy)
+static int frames_add_copy(struct control_client *peer, uint64_t context, uint64_t graph, const CUDA_MEMCPY3D *copy)
 {
 	const uint64_t words[] = {graph, 0, 0, sizeof(*copy), context};
 
@@ -368,7 +368,7 @@ static int frames_add_copy(struct peer *peer, uint64_t context, uint64_t graph, 
 }
 
 /* Boxes in page-locked memory, and such as reach out of it in ways that come to 0, or that are flat. */
-static int frames_boxes(struct peer *peer, uint64_t context)
+static int frames_boxes(struct control_client *peer, uint64_t context)
 {
 	enum { HOST = 1, DEVICE = 2, PIECE = 131072, ROW = 4096 };
 	const uint64_t base = peer->wire->arena[0], memory = frames_alloc(peer, context, PIECE);
@@ -407,10 +407,10 @@ static int frames_boxes(struct peer *peer, uint64_t context)
 }
 
 /* Who wanted none gets none: what was there may be something else by now. */
-static int frames_arena_later(struct peer *peer, uint64_t context)
+static int frames_arena_later(struct control_client *peer, uint64_t context)
 {
 	const uint64_t none[] = {(uint64_t)-1, (uint64_t)getpid()}, first[] = {0, (uint64_t)getpid()};
-	struct peer other;
+	struct control_client other;
 	int r;
 
 	(void)peer;
@@ -420,12 +420,12 @@ static int frames_arena_later(struct peer *peer, uint64_t context)
 	r = frames_is(peer_call(&other, 0, WIRE_HELLO, context, first, 2, NULL, 0), 0);
 	r |= frames_is((int32_t)other.wire->reply[0].word[1], -1);
 	r |= frames_is(frames_call(&other, WIRE_ARENA_ADD, context, 0, 131072, 0, 0, 3), 1);
-	peer_close(&other);
+	control_client_close(&other);
 	return r;
 }
 
 /* The descriptor of a new piece; -1: none. */
-static int frames_take_piece(struct peer *peer, uint64_t context, uint64_t offset, uint64_t bytes)
+static int frames_take_piece(struct control_client *peer, uint64_t context, uint64_t offset, uint64_t bytes)
 {
 	union {
 		struct cmsghdr header;
@@ -453,10 +453,10 @@ static long frames_kept(int fd)
 }
 
 /* Memory that was dropped, and that of servers whose clients went, with descriptors of it that are kept. */
-static int frames_arena_kept(struct peer *peer, uint64_t context)
+static int frames_arena_kept(struct control_client *peer, uint64_t context)
 {
 	const uint64_t choose[] = {0, (uint64_t)getpid()};
-	struct peer other;
+	struct control_client other;
 	int dropped, left, r;
 
 	dropped = frames_take_piece(peer, context, 0, 1 << 20);
@@ -473,12 +473,12 @@ static int frames_arena_kept(struct peer *peer, uint64_t context)
 	r |= frames_is(frames_kept(left) != 0, 0);
 	(void)close(dropped);
 	(void)close(left);
-	peer_close(&other);
+	control_client_close(&other);
 	return r;
 }
 
 /* What is sent and never used, by many threads: it counts as the container's memory on the host. */
-static int frames_unused_uploads(struct peer *peer, uint64_t context)
+static int frames_unused_uploads(struct control_client *peer, uint64_t context)
 {
 	enum { THREADS = 48, PIECE = 32768, PIECES = 32 };
 	static uint8_t piece[PIECE];
@@ -498,7 +498,7 @@ static int frames_unused_uploads(struct peer *peer, uint64_t context)
 }
 
 /* What linkers are given and never link. */
-static int frames_unlinked(struct peer *peer, uint64_t context)
+static int frames_unlinked(struct control_client *peer, uint64_t context)
 {
 	enum { ADDED = 300, BYTES = 60000 };
 	static char text[BYTES];
@@ -524,9 +524,9 @@ static int frames_unlinked(struct peer *peer, uint64_t context)
 }
 
 /* Each call that allocates gets what is left, and with a byte more, or its granularity, nothing. */
-static int frames_every_allocation(struct peer *peer, uint64_t context)
+static int frames_every_allocation(struct control_client *peer, uint64_t context)
 {
-	enum { OUT_OF_MEMORY = 2, LIMIT_HEAP = 2, GRANULARITY = 2 << 20 };
+	enum { OUT_OF_MEMORY = 2, CONTEXT_LIMITS_HEAP = 2, GRANULARITY = 2 << 20 };
 	const CUmemAllocationProp physical = {.type = 1, .location = {1, 0}};
 	const CUmemPoolProps any = {.allocType = 1, .location = {1, 0}};
 	uint64_t left, pool, words[3];
@@ -549,7 +549,8 @@ static int frames_every_allocation(struct peer *peer, uint64_t context)
 	words[1] = sizeof(physical);
 	words[2] = 0;
 	r |= (peer_call(peer, 0, OP_cuMemCreate, context, words, 3, &physical, sizeof(physical)) != OUT_OF_MEMORY) << 4;
-	r |= (frames_call(peer, OP_cuCtxSetLimit, context, LIMIT_HEAP, left + 1, 0, 0, 2) != OUT_OF_MEMORY) << 5;
+	r |= (frames_call(peer, OP_cuCtxSetLimit, context, CONTEXT_LIMITS_HEAP, left + 1, 0, 0, 2) != OUT_OF_MEMORY)
+	     << 5;
 	r |= (frames_call(peer, OP_cuMemAlloc_v2, context, left / PAGE * PAGE, 0, 0, 0, 1) != 0) << 6;
 	for (left %= PAGE; left > 0; left -= words[0]) {
 		words[0] = left < PAGE / 2 ? left : PAGE / 2;
@@ -562,7 +563,7 @@ static int frames_every_allocation(struct peer *peer, uint64_t context)
 }
 
 /* Pools that keep what was freed to them come to no more than the limit; without one, nothing is asked. */
-static int frames_pools(struct peer *peer, uint64_t context)
+static int frames_pools(struct control_client *peer, uint64_t context)
 {
 	enum { THRESHOLD = 4, RESERVED = 5, POOLS = 4 };
 	const uint64_t properties[] = {sizeof(CUmemPoolProps)};
@@ -591,7 +592,7 @@ static int frames_pools(struct peer *peer, uint64_t context)
 }
 
 /* Return: how much is left of a limit; 0: there is none. */
-static uint64_t frames_left(struct peer *peer, uint64_t context)
+static uint64_t frames_left(struct control_client *peer, uint64_t context)
 {
 	if (frames_call(peer, OP_cuMemGetInfo_v2, context, 0, 0, 0, 0, 0) || peer->wire->reply[0].word[1] > 1 << 30)
 		return 0;
@@ -599,7 +600,7 @@ static uint64_t frames_left(struct peer *peer, uint64_t context)
 }
 
 /* A pool that gives nothing back by itself. */
-static uint64_t frames_pool(struct peer *peer, uint64_t context)
+static uint64_t frames_pool(struct control_client *peer, uint64_t context)
 {
 	enum { THRESHOLD = 4 };
 	const uint64_t properties[] = {sizeof(CUmemPoolProps)};
@@ -613,19 +614,19 @@ static uint64_t frames_pool(struct peer *peer, uint64_t context)
 	return pool;
 }
 
-static uint64_t frames_alloc_from(struct peer *peer, uint64_t context, uint64_t pool, uint64_t bytes)
+static uint64_t frames_alloc_from(struct control_client *peer, uint64_t context, uint64_t pool, uint64_t bytes)
 {
 	return frames_call(peer, OP_cuMemAllocFromPoolAsync, context, bytes, pool, 0, 0, 3) == 0 ? peer_word(peer, 0)
 												 : 0;
 }
 
 /* Processes of a container, each of which lets a pool keep half of what there is and frees it. */
-static int frames_pools_of_others(struct peer *peer, uint64_t context)
+static int frames_pools_of_others(struct control_client *peer, uint64_t context)
 {
 	enum { RESERVED = 5, OTHERS = 3 };
 	const uint64_t limit = frames_left(peer, context);
 	uint64_t kept = 0, pools[OTHERS], contexts[OTHERS];
-	struct peer others[OTHERS];
+	struct control_client others[OTHERS];
 
 	if (limit == 0)
 		return 0;
@@ -647,12 +648,12 @@ static int frames_pools_of_others(struct peer *peer, uint64_t context)
 	if (!frames_alloc(&others[0], contexts[0], limit / 2 / PAGE * PAGE))
 		kept = UINT64_MAX;
 	for (int i = 0; i < OTHERS; i++)
-		peer_close(&others[i]);
+		control_client_close(&others[i]);
 	return kept == 0 || kept > limit;
 }
 
 /* Pools that are destroyed while a little of them is in use: what was freed to them is there again. */
-static int frames_pools_destroyed(struct peer *peer, uint64_t context)
+static int frames_pools_destroyed(struct control_client *peer, uint64_t context)
 {
 	enum { POOLS = 12 };
 	const uint64_t limit = frames_left(peer, context);
@@ -677,7 +678,7 @@ static int frames_pools_destroyed(struct peer *peer, uint64_t context)
 }
 
 /* What takes more of the GPU than it has bytes. */
-static int frames_small(struct peer *peer, uint64_t context)
+static int frames_small(struct control_client *peer, uint64_t context)
 {
 	enum { PIECES = 1000, PIECE = 512, OUT_OF_MEMORY = 2 };
 	const uint64_t left = frames_left(peer, context);
@@ -697,7 +698,7 @@ static int frames_small(struct peer *peer, uint64_t context)
  * Heap, stacks and the buffer of printf: together with what was allocated, no more than the limit. What nobody can
  * count is refused above what the driver has of it at first.
  */
-static int frames_limits(struct peer *peer, uint64_t context)
+static int frames_limits(struct control_client *peer, uint64_t context)
 {
 	enum { STACK, PRINT, HEAP, DEPTH, LAUNCHES, OUT_OF_MEMORY = 2, UNSUPPORTED_LIMIT = 215 };
 	uint64_t limit, launches;
@@ -733,7 +734,7 @@ static int frames_limits(struct peer *peer, uint64_t context)
 }
 
 /* Thousands of pieces whose descriptors nobody takes from the socket. */
-static int frames_arena_unread(struct peer *peer, uint64_t context)
+static int frames_arena_unread(struct control_client *peer, uint64_t context)
 {
 	int refused = 0;
 
@@ -744,7 +745,7 @@ static int frames_arena_unread(struct peer *peer, uint64_t context)
 	return frames_alloc(peer, context, 4096) ? 0 : 1 + refused;
 }
 
-static int frames_chunks(struct peer *peer, uint64_t context)
+static int frames_chunks(struct control_client *peer, uint64_t context)
 {
 	uint64_t memory = frames_alloc(peer, context, 16 << 20);
 	int r = 0;
@@ -769,14 +770,14 @@ static int frames_chunks(struct peer *peer, uint64_t context)
 
 /* ---- images and texts ---- */
 
-static int frames_upload(struct peer *peer, uint64_t context, const void *data, size_t bytes)
+static int frames_upload(struct control_client *peer, uint64_t context, const void *data, size_t bytes)
 {
 	const uint64_t words[] = {0, bytes};
 
 	return peer_call(peer, 0, WIRE_UPLOAD, context, words, 2, data, bytes);
 }
 
-static int frames_load(struct peer *peer, uint64_t context, uint64_t bytes)
+static int frames_load(struct control_client *peer, uint64_t context, uint64_t bytes)
 {
 	return frames_call(peer, OP_cuModuleLoadDataEx, context, bytes, 0, 0, 0, 3);
 }
@@ -784,7 +785,7 @@ static int frames_load(struct peer *peer, uint64_t context, uint64_t bytes)
 enum { MODULES = 100, FUNCTIONS = 30 };
 
 /* A module of so many functions, called k00 and so on. */
-static uint64_t frames_load_functions(struct peer *peer, uint64_t context)
+static uint64_t frames_load_functions(struct control_client *peer, uint64_t context)
 {
 	static char text[64 + FUNCTIONS * 48];
 	size_t bytes = (size_t)snprintf(text, sizeof(text), ".version 6.0\n.target sm_50\n.address_size 64\n");
@@ -798,7 +799,7 @@ static uint64_t frames_load_functions(struct peer *peer, uint64_t context)
 }
 
 /* A module with an array of so many bytes on the GPU. */
-static int frames_load_array(struct peer *peer, uint64_t context, uint64_t bytes)
+static int frames_load_array(struct control_client *peer, uint64_t context, uint64_t bytes)
 {
 	char text[128];
 	const int length = snprintf(text, sizeof(text),
@@ -811,7 +812,7 @@ static int frames_load_array(struct peer *peer, uint64_t context, uint64_t bytes
 }
 
 /* Arrays of modules count until these are unloaded, and so do those of modules that are not loaded in the end. */
-static int frames_arrays(struct peer *peer, uint64_t context)
+static int frames_arrays(struct control_client *peer, uint64_t context)
 {
 	enum { OUT_OF_MEMORY = 2 };
 	const uint64_t left = frames_left(peer, context), rest = left % PAGE;
@@ -833,7 +834,7 @@ static int frames_arrays(struct peer *peer, uint64_t context)
 }
 
 /* What the server knows of many functions. */
-static int frames_functions(struct peer *peer, uint64_t context)
+static int frames_functions(struct control_client *peer, uint64_t context)
 {
 	unsigned known = 0;
 	char name[16];
@@ -852,7 +853,7 @@ static int frames_functions(struct peer *peer, uint64_t context)
 	return known == 0;
 }
 
-static int frames_downloads(struct peer *peer, uint64_t context)
+static int frames_downloads(struct control_client *peer, uint64_t context)
 {
 	int r = 0;
 
@@ -863,7 +864,7 @@ static int frames_downloads(struct peer *peer, uint64_t context)
 	return r;
 }
 
-static int frames_uploads(struct peer *peer, uint64_t context)
+static int frames_uploads(struct control_client *peer, uint64_t context)
 {
 	const uint64_t wrong[] = {100, 8}, huge[] = {UINT64_MAX, 8};
 	int r = 0;
@@ -878,7 +879,7 @@ static int frames_uploads(struct peer *peer, uint64_t context)
 	return r;
 }
 
-static int frames_images(struct peer *peer, uint64_t context)
+static int frames_images(struct control_client *peer, uint64_t context)
 {
 	uint8_t noise[4096];
 	int r = 0;
@@ -895,7 +896,7 @@ static int frames_images(struct peer *peer, uint64_t context)
 	return r;
 }
 
-static int frames_options(struct peer *peer, uint64_t context)
+static int frames_options(struct control_client *peer, uint64_t context)
 {
 	/* The log's buffer as an option: its value would be an address. */
 	const uint64_t words[] = {sizeof(kernels), 0, 1, 5, 0x4141414141414141},
@@ -908,7 +909,7 @@ static int frames_options(struct peer *peer, uint64_t context)
 	return r;
 }
 
-static int frames_names(struct peer *peer, uint64_t context)
+static int frames_names(struct control_client *peer, uint64_t context)
 {
 	char name[70000];
 	uint64_t module;
@@ -929,7 +930,7 @@ static int frames_names(struct peer *peer, uint64_t context)
 	return r;
 }
 
-static int frames_launches(struct peer *peer, uint64_t context)
+static int frames_launches(struct control_client *peer, uint64_t context)
 {
 	uint64_t module, function, good[3];
 	int r = frames_is(frames_upload(peer, context, kernels, sizeof(kernels)), 0);
@@ -971,7 +972,7 @@ static int frames_launches(struct peer *peer, uint64_t context)
 }
 
 /* A library's kernel, the kernel's function, the library's module and the module's: nothing is left of any. */
-static int frames_unloaded(struct peer *peer, uint64_t context)
+static int frames_unloaded(struct control_client *peer, uint64_t context)
 {
 	uint64_t library, names[2], function[3];
 	int value, r = frames_is(frames_upload(peer, context, kernels, sizeof(kernels)), 0);
@@ -996,7 +997,7 @@ static int frames_unloaded(struct peer *peer, uint64_t context)
 }
 
 /* Attributes of streams and memory that is held: what is not the client's to name does not get to the driver. */
-static int frames_attributes(struct peer *peer, uint64_t context)
+static int frames_attributes(struct control_client *peer, uint64_t context)
 {
 	enum { EVENT = 7, COMPLETION = 12, NODE = 13, BEYOND = 64, INVALID = 1 };
 	static const int attributes[] = {EVENT, COMPLETION, NODE, BEYOND, -1};
@@ -1016,7 +1017,7 @@ static int frames_attributes(struct peer *peer, uint64_t context)
 			     INVALID);
 }
 
-static int frames_texts(struct peer *peer, uint64_t context)
+static int frames_texts(struct control_client *peer, uint64_t context)
 {
 	char text[200];
 	const uint64_t words[] = {START_EVENT_REFUSED, sizeof(text)}, kind[] = {START_EVENT_READY, 4};
@@ -1046,7 +1047,7 @@ static void *frames_flip(void *argument)
 }
 
 /* Bytes of an entry change while the server looks at it. */
-static int frames_changing(struct peer *peer, uint64_t context)
+static int frames_changing(struct control_client *peer, uint64_t context)
 {
 	for (unsigned round = 0; round < 400 && !peer_is_gone(peer, 0); round++) {
 		struct flipper flipper = {
@@ -1075,7 +1076,7 @@ static int frames_changing(struct peer *peer, uint64_t context)
 }
 
 /* A thread that waits already sends more: another wait, and an image while one is compiled. */
-static int frames_two_waits(struct peer *peer, uint64_t context)
+static int frames_two_waits(struct control_client *peer, uint64_t context)
 {
 	uint64_t stream = frames_stream(peer, context), memory = frames_alloc(peer, context, 4096);
 	const uint64_t zero[] = {memory, 0, 1, 0}, wait[] = {stream, memory, 1, 1}, synchronize[] = {stream};
@@ -1095,7 +1096,7 @@ static int frames_two_waits(struct peer *peer, uint64_t context)
 	return 0;
 }
 
-static int frames_upload_while_compiling(struct peer *peer, uint64_t context)
+static int frames_upload_while_compiling(struct control_client *peer, uint64_t context)
 {
 	static char text[60000];
 
@@ -1114,7 +1115,7 @@ static int frames_upload_while_compiling(struct peer *peer, uint64_t context)
 }
 
 /* One thread ends a linker while another uses it, and makes the next. */
-static int frames_linkers(struct peer *peer, uint64_t context)
+static int frames_linkers(struct control_client *peer, uint64_t context)
 {
 	const uint64_t upload[] = {0, sizeof(kernels)};
 
@@ -1139,7 +1140,7 @@ static int frames_linkers(struct peer *peer, uint64_t context)
 }
 
 /* All threads wait at once; then all are answered. */
-static int frames_all_slots(struct peer *peer, uint64_t context)
+static int frames_all_slots(struct control_client *peer, uint64_t context)
 {
 	uint64_t stream = frames_stream(peer, context), memory = frames_alloc(peer, context, 4096);
 	const uint64_t zero[] = {memory, 0, 1, 0}, wait[] = {stream, memory, 1, 1},
@@ -1161,7 +1162,7 @@ static int frames_all_slots(struct peer *peer, uint64_t context)
 }
 
 /* The page of the server's own words is the client's to write, too. */
-static int frames_scribble(struct peer *peer, uint64_t context)
+static int frames_scribble(struct control_client *peer, uint64_t context)
 {
 	(void)context;
 	for (unsigned round = 0; round < 50 && !peer_is_gone(peer, 0); round++) {
@@ -1174,7 +1175,7 @@ static int frames_scribble(struct peer *peer, uint64_t context)
 	return 0;
 }
 
-static int frames_shrink(struct peer *peer, uint64_t context)
+static int frames_shrink(struct control_client *peer, uint64_t context)
 {
 	int r = 0;
 
@@ -1185,7 +1186,7 @@ static int frames_shrink(struct peer *peer, uint64_t context)
 	return r | (frames_alloc(peer, context, 4096) == 0);
 }
 
-static int frames_leave_waiting(struct peer *peer, uint64_t context)
+static int frames_leave_waiting(struct control_client *peer, uint64_t context)
 {
 	uint64_t stream = frames_stream(peer, context), memory = frames_alloc(peer, context, 4096);
 	const uint64_t zero[] = {memory, 0, 1, 0}, wait[] = {stream, memory, 1, 1};
@@ -1198,7 +1199,7 @@ static int frames_leave_waiting(struct peer *peer, uint64_t context)
 }
 
 /* Freed twice, and freed what is another's. */
-static int frames_frees(struct peer *peer, uint64_t context)
+static int frames_frees(struct control_client *peer, uint64_t context)
 {
 	uint64_t memory = frames_alloc(peer, context, 1 << 20);
 	int r = 0;
@@ -1212,13 +1213,13 @@ static int frames_frees(struct peer *peer, uint64_t context)
 	return r;
 }
 
-static uint64_t frames_new_context(struct peer *peer)
+static uint64_t frames_new_context(struct control_client *peer)
 {
 	return frames_call(peer, OP_cuCtxCreate_v2, 0, 0, 0, 0, 0, 2) == 0 ? peer_word(peer, 0) : 0;
 }
 
 /* One after the other is current, of which the driver refuses one: what is asked then is not answered for another. */
-static int frames_not_current(struct peer *peer, uint64_t context)
+static int frames_not_current(struct control_client *peer, uint64_t context)
 {
 	const uint64_t contexts[] = {context, frames_new_context(peer)};
 	uint64_t id[2] = {0, 0};
@@ -1240,7 +1241,7 @@ static int frames_not_current(struct peer *peer, uint64_t context)
 }
 
 /* Any operation with any words, some of them handles that there are. */
-static void frames_noise(struct peer *peer, uint64_t context, unsigned seed)
+static void frames_noise(struct control_client *peer, uint64_t context, unsigned seed)
 {
 	uint64_t known[] = {context, frames_stream(peer, context), frames_alloc(peer, context, 4096), 0, 1, UINT64_MAX};
 	uint64_t words[12];
@@ -1264,19 +1265,19 @@ static void frames_noise(struct peer *peer, uint64_t context, unsigned seed)
 	}
 }
 
-static int frames_noise_1(struct peer *peer, uint64_t context)
+static int frames_noise_1(struct control_client *peer, uint64_t context)
 {
 	frames_noise(peer, context, 1);
 	return 0;
 }
 
-static int frames_noise_2(struct peer *peer, uint64_t context)
+static int frames_noise_2(struct control_client *peer, uint64_t context)
 {
 	frames_noise(peer, context, 20261122);
 	return 0;
 }
 
-static int frames_noise_new(struct peer *peer, uint64_t context)
+static int frames_noise_new(struct control_client *peer, uint64_t context)
 {
 	unsigned seed;
 
@@ -1287,14 +1288,14 @@ static int frames_noise_new(struct peer *peer, uint64_t context)
 }
 
 /* The driver's number of the stream that stands for the null stream of @slot's thread. */
-static uint64_t frames_own_stream(struct peer *peer, uint32_t slot, uint64_t context)
+static uint64_t frames_own_stream(struct control_client *peer, uint32_t slot, uint64_t context)
 {
 	const uint64_t word = WIRE_STREAM_THREAD;
 
 	return peer_call(peer, slot, OP_cuStreamGetId, context, &word, 1, NULL, 0) == 0 ? peer_word(peer, slot) : 0;
 }
 
-static int frames_own_streams(struct peer *peer, uint64_t context)
+static int frames_own_streams(struct control_client *peer, uint64_t context)
 {
 	const uint64_t other = frames_call(peer, OP_cuCtxCreate_v2, 0, 0, 0, 0, 0, 2) == 0 ? peer_word(peer, 0) : 0;
 	const uint64_t mine = frames_own_stream(peer, 0, context), there = frames_own_stream(peer, 0, other);
@@ -1314,8 +1315,8 @@ static int frames_own_streams(struct peer *peer, uint64_t context)
 
 static const struct {
 	const char *title;
-	int (*run)(struct peer *peer, uint64_t context);
-	enum verdict verdict;
+	int (*run)(struct control_client *peer, uint64_t context);
+	enum summary verdict;
 } cases[] = {
 	{"an operation behind the last", frames_op, ENDS},
 	{"operation 65535", frames_op_last, ENDS},
@@ -1419,7 +1420,7 @@ static int frames_open_neighbour(void)
 	return peer_call(&neighbour, 0, WIRE_COPY_IN, neighbour_context, words, 3, "NEXT", 4);
 }
 
-static bool frames_verdict_holds(struct peer *peer, enum verdict verdict, int r)
+static bool frames_verdict_holds(struct control_client *peer, enum summary verdict, int r)
 {
 	if (verdict == ENDS)
 		return peer_is_gone(peer, 3000);
@@ -1430,7 +1431,7 @@ static bool frames_verdict_holds(struct peer *peer, enum verdict verdict, int r)
 
 static int frames_run(size_t index)
 {
-	struct peer peer;
+	struct control_client peer;
 	uint64_t context;
 	bool passed;
 	int r;
@@ -1442,7 +1443,7 @@ static int frames_run(size_t index)
 	context = peer_context(&peer);
 	r = cases[index].run(&peer, context);
 	passed = context && frames_verdict_holds(&peer, cases[index].verdict, r);
-	peer_close(&peer);
+	control_client_close(&peer);
 	if (!frames_neighbour_is_well()) {
 		printf("# the neighbour is not well\n");
 		passed = false;
@@ -1455,19 +1456,19 @@ static int frames_run(size_t index)
 }
 
 /* It was opened before all others, and is the only one that never said hello: the neighbour's server stays. */
-static int frames_is_ended_for_silence(struct peer *silent, size_t number)
+static int frames_is_ended_for_silence(struct control_client *silent, size_t number)
 {
 	const bool passed = peer_is_gone(silent, 40000) && frames_neighbour_is_well();
 
 	printf("%s %zu - hostile: a client that says nothing\n", passed ? "ok" : "not ok", number);
-	peer_close(silent);
+	control_client_close(silent);
 	return !passed;
 }
 
 int main(int argc, char **argv)
 {
 	const size_t count = sizeof(cases) / sizeof(cases[0]);
-	struct peer silent;
+	struct control_client silent;
 	int failures = 0;
 
 	if (!peer_open(&silent) || frames_open_neighbour()) {

@@ -21,28 +21,29 @@ static const char kernels[] = ".version 6.0\n.target sm_50\n.address_size 64\n.v
 
 /* ---- short forms ---- */
 
-static int waits_call(struct peer *peer, uint32_t thread, unsigned op, uint64_t context, uint64_t a, uint64_t b,
-		      unsigned count)
+static int waits_call(struct control_client *peer, uint32_t thread, unsigned op, uint64_t context, uint64_t a,
+		      uint64_t b, unsigned count)
 {
 	const uint64_t words[] = {a, b};
 
 	return peer_call(peer, thread, op, context, words, count, NULL, 0);
 }
 
-static uint64_t waits_new(struct peer *peer, unsigned op, uint64_t context, uint64_t a, uint64_t b, unsigned count)
+static uint64_t waits_new(struct control_client *peer, unsigned op, uint64_t context, uint64_t a, uint64_t b,
+			  unsigned count)
 {
 	return waits_call(peer, 0, op, context, a, b, count) == 0 ? peer_word(peer, 0) : 0;
 }
 
 /* Return: the number of the call, whose answer is not waited for. */
-static uint32_t waits_begin(struct peer *peer, uint32_t thread, unsigned op, uint64_t context, uint64_t a,
+static uint32_t waits_begin(struct control_client *peer, uint32_t thread, unsigned op, uint64_t context, uint64_t a,
 			    unsigned count)
 {
 	peer_send(peer, thread, op, context, &a, count, NULL, 0, true);
 	return peer->sequence;
 }
 
-static bool waits_is_answered(const struct peer *peer, uint32_t thread, uint32_t sequence)
+static bool waits_is_answered(const struct control_client *peer, uint32_t thread, uint32_t sequence)
 {
 	return atomic_load(&peer->wire->reply[thread].done.value) == sequence;
 }
@@ -55,20 +56,20 @@ static int waits_are(const char *what, int got, int wanted)
 }
 
 /* Host functions are numbered in the order in which streams reach them, and one gate is shut at a time. */
-static void waits_shut(struct peer *peer, uint64_t context, uint64_t stream)
+static void waits_shut(struct control_client *peer, uint64_t context, uint64_t stream)
 {
 	(void)waits_call(peer, 0, OP_cuLaunchHostFunc, context, stream, 7, 2);
 }
 
 /* The gate of that number, from 1 on. */
-static void waits_open(struct peer *peer, uint32_t number)
+static void waits_open(struct control_client *peer, uint32_t number)
 {
 	for (int i = 0; i < 1000 && atomic_load(&peer->wire->calls.value) < number; i++)
 		(void)usleep(1000);
 	bell_ring(&peer->wire->callback[(number - 1) % WIRE_CALLBACKS].done, number);
 }
 
-static int waits_load(struct peer *peer, uint32_t thread, uint64_t context, uint32_t *ret_sequence)
+static int waits_load(struct control_client *peer, uint32_t thread, uint64_t context, uint32_t *ret_sequence)
 {
 	const uint64_t upload[] = {0, sizeof(kernels)}, load[] = {sizeof(kernels), 0, 0};
 	int r = peer_call(peer, thread, WIRE_UPLOAD, context, upload, 2, kernels, sizeof(kernels));
@@ -80,7 +81,7 @@ static int waits_load(struct peer *peer, uint32_t thread, uint64_t context, uint
 
 /* ---- the cases ---- */
 
-int waits_events(struct peer *peer, uint64_t context)
+int waits_events(struct control_client *peer, uint64_t context)
 {
 	const uint64_t stream = waits_new(peer, OP_cuStreamCreate, context, 1, 0, 1);
 	const uint64_t event = waits_new(peer, OP_cuEventCreate, context, 0, 0, 1);
@@ -102,7 +103,7 @@ int waits_events(struct peer *peer, uint64_t context)
 	return r | waits_are("the other", peer_wait(peer, 2, other, PATIENCE), 0);
 }
 
-int waits_streams(struct peer *peer, uint64_t context)
+int waits_streams(struct control_client *peer, uint64_t context)
 {
 	const uint64_t stream = waits_new(peer, OP_cuStreamCreate, context, 1, 0, 1);
 	uint32_t one, all;
@@ -121,7 +122,7 @@ int waits_streams(struct peer *peer, uint64_t context)
 	return r | waits_are("of the context", peer_wait(peer, 2, all, PATIENCE), 0);
 }
 
-int waits_contexts(struct peer *peer, uint64_t context)
+int waits_contexts(struct control_client *peer, uint64_t context)
 {
 	const uint64_t other = waits_new(peer, OP_cuCtxCreate_v2, 0, 0, 0, 2);
 	const uint64_t stream = waits_new(peer, OP_cuStreamCreate, other, 1, 0, 1);
@@ -150,7 +151,7 @@ int waits_contexts(struct peer *peer, uint64_t context)
 	return r | waits_are("a module in it", peer_wait(peer, 1, load, PATIENCE), 201);
 }
 
-int waits_primary(struct peer *peer, uint64_t context)
+int waits_primary(struct control_client *peer, uint64_t context)
 {
 	static const unsigned ends[] = {OP_cuDevicePrimaryCtxReset_v2, OP_cuDevicePrimaryCtxRelease_v2};
 	int r = 0;
@@ -174,7 +175,7 @@ int waits_primary(struct peer *peer, uint64_t context)
 }
 
 /* The event behind a copy belongs to a context, and the next copy through the chunk has another. */
-int waits_chunks(struct peer *peer, uint64_t context)
+int waits_chunks(struct control_client *peer, uint64_t context)
 {
 	enum { CHUNK = 3 };
 	const uint64_t other = waits_new(peer, OP_cuCtxCreate_v2, 0, 0, 0, 2);
@@ -196,7 +197,7 @@ int waits_chunks(struct peer *peer, uint64_t context)
 }
 
 /* Copies and marks of one context go on when the one that was there before them has ended. */
-int waits_memory(struct peer *peer, uint64_t context)
+int waits_memory(struct control_client *peer, uint64_t context)
 {
 	const uint64_t first = waits_new(peer, OP_cuCtxCreate_v2, 0, 0, 0, 2);
 	const uint64_t other = waits_new(peer, OP_cuCtxCreate_v2, 0, 0, 0, 2);
@@ -225,7 +226,7 @@ int waits_memory(struct peer *peer, uint64_t context)
 }
 
 /* Nothing is left to wait for: test/vcuda/tap runs this on a driver whose cuCtxSynchronize() fails, which nobody asks. */
-int waits_done(struct peer *peer, uint64_t context)
+int waits_done(struct control_client *peer, uint64_t context)
 {
 	const uint64_t stream = waits_new(peer, OP_cuStreamCreate, context, 1, 0, 1);
 	const uint64_t memory = waits_new(peer, OP_cuMemAlloc_v2, context, 4096, 0, 1);
@@ -241,7 +242,7 @@ int waits_done(struct peer *peer, uint64_t context)
 }
 
 /* Waits with nothing between them, and behind something else: test/vcuda/tap has a driver that refuses some questions. */
-int waits_twice(struct peer *peer, uint64_t context)
+int waits_twice(struct control_client *peer, uint64_t context)
 {
 	int r = waits_are("the context", waits_call(peer, 0, OP_cuCtxSynchronize, context, 0, 0, 0), 0);
 
@@ -254,7 +255,7 @@ int waits_twice(struct peer *peer, uint64_t context)
 }
 
 /* Commands that do nothing, written but not yet told of, up to @units of the ring. */
-static void waits_fill(struct peer *peer, uint32_t units)
+static void waits_fill(struct control_client *peer, uint32_t units)
 {
 	const struct wire_entry filler = {.slot = WIRE_SCRATCH};
 
@@ -264,7 +265,7 @@ static void waits_fill(struct peer *peer, uint32_t units)
 }
 
 /* The server itself waits, since nobody waits for the answer. */
-static void waits_stop(struct peer *peer, uint64_t context, uint64_t stream)
+static void waits_stop(struct control_client *peer, uint64_t context, uint64_t stream)
 {
 	const struct wire_entry entry = {
 		.op = OP_cuStreamSynchronize, .words = 1, .bytes = 8, .slot = WIRE_SCRATCH, .context = context};
@@ -277,7 +278,7 @@ static void waits_stop(struct peer *peer, uint64_t context, uint64_t stream)
  * Of a ring that is full half has to be free before a client is woken that waits for room, also of what it wrote after
  * the server had looked. The server stops at its first command, and again at the hundredth or so.
  */
-int waits_room(struct peer *peer, uint64_t context)
+int waits_room(struct control_client *peer, uint64_t context)
 {
 	const uint64_t first = waits_new(peer, OP_cuStreamCreate, context, 1, 0, 1);
 	const uint64_t second = waits_new(peer, OP_cuStreamCreate, context, 1, 0, 1);
@@ -311,7 +312,7 @@ int waits_room(struct peer *peer, uint64_t context)
 }
 
 /* Threads that compile in a context, and one that links there with another context current, while it ends. */
-int waits_compilers(struct peer *peer, uint64_t context)
+int waits_compilers(struct control_client *peer, uint64_t context)
 {
 	const uint64_t upload[] = {0, sizeof(kernels)}, none[] = {0, 0, 0};
 	int r = 0;
@@ -340,7 +341,7 @@ int waits_compilers(struct peer *peer, uint64_t context)
 }
 
 /* The graph of a capture that fails is gone with it, and is its stream's until then. */
-int waits_captures(struct peer *peer, uint64_t context)
+int waits_captures(struct control_client *peer, uint64_t context)
 {
 	enum { RELAXED = 2 };
 	const uint64_t stream = waits_new(peer, OP_cuStreamCreate, context, 1, 0, 1);
@@ -365,7 +366,7 @@ int waits_captures(struct peer *peer, uint64_t context)
 }
 
 /* What nodes name may be gone: the event of one, the function that a library's kernel became in another. */
-int waits_nodes(struct peer *peer, uint64_t context)
+int waits_nodes(struct control_client *peer, uint64_t context)
 {
 	const uint64_t upload[] = {0, sizeof(kernels)}, load[] = {sizeof(kernels), 0, 0};
 	const uint64_t graph = waits_new(peer, OP_cuGraphCreate, context, 0, 0, 1);
@@ -396,7 +397,8 @@ int waits_nodes(struct peer *peer, uint64_t context)
 /* ---- names ---- */
 
 /* One thread makes what another ends meanwhile, whose name the driver gives to what is made. Return: the answer, and the new one. */
-static int waits_pass_on(struct peer *peer, uint64_t context, unsigned load, unsigned end, uint64_t old, uint64_t *ret)
+static int waits_pass_on(struct control_client *peer, uint64_t context, unsigned load, unsigned end, uint64_t old,
+			 uint64_t *ret)
 {
 	const uint64_t upload[] = {0, sizeof(kernels)}, words[] = {sizeof(kernels), 0, 0};
 	uint32_t sequence;
@@ -411,7 +413,7 @@ static int waits_pass_on(struct peer *peer, uint64_t context, unsigned load, uns
 	return r;
 }
 
-static int waits_named_code(struct peer *peer, uint64_t context, const unsigned ops[3])
+static int waits_named_code(struct control_client *peer, uint64_t context, const unsigned ops[3])
 {
 	uint64_t old, name[2] = {0, 3};
 	int r = waits_pass_on(peer, context, ops[0], ops[1], 0, &old);
@@ -420,7 +422,7 @@ static int waits_named_code(struct peer *peer, uint64_t context, const unsigned 
 	return r | waits_are("what was made", peer_call(peer, 0, ops[2], context, name, 2, "nop", 3), 0);
 }
 
-static int waits_named_module(struct peer *peer, uint64_t context)
+static int waits_named_module(struct control_client *peer, uint64_t context)
 {
 	const uint64_t other = waits_new(peer, OP_cuCtxCreate_v2, 0, 0, 0, 2);
 	uint64_t old, name[2] = {0, 3};
@@ -430,7 +432,7 @@ static int waits_named_module(struct peer *peer, uint64_t context)
 	return r | waits_are("a module", peer_call(peer, 0, OP_cuModuleGetFunction, context, name, 2, "nop", 3), 0);
 }
 
-static int waits_named_linker(struct peer *peer, uint64_t context)
+static int waits_named_linker(struct control_client *peer, uint64_t context)
 {
 	const uint64_t none[] = {0, 0, 0};
 	uint64_t linker;
@@ -445,7 +447,7 @@ static int waits_named_linker(struct peer *peer, uint64_t context)
 	return r | waits_are("its end", waits_call(peer, 2, OP_cuLinkDestroy, context, linker, 0, 1), 0);
 }
 
-int waits_names(struct peer *peer, uint64_t context)
+int waits_names(struct control_client *peer, uint64_t context)
 {
 	static const unsigned module[] = {OP_cuModuleLoadDataEx, OP_cuModuleUnload, OP_cuModuleGetFunction};
 	static const unsigned library[] = {OP_cuLibraryLoadData, OP_cuLibraryUnload, OP_cuLibraryGetKernel};
@@ -457,7 +459,7 @@ int waits_names(struct peer *peer, uint64_t context)
 }
 
 /* More than a server may have threads, where it may have few. */
-int waits_threads(struct peer *peer, uint64_t context)
+int waits_threads(struct control_client *peer, uint64_t context)
 {
 	enum { WAITING = 100 };
 	const uint64_t stream = waits_new(peer, OP_cuStreamCreate, context, 1, 0, 1);
@@ -479,7 +481,7 @@ int waits_threads(struct peer *peer, uint64_t context)
 enum { THREADS = 12, OBJECTS = 8, ROUNDS = 4000 };
 
 struct chaos {
-	struct peer *peer;
+	struct control_client *peer;
 	uint64_t context[2], stream[OBJECTS], event[OBJECTS], memory;
 	uint32_t waits[THREADS]; /* the number of the call; 0: it waits for nothing */
 	unsigned seed;
@@ -538,7 +540,7 @@ static void chaos_renew(struct chaos *chaos, uint64_t context)
 	}
 }
 
-int waits_everything(struct peer *peer, uint64_t context)
+int waits_everything(struct control_client *peer, uint64_t context)
 {
 	struct chaos chaos = {.peer = peer, .context = {context}};
 

@@ -7,20 +7,20 @@
 
 #include "wire.h"
 
-int waits_events(struct peer *peer, uint64_t context);
-int waits_streams(struct peer *peer, uint64_t context);
-int waits_contexts(struct peer *peer, uint64_t context);
-int waits_primary(struct peer *peer, uint64_t context);
-int waits_chunks(struct peer *peer, uint64_t context);
-int waits_memory(struct peer *peer, uint64_t context);
-int waits_done(struct peer *peer, uint64_t context);
-int waits_room(struct peer *peer, uint64_t context);
-int waits_twice(struct peer *peer, uint64_t context);
-int waits_compilers(struct peer *peer, uint64_t context);
-int waits_captures(struct peer *peer, uint64_t context);
-int waits_nodes(struct peer *peer, uint64_t context);
-int waits_threads(struct peer *peer, uint64_t context);
-int waits_names(struct peer *peer, uint64_t context);
-int waits_everything(struct peer *peer, uint64_t context);
+int waits_events(struct control_client *peer, uint64_t context);
+int waits_streams(struct control_client *peer, uint64_t context);
+int waits_contexts(struct control_client *peer, uint64_t context);
+int waits_primary(struct control_client *peer, uint64_t context);
+int waits_chunks(struct control_client *peer, uint64_t context);
+int waits_memory(struct control_client *peer, uint64_t context);
+int waits_done(struct control_client *peer, uint64_t context);
+int waits_room(struct control_client *peer, uint64_t context);
+int waits_twice(struct control_client *peer, uint64_t context);
+int waits_compilers(struct control_client *peer, uint64_t context);
+int waits_captures(struct control_client *peer, uint64_t context);
+int waits_nodes(struct control_client *peer, uint64_t context);
+int waits_threads(struct control_client *peer, uint64_t context);
+int waits_names(struct control_client *peer, uint64_t context);
+int waits_everything(struct control_client *peer, uint64_t context);
 
 #endif

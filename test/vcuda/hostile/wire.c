@@ -31,12 +31,12 @@ static bool peer_receive(int socket, int descriptors[2])
 	return true;
 }
 
-bool peer_open(struct peer *peer)
+bool peer_open(struct control_client *peer)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	const char *path = getenv(START_SOCKET_VARIABLE);
 
-	*peer = (struct peer){.socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
+	*peer = (struct control_client){.socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
 	if (!path || strlen(path) >= sizeof(address.sun_path))
 		return false;
 	memcpy(address.sun_path, path, strlen(path) + 1);
@@ -48,7 +48,7 @@ bool peer_open(struct peer *peer)
 	return peer->wire != MAP_FAILED && peer->staging != MAP_FAILED;
 }
 
-void peer_close(struct peer *peer)
+void control_client_close(struct control_client *peer)
 {
 	(void)close(peer->socket);
 	(void)close(peer->descriptors[0]);
@@ -59,7 +59,7 @@ void peer_close(struct peer *peer)
 		(void)munmap(peer->staging, WIRE_STAGING_BYTES);
 }
 
-void peer_put(struct peer *peer, const struct wire_entry *entry, const void *behind, size_t bytes)
+void peer_put(struct control_client *peer, const struct wire_entry *entry, const void *behind, size_t bytes)
 {
 	uint8_t *at = peer->wire->command + (size_t)(peer->head % RING_UNITS) * RING_UNIT;
 	size_t room = sizeof(peer->wire->command) - (size_t)(at - peer->wire->command) - sizeof(*entry);
@@ -69,14 +69,14 @@ void peer_put(struct peer *peer, const struct wire_entry *entry, const void *beh
 		memcpy(at + sizeof(*entry), behind, bytes < room ? bytes : room);
 }
 
-void peer_push(struct peer *peer, uint32_t units)
+void peer_push(struct control_client *peer, uint32_t units)
 {
 	peer->head += units;
 	bell_ring(&peer->wire->ring.head, peer->head);
 }
 
 /* An entry may not wrap: a filler goes before it where it would. */
-static void peer_fill(struct peer *peer, uint32_t units)
+static void peer_fill(struct control_client *peer, uint32_t units)
 {
 	uint32_t rest = RING_UNITS - peer->head % RING_UNITS;
 	struct wire_entry filler = {.slot = WIRE_SCRATCH, .bytes = rest * RING_UNIT - (uint32_t)sizeof(filler)};
@@ -87,8 +87,8 @@ static void peer_fill(struct peer *peer, uint32_t units)
 	peer_push(peer, rest);
 }
 
-void peer_send(struct peer *peer, uint32_t slot, unsigned op, uint64_t context, const uint64_t *words, unsigned count,
-	       const void *part, size_t bytes, bool reply)
+void peer_send(struct control_client *peer, uint32_t slot, unsigned op, uint64_t context, const uint64_t *words,
+	       unsigned count, const void *part, size_t bytes, bool reply)
 {
 	uint8_t behind[WIRE_INLINE];
 	size_t all = count * 8 + ((bytes + 7) & ~(size_t)7);
@@ -110,14 +110,14 @@ void peer_send(struct peer *peer, uint32_t slot, unsigned op, uint64_t context, 
 	peer_push(peer, (uint32_t)wire_units(all));
 }
 
-bool peer_is_gone(struct peer *peer, int milliseconds)
+bool peer_is_gone(struct control_client *peer, int milliseconds)
 {
 	struct pollfd socket = {.fd = peer->socket, .events = POLLRDHUP};
 
 	return poll(&socket, 1, milliseconds) > 0;
 }
 
-int peer_wait(struct peer *peer, uint32_t slot, uint32_t sequence, int milliseconds)
+int peer_wait(struct control_client *peer, uint32_t slot, uint32_t sequence, int milliseconds)
 {
 	const struct wire_reply *reply = &peer->wire->reply[slot];
 
@@ -131,26 +131,26 @@ int peer_wait(struct peer *peer, uint32_t slot, uint32_t sequence, int milliseco
 	return PEER_SILENT;
 }
 
-int peer_call(struct peer *peer, uint32_t slot, unsigned op, uint64_t context, const uint64_t *words, unsigned count,
-	      const void *part, size_t bytes)
+int peer_call(struct control_client *peer, uint32_t slot, unsigned op, uint64_t context, const uint64_t *words,
+	      unsigned count, const void *part, size_t bytes)
 {
 	peer_send(peer, slot, op, context, words, count, part, bytes, true);
 	return peer_wait(peer, slot, peer->sequence, 5000);
 }
 
-uint64_t peer_word(const struct peer *peer, uint32_t slot)
+uint64_t peer_word(const struct control_client *peer, uint32_t slot)
 {
 	return peer->wire->reply[slot].word[0];
 }
 
-int peer_hello(struct peer *peer)
+int peer_hello(struct control_client *peer)
 {
 	const uint64_t words[] = {0, (uint64_t)getpid()};
 
 	return peer_call(peer, 0, WIRE_HELLO, 0, words, 2, NULL, 0);
 }
 
-uint64_t peer_context(struct peer *peer)
+uint64_t peer_context(struct control_client *peer)
 {
 	const uint64_t words[] = {0};
 

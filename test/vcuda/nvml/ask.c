@@ -107,7 +107,7 @@ static void ask_versions(const char *driver)
 	      "of one that there is not");
 }
 
-static void ask_devices(unsigned expected)
+static void env_request_devices(unsigned expected)
 {
 	unsigned count = 0;
 	nvmlDevice_t device;
@@ -283,7 +283,7 @@ static void ask_at_once(void)
 	check(!wrong[0] && !wrong[1] && !wrong[2] && !wrong[3], "four threads can ask at once");
 }
 
-static int ask_list(void)
+static int env_request_list(void)
 {
 	unsigned count = 0;
 
@@ -311,7 +311,7 @@ int main(int argc, char **argv)
 	if (argc < 2 || !load())
 		return 1;
 	if (argc == 2 && strcmp(argv[1], "list") == 0)
-		return ask_list();
+		return env_request_list();
 	if (argc == 2) {
 		const int r = api.nvmlInit_v2();
 
@@ -321,7 +321,7 @@ int main(int argc, char **argv)
 	ask_before();
 	check(api.nvmlInit_v2() == 0, "nvmlInit()");
 	ask_versions(argv[3]);
-	ask_devices((unsigned)atoi(argv[1]));
+	env_request_devices((unsigned)atoi(argv[1]));
 	for (unsigned i = 0; i < (unsigned)atoi(argv[1]); i++)
 		ask_device(i);
 	ask_memory(strtoull(argv[2], NULL, 10));

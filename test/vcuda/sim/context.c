@@ -28,7 +28,7 @@ static const struct {
 	{0, 0, 0, 0, CUDA_ERROR_NOT_PERMITTED},
 	{0, 0, 0, CUDA_ERROR_UNSUPPORTED_LIMIT, CUDA_ERROR_UNSUPPORTED_LIMIT},
 };
-enum { LIMIT_LAUNCHES = 4 };
+enum { CONTEXT_LIMITS_LAUNCHES = 4 };
 
 CUcontext context_current(void)
 {
@@ -56,7 +56,7 @@ static CUcontext context_new(struct device *device, unsigned flags)
 	context->attached = 1;
 	for (int i = 0; i < SIM_LIMITS; i++)
 		context->limits[i] = limits[i].value;
-	context->limits[LIMIT_LAUNCHES] = config_number("LAUNCHES", limits[LIMIT_LAUNCHES].value);
+	context->limits[CONTEXT_LIMITS_LAUNCHES] = config_number("LAUNCHES", limits[CONTEXT_LIMITS_LAUNCHES].value);
 	context->legacy = stream_new(context, 0, 0);
 	context->legacy->legacy = true;
 	return context;

@@ -41,7 +41,7 @@ void copy_run(struct work *work, CUcontext context)
 /* Pageable memory of the host: what is not known. */
 static bool copy_is_pageable(uintptr_t address)
 {
-	return !range_find(address);
+	return !address_map_find(address);
 }
 
 static CUresult copy_side(int type, const void *host, CUdeviceptr device, size_t pitch, size_t slice, size_t x,

@@ -65,7 +65,7 @@ CUresult memory_alloc(CUcontext context, size_t bytes, CUdeviceptr *ret)
 		device_refund(context->device, shares ? 0 : size);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	range = range_add(RANGE_DEVICE, memory, bytes, context);
+	range = address_map_add(ADDRESS_MAP_DEVICE, memory, bytes, context);
 	range->charged = shares ? 0 : size;
 	range->page = page;
 	*ret = (CUdeviceptr)(uintptr_t)memory;
@@ -80,9 +80,9 @@ static void memory_free(struct range *range)
 		memory_leave_page(range->device, range->page);
 	if (range->kind == RANGE_POOL)
 		pool_forget(range);
-	if (range->kind == RANGE_DEVICE || range->kind == RANGE_HOST || range->kind == RANGE_POOL)
+	if (range->kind == ADDRESS_MAP_DEVICE || range->kind == ADDRESS_MAP_HOST || range->kind == RANGE_POOL)
 		(void)munmap((void *)range->start, range->size);
-	range_remove(range);
+	address_map_remove(range);
 }
 
 /* What a pool has given out is the device's, and outlives the context in which it was asked for. */
@@ -148,11 +148,11 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
 	LEAVE_IF(!pointer, CUDA_SUCCESS);
 	r = capture_forbids_any();
 	LEAVE_IF(r, r);
-	range = range_find(pointer);
-	LEAVE_IF(!range || range->start != pointer || (range->kind != RANGE_DEVICE && range->kind != RANGE_POOL),
+	range = address_map_find(pointer);
+	LEAVE_IF(!range || range->start != pointer || (range->kind != ADDRESS_MAP_DEVICE && range->kind != RANGE_POOL),
 		 CUDA_ERROR_INVALID_VALUE);
 	context_drain(range->context ? range->context : context);
-	range = range_find(pointer);
+	range = address_map_find(pointer);
 	LEAVE_IF(!range || range->start != pointer || range->freed, CUDA_ERROR_INVALID_VALUE);
 	memory_free(range);
 	LEAVE(context->sticky);
@@ -166,10 +166,10 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *ret, size_t *ret_bytes, CUdevicept
 	size_t size;
 
 	CALL_CONTEXT(context);
-	range = range_find(pointer);
+	range = address_map_find(pointer);
 	start = range ? range->start : 0;
 	size = range ? range->size : 0;
-	if (range && range->kind == RANGE_RESERVED)
+	if (range && range->kind == ADDRESS_MAP_RESERVED)
 		size = vmm_range(pointer, &start);
 	LEAVE_IF(!size, CUDA_ERROR_NOT_FOUND);
 	if (ret)
@@ -203,7 +203,7 @@ CUresult cuMemHostAlloc(void **ret, size_t bytes, unsigned flags)
 	LEAVE_IF(!bytes, CUDA_SUCCESS);
 	*ret = memory_map(size);
 	LEAVE_IF(!*ret, CUDA_ERROR_OUT_OF_MEMORY);
-	range = range_add(RANGE_HOST, *ret, bytes, context);
+	range = address_map_add(ADDRESS_MAP_HOST, *ret, bytes, context);
 	range->flags = flags | 2;
 	LEAVE(CUDA_SUCCESS);
 }
@@ -222,8 +222,9 @@ CUresult cuMemFreeHost(void *pointer)
 
 	CALL_CONTEXT(context);
 	LEAVE_IF(!pointer, CUDA_SUCCESS);
-	range = range_find((uintptr_t)pointer);
-	LEAVE_IF(!range || range->kind != RANGE_HOST || range->start != (uintptr_t)pointer, CUDA_ERROR_INVALID_VALUE);
+	range = address_map_find((uintptr_t)pointer);
+	LEAVE_IF(!range || range->kind != ADDRESS_MAP_HOST || range->start != (uintptr_t)pointer,
+		 CUDA_ERROR_INVALID_VALUE);
 	context_drain(range->context);
 	memory_free(range);
 	LEAVE(context->sticky);
@@ -235,7 +236,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ret, void *pointer, unsigned 
 	CUcontext context;
 
 	CALL_CONTEXT(context);
-	range = range_find((uintptr_t)pointer);
+	range = address_map_find((uintptr_t)pointer);
 	LEAVE_IF(!ret || flags || !range || !range_is_host(range), CUDA_ERROR_INVALID_VALUE);
 	*ret = (CUdeviceptr)(uintptr_t)pointer;
 	LEAVE(CUDA_SUCCESS);
@@ -247,7 +248,7 @@ CUresult cuMemHostGetFlags(unsigned *ret, void *pointer)
 	CUcontext context;
 
 	CALL_CONTEXT(context);
-	range = range_find((uintptr_t)pointer);
+	range = address_map_find((uintptr_t)pointer);
 	LEAVE_IF(!ret || !range || !range_is_host(range), CUDA_ERROR_INVALID_VALUE);
 	*ret = range->flags;
 	LEAVE(CUDA_SUCCESS);
@@ -270,10 +271,10 @@ CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags)
 	LEAVE_IF(!pointer || !bytes || flags > 15, CUDA_ERROR_INVALID_VALUE);
 	LEAVE_IF(!config_number("HOST_REGISTER", 1), CUDA_ERROR_NOT_SUPPORTED);
 	LEAVE_IF(bytes > config_number("PINNED_MAX", SIZE_MAX), CUDA_ERROR_OUT_OF_MEMORY);
-	LEAVE_IF(range_find((uintptr_t)pointer) || range_find((uintptr_t)pointer + bytes - 1),
+	LEAVE_IF(address_map_find((uintptr_t)pointer) || address_map_find((uintptr_t)pointer + bytes - 1),
 		 CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
 	LEAVE_IF(!memory_is_mapped(pointer, bytes), CUDA_ERROR_INVALID_VALUE);
-	range = range_add(RANGE_REGISTERED, pointer, bytes, context);
+	range = address_map_add(RANGE_REGISTERED, pointer, bytes, context);
 	range->flags = flags;
 	LEAVE(CUDA_SUCCESS);
 }
@@ -285,7 +286,7 @@ CUresult cuMemHostUnregister(void *pointer)
 
 	CALL_CONTEXT(context);
 	LEAVE_IF(!pointer, CUDA_ERROR_INVALID_VALUE);
-	range = range_find((uintptr_t)pointer);
+	range = address_map_find((uintptr_t)pointer);
 	LEAVE_IF(!range || range->kind != RANGE_REGISTERED || range->start != (uintptr_t)pointer,
 		 CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 	context_drain(range->context);
@@ -319,7 +320,7 @@ static CUresult memory_attribute(const struct range *range, int attribute, CUdev
 	case 9:
 		return PUT(int, range->device ? range->device->ordinal : -2);
 	case 10:
-		return PUT(int, range->kind == RANGE_DEVICE);
+		return PUT(int, range->kind == ADDRESS_MAP_DEVICE);
 	case 11:
 		return PUT(CUdeviceptr, range->start);
 	case 12:
@@ -342,10 +343,10 @@ static CUresult memory_attribute(const struct range *range, int attribute, CUdev
 /* Mapped handles look like device memory without a context. */
 static CUresult memory_attribute_of(CUdeviceptr pointer, int attribute, void *ret)
 {
-	struct range mapped = {.kind = RANGE_DEVICE};
-	struct range *range = range_find(pointer);
+	struct range mapped = {.kind = ADDRESS_MAP_DEVICE};
+	struct range *range = address_map_find(pointer);
 
-	if (range && range->kind != RANGE_RESERVED)
+	if (range && range->kind != ADDRESS_MAP_RESERVED)
 		return memory_attribute(range, attribute, pointer, ret);
 	if (!range || !vmm_holds(pointer, 1, &mapped.device))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -401,8 +402,8 @@ CUresult cuPointerSetAttribute(const void *value, int attribute, CUdeviceptr poi
 	CUcontext context;
 
 	CALL_CONTEXT(context);
-	range = range_find(pointer);
-	LEAVE_IF(!value || attribute != 6 || !range || range->kind != RANGE_DEVICE, CUDA_ERROR_INVALID_VALUE);
+	range = address_map_find(pointer);
+	LEAVE_IF(!value || attribute != 6 || !range || range->kind != ADDRESS_MAP_DEVICE, CUDA_ERROR_INVALID_VALUE);
 	range->sync_memops = *(const unsigned *)value != 0;
 	LEAVE(CUDA_SUCCESS);
 }

@@ -119,10 +119,10 @@ void module_free(CUmodule module)
 	for (unsigned i = 0; i < module->function_count; i++)
 		object_free(module->functions[i]);
 	for (unsigned i = 0; i < module->global_count; i++) {
-		range = range_find(module->globals[i].address);
+		range = address_map_find(module->globals[i].address);
 		if (range && module->globals[i].address) {
 			device_refund(range->device, range->charged);
-			range_remove(range);
+			address_map_remove(range);
 		}
 	}
 	object_free(module);

@@ -80,7 +80,7 @@ static CUresult pool_alloc(CUcontext context, CUmemoryPool pool, size_t bytes, C
 		device_refund(pool->device, size);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	range = range_add(RANGE_POOL, memory, bytes, context);
+	range = address_map_add(RANGE_POOL, memory, bytes, context);
 	range->device = pool->device;
 	range->charged = size;
 	range->pool = pool;
@@ -151,9 +151,9 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle)
 	CALL_CONTEXT(context);
 	LEAVE_IF(!pointer, CUDA_SUCCESS);
 	LEAVE_IF(stream_find(context, handle, &stream), CUDA_ERROR_INVALID_HANDLE);
-	range = range_find(pointer);
+	range = address_map_find(pointer);
 	LEAVE_IF(!range || range->start != pointer || range->freed, CUDA_ERROR_INVALID_VALUE);
-	if (range->kind == RANGE_DEVICE) {
+	if (range->kind == ADDRESS_MAP_DEVICE) {
 		(void)call_leave(CUDA_SUCCESS);
 		return cuMemFree_v2(pointer);
 	}
@@ -216,7 +216,7 @@ static void pool_trim(CUmemoryPool pool, size_t keep)
 			device_refund(range->device, range->charged);
 			pool_forget(range);
 			(void)munmap((void *)range->start, range->size);
-			range_remove(range);
+			address_map_remove(range);
 		}
 }
 

@@ -104,15 +104,15 @@ static size_t ptx_size(const char *type)
 }
 
 /* ".align 8 .b8 name[16]": what is declared. */
-struct declared {
+struct ptx_declared {
 	size_t align, element, size;
 	char name[TOKEN_MAX];
 };
 
 /* Up to the sign behind it, which is the reader's token then. */
-static CUresult ptx_declared(struct reader *reader, struct declared *ret)
+static CUresult ptx_declared(struct reader *reader, struct ptx_declared *ret)
 {
-	*ret = (struct declared){0};
+	*ret = (struct ptx_declared){0};
 	for (ptx_next(reader); *reader->token && !strchr(",);=", *reader->token); ptx_next(reader)) {
 		if (strcmp(reader->token, ".align") == 0)
 			ret->align = strtoul(ptx_next(reader), NULL, 10);
@@ -134,7 +134,7 @@ static CUresult ptx_declared(struct reader *reader, struct declared *ret)
 
 static CUresult ptx_parameters(struct reader *reader, CUfunction function)
 {
-	struct declared declared;
+	struct ptx_declared declared;
 	CUresult r;
 
 	if (strcmp(ptx_next(reader), "(") != 0)
@@ -193,7 +193,7 @@ static void ptx_called(struct reader *reader)
 
 static CUresult ptx_statement(struct reader *reader, CUfunction function)
 {
-	struct declared declared;
+	struct ptx_declared declared;
 
 	while (*reader->token == '@') {
 		if (strcmp(ptx_next(reader), "!") == 0)
@@ -329,7 +329,7 @@ static void ptx_initial(struct reader *reader, struct global *global, size_t ele
 static CUresult ptx_variable(struct reader *reader)
 {
 	CUmodule module = reader->module;
-	struct declared declared;
+	struct ptx_declared declared;
 	struct global *global = &module->globals[module->global_count];
 	CUresult r = ptx_declared(reader, &declared);
 

@@ -15,7 +15,7 @@ unsigned long long memory_next_id(void)
 	return next_id++;
 }
 
-struct range *range_find(uintptr_t address)
+struct range *address_map_find(uintptr_t address)
 {
 	for (struct range *range = ranges; range; range = range->next)
 		if (address >= range->start && address - range->start < range->size)
@@ -23,7 +23,7 @@ struct range *range_find(uintptr_t address)
 	return NULL;
 }
 
-struct range *range_add(enum range_kind kind, void *start, size_t size, CUcontext context)
+struct range *address_map_add(enum address_map_kind kind, void *start, size_t size, CUcontext context)
 {
 	struct range *range = calloc(1, sizeof(*range));
 
@@ -40,7 +40,7 @@ struct range *range_add(enum range_kind kind, void *start, size_t size, CUcontex
 	return range;
 }
 
-void range_remove(struct range *range)
+void address_map_remove(struct range *range)
 {
 	for (struct range **place = &ranges; *place; place = &(*place)->next)
 		if (*place == range) {
@@ -60,28 +60,28 @@ struct range *range_next(struct range *after, CUcontext context)
 
 bool range_is_host(const struct range *range)
 {
-	return range->kind == RANGE_HOST || range->kind == RANGE_REGISTERED;
+	return range->kind == ADDRESS_MAP_HOST || range->kind == RANGE_REGISTERED;
 }
 
 static bool range_covers(const struct range *range, uintptr_t address, size_t size)
 {
-	return range->kind != RANGE_RESERVED && !range->freed && size <= range->size - (address - range->start);
+	return range->kind != ADDRESS_MAP_RESERVED && !range->freed && size <= range->size - (address - range->start);
 }
 
 bool range_holds(uintptr_t address, size_t size)
 {
-	const struct range *range = range_find(address);
+	const struct range *range = address_map_find(address);
 
-	if (range && range->kind != RANGE_RESERVED)
+	if (range && range->kind != ADDRESS_MAP_RESERVED)
 		return range_covers(range, address, size);
 	return vmm_holds(address, size, NULL);
 }
 
 bool range_reaches(CUcontext context, uintptr_t address, size_t size, bool write)
 {
-	const struct range *range = range_find(address);
+	const struct range *range = address_map_find(address);
 
-	if (!range || range->kind == RANGE_RESERVED)
+	if (!range || range->kind == ADDRESS_MAP_RESERVED)
 		return vmm_reaches(address, size, write);
 	if (!range_covers(range, address, size))
 		return false;
@@ -90,7 +90,7 @@ bool range_reaches(CUcontext context, uintptr_t address, size_t size, bool write
 
 bool range_is_registered(uintptr_t address)
 {
-	const struct range *range = range_find(address);
+	const struct range *range = address_map_find(address);
 
 	return range && range->kind == RANGE_REGISTERED;
 }

@@ -195,11 +195,11 @@ void event_wait(CUevent event, CUstream stream);
 
 /* ---- memory ---- */
 
-enum range_kind { RANGE_DEVICE = 1, RANGE_HOST, RANGE_REGISTERED, RANGE_RESERVED, RANGE_POOL };
+enum address_map_kind { ADDRESS_MAP_DEVICE = 1, ADDRESS_MAP_HOST, RANGE_REGISTERED, ADDRESS_MAP_RESERVED, RANGE_POOL };
 
 struct range {
 	struct range *next;
-	enum range_kind kind;
+	enum address_map_kind kind;
 	uintptr_t start;
 	size_t size, charged;
 	CUcontext context;
@@ -213,9 +213,9 @@ struct range {
 	uint64_t freed_at;
 };
 
-struct range *range_find(uintptr_t address);
-struct range *range_add(enum range_kind kind, void *start, size_t size, CUcontext context);
-void range_remove(struct range *range);
+struct range *address_map_find(uintptr_t address);
+struct range *address_map_add(enum address_map_kind kind, void *start, size_t size, CUcontext context);
+void address_map_remove(struct range *range);
 struct range *range_next(struct range *after, CUcontext context);
 /* Whether all of it can be reached by a kernel. */
 bool range_reaches(CUcontext context, uintptr_t address, size_t size, bool write);

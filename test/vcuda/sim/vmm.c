@@ -133,7 +133,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *ret, size_t bytes, size_t alignment, C
 		(void)munmap(memory, aligned - start);
 	if (start + extra > aligned)
 		(void)munmap((void *)(aligned + bytes), start + extra - aligned);
-	(void)range_add(RANGE_RESERVED, (void *)aligned, bytes, NULL);
+	(void)address_map_add(ADDRESS_MAP_RESERVED, (void *)aligned, bytes, NULL);
 	*ret = aligned;
 	LEAVE(CUDA_SUCCESS);
 }
@@ -151,12 +151,12 @@ CUresult cuMemAddressFree(CUdeviceptr pointer, size_t bytes)
 	struct range *range;
 
 	CALL(__func__);
-	range = range_find(pointer);
-	LEAVE_IF(!range || range->kind != RANGE_RESERVED || range->start != pointer || range->size != bytes ||
+	range = address_map_find(pointer);
+	LEAVE_IF(!range || range->kind != ADDRESS_MAP_RESERVED || range->start != pointer || range->size != bytes ||
 			 vmm_overlaps(pointer, bytes),
 		 CUDA_ERROR_INVALID_VALUE);
 	(void)munmap((void *)range->start, range->size);
-	range_remove(range);
+	address_map_remove(range);
 	LEAVE(CUDA_SUCCESS);
 }
 
@@ -211,12 +211,12 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset, CUmemGeneric
 
 	CALL(__func__);
 	allocation = vmm_allocation(handle);
-	range = range_find(pointer);
+	range = address_map_find(pointer);
 	LEAVE_IF(allocation && !flags && (offset || bytes > allocation->size), CUDA_ERROR_NOT_SUPPORTED);
 	LEAVE_IF(!allocation || flags || !bytes || bytes % GRANULARITY || pointer % GRANULARITY ||
 			 bytes > allocation->size,
 		 CUDA_ERROR_INVALID_VALUE);
-	LEAVE_IF(!range || range->kind != RANGE_RESERVED || bytes > range->size - (pointer - range->start) ||
+	LEAVE_IF(!range || range->kind != ADDRESS_MAP_RESERVED || bytes > range->size - (pointer - range->start) ||
 			 vmm_overlaps(pointer, bytes),
 		 CUDA_ERROR_INVALID_VALUE);
 	LEAVE_IF(mmap((void *)(uintptr_t)pointer, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, allocation->fd,
@@ -244,10 +244,11 @@ CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes)
 	struct range *range;
 
 	CALL(__func__);
-	range = range_find(pointer);
+	range = address_map_find(pointer);
 	/* Where nothing is, there is nothing to be done. */
-	LEAVE_IF(range && range->kind == RANGE_RESERVED && bytes && bytes <= range->size - (pointer - range->start) &&
-			 pointer % GRANULARITY == 0 && !vmm_overlaps(pointer, bytes),
+	LEAVE_IF(range && range->kind == ADDRESS_MAP_RESERVED && bytes &&
+			 bytes <= range->size - (pointer - range->start) && pointer % GRANULARITY == 0 &&
+			 !vmm_overlaps(pointer, bytes),
 		 CUDA_SUCCESS);
 	LEAVE_IF(!vmm_is_whole(pointer, bytes), CUDA_ERROR_INVALID_VALUE);
 	for (struct mapping **place = &mappings; *place;) {

@@ -20,14 +20,14 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "process/stranger.h"
-#include "vcuda/manager/alive.h"
+#include "process/private_uid.h"
 #include "vcuda/manager/audit.h"
-#include "vcuda/manager/ledger.h"
-#include "vcuda/manager/place.h"
-#include "vcuda/manager/share.h"
+#include "vcuda/manager/gpu_assign.h"
+#include "vcuda/manager/pidref.h"
+#include "vcuda/manager/pinned_memory.h"
+#include "vcuda/manager/server_process.h"
+#include "vcuda/manager/state_file.h"
 #include "vcuda/manager/tenant.h"
-#include "vcuda/manager/worker.h"
 
 #define UUID_A "GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4"
 #define UUID_B "GPU-7b10aa04-0041-0000-0000-000084ef55fb"
@@ -60,8 +60,8 @@ static void world_end(struct manager *manager)
 	while (manager->tenants) {
 		tenant_end(manager, manager->tenants, "test");
 		while (manager->workers)
-			worker_bury(manager, manager->workers);
-		tenant_bury(manager, manager->tenants);
+			server_process_remove(manager, manager->workers);
+		tenant_remove(manager, manager->tenants);
 	}
 }
 
@@ -86,7 +86,7 @@ static struct tenant *add_tenant(struct manager *manager, const char *id, const 
 	tenant->library = strdup("");
 	tenant->pid = getpid();
 	tenant->kept = true;
-	assert_int_equal(alive_open(getpid(), 0, &tenant->pidfd, &tenant->started), 0);
+	assert_int_equal(pidref_open(getpid(), 0, &tenant->pidfd, &tenant->started), 0);
 	for (; *uuids; uuids++)
 		assert_int_equal(tenant_add_gpu(tenant, *uuids, "", "name"), 0);
 	assert_int_equal(tenant_open(manager, tenant, -1), 0);
@@ -107,12 +107,12 @@ static void uuids_are_read_or_refused(void **state)
 	uint8_t bytes[16] = {0};
 
 	(void)state;
-	assert_true(place_read_uuid(UUID_A, bytes));
+	assert_true(gpu_assign_read_uuid(UUID_A, bytes));
 	assert_memory_equal(bytes, "\x5a\x3f\x1c\x2b\x00\x01\x00\x00\x00\x00\x00\x00\xa5\xc0\xe3\xd4", 16);
-	assert_true(place_read_uuid("GPU-ABCDEF01-0001-0000-0000-0000a5c0e3d4", bytes));
+	assert_true(gpu_assign_read_uuid("GPU-ABCDEF01-0001-0000-0000-0000a5c0e3d4", bytes));
 	assert_int_equal(bytes[0], 0xab);
 	for (size_t i = 0; i < ARRAY_SIZE(none); i++)
-		if (place_read_uuid(none[i], bytes))
+		if (gpu_assign_read_uuid(none[i], bytes))
 			fail_msg("%s", none[i]);
 }
 
@@ -122,16 +122,16 @@ static void the_least_loaded_gpu_is_first(void **state)
 	struct tenant *one = add_tenant(&world->manager, "one", both_gpus, 8), *two, *three;
 	struct start start = {0};
 
-	assert_int_equal(place_choose(&world->manager, one), 0);
+	assert_int_equal(gpu_assign_choose(&world->manager, one), 0);
 	one->first = 0;
 	two = add_tenant(&world->manager, "two", both_gpus, 4);
-	assert_int_equal(place_choose(&world->manager, two), 1);
+	assert_int_equal(gpu_assign_choose(&world->manager, two), 1);
 	two->first = 1;
 	/* Less memory was granted on the second. */
 	three = add_tenant(&world->manager, "three", both_gpus, 8);
-	assert_int_equal(place_choose(&world->manager, three), 1);
+	assert_int_equal(gpu_assign_choose(&world->manager, three), 1);
 	three->first = 1;
-	place_list(three, &start);
+	gpu_assign_list(three, &start);
 	assert_int_equal(start.gpu_count, 2);
 	assert_int_equal(start.gpus[0].uuid[0], 0x7b);
 	assert_int_equal(start.gpus[1].uuid[0], 0x5a);
@@ -139,14 +139,14 @@ static void the_least_loaded_gpu_is_first(void **state)
 	one->memory = 12;
 	one->clients = 2;
 	two->clients = three->clients = 0;
-	assert_int_equal(place_choose(&world->manager, one), 1);
+	assert_int_equal(gpu_assign_choose(&world->manager, one), 1);
 	one->clients = 0;
-	assert_int_equal(place_choose(&world->manager, one), 0);
+	assert_int_equal(gpu_assign_choose(&world->manager, one), 0);
 	three->memory = 0;
-	assert_int_equal(place_choose(&world->manager, one), 0);
+	assert_int_equal(gpu_assign_choose(&world->manager, one), 0);
 	one->memory = 0;
 	two->memory = 0;
-	assert_int_equal(place_choose(&world->manager, one), 0);
+	assert_int_equal(gpu_assign_choose(&world->manager, one), 0);
 }
 
 static void connections_wait_above_a_rate(void **state)
@@ -253,8 +253,8 @@ static void each_container_has_a_user_and_a_socket_of_its_own(void **state)
 
 	const uid_t first = one->uid;
 
-	assert_in_range(first, STRANGER_FIRST, STRANGER_FIRST + STRANGERS - 1);
-	assert_in_range(two->uid, STRANGER_FIRST, STRANGER_FIRST + STRANGERS - 1);
+	assert_in_range(first, PRIVATE_UID_FIRST, PRIVATE_UID_FIRST + PRIVATE_UIDS - 1);
+	assert_in_range(two->uid, PRIVATE_UID_FIRST, PRIVATE_UID_FIRST + PRIVATE_UIDS - 1);
 	/* By chance, so that nobody knows a neighbour's by his own; that they are as far apart fails once in 10,000 runs. */
 	assert_true(first > two->uid + 1000 || two->uid > first + 1000);
 	assert_int_equal(str_format(&path, "%s/one/socket", world->directory), 0);
@@ -265,7 +265,7 @@ static void each_container_has_a_user_and_a_socket_of_its_own(void **state)
 	/* Its servers may still run as that user. */
 	assert_null(tenant_find(&world->manager, "one"));
 	assert_false(tenant_may_use_uid(&world->manager, first));
-	tenant_bury(&world->manager, one);
+	tenant_remove(&world->manager, one);
 	assert_true(tenant_may_use_uid(&world->manager, first));
 }
 
@@ -283,8 +283,8 @@ static void a_ledger_brings_back_what_lives(void **state)
 	gone->started++;
 	loose = add_tenant(&world->manager, "loose", second_gpu, 1);
 	loose->kept = false;
-	assert_int_equal(ledger_write(&world->manager), 0);
-	assert_int_equal(ledger_read(&next), 0);
+	assert_int_equal(state_file_write(&world->manager), 0);
+	assert_int_equal(state_file_read(&next), 0);
 	assert_int_equal(next.tenant_count, 1);
 	assert_string_equal(next.tenants->id, "one");
 	assert_int_equal(next.tenants->memory, 8192);
@@ -331,12 +331,12 @@ static uint64_t take_over_with(struct world *world, struct tenant *tenant, int f
 	_cleanup_close_ int pidfd = -1;
 	uint64_t used;
 
-	assert_int_equal(alive_open(server.pid, 0, &pidfd, &server.started), 0);
-	assert_int_equal(worker_adopt(&world->manager, tenant, &server), 0);
-	assert_int_equal(ledger_write(&world->manager), 0);
-	worker_bury(&world->manager, world->manager.workers);
+	assert_int_equal(pidref_open(server.pid, 0, &pidfd, &server.started), 0);
+	assert_int_equal(server_process_reattach(&world->manager, tenant, &server), 0);
+	assert_int_equal(state_file_write(&world->manager), 0);
+	server_process_remove(&world->manager, world->manager.workers);
 	tenant->quota->used[3] = 777;
-	assert_int_equal(ledger_read(&next), 0);
+	assert_int_equal(state_file_read(&next), 0);
 	assert_int_equal(next.tenant_count, 1);
 	assert_int_equal(next.worker_count, 1);
 	assert_int_equal(next.tenants->quota->limit, 8192);
@@ -429,13 +429,13 @@ static void a_damaged_ledger_brings_nothing(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		write_ledger(world, texts[i], 0600);
-		(void)ledger_read(&world->manager);
+		(void)state_file_read(&world->manager);
 		if (world->manager.tenant_count > 0)
 			fail_msg("%s", texts[i]);
 	}
 	/* Others could have written it. */
 	write_ledger(world, "{\"version\": 1, \"containers\": []}", 0622);
-	assert_int_equal(ledger_read(&world->manager), -EPERM);
+	assert_int_equal(state_file_read(&world->manager), -EPERM);
 }
 
 /* Return: how often the audit, which was written to @file, has @word. */
@@ -516,12 +516,12 @@ static void containers_share_the_hosts_memory(void **state)
 	assert_int_equal(three->quota->locked_limit, 325);
 	/* Nor who says that it has more than it may have. */
 	two->quota->locked[0] = two->quota->locked[1] = UINT64_MAX - 5;
-	share_host_memory(&world->manager);
+	pinned_memory_host_memory(&world->manager);
 	assert_int_equal(two->quota->locked_limit, 325);
 	assert_int_equal(three->quota->locked_limit, 325);
 	two->quota->locked[0] = two->quota->locked[1] = one->quota->locked[3] = 0;
 	tenant_end(&world->manager, two, "test");
-	tenant_bury(&world->manager, two);
+	tenant_remove(&world->manager, two);
 	assert_int_equal(one->quota->locked_limit, 600);
 	assert_int_equal(three->quota->locked_limit, 600);
 }
@@ -562,7 +562,7 @@ static void a_server_is_heard_so_often(void **state)
 	while (worker.events >= 0 && sent < 1000) {
 		assert_int_equal(send(pair[1], "x", 1, MSG_NOSIGNAL), 1);
 		sent++;
-		worker_hear(&worker);
+		server_process_receive_reply(&worker);
 	}
 	assert_int_equal(sent, 256);
 	/* Another process closes it, where the kernel cannot refuse descriptors. */
@@ -678,7 +678,7 @@ static void let_container_send(struct world *world)
 		fds[i] = i == 3 ? pair[1] : -1;
 		others[i] = send_lingering(pair[1]);
 	}
-	worker_hear(&server);
+	server_process_receive_reply(&server);
 	assert_int_equal(server.events, -1);
 	assert_in_range(manager_now() - began, 0, AT_ONCE_MS);
 	for (int i = 0; i < 5; i++) {
@@ -711,18 +711,18 @@ static void a_user_with_a_process_is_nobodys(void **state)
 	assert_int_equal(pipe(pair), 0);
 	left = fork();
 	if (left == 0) {
-		if (setresuid(STRANGER_FIRST, STRANGER_FIRST, STRANGER_FIRST) == 0)
+		if (setresuid(PRIVATE_UID_FIRST, PRIVATE_UID_FIRST, PRIVATE_UID_FIRST) == 0)
 			(void)!write(pair[1], "", 1);
 		(void)pause();
 		_exit(0);
 	}
 	assert_int_equal(read(pair[0], &byte, 1), 1);
-	assert_false(tenant_may_use_uid(&world->manager, STRANGER_FIRST));
+	assert_false(tenant_may_use_uid(&world->manager, PRIVATE_UID_FIRST));
 	(void)kill(left, SIGKILL);
 	(void)waitpid(left, NULL, 0);
 	(void)close(pair[0]);
 	(void)close(pair[1]);
-	assert_true(tenant_may_use_uid(&world->manager, STRANGER_FIRST));
+	assert_true(tenant_may_use_uid(&world->manager, PRIVATE_UID_FIRST));
 }
 
 /* ---- what a server finds ---- */
@@ -788,7 +788,7 @@ static void a_server_is_a_limited_user_that_asks_no_mps_daemon(void **state)
 	one->first = 0;
 	world->manager.server = "/proc/self/exe";
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	assert_int_equal(worker_start(&world->manager, one, pair[1]), 0);
+	assert_int_equal(server_process_start(&world->manager, one, pair[1]), 0);
 	answer = (struct pollfd){.fd = pair[0], .events = POLLIN};
 	assert_int_equal(poll(&answer, 1, 30000), 1);
 	assert_int_equal(recv(pair[0], &found, sizeof(found), 0), sizeof(found));
@@ -802,7 +802,7 @@ static void a_server_is_a_limited_user_that_asks_no_mps_daemon(void **state)
 	(void)close(pair[1]);
 	answer = (struct pollfd){.fd = world->manager.workers->pidfd, .events = POLLIN};
 	assert_int_equal(poll(&answer, 1, 30000), 1);
-	worker_bury(&world->manager, world->manager.workers);
+	server_process_remove(&world->manager, world->manager.workers);
 	assert_int_equal(one->crashes, 0);
 }
 

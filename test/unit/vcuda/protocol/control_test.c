@@ -13,13 +13,13 @@
 
 static struct vcudad_gpu gpus[] = {{(char *)"GPU-1", (char *)"0000:01:00.0", (char *)"One"},
 				   {(char *)"GPU-2", (char *)"", (char *)""}};
-static const struct vcudad_wish wish = {.id = (char *)"box",
-					.pid = 42,
-					.gpus = {ARRAY_SIZE(gpus), gpus},
-					.library = (char *)"/lib/libcuda.so.1",
-					.memory = 8ULL << 30,
-					.max_clients = 16,
-					.host_memory = 4ULL << 30};
+static const struct vcudad_request wish = {.id = (char *)"box",
+					   .pid = 42,
+					   .gpus = {ARRAY_SIZE(gpus), gpus},
+					   .library = (char *)"/lib/libcuda.so.1",
+					   .memory = 8ULL << 30,
+					   .max_clients = 16,
+					   .host_memory = 4ULL << 30};
 
 struct peers {
 	int ours, theirs;
@@ -61,7 +61,7 @@ static void a_call_arrives_as_it_was_sent(void **state)
 	unsigned char bytes[CONTROL_CALL_MAX];
 	size_t size = record_call(VCUDAD_GRANT, &wish, bytes, sizeof(bytes));
 	struct control_call call = {0};
-	const struct vcudad_wish *got;
+	const struct vcudad_request *got;
 
 	(void)state;
 	assert_int_equal(control_read_mark(bytes, CONTROL_CALL_MAX), size - CONTROL_MARK);

@@ -22,9 +22,9 @@ struct taken {
 	int result;
 };
 
-struct way {
+struct try_method {
 	char name[64];
-	CUresult (*take)(const struct way *way);
+	CUresult (*take)(const struct try_method *way);
 	size_t size;
 	unsigned count, keep;
 	const char *path;
@@ -34,7 +34,7 @@ static CUdeviceptr pieces[PIECES_MAX];
 
 /* ---- allocations ---- */
 
-static CUresult take_pieces(const struct way *way)
+static CUresult take_pieces(const struct try_method *way)
 {
 	CUresult r = 0;
 
@@ -44,7 +44,7 @@ static CUresult take_pieces(const struct way *way)
 }
 
 /* Of so many, one stays. */
-static CUresult take_and_free(const struct way *way)
+static CUresult take_and_free(const struct try_method *way)
 {
 	CUresult r = take_pieces(way);
 
@@ -54,14 +54,14 @@ static CUresult take_and_free(const struct way *way)
 	return r;
 }
 
-static CUresult take_pitch(const struct way *way)
+static CUresult take_pitch(const struct try_method *way)
 {
 	size_t pitch;
 
 	return cu.cuMemAllocPitch_v2(pieces, &pitch, way->size, way->count, 4);
 }
 
-static CUresult take_later(const struct way *way)
+static CUresult take_later(const struct try_method *way)
 {
 	CUresult r = 0;
 
@@ -70,7 +70,7 @@ static CUresult take_later(const struct way *way)
 	return r ? r : cu.cuStreamSynchronize(NULL);
 }
 
-static CUresult take_and_free_later(const struct way *way)
+static CUresult take_and_free_later(const struct try_method *way)
 {
 	CUresult r = take_later(way);
 
@@ -81,7 +81,7 @@ static CUresult take_and_free_later(const struct way *way)
 }
 
 /* What one call gave, freed by the other. */
-static CUresult take_and_free_crossed(const struct way *way)
+static CUresult take_and_free_crossed(const struct try_method *way)
 {
 	CUresult r = take_pieces(way);
 
@@ -90,7 +90,7 @@ static CUresult take_and_free_crossed(const struct way *way)
 	return r ? r : cu.cuStreamSynchronize(NULL);
 }
 
-static CUresult take_physical(const struct way *way)
+static CUresult take_physical(const struct try_method *way)
 {
 	const CUmemAllocationProp properties = {.type = 1, .location = {1, 0}};
 	CUmemGenericAllocationHandle memory;
@@ -102,7 +102,7 @@ static CUresult take_physical(const struct way *way)
 }
 
 /* One piece in many places, each far from the others. */
-static CUresult take_mappings(const struct way *way)
+static CUresult take_mappings(const struct try_method *way)
 {
 	const CUmemAllocationProp properties = {.type = 1, .location = {1, 0}};
 	const CUmemAccessDesc access = {{1, 0}, 3};
@@ -122,7 +122,7 @@ static CUresult take_mappings(const struct way *way)
 
 /* ---- what belongs to a context ---- */
 
-static CUresult take_streams(const struct way *way)
+static CUresult take_streams(const struct try_method *way)
 {
 	CUstream stream;
 	CUresult r = 0;
@@ -132,7 +132,7 @@ static CUresult take_streams(const struct way *way)
 	return r;
 }
 
-static CUresult take_events(const struct way *way)
+static CUresult take_events(const struct try_method *way)
 {
 	CUevent event;
 	CUresult r = 0;
@@ -145,7 +145,7 @@ static CUresult take_events(const struct way *way)
 	return r;
 }
 
-static CUresult take_modules(const struct way *way)
+static CUresult take_modules(const struct try_method *way)
 {
 	CUmodule module;
 	CUresult r = 0;
@@ -155,7 +155,7 @@ static CUresult take_modules(const struct way *way)
 	return r;
 }
 
-static CUresult take_graphs(const struct way *way)
+static CUresult take_graphs(const struct try_method *way)
 {
 	CUDA_KERNEL_NODE_PARAMS parameters = {.function = driver_function(kernels_ptx, "nop"),
 					      .grid_x = 1,
@@ -179,7 +179,7 @@ static CUresult take_graphs(const struct way *way)
 	return r;
 }
 
-static CUresult take_context(const struct way *way)
+static CUresult take_context(const struct try_method *way)
 {
 	CUcontext context, popped;
 	CUresult r = 0;
@@ -192,7 +192,7 @@ static CUresult take_context(const struct way *way)
 	return r;
 }
 
-static CUresult take_limit(const struct way *way)
+static CUresult take_limit(const struct try_method *way)
 {
 	return cu.cuCtxSetLimit((int)way->count, way->size);
 }
@@ -200,7 +200,7 @@ static CUresult take_limit(const struct way *way)
 /* ---- code ---- */
 
 /* A kernel whose threads have so much local memory each, reached by an index that the compiler does not know. */
-static CUresult take_local(const struct way *way)
+static CUresult take_local(const struct try_method *way)
 {
 	static const char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 				   ".visible .entry deep(.param .u64 out, .param .u32 n)\n{\n"
@@ -231,7 +231,7 @@ static CUresult take_local(const struct way *way)
 }
 
 /* Its heap is there when something is loaded that uses it. */
-static CUresult take_heap(const struct way *way)
+static CUresult take_heap(const struct try_method *way)
 {
 	static const char text[] =
 		".version 7.0\n.target sm_70\n.address_size 64\n"
@@ -249,7 +249,7 @@ static CUresult take_heap(const struct way *way)
 	return r ? r : cu.cuCtxSynchronize();
 }
 
-static CUresult take_image(const struct way *way)
+static CUresult take_image(const struct try_method *way)
 {
 	const int fd = open(way->path, O_RDONLY | O_CLOEXEC);
 	CUdeviceptr array = 0;
@@ -272,7 +272,7 @@ static CUresult take_image(const struct way *way)
 
 /* ---- how they are asked ---- */
 
-static const struct way ways[] = {
+static const struct try_method ways[] = {
 	{"16384 of 1 byte", take_pieces, 1, 16384, 0, NULL},
 	{"16384 of 512 bytes", take_pieces, 512, 16384, 0, NULL},
 	{"16384 of 513 bytes", take_pieces, 513, 16384, 0, NULL},
@@ -323,7 +323,7 @@ static const struct way ways[] = {
 
 static void take(const void *about, void *ret)
 {
-	const struct way *way = about;
+	const struct try_method *way = about;
 	struct taken *taken = ret;
 	size_t before = 0, after = 0, total;
 
@@ -337,7 +337,7 @@ static void take(const void *about, void *ret)
 	taken->bytes = (long long)before - (long long)after;
 }
 
-static void show(const struct way *way)
+static void show(const struct try_method *way)
 {
 	struct taken taken = {0};
 	const int r = alone(take, way, &taken, sizeof(taken));
@@ -353,7 +353,7 @@ void ask_taken(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
 		show(&ways[i]);
 	for (int i = 0; i < argc; i++) {
-		struct way way = {.take = take_image, .path = argv[i]};
+		struct try_method way = {.take = take_image, .path = argv[i]};
 		const char *slash = strrchr(argv[i], '/');
 
 		(void)snprintf(way.name, sizeof(way.name), "image %s", slash ? slash + 1 : argv[i]);

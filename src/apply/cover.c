@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Paths are looked up first, since the stage covers the root and an image's ".." would lead into it; then all is made
+ * in one stage; then, without the stage, it is attached.
+ */
+
+#include "apply/cover.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "apply/write_files.h"
+#include "base/str.h"
+
+struct cover {
+	const char *path;
+	const struct plan_file *file; /* NULL: the path is a directory, which is to be empty */
+	struct rootfs_target target;  /* nowhere: nothing is to be done */
+	struct mount_source source;
+};
+
+/* The file says so already when a plan is applied twice; then procfs is not found, as it is covered. */
+static bool cover_is_logged(const struct attach_context *attach_context, const struct rootfs_target *target,
+			    const struct plan_file *file)
+{
+	_cleanup_free_ char *old = NULL;
+
+	return !file->on_procfs && !target->made &&
+	       rootfs_read_handle(attach_context->rootfs, target->fd, strlen(file->content), &old, NULL) == 0 &&
+	       streq(old, file->content);
+}
+
+static int cover_find_file(const struct attach_context *attach_context, const struct plan_file *file, struct cover *ret)
+{
+	_cleanup_target_ struct rootfs_target target = ROOTFS_TARGET_NONE;
+	int r;
+
+	r = file->on_procfs ? attach_target_find_procfs(attach_context, file->target, &target)
+			    : attach_target_make(attach_context, file->target, false, &target);
+	if (!file->on_procfs && attach_target_can_do_without(attach_context, file->target, r, &target))
+		return 0;
+	if (r < 0)
+		return r == -ENOENT && file->on_procfs ? 0 : write_files_error(attach_context->err, file->target, r);
+	if (cover_is_logged(attach_context, &target, file))
+		return 0;
+	if (attach_target_is_forbidden(&target, file->target))
+		return attach_target_refuse(attach_context, &target, file->target);
+	*ret = (struct cover){file->target, file, target, MOUNT_NONE};
+	target = ROOTFS_TARGET_NONE;
+	return 0;
+}
+
+static int cover_find_hidden(const struct attach_context *attach_context, const struct plan_hidden *hidden,
+			     struct cover *ret)
+{
+	_cleanup_target_ struct rootfs_target target = ROOTFS_TARGET_NONE;
+	int r;
+
+	r = attach_target_find_procfs(attach_context, hidden->path, &target);
+	if (r < 0)
+		return r == -ENOENT ? 0 : write_files_error(attach_context->err, hidden->path, r);
+	*ret = (struct cover){hidden->path, NULL, target, MOUNT_NONE};
+	target = ROOTFS_TARGET_NONE;
+	return 0;
+}
+
+static int cover_find_all(const struct attach_context *attach_context, const struct plan *plan, struct cover *lays)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < plan->file_count && r == 0; i++)
+		r = cover_find_file(attach_context, &plan->files[i], lays++);
+	for (size_t i = 0; i < plan->hidden_count && r == 0; i++)
+		r = cover_find_hidden(attach_context, &plan->hidden[i], lays++);
+	return r;
+}
+
+static int cover_attach(const struct attach_context *attach_context, struct cover *lay)
+{
+	int r = attach_target_attach(attach_context, &lay->source, &lay->target, lay->path);
+
+	mount_source_close(&lay->source);
+	if (r == 0)
+		log_debug(attach_context->log, "mounted over %s", lay->path);
+	return r;
+}
+
+/* Without open_tree(2) the source is a mount in the stage, and leaves it at once. */
+static int cover_make(const struct attach_context *attach_context, struct cover *lay)
+{
+	struct span content = span_text(lay->file ? lay->file->content : "");
+	int r = lay->file ? mount_make_data(attach_context->stage, &content, 1, &lay->source)
+			  : mount_make_empty(attach_context->stage, &lay->source);
+
+	if (r < 0)
+		return attach_target_error(attach_context, "what ctr-gpu made", lay->path, r);
+	return lay->source.staged ? cover_attach(attach_context, lay) : 0;
+}
+
+static int cover_make_all(const struct attach_context *attach_context, struct cover *lays, size_t count)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < count && r == 0; i++)
+		if (lays[i].target.fd >= 0)
+			r = cover_make(attach_context, &lays[i]);
+	mount_stage_close(attach_context->stage);
+	for (size_t i = 0; i < count && r == 0; i++)
+		if (lays[i].source.tree >= 0)
+			r = cover_attach(attach_context, &lays[i]);
+	return r;
+}
+
+int cover_all(const struct attach_context *attach_context, const struct plan *plan)
+{
+	const size_t count = plan->file_count + plan->hidden_count;
+	_cleanup_free_ struct cover *lays = calloc(count + 1, sizeof(*lays));
+	int r;
+
+	if (!lays)
+		return err_set(attach_context->err, -ENOMEM, "%m");
+	for (size_t i = 0; i < count; i++)
+		lays[i] = (struct cover){NULL, NULL, ROOTFS_TARGET_NONE, MOUNT_NONE};
+	r = cover_find_all(attach_context, plan, lays);
+	if (r == 0)
+		r = cover_make_all(attach_context, lays, count);
+	for (size_t i = 0; i < count; i++) {
+		rootfs_target_close(&lays[i].target);
+		mount_source_close(&lays[i].source);
+	}
+	return r;
+}

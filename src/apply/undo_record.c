@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A record has the deeds as they are in memory, with paths in the place of descriptors. To take them back, the paths
+ * are opened again below the root directory, where the image may have changed them: whatever is found is judged by its
+ * mount, as when it was made, and what a deed's undo() does not find as it was left stays.
+ */
+
+#include "apply/undo_record.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "lib/context.h"
+#include "root/mount.h"
+#include "root/mount_class.h"
+#include "system/boot_cache.h"
+
+enum {
+	UNDO_RECORD_MAX = 16 << 20,
+	RECORDS_MAX = 1000, /* of one root filesystem */
+};
+
+#define LIST "deeds.json"
+#define UNFINISHED "new"
+
+static const struct {
+	const char *name;
+	void (*undo)(const struct undo_log *undo_log, const struct undo_step *undo_step);
+} kinds[] = {
+	{"mount", mount_undo},
+	{"directory", rootfs_undo_directory},
+	{"file", rootfs_undo_file},
+	{"symlink", rootfs_undo_symlink},
+	{"replacement", rootfs_undo_replacement},
+};
+enum { KIND_MOUNT, KIND_REPLACEMENT = 4 };
+
+/* Of statx(2) since Linux 6.8; this C library's header may not know it. */
+#ifndef STATX_MNT_ID_UNIQUE
+#define STATX_MNT_ID_UNIQUE 0x00004000U
+#endif
+
+/* Older kernels have only a number that another mount may get later, before the next boot. */
+static int undo_record_find_mount(const struct rootfs *rootfs, int fd, json_int_t *ret)
+{
+	struct statx stx;
+	uint64_t number;
+	int r;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID_UNIQUE, &stx) == 0 &&
+	    (stx.stx_mask & STATX_MNT_ID_UNIQUE)) {
+		*ret = (json_int_t)stx.stx_mnt_id;
+		return 0;
+	}
+	r = mount_class_find_mount(rootfs, fd, &number);
+	if (r == 0)
+		*ret = (json_int_t)number;
+	return r;
+}
+
+/* Mounts and their numbers end with the boot. */
+static int undo_record_read_boot(char **ret)
+{
+	*ret = boot_cache_boot();
+	return *ret ? 0 : -ENOENT;
+}
+
+static int undo_record_read_path(int proc_self_fd, int fd, char **ret)
+{
+	char number[16];
+
+	(void)snprintf(number, sizeof(number), "%d", fd);
+	return fd_read_link_at(proc_self_fd, number, ret);
+}
+
+/* ---- writing ---- */
+
+struct writer {
+	const struct rootfs *rootfs;
+	struct undo_log *undo_log;
+	char *root; /* path */
+	int home;   /* of the record */
+	json_t *list;
+};
+
+/*
+ * A file that is another by then was changed since, and is not ours to replace. What was there is kept as a copy with
+ * owner and mode, or a symlink to the same; nothing of other kinds, which are not brought back either.
+ */
+static int undo_record_write_replacement(const struct writer *writer, const struct undo_step *undo_step, size_t number,
+					 json_t *entry)
+{
+	_cleanup_free_ char *link = NULL;
+	_cleanup_close_ int fd = -1;
+	const int old = undo_step->fds[1];
+	char name[32];
+	struct stat st;
+	int r = 0;
+
+	if (fstatat(undo_step->fds[0], undo_step->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	(void)json_object_set_new(entry, "inode", json_integer((json_int_t)st.st_ino));
+	(void)json_object_set_new(entry, "changed",
+				  json_sprintf("%jd.%09ld", (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec));
+	if (old < 0)
+		return 0;
+	(void)snprintf(name, sizeof(name), "old-%zu", number);
+	if (fstat(old, &st) < 0)
+		return -errno;
+	if (S_ISLNK(st.st_mode)) {
+		r = fd_read_link_at(old, "", &link);
+		if (r == 0 && symlinkat(link, writer->home, name) < 0)
+			r = -errno;
+	} else if (S_ISREG(st.st_mode)) {
+		fd = openat(writer->home, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		r = fd < 0 ? -errno : fd_copy(old, fd);
+		if (r == 0 && (fchown(fd, st.st_uid, st.st_gid) < 0 || fchmod(fd, st.st_mode & 07777) < 0))
+			r = -errno;
+	} else {
+		return 0;
+	}
+	return r < 0 ? r : json_object_set_new(entry, "old", json_string(name));
+}
+
+/* Return: 0; 1 for what is no longer there, such as a mount that was needed for a moment; negative errno. */
+static int undo_record_write_step(const struct writer *writer, const struct undo_step *undo_step, size_t kind,
+				  size_t number, json_t *entry)
+{
+	_cleanup_free_ char *path = NULL;
+	json_int_t mount = 0;
+	int r;
+
+	r = undo_record_read_path(writer->undo_log->proc_self_fd, undo_step->fds[0], &path);
+	if (r < 0)
+		return r;
+	if (!str_is_below(path, writer->root))
+		return 1;
+	(void)json_object_set_new(entry, "kind", json_string(kinds[kind].name));
+	(void)json_object_set_new(entry, "path", json_string(path + strlen(writer->root)));
+	if (kind == KIND_MOUNT) {
+		r = undo_record_find_mount(writer->rootfs, undo_step->fds[0], &mount);
+		return r < 0 ? r : json_object_set_new(entry, "mount", json_integer(mount));
+	}
+	(void)json_object_set_new(entry, "name", json_string(undo_step->name));
+	return kind == KIND_REPLACEMENT ? undo_record_write_replacement(writer, undo_step, number, entry) : 0;
+}
+
+static int undo_record_write_steps(const struct writer *writer)
+{
+	for (size_t i = 0; i < writer->undo_log->count; i++) {
+		const struct undo_step *undo_step = &writer->undo_log->items[i];
+		_cleanup_json_ json_t *entry = json_object();
+		size_t kind = 0;
+		int r;
+
+		while (kind < ARRAY_SIZE(kinds) && kinds[kind].undo != undo_step->undo)
+			kind++;
+		if (kind == ARRAY_SIZE(kinds))
+			continue;
+		r = entry ? undo_record_write_step(writer, undo_step, kind, i, entry) : -ENOMEM;
+		if (r == 0 && json_array_append(writer->list, entry) < 0)
+			r = -ENOMEM;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int undo_record_write_list(const struct writer *writer, const char *boot)
+{
+	_cleanup_free_ char *text = NULL;
+	_cleanup_json_ json_t *record = NULL;
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	record = json_pack("{s:s, s:s, s:O}", "rootfs", writer->root, "boot", boot, "deeds", writer->list);
+	r = record ? json_print(record, JSON_INDENT(1), &text) : -ENOMEM;
+	if (r < 0)
+		return r;
+	fd = openat(writer->home, LIST, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
+}
+
+/* Removes what is in a record, and it. */
+static void undo_record_remove(int parent, const char *name)
+{
+	_cleanup_dir_ DIR *stream = fd_open_directory(parent, name, O_NOFOLLOW);
+	const struct dirent *entry;
+
+	while (stream && (entry = readdir(stream)))
+		(void)unlinkat(directory_fd(stream), entry->d_name, 0);
+	(void)unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+/* What was done is taken back after all: an unfinished record says nothing, and goes with the next one. */
+static void undo_record_undo(const struct undo_log *undo_log, const struct undo_step *undo_step)
+{
+	(void)undo_log;
+	(void)renameat(undo_step->fds[0], undo_step->name, undo_step->fds[0], UNFINISHED);
+}
+
+static const char *undo_record_text(const json_t *entry, const char *name)
+{
+	const char *text = json_string_value(json_object_get(entry, name));
+
+	return text ? text : "";
+}
+
+/* Whether a record has mounts only, which ended with an earlier boot. */
+static bool undo_record_is_over(int all, const char *name, const char *boot)
+{
+	_cleanup_close_ int home = openat(all, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_free_ char *text = NULL;
+	_cleanup_json_ json_t *record = NULL;
+	const json_t *entry;
+	size_t size, i;
+
+	if (home < 0 || fd_read_file_at(home, LIST, UNDO_RECORD_MAX, &text, &size) < 0 ||
+	    json_parse(text, size, &record, NULL) < 0 || streq(undo_record_text(record, "boot"), boot))
+		return false;
+	json_array_foreach (json_object_get(record, "deeds"), i, entry)
+		if (!streq(undo_record_text(entry, "kind"), kinds[KIND_MOUNT].name))
+			return false;
+	return true;
+}
+
+static int undo_record_make_directories(char *path)
+{
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(path, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+static bool undo_record_is_number(const char *name)
+{
+	size_t length = strspn(name, "0123456789");
+
+	return length > 0 && length <= 3 && !name[length] && (name[0] != '0' || length == 1);
+}
+
+/* Which numbers are taken by records. Return: 0 or negative errno. */
+static int undo_record_list_numbers(int all, bool ret[RECORDS_MAX])
+{
+	_cleanup_strv_ struct strv names = {0};
+	int r = fd_list_names(all, ".", undo_record_is_number, RECORDS_MAX, &names);
+
+	memset(ret, 0, RECORDS_MAX * sizeof(*ret));
+	for (size_t i = 0; i < names.count && r == 0; i++)
+		ret[strtoul(names.items[i], NULL, 10)] = true;
+	return r;
+}
+
+/*
+ * The lowest number that no record has. A root filesystem may be given its GPUs at every boot, so records that are over
+ * go. Return: 0; -EMLINK if there is none; another negative errno.
+ */
+static int undo_record_find_number(int all, const char *boot, char ret[static 16])
+{
+	bool taken[RECORDS_MAX];
+	unsigned lowest = RECORDS_MAX;
+	int r = undo_record_list_numbers(all, taken);
+
+	for (unsigned i = RECORDS_MAX; r == 0 && i-- > 0;) {
+		(void)snprintf(ret, 16, "%u", i);
+		if (taken[i] && !undo_record_is_over(all, ret, boot))
+			continue;
+		if (taken[i])
+			undo_record_remove(all, ret);
+		lowest = i;
+	}
+	(void)snprintf(ret, 16, "%u", lowest);
+	return r == 0 && lowest == RECORDS_MAX ? -EMLINK : r;
+}
+
+/* Until it is whole, a record has no number. When it has one, @all is the deed's, and -1. */
+static int undo_record_give_number(const struct writer *writer, int *all, const char *boot)
+{
+	const struct undo_step undo_step = {.undo = undo_record_undo, .fds = {*all, -1, -1}};
+	char name[16];
+	int r = undo_record_find_number(*all, boot, name);
+
+	if (r == 0)
+		r = undo_log_add(writer->undo_log, &undo_step, name);
+	if (r < 0)
+		return r;
+	if (renameat(*all, UNFINISHED, *all, name) < 0) {
+		r = -errno;
+		undo_log_pop(writer->undo_log);
+		return r;
+	}
+	*all = -1;
+	return 0;
+}
+
+/*
+ * The records of a root filesystem, for one process at a time: another would take an unfinished record for its own.
+ * Return: a descriptor that holds the lock; -errno.
+ */
+static int undo_record_open_all(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	/* Some file systems have no locks. */
+	while (flock(fd, LOCK_EX) < 0 && errno == EINTR)
+		;
+	return fd;
+}
+
+/* The same where it may be missing, and where whoever had the lock may have removed it. */
+static int undo_record_make_all(char *path)
+{
+	enum { TRIES_MAX = 100 };
+
+	for (int tries = 0; tries < TRIES_MAX; tries++) {
+		_cleanup_close_ int fd = -1;
+		struct stat st;
+		int r;
+
+		r = undo_record_make_directories(path);
+		if (r < 0)
+			return r;
+		fd = undo_record_open_all(path);
+		if (fd < 0 && fd != -ENOENT)
+			return steal_fd(&fd);
+		if (fd >= 0 && fstat(fd, &st) == 0 && st.st_nlink > 0)
+			return steal_fd(&fd);
+	}
+	return -EBUSY;
+}
+
+static int undo_record_write_all(struct writer *writer, const char *directory)
+{
+	_cleanup_free_ char *path = NULL, *boot = NULL;
+	_cleanup_close_ int all = -1;
+	int r;
+
+	if (str_format(&path, "%s/%016" PRIx64, directory, str_hash(writer->root)) < 0)
+		return -ENOMEM;
+	all = undo_record_make_all(path);
+	if (all < 0)
+		return steal_fd(&all);
+	undo_record_remove(all, UNFINISHED);
+	if (mkdirat(all, UNFINISHED, 0700) < 0)
+		return -errno;
+	writer->home = openat(all, UNFINISHED, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	r = writer->home < 0 ? -errno : undo_record_write_steps(writer);
+	if (r == 0)
+		r = undo_record_read_boot(&boot);
+	if (r == 0)
+		r = undo_record_write_list(writer, boot);
+	if (r == 0 && json_array_size(writer->list) > 0)
+		r = undo_record_give_number(writer, &all, boot);
+	if (all >= 0)
+		undo_record_remove(all, UNFINISHED);
+	return r;
+}
+
+int undo_record_write(const char *directory, const struct rootfs *rootfs, struct undo_log *undo_log)
+{
+	struct writer writer = {.rootfs = rootfs, .undo_log = undo_log, .home = -1, .list = json_array()};
+	int r;
+
+	r = writer.list ? undo_record_read_path(undo_log->proc_self_fd, rootfs->fd, &writer.root) : -ENOMEM;
+	if (r == 0)
+		r = undo_record_write_all(&writer, directory);
+	cleanup_closep(&writer.home);
+	json_decref(writer.list);
+	free(writer.root);
+	return r;
+}
+
+/* ---- taking back ---- */
+
+struct reader {
+	struct rootfs rootfs;
+	struct mount_map mount_map;
+	struct undo_log *undo_log;
+	int home;
+	bool same_boot; /* as when it was written */
+};
+
+/* Whether what is found is what the deed was done on. */
+static bool undo_record_is_same(const struct reader *reader, const json_t *entry, size_t kind, int fd)
+{
+	json_int_t mount;
+	char changed[64];
+	struct stat st;
+
+	if (kind == KIND_MOUNT)
+		return reader->same_boot && undo_record_find_mount(&reader->rootfs, fd, &mount) == 0 &&
+		       mount == json_integer_value(json_object_get(entry, "mount"));
+	if (mount_class_check_create(&reader->rootfs, fd) < 0)
+		return false;
+	if (kind != KIND_REPLACEMENT)
+		return true;
+	if (fstatat(fd, undo_record_text(entry, "name"), &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	(void)snprintf(changed, sizeof(changed), "%jd.%09ld", (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
+	return (json_int_t)st.st_ino == json_integer_value(json_object_get(entry, "inode")) &&
+	       streq(changed, undo_record_text(entry, "changed"));
+}
+
+/* Return: what was replaced; -1 without it. */
+static int undo_record_open_old(const struct reader *reader, const char *old)
+{
+	int fd = *old ? openat(reader->home, old, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+
+	return *old && fd < 0 ? openat(reader->home, old, O_PATH | O_NOFOLLOW | O_CLOEXEC) : fd;
+}
+
+/* The deed again, if what it was done on is still there. Our names have no slash, but a file may be damaged. */
+static int undo_record_read_step(struct reader *reader, const json_t *entry)
+{
+	const char *path = undo_record_text(entry, "path"), *name = undo_record_text(entry, "name"),
+		   *old = undo_record_text(entry, "old");
+	struct undo_step undo_step = {.fds = {-1, -1, -1}};
+	size_t kind = 0;
+	int r;
+
+	while (kind < ARRAY_SIZE(kinds) && !streq(kinds[kind].name, undo_record_text(entry, "kind")))
+		kind++;
+	if (kind == ARRAY_SIZE(kinds) || strchr(name, '/') || strchr(old, '/') || (kind != KIND_MOUNT && !*name))
+		return 0;
+	undo_step.undo = kinds[kind].undo;
+	undo_step.fds[0] = rootfs_open_path(&reader->rootfs, *path ? path : "/", O_PATH);
+	if (undo_step.fds[0] < 0)
+		return 0;
+	undo_step.fds[1] = undo_record_open_old(reader, old);
+	r = undo_record_is_same(reader, entry, kind, undo_step.fds[0])
+		    ? undo_log_add(reader->undo_log, &undo_step, *name ? name : NULL)
+		    : 1;
+	for (size_t i = 0; r != 0 && i < UNDO_STEP_FDS; i++)
+		cleanup_closep(&undo_step.fds[i]);
+	return r < 0 ? r : 0;
+}
+
+static int undo_record_read(struct reader *reader, const char *root)
+{
+	_cleanup_free_ char *text = NULL, *boot = NULL;
+	_cleanup_json_ json_t *record = NULL;
+	const json_t *entry;
+	size_t size, i;
+	int r;
+
+	r = fd_read_file_at(reader->home, LIST, UNDO_RECORD_MAX, &text, &size);
+	if (r == 0)
+		r = json_parse(text, size, &record, NULL);
+	if (r < 0 || !streq(undo_record_text(record, "rootfs"), root))
+		return r < 0 ? r : -EINVAL;
+	r = undo_record_read_boot(&boot);
+	if (r < 0)
+		return r;
+	reader->same_boot = streq(boot, undo_record_text(record, "boot"));
+	json_array_foreach (json_object_get(record, "deeds"), i, entry) {
+		r = undo_record_read_step(reader, entry);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* What was done at one time. @fd: of the root that was named */
+static int undo_record_undo_one(int all, const char *name, const char *root, int fd)
+{
+	struct reader reader = {
+		.rootfs = ROOTFS_CLOSED, .mount_map = MOUNT_CLASS_UNKNOWN, .undo_log = undo_log_new(false), .home = -1};
+	struct stat st, now;
+	int r;
+
+	if (!reader.undo_log)
+		return -ENOMEM;
+	reader.undo_log->proc_self_fd = mount_open_proc_self_fd(-1);
+	r = reader.undo_log->proc_self_fd < 0 ? reader.undo_log->proc_self_fd
+					      : rootfs_open(AT_FDCWD, root, &reader.rootfs);
+	/*
+	 * The root's own cover, which was done first, is opened as what lies on top; whoever owns a directory on the
+	 * way can change it.
+	 */
+	if (r == 0 && (fstat(fd, &st) < 0 || fstat(reader.rootfs.fd, &now) < 0))
+		r = -errno;
+	else if (r == 0 && (st.st_dev != now.st_dev || st.st_ino != now.st_ino))
+		r = -ESTALE;
+	reader.rootfs.mount_map = &reader.mount_map;
+	reader.rootfs.proc_self_fd = reader.undo_log->proc_self_fd;
+	reader.home = openat(all, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (r == 0)
+		r = reader.home < 0 ? -errno : undo_record_read(&reader, root);
+	if (r == 0)
+		undo_log_undo(reader.undo_log);
+	(void)undo_log_free(reader.undo_log);
+	rootfs_close(&reader.rootfs);
+	mount_map_clear(&reader.mount_map);
+	cleanup_closep(&reader.home);
+	if (r == 0)
+		undo_record_remove(all, name);
+	return r;
+}
+
+/* The last first. Return: how many there were; negative errno. */
+static int undo_record_undo_each(int all, const char *root, int fd)
+{
+	bool numbers[RECORDS_MAX] = {0};
+	int r = undo_record_list_numbers(all, numbers), taken = 0;
+
+	for (unsigned i = RECORDS_MAX; i-- > 0 && r == 0;) {
+		char name[16];
+
+		if (!numbers[i])
+			continue;
+		(void)snprintf(name, sizeof(name), "%u", i);
+		r = undo_record_undo_one(all, name, root, fd);
+		taken++;
+	}
+	return r < 0 ? r : taken;
+}
+
+int ctr_gpu_undo(struct ctr_gpu_context *context, const char *rootfs, const char *directory)
+{
+	_cleanup_free_ char *root = NULL, *path = NULL;
+	_cleanup_close_ int fd = -1, proc_self_fd = -1, all = -1;
+	int r;
+
+	proc_self_fd = mount_open_proc_self_fd(-1);
+	fd = open(rootfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (proc_self_fd < 0 || fd < 0)
+		return err_set(&context->err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem %s cannot be opened: %m",
+			       rootfs);
+	r = undo_record_read_path(proc_self_fd, fd, &root);
+	if (r == 0)
+		r = str_format(&path, "%s/%016" PRIx64, directory, str_hash(root));
+	if (r != 0)
+		return err_set(&context->err, r, "%m");
+	all = undo_record_open_all(path);
+	if (all < 0 && all != -ENOENT)
+		return err_set(&context->err, all, "cannot open %s: %m", path);
+	r = all < 0 ? 0 : undo_record_undo_each(all, root, fd);
+	if (r == 0)
+		return err_set(
+			&context->err, CTR_GPU_E_BAD_ARGUMENT,
+			"nothing is written down in %s of what was done to %s.\n"
+			"Name the directory that \"ctr-gpu configure\" was given; what engines' hooks do ends with "
+			"the container.",
+			directory, root);
+	if (r < 0)
+		return err_set(&context->err, r,
+			       "cannot take back what was done to %s: %m\n%s has what was written down.", root, path);
+	undo_record_remove(all, UNFINISHED);
+	(void)rmdir(path);
+	return 0;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "apply/write_files.h"
+
+#include <errno.h>
+
+/* ---- what went wrong ---- */
+
+static const struct {
+	int error;
+	const char *advice;
+} advice[] = {
+	{EISDIR, "The image has a directory there, where a file must be; remove it from the image."},
+	{ENOTDIR, "The image has a file there, where a directory must be; remove it from the image."},
+	{ELOOP, "The image has symlinks there that lead in a circle; remove them from the image."},
+	{EAGAIN, "Something renames directories there all the time; start the container without it."},
+	{ENOSPC, "Make room in the container's storage."},
+	{EFBIG, "The size of files is limited: raise \"ulimit -f\", or LimitFSIZE= of the engine's service."},
+	{EDQUOT, "The quota of the container's storage is used up: make room there."},
+};
+
+int write_files_error(struct err *err, const char *path, int r)
+{
+	const char *next = "Look at this path in the image.";
+
+	if (r == -ENOMEM)
+		return err_set(err, r, "%m");
+	if (r == -EROFS)
+		return err_set(
+			err, CTR_GPU_E_ROOTFS_READ_ONLY,
+			"%s is missing in the container, and its root filesystem is read-only.\n"
+			"Create it in the image, as an empty %s, or give the container a root filesystem that can "
+			"be written.",
+			path, "file or directory");
+	if (r == -EXDEV)
+		return err_set(err, CTR_GPU_E_VOLUME,
+			       "%s is missing in a volume of the container, and nothing is made in volumes.\n"
+			       "Create it there, as an empty %s, or mount the volume elsewhere.",
+			       path, "file or directory");
+	for (size_t i = 0; i < ARRAY_SIZE(advice); i++)
+		if (advice[i].error == -r)
+			next = advice[i].advice;
+	return err_set(err, r, "cannot make %s in the container: %m.\n%s", path, next);
+}
+
+/* ---- places ---- */
+
+/*
+ * An image that is made of the container keeps the empty file that a program was mounted on. A runtime makes it so that
+ * it can be run, with nothing in it and as if all were well; this one cannot.
+ */
+int write_files_make_places(const struct file_writer *writer)
+{
+	const struct plan *plan = writer->plan;
+
+	for (size_t i = 0; i < plan->mount_count; i++) {
+		const struct plan_mount *mount = &plan->mounts[i];
+		_cleanup_target_ struct rootfs_target place = ROOTFS_TARGET_NONE;
+		int r;
+
+		if (mount->kind != PLAN_PROGRAM || mount->directory)
+			continue;
+		mapped_root_begin(writer->owner);
+		r = rootfs_make_file(writer->rootfs, mount->target, 0644, &place);
+		mapped_root_end(writer->owner);
+		if (r < 0 && r != -EROFS && r != -EXDEV)
+			return write_files_error(writer->err, mount->target, r);
+	}
+	return 0;
+}
+
+/* ---- symlinks ---- */
+
+/* Links are conveniences (nvidia-smi in PATH): where they cannot be written, the container works without. */
+int write_files_make_symlinks(const struct file_writer *writer)
+{
+	static const struct {
+		int error;
+		const char *what;
+	} obstacles[] = {
+		{EROFS, "its directory is read-only"},
+		{EXDEV, "its directory is a volume"},
+		{EISDIR, "a directory is there"},
+		{EBUSY, "something is mounted there"},
+	};
+	const struct plan *plan = writer->plan;
+
+	for (size_t i = 0; i < plan->symlink_count; i++) {
+		const struct plan_symlink *entry = &plan->symlinks[i];
+		const char *obstacle = NULL;
+		int r;
+
+		mapped_root_begin(writer->owner);
+		r = (entry->replaces ? rootfs_replace_symlink : rootfs_make_symlink)(writer->rootfs, entry->path,
+										     entry->points_to);
+		mapped_root_end(writer->owner);
+		for (size_t j = 0; j < ARRAY_SIZE(obstacles); j++)
+			if (obstacles[j].error == -r)
+				obstacle = obstacles[j].what;
+		if (obstacle)
+			log_warning(writer->log, "no symlink %s: %s", entry->path, obstacle);
+		else if (r < 0)
+			return write_files_error(writer->err, entry->path, r);
+	}
+	return 0;
+}
+
+/* ---- loader files ---- */
+
+int write_files_make_loader_files(const struct file_writer *writer)
+{
+	struct loader_file *files = NULL;
+	size_t count = 0;
+	int r;
+
+	if (!writer->plan->library_dir_count)
+		return 0;
+	mapped_root_begin(writer->owner);
+	r = loader_files(writer->rootfs, writer->plan, &files, &count, writer->err);
+	mapped_root_end(writer->owner);
+	for (size_t i = 0; i < count && r == 0; i++) {
+		const struct loader_file *file = &files[i];
+
+		mapped_root_begin(writer->owner);
+		r = rootfs_replace_file(writer->rootfs, file->path, file->parts, ARRAY_SIZE(file->parts), 0644);
+		mapped_root_end(writer->owner);
+		/*
+		 * A file that cannot be written, or that a volume holds, is covered by one that says what it should
+		 * say.
+		 */
+		if (r == -EROFS || r == -EXDEV || r == -EBUSY || r == -EACCES || r == -EPERM)
+			r = writer->cover(writer->user, file, r);
+		else if (r < 0)
+			r = write_files_error(writer->err, file->path, r);
+		else
+			log_debug(writer->log, "wrote %s", file->path);
+	}
+	loader_files_free(files, count);
+	return r;
+}

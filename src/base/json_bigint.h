@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Integers that json_int_t has no room for. jansson refuses them; container configurations have them, as every
+ * "unlimited" of a uint64: `docker run --ulimit core=-1` is 18446744073709551615. Where the text is to be written
+ * again, they travel through jansson as strings of a form that nobody else can write, since a random number is in it
+ * that is this process's own. Elsewhere they are real numbers, so that nobody takes them for texts.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/**
+ * json_bigint_mark() - a copy of a JSON text in which large integers are such strings
+ * @keep: otherwise they are real numbers
+ * @ret:  owned by the caller
+ *
+ * Errors of the text are errors of the copy. Return: 0; -ENOMEM; negative errno without a random number.
+ */
+int json_bigint_mark(const char *data, size_t size, bool keep, char **ret, size_t *ret_size);
+
+/** Puts the integers back into a text that was made from what was parsed. */
+void json_bigint_unmark(char *text);

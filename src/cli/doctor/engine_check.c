@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/doctor/engine_check.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "system/file.h"
+
+/* With look->sudo, an option, the engine's name and look->user. */
+#define SETUP "%sctr-gpu setup %s%s%s"
+
+void engine_check_clear(struct engine_check *look)
+{
+	daemon_close(&look->daemon);
+	rootfs_close(&look->root);
+	free(look->version);
+	free(look->command);
+	engine_config_clear(&look->config);
+}
+
+/* Root's daemon, or else the caller's own. Those of other users do not count. */
+static int engine_check_find_daemon(const struct engine *engine, bool (*wanted)(const struct daemon *daemon),
+				    struct engine_check *look)
+{
+	if (engine->daemon && daemon_find(engine->daemon, 0, wanted, &look->daemon) == 0 && look->daemon.pid == 0 &&
+	    geteuid() != 0)
+		(void)daemon_find(engine->daemon, geteuid(), wanted, &look->daemon);
+	return daemon_open_root(&look->daemon, &look->root);
+}
+
+/* Docker starts a containerd for itself alone. */
+static bool engine_check_is_docker_s(const struct engine_check *look)
+{
+	_cleanup_engine_check_ struct engine_check any = ENGINE_CHECK_NONE;
+
+	if (look->engine != &engine_containerd || look->daemon.pid > 0)
+		return false;
+	if (engine_check_find_daemon(look->engine, NULL, &any) == 0 && any.daemon.pid > 0)
+		return true;
+	return engine_is_installed(&engine_docker) && !file_exists(look->engine->files[0]);
+}
+
+bool engine_check_begin(struct doctor_context *examination, const struct engine *engine, struct engine_check *ret)
+{
+	bool installed, rootless;
+
+	ret->examination = examination;
+	ret->findings = &examination->findings;
+	ret->engine = engine;
+	if (engine_check_find_daemon(engine, engine->is_wanted, ret) < 0)
+		return false;
+	installed = ret->daemon.pid > 0 || engine_is_installed(engine);
+	/* A daemon that does not run does not show whether it is the snap's; the program does. */
+	ret->daemon.snap |= !installed && engine->snap && file_exists(engine->snap);
+	if ((!installed && !ret->daemon.snap) || engine_check_is_docker_s(ret))
+		return false;
+	rootless = ret->daemon.pid > 0 && ret->daemon.uid != 0;
+	ret->sudo = rootless ? "" : "sudo ";
+	ret->user = rootless ? " --rootless" : "";
+	ret->version = engine_version(engine, ret->daemon.snap);
+	if (engine_config_read(engine, &ret->daemon, &ret->root, &ret->config) < 0)
+		ret->findings->incomplete = true;
+	ret->cdi = engine_cdi_state(engine, engine_version_number(ret->version), ret->config.cdi);
+	return true;
+}
+
+void engine_check_describe(struct engine_check *look)
+{
+	const char *state = look->daemon.pid > 0 ? ", running" : look->engine == &engine_docker ? ", not running" : "";
+
+	look->seen = findings_add_engine(look->findings, look->engine->name, look->engine->label);
+	(void)snprintf(look->seen->state, sizeof(look->seen->state), "%s%.24s%s%s", look->version ? " " : "",
+		       look->version ? look->version : "",
+		       look->daemon.snap ? " (snap)"
+		       : *look->user     ? " (rootless)"
+					 : "",
+		       state);
+}
+
+void engine_check_add(struct engine_check *look, const char *what, enum severity severity, unsigned closes,
+		      const char *format, ...)
+{
+	const char *name = look->engine->name;
+	char id[48];
+	va_list arguments;
+
+	(void)snprintf(id, sizeof(id), "%s%s%s", strchr(what, '.') ? "" : name, strchr(what, '.') ? "" : ".", what);
+	va_start(arguments, format);
+	findings_add_list(look->findings, id, severity, format, arguments);
+	va_end(arguments);
+	if (closes)
+		findings_close(look->findings, name, closes);
+}
+
+bool engine_check_find_program(const struct engine_check *look, const char *path, struct program *ret)
+{
+	const char *search = daemon_variable(&look->daemon, "PATH");
+
+	return strchr(path, '/') ? path_lookup_look(&look->root, path, ret)
+				 : path_lookup_find(&look->root, search ? search : PATH_LOOKUP_PATH, path, ret);
+}
+
+const char *engine_check_restart(struct engine_check *look, enum engine_step step)
+{
+	_cleanup_free_ char *command = engine_restart_command(look->engine, &look->daemon, *look->user, step);
+
+	free(look->command);
+	if (!command || str_format(&look->command, "%s%s", look->sudo, command) < 0)
+		look->command = NULL;
+	return look->command ? look->command : "Restart it.";
+}
+
+/* For CDI with a kind that specs have: nvidia.com/gpu if it is among them, since most images are made for that. */
+void engine_check_add_method(struct engine_check *look, enum method method)
+{
+	const struct strv *kinds = &look->examination->cdi_kinds;
+	bool usual = kinds->count == 0 || strv_contains(kinds, "nvidia.com/gpu");
+	char *use = look->seen->methods[method];
+
+	(void)snprintf(use, sizeof(look->seen->methods[method]), "%s", look->engine->uses[method]);
+	if (method == METHOD_CDI)
+		(void)snprintf(use, sizeof(look->seen->methods[method]), "%s %s=all", look->engine->uses[method],
+			       usual ? "nvidia.com/gpu" : kinds->items[0]);
+}
+
+/* ---- what closes doors ---- */
+
+/* A running Docker keeps what it has read, and is asked instead. */
+void engine_check_method_config(struct engine_check *look)
+{
+	bool goes_on = look->engine == &engine_docker && look->daemon.pid > 0;
+
+	if (look->config.unread)
+		engine_check_add(look, "config-unread", SEVERITY_WARNING, 0,
+				 "%s: what it says of GPUs is not known\n"
+				 "%s",
+				 look->config.unread, geteuid() ? "sudo ctr-gpu doctor" : "Mend it, and look again.");
+	if (look->config.invalid)
+		engine_check_add(look, "config", goes_on ? SEVERITY_WARNING : SEVERITY_PROBLEM,
+				 goes_on ? 0 : ALL_METHODS,
+				 "%s\n"
+				 "Correct it: %s does not start with it.",
+				 look->config.invalid, look->engine->label);
+}
+
+void engine_check_method_runtime(struct engine_check *look)
+{
+	const struct engine_config *config = &look->config;
+	bool is_default = config->default_runtime && streq(config->default_runtime, "nvidia");
+	unsigned closes = is_default ? ALL_METHODS & ~METHOD(CLI) : METHOD(RUNTIME);
+	const char *where = config->path && file_exists(config->path) ? config->path : "it";
+	_cleanup_program_ struct program program = {0};
+
+	if (config->runtime && engine_check_find_program(look, config->runtime, &program)) {
+		if (!program.ours)
+			engine_check_add(look, "other-runtime", SEVERITY_NOTE, 0,
+					 "its runtime nvidia is %s, which is not ctr-gpu's", program.path);
+	} else if (config->runtime) {
+		engine_check_add(look, "runtime", SEVERITY_PROBLEM, closes,
+				 "the program of its runtime nvidia, %s, is not there\n" SETUP, config->runtime,
+				 look->sudo, "--replace ", look->engine->name, look->user);
+	} else if (is_default) {
+		engine_check_add(look, "runtime", SEVERITY_PROBLEM, closes,
+				 "its default runtime is nvidia, and %s has no such runtime\n" SETUP, where, look->sudo,
+				 "", look->engine->name, look->user);
+	} else {
+		engine_check_add(look, "no-runtime", SEVERITY_NOTE, closes, "%s has no runtime nvidia\n" SETUP, where,
+				 look->sudo, "", look->engine->name, look->user);
+	}
+}
+
+void engine_check_method_cdi(struct engine_check *look)
+{
+	const struct engine *engine = look->engine;
+
+	if (look->cdi == ENGINE_CDI_UNKNOWN)
+		engine_check_add(look, "version", SEVERITY_NOTE, METHOD(CDI),
+				 "its version is not known, and CDI came with %s %d.%d", engine->label,
+				 engine->releases->major, engine->releases->minor);
+	else if (look->cdi == ENGINE_CDI_NONE)
+		engine_check_add(look, "no-cdi", SEVERITY_NOTE, METHOD(CDI),
+				 "%s %.24s has no CDI; %d.%d and later have it", engine->label, look->version,
+				 engine->releases->major, engine->releases->minor);
+	else if (look->cdi == ENGINE_CDI_OFF)
+		engine_check_add(look, "cdi-off", SEVERITY_NOTE, METHOD(CDI),
+				 "CDI is off in %s%s%.24s (%s in %s turns it on)\n" SETUP "%s%s", engine->label,
+				 look->version ? " " : "", look->version ? look->version : "", engine->cdi_on,
+				 look->config.path, look->sudo, look->config.cdi == 0 ? "--replace " : "", engine->name,
+				 look->user, look->daemon.pid ? ", then " : "",
+				 look->daemon.pid ? engine_check_restart(look, ENGINE_RESTART) : "");
+}
+
+/* The program that `ctr run --gpus` and others start by this name. */
+static void engine_check_method_cli(struct engine_check *look)
+{
+	_cleanup_program_ struct program program = {0};
+
+	if (!engine_check_find_program(look, "nvidia-container-cli", &program))
+		engine_check_add(look, "no-cli", SEVERITY_NOTE, METHOD(CLI),
+				 "nvidia-container-cli is missing\n"
+				 "Install ctr-gpu-nvidia-compat, which has the name nvidia-container-cli.");
+	else if (!program.ours)
+		engine_check_add(look, "other-toolkit", SEVERITY_NOTE, 0, "%s is another toolkit's", program.path);
+}
+
+/* Where --gpus stands for CDI devices, it means those of nvidia.com/gpu alone. */
+static void engine_check_method_gpus(struct engine_check *look)
+{
+	if (!strv_contains(&look->examination->cdi_kinds, "nvidia.com/gpu"))
+		engine_check_add(look, "no-kind", SEVERITY_NOTE, METHOD(GPUS),
+				 "no CDI spec has the kind nvidia.com/gpu\n"
+				 "sudo ctr-gpu cdi generate");
+}
+
+static void (*const method_checks[METHODS])(struct engine_check *look) = {
+	[METHOD_GPUS] = engine_check_method_gpus,       [METHOD_HOOK] = engine_check_method_hooks,
+	[METHOD_RUNTIME] = engine_check_method_runtime, [METHOD_CDI] = engine_check_method_cdi,
+	[METHOD_CLI] = engine_check_method_cli,
+};
+
+static void engine_check_check(struct doctor_context *examination, const struct engine *engine)
+{
+	_cleanup_engine_check_ struct engine_check look = ENGINE_CHECK_NONE;
+
+	if (!engine_check_begin(examination, engine, &look))
+		return;
+	engine_check_describe(&look);
+	engine_check_method_config(&look);
+	for (enum method method = 0; method < METHODS; method++) {
+		if (!engine->uses[method] ||
+		    (method == METHOD_GPUS && engine_version_number(look.version) < engine->gpus_nvidia))
+			continue;
+		engine_check_add_method(&look, method);
+		method_checks[method](&look);
+	}
+}
+
+void check_engines(struct doctor_context *examination)
+{
+	check_docker_desktop(examination);
+	check_docker(examination);
+	for (const struct engine *const *engine = engine_list; *engine; engine++)
+		if (*engine != &engine_docker && *engine != &engine_buildkit)
+			engine_check_check(examination, *engine);
+	if (examination->findings.engine_count == 0)
+		findings_add(&examination->findings, "engines.none", SEVERITY_PROBLEM,
+			     "no container engine is installed\n"
+			     "Install Docker or Podman, then: sudo ctr-gpu setup docker, or podman.");
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/doctor/summary.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memstream.h"
+#include "base/print.h"
+
+/* ---- what follows ---- */
+
+/* Of two findings that close a door the worse is the reason; of equals, the engine's own. */
+static const struct finding *summary_closer(const struct findings *findings, const struct host_engine *engine,
+					    enum method method)
+{
+	const struct finding *worst = NULL;
+	unsigned weight, most = 0;
+
+	for (size_t i = 0; i < findings->count; i++) {
+		const struct finding *finding = &findings->items[i];
+
+		if (!(finding->methods & (1U << method)) || !finding->engine)
+			continue;
+		if (streq(finding->engine, engine->id))
+			weight = 2 * finding->severity + 2;
+		else if (streq(finding->engine, ANY_ENGINE))
+			weight = 2 * finding->severity + 1;
+		else
+			continue;
+		if (weight > most)
+			worst = finding;
+		if (weight > most)
+			most = weight;
+	}
+	return worst;
+}
+
+struct summary summary_make(const struct findings *findings, const struct host_engine *engine)
+{
+	struct summary verdict = {.engine = engine, .severity = SEVERITY_OK};
+	enum severity worst = SEVERITY_NOTE;
+
+	for (enum method method = 0; method < METHODS; method++) {
+		if (!engine->methods[method][0])
+			continue;
+		verdict.closed_by[method] = summary_closer(findings, engine, method);
+		if (!verdict.closed_by[method])
+			verdict.open |= 1U << method;
+		else if (verdict.closed_by[method]->severity > worst)
+			worst = verdict.closed_by[method]->severity;
+	}
+	verdict.works = verdict.open && !findings_block(findings);
+	if (!verdict.works)
+		verdict.severity = verdict.open || worst > SEVERITY_NOTE ? SEVERITY_PROBLEM : SEVERITY_NOTE;
+	else if (worst > SEVERITY_NOTE)
+		verdict.severity = SEVERITY_WARNING;
+	return verdict;
+}
+
+/* A broken door comes before doors that are not set up. */
+const struct finding *summary_first(const struct findings *findings)
+{
+	const struct finding *first = findings_block(findings);
+
+	if (first)
+		return first;
+	for (size_t i = 0; i < findings->engine_count; i++) {
+		struct summary verdict = summary_make(findings, &findings->engines[i]);
+
+		if (verdict.works)
+			return NULL;
+		for (enum method method = 0; method < METHODS; method++)
+			if (verdict.closed_by[method] &&
+			    (!first || verdict.closed_by[method]->severity > first->severity))
+				first = verdict.closed_by[method];
+	}
+	return first;
+}
+
+/* ---- in words ---- */
+
+/* "--gpus all, --runtime=nvidia": the doors that a finding closes, or NULL leaves open. */
+static void summary_print_methods(FILE *sentence, const struct summary *verdict, const struct finding *finding)
+{
+	const char *separator = "by ";
+
+	for (enum method method = 0; method < METHODS; method++) {
+		if (!verdict->engine->methods[method][0] || verdict->closed_by[method] != finding)
+			continue;
+		(void)fprintf(sentence, "%s%s", separator, verdict->engine->methods[method]);
+		separator = ", ";
+	}
+}
+
+/* Doors that are merely not set up: of an engine that does not work, only the first is told. */
+static bool summary_is_worth_printing(const struct summary *verdict, enum method method)
+{
+	const struct finding *finding = verdict->closed_by[method];
+	bool first = !verdict->open;
+
+	if (!finding)
+		return false;
+	for (enum method i = 0; i < METHODS; i++) {
+		if (i < method && verdict->closed_by[i] == finding)
+			return false;
+		if (verdict->closed_by[i] && (i < method || verdict->closed_by[i]->severity > SEVERITY_NOTE))
+			first = false;
+	}
+	return first || verdict->works || finding->severity > SEVERITY_NOTE;
+}
+
+char *summary_text(const struct findings *findings, const struct summary *verdict)
+{
+	const char *separator = "";
+	struct memstream stream;
+	FILE *sentence = memstream_open(&stream);
+	size_t reasons = 0;
+	char *text;
+
+	if (!sentence)
+		return NULL;
+	if (findings_block(findings)) {
+		(void)fprintf(sentence, "no, as above");
+		separator = "; then ";
+	}
+	if (verdict->open) {
+		(void)fprintf(sentence, "%syes ", separator);
+		summary_print_methods(sentence, verdict, NULL);
+		separator = "; ";
+	}
+	for (enum method method = 0; method < METHODS; method++)
+		reasons += summary_is_worth_printing(verdict, method);
+	for (enum method method = 0; method < METHODS; method++) {
+		if (!summary_is_worth_printing(verdict, method))
+			continue;
+		(void)fputs(separator, sentence);
+		if (verdict->open || reasons > 1) {
+			summary_print_methods(sentence, verdict, verdict->closed_by[method]);
+			(void)fputc(' ', sentence);
+		}
+		(void)fprintf(sentence, "no, because %s", verdict->closed_by[method]->text);
+		separator = "; ";
+	}
+	return memstream_close(&stream, &text, NULL) == 0 ? text : NULL;
+}
+
+/* If a door is open, the others need not be set up. */
+const char *summary_remedy(const struct summary *verdict)
+{
+	const struct finding *first = NULL;
+
+	for (enum method method = 0; method < METHODS; method++) {
+		const struct finding *finding = verdict->closed_by[method];
+
+		if (finding && finding->remedy && (!verdict->open || finding->severity >= SEVERITY_WARNING) &&
+		    (!first || finding->severity > first->severity))
+			first = finding;
+	}
+	return first ? first->remedy : NULL;
+}
+
+/* ---- JSON ---- */
+
+static json_t *summary_to_json(const struct findings *findings, const struct host_engine *engine)
+{
+	struct summary verdict = summary_make(findings, engine);
+	const struct finding *block = findings_block(findings);
+	json_t *methods = json_array();
+
+	for (enum method method = 0; method < METHODS; method++) {
+		const struct finding *because = block ? block : verdict.closed_by[method];
+
+		if (engine->methods[method][0])
+			(void)json_array_append_new(methods,
+						    json_pack("{s:s, s:s, s:b, s:o}", "id", method_names[method], "use",
+							      engine->methods[method], "works", !because, "because",
+							      print_string(because ? because->id : NULL)));
+	}
+	return json_pack("{s:s, s:s+, s:b, s:o}", "id", engine->id, "name", engine->label, engine->state, "works",
+			 verdict.works, "doors", methods);
+}
+
+json_t *summaries_to_json(const struct findings *findings)
+{
+	return print_array(i, findings->engine_count, summary_to_json(findings, &findings->engines[i]));
+}

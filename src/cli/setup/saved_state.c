@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/setup/saved_state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "cli/output.h"
+#include "cli/setup/interrupt.h"
+
+void saved_state_close(struct saved_state *state)
+{
+	/* Without an entry nothing was written. */
+	if (state->lock >= 0)
+		(void)rmdir(state->directory);
+	config_file_remove_directories(state->made);
+	config_file_close(&state->file);
+	json_decref(state->entries);
+	json_decref(state->made);
+	free(state->directory);
+	cleanup_closep(&state->lock);
+	*state = SAVED_STATE_CLOSED;
+	interrupt_let_go();
+}
+
+static char *saved_state_find_directory(void)
+{
+	const char *base = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+
+	if (geteuid() == 0)
+		return strdup("/var/lib/ctr-gpu");
+	if (base && base[0] == '/')
+		return text_buffer_format("%s/ctr-gpu", base);
+	return text_buffer_format("%s/.local/state/ctr-gpu", home ? home : "");
+}
+
+/* A service or a cron job may lack it. Root's files do not depend on it. */
+static bool saved_state_has_home(void)
+{
+	static const char *const names[] = {"XDG_STATE_HOME", "XDG_CONFIG_HOME"};
+	const char *home = getenv("HOME");
+	bool others = true;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		others = others && getenv(names[i]) && getenv(names[i])[0] == '/';
+	return geteuid() == 0 || (home && home[0] == '/') || others;
+}
+
+/* Who held the lock may have removed the directory. */
+static bool saved_state_is_there(int fd, const char *directory)
+{
+	struct stat held, named;
+
+	return fstat(fd, &held) == 0 && stat(directory, &named) == 0 && held.st_dev == named.st_dev &&
+	       held.st_ino == named.st_ino;
+}
+
+/* Whoever waits is told so. Return: 0; -1 with errno set. */
+static int saved_state_wait(int fd)
+{
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	if (errno != EWOULDBLOCK)
+		return -1;
+	(void)output_print("waiting for another \"ctr-gpu setup\" to end");
+	return flock(fd, LOCK_EX);
+}
+
+static int saved_state_lock(struct saved_state *state, const char *path)
+{
+	int r;
+
+	do {
+		cleanup_closep(&state->lock);
+		state->lock = -1;
+		json_decref(state->made);
+		state->made = config_file_missing_directories(path);
+		r = config_file_make_directories(state->made);
+		if (r)
+			return r;
+		state->lock = open(state->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (state->lock < 0 || saved_state_wait(state->lock) < 0)
+			return output_print("cannot lock %s: %m", state->directory);
+	} while (!saved_state_is_there(state->lock, state->directory));
+	return 0;
+}
+
+/* As it was written: an entry that it does not understand might have --remove take away somebody's file. */
+static bool saved_state_has_entries(const json_t *entries)
+{
+	static const char *const texts[] = {"engine", "before", "after"};
+	const char *path;
+	json_t *entry;
+
+	json_object_foreach ((json_t *)entries, path, entry) {
+		if (path[0] != '/' || !json_is_object(entry))
+			return false;
+		for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+			if (json_object_get(entry, texts[i]) && !json_is_string(json_object_get(entry, texts[i])))
+				return false;
+	}
+	return json_is_object(entries);
+}
+
+static int saved_state_parse(struct saved_state *state)
+{
+	const struct text_buffer *text = &state->file.text;
+	_cleanup_json_ json_t *document = NULL;
+
+	if (!text->size)
+		return (state->entries = json_object()) ? 0 : output_no_memory();
+	if (json_parse(text->data, text->size, &document, NULL) == 0 &&
+	    json_integer_value(json_object_get(document, "version")) == 1)
+		state->entries = json_incref(json_object_get(document, "files"));
+	/* Of the run that made them. */
+	if (json_is_array(json_object_get(document, "directories"))) {
+		json_decref(state->made);
+		state->made = json_incref(json_object_get(document, "directories"));
+	}
+	if (saved_state_has_entries(state->entries))
+		return 0;
+	return output_print(
+		"%s is damaged\n    Restore it, or remove it and see to what \"ctr-gpu setup\" wrote yourself.",
+		state->file.path);
+}
+
+int saved_state_open(struct saved_state *state, bool change)
+{
+	_cleanup_free_ char *path = NULL;
+	int r = 0;
+
+	if (!saved_state_has_home())
+		return output_print("HOME is not set, so where your files are is not known\n    Try again with HOME=…");
+	state->directory = saved_state_find_directory();
+	path = state->directory ? text_buffer_format("%s/setup.json", state->directory) : NULL;
+	if (!path)
+		return output_no_memory();
+	if (change)
+		interrupt_hold();
+	if (change)
+		r = saved_state_lock(state, path);
+	if (!r)
+		r = config_file_read(path, &state->file);
+	return r ? r : saved_state_parse(state);
+}
+
+/* JSON takes no other text. */
+static int saved_state_print_path(const char *path)
+{
+	_cleanup_json_ json_t *text = json_string(path);
+
+	if (text)
+		return output_no_memory();
+	return output_print("the name of %s is not UTF-8, so --remove could not find it again\n"
+			    "    Give it another name, or move it to a directory that has one.",
+			    path);
+}
+
+int saved_state_set(struct saved_state *state, const char *path, json_t *entry)
+{
+	_cleanup_json_ json_t *document = NULL;
+	_cleanup_free_ char *text = NULL;
+
+	if (!entry)
+		(void)json_object_del(state->entries, path);
+	else if (json_object_set(state->entries, path, entry) < 0)
+		return saved_state_print_path(path);
+	if (!json_object_size(state->entries))
+		return state->file.exists ? config_file_unlink(&state->file) : 0;
+	document = json_pack("{s:i, s:O, s:O}", "version", 1, "directories", state->made, "files", state->entries);
+	if (!document || json_print(document, JSON_INDENT(1), &text) < 0)
+		return output_no_memory();
+	return config_file_write(&state->file, &(struct text_buffer){text, strlen(text)}, 0600);
+}

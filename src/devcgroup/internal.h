@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the files of devcgroup share: the cgroup that was found, and the two versions of changing it. */
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "devcgroup/devcgroup.h"
+
+enum { DEVCGROUP_LEVELS_MAX = 8, DEVCGROUP_RULES_MAX = 256 };
+
+/*
+ * A cgroup that may be changed for the container: its own, and, where systemd made a unit for it and the engine a
+ * cgroup below that one, those up to the unit.
+ */
+struct devcgroup_level {
+	int fd;
+	bool kept;  /* the descriptor is a deed's */
+	char *path; /* for messages */
+};
+
+struct devcgroup_version {
+	/** Return: 1 if the controller holds the process, 0 if it does not, CTR_GPU_E_NO_CGROUP or negative errno. */
+	int (*open)(struct devcgroup *cgroup, struct err *err);
+	int (*allow)(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err);
+	void (*close)(struct devcgroup *cgroup);
+};
+
+extern const struct devcgroup_version devcgroup_v1, devcgroup_v2;
+
+struct devcgroup {
+	const struct devcgroup_version *version;
+	struct devcgroup_level levels[DEVCGROUP_LEVELS_MAX]; /* the unit first, the container's own last */
+	size_t level_count;
+	char *unit;                /* systemd's transient unit whose cgroup levels[0] is; or NULL */
+	bool unit_changed;         /* something was forbidden there, and is allowed now */
+	struct undo_log *undo_log; /* of devcgroup_allow() */
+	void *state;               /* of the version */
+};
+
+/**
+ * devcgroup_find_unit() - the transient unit of the system manager in a cgroup's path
+ * @path:      such as "system.slice/docker-1234.scope"
+ * @transient: systemd's folder of transient units
+ * @ret_unit:  its name, new; NULL if there is none
+ * @ret_size:  how much of @path leads to it
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int devcgroup_find_unit(const char *path, const char *transient, char **ret_unit, size_t *ret_size);
+
+/** Whether systemd has device rules for the unit. It would write them again at a daemon-reload. */
+bool devcgroup_systemd_restricts(const char *transient, const char *unit);
+
+/** Whether systemd was told of the devices by somebody else, who started the unit. */
+bool devcgroup_systemd_knows(const char *transient, const char *unit, const struct devcgroup_rule *rules, size_t count);
+
+/** Tells systemd of the rules, in a file beside the unit. Return: 0; negative errno with @err set. */
+int devcgroup_write_drop_in(const char *transient, const char *unit, const struct devcgroup_rule *rules, size_t count,
+			    struct undo_log *undo_log, struct err *err);
+
+/** Removes those of our files whose unit is gone. */
+void devcgroup_remove_stale_drop_ins(const char *transient);
+
+#define DEVCGROUP_TRANSIENT "/run/systemd/transient"

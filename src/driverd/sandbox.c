@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A table of steps, in an order that matters: the parent's death is watched after the change of the uid, which resets
+ * that (prctl(2), PR_SET_PDEATHSIG); descriptors are closed before anything is opened; the filter comes last, since it
+ * forbids most of what stands before it.
+ */
+
+#include "driverd/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "driverd/filter.h"
+#include "driverd/start.h"
+#include "process/private_uid.h"
+
+enum {
+	NOBODY = 65534,
+	CPU_SECONDS = 30,
+	DESCRIPTORS = 64,
+	THREADS = 64,
+};
+
+/* Address space: libdxcore takes a few MiB, NVML some hundred; what a leak or an absurd count may cost the host. */
+#define ADDRESS_SPACE ((rlim_t)2 << 30)
+
+/* The library gets none of the caller's descriptors; its standard streams lead to /dev/null. */
+static int sandbox_close_descriptors(void)
+{
+	int null;
+
+	/* By close_range(2), or one by one: before Linux 5.9, and where a container's filter does not know the call. */
+	closefrom(DRIVERD_SOCKET + 1);
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null < 0)
+		return -errno;
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (null != fd && dup2(null, fd) < 0)
+			return -errno;
+	if (null > STDERR_FILENO)
+		(void)close(null);
+	return 0;
+}
+
+/* Then /dev/tty cannot be opened. setsid(2) fails only for the leader of a group, which has no terminal. */
+static int sandbox_leave_terminal(void)
+{
+	return setsid() < 0 && errno != EPERM ? -errno : 0;
+}
+
+static int sandbox_set_limits(void)
+{
+	static const struct {
+		int resource;
+		rlim_t limit;
+	} limits[] = {
+		{RLIMIT_CORE, 0},           {RLIMIT_FSIZE, 0}, {RLIMIT_CPU, CPU_SECONDS}, {RLIMIT_NOFILE, DESCRIPTORS},
+#ifndef __SANITIZE_ADDRESS__
+		{RLIMIT_AS, ADDRESS_SPACE},
+#endif
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(limits); i++) {
+		struct rlimit limit = {limits[i].limit, limits[i].limit};
+
+		/* EPERM: the limit is lower already. */
+		if (setrlimit((__rlimit_resource_t)limits[i].resource, &limit) < 0 && errno != EPERM)
+			return -errno;
+	}
+	return 0;
+}
+
+/* The kernel's timer, since a library may block SIGALRM; the filter forbids to change it. */
+static int sandbox_set_deadline(unsigned milliseconds)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
+	struct itimerspec when = {
+		.it_value = {.tv_sec = milliseconds / 1000, .tv_nsec = (long)(milliseconds % 1000) * 1000000},
+	};
+	timer_t timer;
+
+	if (timer_create(CLOCK_MONOTONIC, &event, &timer) < 0 || timer_settime(timer, 0, &when, NULL) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Where a user is not mapped, or root lacks the right to become somebody else, the other steps must do. */
+static bool sandbox_lacks_right(int error)
+{
+	return error == EPERM || error == EINVAL;
+}
+
+/* Return: whether it is that user now. */
+static bool sandbox_become(uid_t id)
+{
+	return setresgid(id, id, id) == 0 && setresuid(id, id, id) == 0;
+}
+
+/* Only this process's count, as only this process is that user. */
+static int sandbox_limit_threads(void)
+{
+	const struct rlimit limit = {THREADS, THREADS};
+
+	return setrlimit(RLIMIT_NPROC, &limit) < 0 ? -errno : 0;
+}
+
+/* A user namespace has hardly more users than nobody is the last of. */
+static int sandbox_take_private_uid(void)
+{
+	uid_t id;
+	int r;
+
+	if (geteuid() != 0)
+		return 0;
+	r = private_uid_draw(&id);
+	if (r < 0)
+		return r;
+	if (setgroups(0, NULL) < 0 && !sandbox_lacks_right(errno))
+		return -errno;
+	if (sandbox_become(id))
+		return sandbox_limit_threads();
+	return sandbox_become(NOBODY) || sandbox_lacks_right(errno) ? 0 : -errno;
+}
+
+/*
+ * The bounding set stays as it is. It bounds what execve(2) gives, which no_new_privs makes nothing and the filter
+ * refuses; emptying it takes forty system calls.
+ */
+static int sandbox_drop_capabilities(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
+
+	/* Without an inheritable or permitted capability none stays ambient (capabilities(7)). */
+	return syscall(SYS_capset, &header, none) < 0 ? -errno : 0;
+}
+
+static int sandbox_forbid_new_rights(void)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+/* A parent that died before the signal was asked for has closed the socket. */
+static int sandbox_die_with_parent(void)
+{
+	struct pollfd socket = {.fd = DRIVERD_SOCKET};
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return -errno;
+	if (poll(&socket, 1, 0) > 0)
+		return -EPIPE;
+	return 0;
+}
+
+int sandbox_enter(unsigned milliseconds, bool opens_devices, const char **ret_step)
+{
+	static const struct {
+		int (*take)(void);
+		const char *name;
+	} steps[] = {
+		{sandbox_close_descriptors, "closing descriptors"},
+		{sandbox_leave_terminal, "leaving the terminal"},
+		{sandbox_set_limits, "setting limits"},
+		{sandbox_take_private_uid, "becoming a user of its own"},
+		{sandbox_drop_capabilities, "dropping capabilities"},
+		{sandbox_forbid_new_rights, "forbidding new rights"},
+		{sandbox_die_with_parent, "following the parent"},
+	};
+	int r;
+
+	*ret_step = "setting the deadline";
+	r = sandbox_set_deadline(milliseconds);
+	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == 0; i++) {
+		*ret_step = steps[i].name;
+		r = steps[i].take();
+	}
+	if (r < 0)
+		return r;
+	*ret_step = "loading the system call filter";
+	return filter_load(opens_devices);
+}

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "nvidia/driver_files.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "ldcache/ldcache.h"
+#include "nvidia/proc.h"
+
+/* Libraries that lead to the driver's directories. */
+static const char *const anchors[] = {
+	"libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1", "libGLX_nvidia.so.0", "libnvcuvid.so.1",
+};
+
+/* Debian spreads the driver over two directories: some libraries whose SONAME has the version in it lie apart. */
+static const char *const versioned_anchors[] = {"libnvidia-tls.so.", "libnvidia-glcore.so."};
+
+/* Where drivers are when no loader cache tells. */
+static const char *const usual_dirs[] = {
+#if defined(__aarch64__)
+	"/usr/lib/aarch64-linux-gnu/nvidia/current",
+	"/usr/lib/aarch64-linux-gnu",
+#else
+	"/usr/lib/x86_64-linux-gnu/nvidia/current",
+	"/usr/lib/x86_64-linux-gnu",
+	"/usr/lib/i386-linux-gnu/nvidia/current",
+	"/usr/lib/i386-linux-gnu",
+	"/usr/lib32",
+	"/run/opengl-driver-32/lib",
+#endif
+	"/usr/lib64",
+	"/usr/lib64/nvidia",
+	"/usr/lib",
+	"/usr/local/nvidia/lib64",
+	"/usr/local/nvidia/lib",
+	"/opt/nvidia/lib64",
+	"/run/opengl-driver/lib",
+	"/home/kubernetes/bin/nvidia/lib64",
+};
+
+static void driver_files_drop_dirs(struct driver_files *install)
+{
+	for (size_t i = 0; i < install->dir_count; i++) {
+		cleanup_closep(&install->dirs[i].fd);
+		free(install->dirs[i].path);
+		strv_clear(&install->dirs[i].names);
+	}
+	install->dir_count = 0;
+}
+
+void driver_files_close(struct driver_files *install)
+{
+	driver_files_drop_dirs(install);
+	strv_clear(&install->places);
+	free(install->other_version);
+	free(install->root_path);
+	rootfs_close(&install->root);
+	install->root_path = NULL;
+	install->other_version = NULL;
+}
+
+/* The path of an open file, without symlinks. */
+static int driver_files_path(int fd, char **ret)
+{
+	_cleanup_free_ char *path = NULL;
+	char link[32];
+	int r;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	r = fd_read_link_at(AT_FDCWD, link, &path);
+	if (r < 0)
+		return r;
+	if (path[0] != '/')
+		return -EINVAL;
+	*ret = steal_ptr(path);
+	return 0;
+}
+
+/* A path with a symlink in it, most likely. */
+static int driver_files_resolve(const struct driver_files *install, const char *path, struct driver_files_file *ret)
+{
+	_cleanup_close_ int fd = rootfs_open_path(&install->root, path, O_PATH);
+	struct driver_files_file file;
+	int r;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &file.st) < 0)
+		return -errno;
+	r = driver_files_path(fd, &file.path);
+	if (r == 0)
+		*ret = file;
+	return r;
+}
+
+int driver_files_find(const struct driver_files *install, const char *path, struct driver_files_file *ret)
+{
+	_cleanup_close_ int fd = rootfs_open_unlinked(&install->root, path, O_PATH);
+	struct driver_files_file file;
+
+	if (fd == -ELOOP)
+		return driver_files_resolve(install, path, ret);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &file.st) < 0)
+		return -errno;
+	if (str_format(&file.path, "%s%s", install->root_path, path) < 0)
+		return -ENOMEM;
+	*ret = file;
+	return 0;
+}
+
+const char *driver_files_path_inside(const struct driver_files *install, const char *path)
+{
+	size_t length = strlen(install->root_path);
+
+	return strncmp(path, install->root_path, length) == 0 && path[length] == '/' ? path + length : NULL;
+}
+
+size_t driver_files_stem_length(const struct driver_files *install, const char *name)
+{
+	size_t length = strlen(name), suffix = strlen(install->version) + strlen(".so.");
+	const char *end;
+
+	if (length <= suffix)
+		return 0;
+	end = name + length - suffix;
+	return str_has_prefix(end, ".so.") && streq(end + strlen(".so."), install->version) ? length - suffix : 0;
+}
+
+/* ---- directories ---- */
+
+/* Whether a library is of the machine's own ABI or of the 32-bit one beside it; -ENOEXEC for any other. */
+static int driver_files_read_abi(int dir, const char *name, bool *ret_is_32)
+{
+	_cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	Elf64_Ehdr header; /* both classes begin alike up to e_version */
+
+	if (fd < 0)
+		return -errno;
+	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
+	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+		return -ENOEXEC;
+#if defined(__x86_64__)
+	if (header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_machine == EM_X86_64) {
+		*ret_is_32 = false;
+		return 0;
+	}
+	if (header.e_ident[EI_CLASS] == ELFCLASS32 && header.e_machine == EM_386) {
+		*ret_is_32 = true;
+		return 0;
+	}
+#elif defined(__aarch64__)
+	if (header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_machine == EM_AARCH64) {
+		*ret_is_32 = false;
+		return 0;
+	}
+#endif
+	return -ENOEXEC;
+}
+
+/* Whether there is a directory whose path is the first @length characters. @inside: below the driver root */
+static bool driver_files_has_dir(const struct driver_files *install, const char *path, size_t length, bool inside)
+{
+	for (size_t i = 0; i < install->dir_count; i++) {
+		const char *known = install->dirs[i].path;
+
+		if (inside)
+			known = driver_files_path_inside(install, known);
+		if (known && strncmp(known, path, length) == 0 && known[length] == '\0')
+			return true;
+	}
+	return false;
+}
+
+/* What a container has of an earlier one, as after docker commit, are empty files and no libraries: their ABI tells. */
+static bool driver_files_is_ours(const struct driver_files *install, const char *path, size_t length)
+{
+	static const char *const ours[] = {LIBRARY_DIR, LIBRARY_DIR_32};
+	const char *inside = driver_files_path_inside(install, path);
+
+	length -= inside ? (size_t)(inside - path) : 0;
+	for (size_t i = 0; inside && i < ARRAY_SIZE(ours); i++)
+		if (strlen(ours[i]) == length && strncmp(ours[i], inside, length) == 0)
+			return true;
+	return false;
+}
+
+/* For the message: a libcuda of another version than the kernel module's. Return: 0 or -ENOMEM. */
+static int driver_files_note_other(struct driver_files *install, const char *name)
+{
+	const char *version = str_has_prefix(name, "libcuda.so.") ? name + strlen("libcuda.so.") : "";
+
+	if (install->other_version || !proc_is_version(version) || streq(version, install->version))
+		return 0;
+	install->other_version = strdup(version);
+	return install->other_version ? 0 : -ENOMEM;
+}
+
+/* The directory of a library of the driver: @path's first @length characters, and @name. Return: 0 or -ENOMEM. */
+static int driver_files_take_dir(struct driver_files *install, const char *path, size_t length, const char *name,
+				 bool is_ours)
+{
+	struct driver_files_dir dir = {.path = strndup(path, length), .is_ours = is_ours};
+
+	if (!dir.path)
+		return -ENOMEM;
+	dir.fd = open(dir.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir.fd >= 0 && driver_files_read_abi(dir.fd, name, &dir.is_32) == 0 && fstat(dir.fd, &dir.st) == 0) {
+		install->is_new = true;
+		install->dirs[install->dir_count++] = dir;
+		return 0;
+	}
+	cleanup_closep(&dir.fd);
+	free(dir.path);
+	return 0;
+}
+
+/* Follows what has the name of a driver's library to its file, and takes its directory if the version is right. */
+static int driver_files_consider(struct driver_files *install, const char *path)
+{
+	_cleanup_free_ char *real = NULL;
+	struct driver_files_file file = {0};
+	const char *name;
+	size_t length;
+	bool is_ours;
+	int r;
+
+	r = driver_files_resolve(install, path, &file);
+	if (r != 0)
+		return r == -ENOMEM ? r : 0;
+	real = file.path;
+	name = strrchr(real, '/') + 1;
+	length = (size_t)(name - 1 - real);
+	if (!S_ISREG(file.st.st_mode))
+		return 0;
+	is_ours = driver_files_is_ours(install, real, length);
+	if (!is_ours && driver_files_stem_length(install, name) == 0)
+		return driver_files_note_other(install, name);
+	if (driver_files_has_dir(install, real, length, false) || install->dir_count == DRIVER_FILES_DIRS_MAX)
+		return 0;
+	return driver_files_take_dir(install, real, length, name, is_ours);
+}
+
+/* What the loader cache has of the driver. */
+struct visit {
+	struct driver_files *install;
+	struct strv later; /* paths of libraries whose names have the version in them */
+	int r;
+};
+
+/* A machine has thousands of libraries. Nearly all differ from an anchor in what is behind "lib". */
+static bool driver_files_begins_as(const char *name, const char *anchor)
+{
+	return name[3] == anchor[3] && name[4] == anchor[4];
+}
+
+static bool driver_files_is_anchor(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(anchors); i++)
+		if (driver_files_begins_as(name, anchors[i]) && streq(anchors[i], name))
+			return true;
+	return false;
+}
+
+static bool driver_files_is_versioned_anchor(const struct driver_files *install, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(versioned_anchors); i++)
+		if (driver_files_begins_as(name, versioned_anchors[i]) && str_has_prefix(name, versioned_anchors[i]))
+			return streq(name + strlen(versioned_anchors[i]), install->version);
+	return false;
+}
+
+/* The link at @path may lead elsewhere one day; that changes the directory it is in. */
+static int driver_files_note_place(struct driver_files *install, const char *path, size_t length)
+{
+	_cleanup_free_ char *place = strndup(path, length);
+
+	if (!place)
+		return -ENOMEM;
+	return strv_contains(&install->places, place) ? 0 : strv_add(&install->places, place);
+}
+
+static int driver_files_follow(struct driver_files *install, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (path[0] != '/' || slash == path || driver_files_has_dir(install, path, (size_t)(slash - path), true))
+		return 0;
+	return driver_files_note_place(install, path, (size_t)(slash - path)) < 0
+		       ? -ENOMEM
+		       : driver_files_consider(install, path);
+}
+
+static void driver_files_visit_entry(void *user, const char *name, const char *path)
+{
+	struct visit *visit = user;
+
+	if (visit->r != 0 || strncmp(name, "lib", 3) != 0 || !name[3])
+		return;
+	if (driver_files_is_anchor(name))
+		visit->r = driver_files_follow(visit->install, path);
+	else if (driver_files_is_versioned_anchor(visit->install, name))
+		visit->r = strv_add(&visit->later, path);
+}
+
+static int driver_files_search_cache(struct driver_files *install)
+{
+	struct visit visit = {.install = install};
+	_cleanup_free_ char *data = NULL;
+	_cleanup_close_ int fd = -1;
+	size_t size;
+	int r;
+
+	fd = rootfs_open_path(&install->root, "/etc/ld.so.cache", O_RDONLY | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return 0;
+	install->has_cache = fstat(fd, &install->cache) == 0;
+	r = fd_read_all(fd, LDCACHE_MAX_SIZE, &data, &size);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	ldcache_each(&(struct span){(const unsigned char *)data, size}, driver_files_visit_entry, &visit);
+	/* Last, since of a directory that is known the links to another one are not looked at any more. */
+	for (size_t i = 0; i < visit.later.count && visit.r == 0; i++)
+		visit.r = driver_files_follow(install, visit.later.items[i]);
+	strv_clear(&visit.later);
+	return visit.r;
+}
+
+static int driver_files_search_usual(struct driver_files *install)
+{
+	int r = 0;
+
+	install->has_cache = false;
+	for (size_t i = 0; i < ARRAY_SIZE(usual_dirs) && r == 0; i++) {
+		for (size_t j = 0; j < ARRAY_SIZE(anchors) + ARRAY_SIZE(versioned_anchors) && r == 0; j++) {
+			bool versioned = j >= ARRAY_SIZE(anchors);
+			_cleanup_free_ char *path = NULL;
+
+			r = str_format(&path, "%s/%s%s", usual_dirs[i],
+				       versioned ? versioned_anchors[j - ARRAY_SIZE(anchors)] : anchors[j],
+				       versioned ? install->version : "");
+			if (r == 0)
+				r = driver_files_consider(install, path);
+		}
+	}
+	return r;
+}
+
+static bool driver_files_has_abi(const struct driver_files *install, bool is_32)
+{
+	for (size_t i = 0; i < install->dir_count; i++)
+		if (install->dirs[i].is_32 == is_32)
+			return true;
+	return false;
+}
+
+static int driver_files_explain_missing(const struct driver_files *install, const char *root, struct err *err)
+{
+	if (install->other_version)
+		return err_set(
+			err, CTR_GPU_E_DRIVER_LIBRARY,
+			"the driver was updated halfway: kernel module %s, libraries %s\n"
+			"Restart the machine, or stop what uses the GPUs and reload the module: rmmod nvidia-uvm "
+			"nvidia; modprobe "
+			"nvidia",
+			install->version, install->other_version);
+	return err_set(
+		err, CTR_GPU_E_DRIVER_LIBRARY,
+		"NVIDIA's kernel module is loaded (%s), and no libraries of that version are below %s\n"
+		"Install the driver's libraries, or say where they are: \"driver-root\" in the configuration, --root.",
+		install->version, root);
+}
+
+/* ---- what an earlier start found ---- */
+
+/* Return: 1 if the place is what it was; 0; -ENOMEM. */
+static int driver_files_cache_get_directory(struct driver_files *install, const struct cached_directory *known)
+{
+	const char *inside = driver_files_path_inside(install, known->path);
+	struct stat st;
+
+	if (!inside || stat(known->path, &st) < 0 || !nvidia_cache_is_fingerprint(known->stamp, &st))
+		return 0;
+	return strv_add(&install->places, inside) < 0 ? -ENOMEM : 1;
+}
+
+static int driver_files_cache_get_dir(struct driver_files *install, const struct nvidia_cache_libraries *known)
+{
+	struct driver_files_dir *dir = &install->dirs[install->dir_count++];
+	int r = 0;
+
+	*dir = (struct driver_files_dir){
+		.fd = open(known->place.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+		.path = strdup(known->place.path),
+		.is_32 = known->is_32,
+		.is_listed = known->is_listed,
+	};
+	if (!dir->path)
+		return -ENOMEM;
+	if (!driver_files_path_inside(install, dir->path) || dir->fd < 0 || fstat(dir->fd, &dir->st) < 0 ||
+	    !nvidia_cache_is_fingerprint(known->place.stamp, &dir->st))
+		return 0;
+	for (size_t i = 0; i < known->names.count && r == 0; i++)
+		if (driver_files_stem_length(install, known->names.items[i]) > 0)
+			r = strv_add(&dir->names, known->names.items[i]);
+	return r < 0 ? r : 1;
+}
+
+/* Return: 1 if all is as it was; 0 if it must be looked for; -ENOMEM. */
+static int driver_files_cache_get(struct driver_files *install, const struct nvidia_cache_driver *known)
+{
+	int r = 1;
+
+	if (!known->version || !streq(known->version, install->version) || !streq(known->root, install->root_path) ||
+	    fstatat(install->root.fd, "etc/ld.so.cache", &install->cache, 0) < 0 ||
+	    !nvidia_cache_is_fingerprint(known->cache, &install->cache))
+		return 0;
+	for (size_t i = 0; i < known->place_count && r == 1; i++)
+		r = driver_files_cache_get_directory(install, &known->places[i]);
+	for (size_t i = 0; i < known->dir_count && r == 1; i++)
+		r = driver_files_cache_get_dir(install, &known->dirs[i]);
+	install->has_cache = r == 1;
+	if (r == 1)
+		return 1;
+	driver_files_drop_dirs(install);
+	strv_clear(&install->places);
+	return r;
+}
+
+/* A line of a file has no room for some names. Return: 0; -ESTALE if it cannot be kept; -ENOMEM. */
+static int driver_files_cache_put_directory(const struct driver_files *install, const char *path, const struct stat *st,
+					    struct cached_directory *ret)
+{
+	int r = nvidia_cache_is_settled(st, install->since) && !strchr(path, '\n')
+			? nvidia_cache_fingerprint(st, &ret->stamp)
+			: -ESTALE;
+
+	if (r < 0)
+		return r;
+	ret->path = strdup(path);
+	return ret->path ? 0 : -ENOMEM;
+}
+
+static int driver_files_cache_put_dir(const struct driver_files *install, const struct driver_files_dir *dir,
+				      struct nvidia_cache_driver *driver)
+{
+	struct nvidia_cache_libraries *known = &driver->dirs[driver->dir_count++];
+	int r = dir->is_ours ? -ESTALE : driver_files_cache_put_directory(install, dir->path, &dir->st, &known->place);
+
+	known->is_32 = dir->is_32;
+	known->is_listed = dir->is_listed;
+	for (size_t i = 0; i < dir->names.count && r == 0; i++)
+		r = strchr(dir->names.items[i], '\n') ? -ESTALE : strv_add(&known->names, dir->names.items[i]);
+	return r;
+}
+
+/* Where the loader cache has links to the driver, apart from the driver's own directories. */
+static int driver_files_cache_put_link_directory(const struct driver_files *install, const char *path,
+						 struct nvidia_cache_driver *driver)
+{
+	_cleanup_free_ char *real = NULL;
+	struct driver_files_file file;
+	int r = driver->place_count < NVIDIA_CACHE_PLACES_MAX ? driver_files_find(install, path, &file) : -ESTALE;
+
+	if (r < 0)
+		return r == -ENOMEM ? r : -ESTALE;
+	real = file.path;
+	if (driver_files_has_dir(install, real, strlen(real), false))
+		return 0;
+	return driver_files_cache_put_directory(install, real, &file.st, &driver->places[driver->place_count++]);
+}
+
+static int driver_files_describe(const struct driver_files *install, struct nvidia_cache_driver *driver)
+{
+	bool settled = install->has_cache && nvidia_cache_is_settled(&install->cache, install->since);
+	int r = settled && !strchr(install->root_path, '\n') ? 0 : -ESTALE;
+
+	if (r == 0)
+		r = nvidia_cache_fingerprint(&install->cache, &driver->cache);
+	driver->version = strdup(install->version);
+	driver->root = strdup(install->root_path);
+	if (!driver->version || !driver->root)
+		return -ENOMEM;
+	for (size_t i = 0; i < install->places.count && r == 0; i++)
+		r = driver_files_cache_put_link_directory(install, install->places.items[i], driver);
+	for (size_t i = 0; i < install->dir_count && r == 0; i++)
+		r = driver_files_cache_put_dir(install, &install->dirs[i], driver);
+	return r;
+}
+
+int driver_files_cache_put(const struct driver_files *install, struct nvidia_cache *known)
+{
+	struct nvidia_cache_driver driver = {0};
+	int r = install->is_new ? driver_files_describe(install, &driver) : -ESTALE;
+
+	if (r < 0) {
+		nvidia_cache_drop_driver(&driver);
+		return r == -ENOMEM ? r : 0;
+	}
+	nvidia_cache_drop_driver(&known->driver);
+	known->driver = driver;
+	known->is_new = true;
+	return 0;
+}
+
+int driver_files_open(const struct settings *settings, const char *version, const struct nvidia_cache *known,
+		      struct driver_files *ret, struct err *err)
+{
+	_cleanup_install_ struct driver_files install = {
+		.version = version, .root = ROOTFS_CLOSED, .since = time(NULL)};
+	const char *root = settings->driver_root ? settings->driver_root : "/";
+	int r;
+
+	r = rootfs_open(AT_FDCWD, root, &install.root);
+	if (r < 0)
+		return err_set(
+			err, r,
+			"cannot open the driver root %s: %m\nCheck \"driver-root\" in the configuration, and --root.",
+			root);
+	r = driver_files_path(install.root.fd, &install.root_path);
+	if (r == 0 && streq(install.root_path, "/"))
+		install.root_path[0] = '\0';
+	if (r == 0 && known)
+		r = driver_files_cache_get(&install, &known->driver);
+	if (r == 0)
+		r = driver_files_search_cache(&install);
+	if (r == 1)
+		r = 0;
+	if (r == 0 && !driver_files_has_abi(&install, false))
+		r = driver_files_search_usual(&install);
+	if (r < 0)
+		return err_set(err, r, "cannot look for the driver's libraries: %m");
+	if (driver_files_has_abi(&install, false)) {
+		*ret = install;
+		install = (struct driver_files){.root = ROOTFS_CLOSED};
+		return 0;
+	}
+	return driver_files_explain_missing(&install, root, err);
+}

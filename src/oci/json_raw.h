@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Members of a JSON text that its reader does not look at. Half of a container's configuration is a list of system
+ * calls and the like, and to build a tree of it takes longer than anything else that a start does in user space. So
+ * such values stay text: in what is parsed a string stands for each, of a form that nobody else can write.
+ */
+
+#include <jansson.h>
+#include <stddef.h>
+
+/* Lists of them end with an entry without a name. */
+struct json_raw {
+	const char *name;
+	const struct json_raw *members; /* of an object that is looked at; NULL: nothing of it is */
+};
+
+/**
+ * json_raw_take() - a shorter text
+ * @raws: members of the object that @data is
+ * @ret:  owned by the caller; what @raws names is not in it
+ *
+ * What is left out has quotes and brackets in pairs, and is not checked further.
+ *
+ * Return: 0; -ENOMEM; -EINVAL if @data cannot be JSON; negative errno without a random number.
+ */
+int json_raw_take(const char *data, size_t size, const struct json_raw *raws, char **ret, size_t *ret_size);
+
+/**
+ * json_raw_restore() - the values in their places again
+ * @text: made from what was parsed
+ * @data: as json_raw_take() got it
+ * @ret:  owned by the caller
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int json_raw_restore(const char *text, const char *data, char **ret);
+
+/**
+ * json_parse_but() - json_parse_to_print() for a text of which not all is looked at
+ * @raws: what is not; each reads as a string, and is itself again when json_print_whole() writes it
+ */
+int json_parse_but(const char *data, size_t size, const struct json_raw *raws, json_t **ret,
+		   char reason[JSON_ERROR_TEXT_LENGTH]);
+
+/** json_print() of what json_parse_but() made of @data. */
+int json_print_whole(const json_t *json, size_t flags, const char *data, char **ret);

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What depends on the container that gets a plan: its variables, which a hook comes too late to set, so that it says
+ * what they should be; and the libraries of its image that the driver's outrank.
+ *
+ * Loaders of Nix and Guix read no /etc/ld.so.cache, and find libraries by LD_LIBRARY_PATH alone. It goes before the
+ * paths in programs, so that only directories are in it in which everything belongs to the driver; and behind what the
+ * container has in it already, which is somebody's choice.
+ */
+
+#include "plan/image_check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ldcache/ldcache.h"
+#include "ldcache/loader.h"
+#include "lib/bundle.h"
+#include "lib/container.h"
+#include "plan/plan.h"
+#include "root/mount.h"
+
+#define VARIABLE "LD_LIBRARY_PATH"
+
+/* ---- variables ---- */
+
+static int image_check_list_missing(const struct plan *plan, const struct strv *path, struct strv *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < plan->library_dir_count && r == 0; i++)
+		if (plan->library_dirs[i].overrides_image && !strv_contains(path, plan->library_dirs[i].path))
+			r = strv_add(ret, plan->library_dirs[i].path);
+	return r;
+}
+
+/* Return: 0, with @ret untouched if nothing is to be added to @old; -ENOMEM. */
+static int image_check_join_path(const struct plan *plan, const char *old, char **ret)
+{
+	_cleanup_strv_ struct strv path = {0}, missing = {0};
+	_cleanup_free_ char *added = NULL;
+	int r;
+
+	r = strv_split(old, ":", &path);
+	if (r == 0)
+		r = image_check_list_missing(plan, &path, &missing);
+	if (r == 0)
+		r = strv_join(&missing, ":", &added);
+	if (r < 0 || missing.count == 0)
+		return r;
+	return str_format(ret, "%s%s%s", old, *old ? ":" : "", added);
+}
+
+/* Adds LD_LIBRARY_PATH to @ret, where the container needs it for what is in @plan. */
+static int image_check_add_path(const struct plan *plan, const struct rootfs *rootfs, const struct strv *environment,
+				struct plan *ret)
+{
+	const char *who = plan->library_dir_count > 0 ? loader_with_own_cache(rootfs) : NULL;
+	const char *old = strv_variable(environment, VARIABLE);
+	struct plan_env variable = {.replaces = true};
+	int r;
+
+	if (!who)
+		return 0;
+	r = image_check_join_path(plan, old ? old : "", &variable.value);
+	if (r < 0 || !variable.value)
+		return r;
+	variable.name = strdup(VARIABLE);
+	/* Without memory the reason stays NULL, which the list refuses. */
+	(void)str_format(&variable.reason, "programs that %s built read no /etc/ld.so.cache", who);
+	return plan_add_env(ret, &variable);
+}
+
+static int image_check_describe(const struct plan_env *env, char **ret)
+{
+	const char *quote = strpbrk(env->value, " ()") ? "\"" : "";
+
+	return str_format(ret, "%s: start the container with -e %s%s=%s%s, or through ctr-gpu-runtime, which sets it",
+			  env->reason, quote, env->name, env->value, quote);
+}
+
+static int image_check_log_missing(const struct plan *plan, const struct strv *environment, const struct log *log)
+{
+	for (size_t i = 0; i < plan->env_count; i++) {
+		_cleanup_free_ char *text = NULL;
+
+		if (!plan_env_is_missing(&plan->env[i], environment))
+			continue;
+		if (image_check_describe(&plan->env[i], &text) < 0)
+			return -ENOMEM;
+		log_warning(log, "%s", text);
+	}
+	return 0;
+}
+
+/* ---- groups ---- */
+
+/*
+ * Appends a sentence for each group by which nodes are opened and which the container's process has not.
+ * Return: 0 or -ENOMEM.
+ */
+static int image_check_list_groups(const struct plan *plan, const struct oci_config *config, struct strv *ret)
+{
+	_cleanup_strv_ struct strv told = {0};
+	int r = 0;
+
+	for (size_t i = 0; i < plan->device_count && r == 0 && config->user != 0; i++) {
+		const struct plan_device *device = &plan->devices[i];
+		char group[16];
+
+		(void)snprintf(group, sizeof(group), "%u", device->group);
+		if (!device->group || strv_contains(&config->groups, group) || strv_contains(&told, group))
+			continue;
+		r = strv_format(ret,
+				"%s is for root and group %s, and user %u of the container is in it not yet: start the "
+				"container with --group-add %s, or through ctr-gpu-runtime or CDI, which need no such "
+				"option",
+				device->path, group, config->user, group);
+		if (r == 0)
+			r = strv_add(&told, group);
+	}
+	return r;
+}
+
+int image_check_warn(const struct plan *plan, const struct rootfs *rootfs, const struct oci_config *config,
+		     const struct log *log)
+{
+	_cleanup_strv_ struct strv groups = {0};
+	struct plan own = {0};
+	int r;
+
+	if (!log->sink)
+		return 0;
+	r = image_check_add_path(plan, rootfs, &config->environment, &own);
+	if (r == 0)
+		r = image_check_log_missing(plan, &config->environment, log);
+	if (r == 0)
+		r = image_check_log_missing(&own, &config->environment, log);
+	plan_clear(&own);
+	if (r == 0)
+		r = image_check_list_groups(plan, config, &groups);
+	for (size_t i = 0; i < groups.count && r == 0; i++)
+		log_warning(log, "%s", groups.items[i]);
+	return r;
+}
+
+/* ---- libraries ---- */
+
+/* The container may have been given GPUs already. */
+static bool image_check_is_from_plan(const struct plan *plan, const char *path)
+{
+	for (size_t i = 0; i < plan->library_dir_count; i++)
+		if (str_is_below(path, plan->library_dirs[i].path))
+			return true;
+	return false;
+}
+
+static int image_check_add_override(struct plan *plan, const struct span *cache, const struct plan_library_dir *dir)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < dir->libraries.count && r == 0; i++) {
+		const char *name = dir->libraries.items[i], *path = ldcache_find(cache, name);
+		struct plan_override override = {0};
+
+		if (!path || image_check_is_from_plan(plan, path))
+			continue;
+		override.path = strdup(path);
+		(void)str_format(&override.by, "%s/%s", dir->path, name);
+		(void)str_format(&override.reason, "programs that ask for %s get the driver's", name);
+		r = plan_add_override(plan, &override);
+	}
+	return r;
+}
+
+/* Without a loader cache, the image's libraries are not known. */
+static int image_check_read_override(struct plan *plan, const struct rootfs *rootfs)
+{
+	_cleanup_free_ char *data = NULL;
+	struct span cache;
+	size_t size;
+	int r = 0;
+
+	if (loader_read_cache(rootfs, &data, &size) < 0)
+		return 0;
+	cache = (struct span){(const unsigned char *)data, size};
+	for (size_t i = 0; i < plan->library_dir_count && r == 0; i++)
+		if (plan->library_dirs[i].overrides_image)
+			r = image_check_add_override(plan, &cache, &plan->library_dirs[i]);
+	return r;
+}
+
+/* ---- the plan ---- */
+
+/* The path depends on this container; the other variables are in every plan. */
+static int image_check_warn_of_path(struct plan *plan, const struct rootfs *rootfs, const struct strv *environment)
+{
+	struct plan path = {0};
+	char *text = NULL;
+	int r = image_check_add_path(plan, rootfs, environment, &path);
+
+	if (r == 0 && path.env_count > 0)
+		r = image_check_describe(&path.env[0], &text);
+	if (r == 0 && text)
+		r = strv_take(&plan->warnings, text);
+	plan_clear(&path);
+	return r;
+}
+
+int ctr_gpu_plan_fit_container(struct ctr_gpu_plan *plan, const struct ctr_gpu_container *container)
+{
+	_cleanup_close_ int fds = mount_open_proc_self_fd(-1);
+	_cleanup_rootfs_ struct rootfs rootfs = ROOTFS_CLOSED;
+	int r;
+
+	plan_drop_env(&plan->data, &container->config.environment);
+	/* Applying the plan finds out whether it exists. */
+	if (container_open_rootfs(container, &rootfs, NULL) != 0)
+		return 0;
+	rootfs.proc_self_fd = fds;
+	r = image_check_warn_of_path(&plan->data, &rootfs, &container->config.environment);
+	if (r == 0)
+		r = image_check_list_groups(&plan->data, &container->config, &plan->data.warnings);
+	return r == 0 ? image_check_read_override(&plan->data, &rootfs) : r;
+}
+
+/* Return: whether there is a root; applying the plan says why there is none. */
+static bool image_check_open_bundle(const struct ctr_gpu_bundle *bundle, int fds, struct rootfs *ret)
+{
+	if (bundle_open_root(bundle, ret, NULL) != 0)
+		return false;
+	ret->proc_self_fd = fds;
+	return true;
+}
+
+int ctr_gpu_plan_fit_bundle(struct ctr_gpu_plan *plan, const struct ctr_gpu_bundle *bundle)
+{
+	_cleanup_close_ int fds = mount_open_proc_self_fd(-1);
+	_cleanup_rootfs_ struct rootfs rootfs = ROOTFS_CLOSED;
+
+	plan_drop_env(&plan->data, &bundle->config.environment);
+	return image_check_open_bundle(bundle, fds, &rootfs)
+		       ? image_check_add_path(&plan->data, &rootfs, &bundle->config.environment, &plan->data)
+		       : 0;
+}
+
+int ctr_gpu_plan_find_outranked(struct ctr_gpu_plan *plan, const struct ctr_gpu_bundle *bundle)
+{
+	_cleanup_close_ int fds = mount_open_proc_self_fd(-1);
+	_cleanup_rootfs_ struct rootfs rootfs = ROOTFS_CLOSED;
+
+	return image_check_open_bundle(bundle, fds, &rootfs) ? image_check_read_override(&plan->data, &rootfs) : 0;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "root/undo_log.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+static void undo_log_close_fds(const int *fds, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (fds[i] >= 0)
+			(void)close(fds[i]);
+}
+
+/* Pages without a deed are never touched. */
+struct undo_log *undo_log_new(bool shared)
+{
+	struct undo_log *undo_log = mmap(NULL, sizeof(*undo_log), PROT_READ | PROT_WRITE,
+					 MAP_ANONYMOUS | (shared ? MAP_SHARED : MAP_PRIVATE), -1, 0);
+
+	if (undo_log == MAP_FAILED)
+		return NULL;
+	undo_log->proc_self_fd = -1;
+	undo_log->namespaces[0] = undo_log->namespaces[1] = -1;
+	return undo_log;
+}
+
+static int undo_log_compare_fds(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+/* Opened one after the other, their numbers are adjacent: one or two calls close them all. */
+static void undo_log_close_all(const struct undo_log *undo_log)
+{
+	int fds[UNDO_STEP_FDS * UNDO_LOG_MAX + ARRAY_SIZE(undo_log->namespaces) + 1];
+	size_t count = 0, end;
+
+	for (size_t i = 0; i < undo_log->count; i++)
+		for (size_t j = 0; j < UNDO_STEP_FDS; j++)
+			if (undo_log->items[i].fds[j] >= 0)
+				fds[count++] = undo_log->items[i].fds[j];
+	for (size_t i = 0; i < ARRAY_SIZE(undo_log->namespaces); i++)
+		if (undo_log->namespaces[i] >= 0)
+			fds[count++] = undo_log->namespaces[i];
+	if (undo_log->proc_self_fd >= 0)
+		fds[count++] = undo_log->proc_self_fd;
+	qsort(fds, count, sizeof(*fds), undo_log_compare_fds);
+	for (size_t start = 0; start < count; start = end) {
+		for (end = start + 1; end < count && fds[end] == fds[end - 1] + 1;)
+			end++;
+		/* Linux 5.9 */
+		if (close_range((unsigned)fds[start], (unsigned)fds[end - 1], 0) < 0)
+			undo_log_close_fds(fds + start, end - start);
+	}
+}
+
+struct undo_log *undo_log_free(struct undo_log *undo_log)
+{
+	if (!undo_log)
+		return NULL;
+	undo_log_close_all(undo_log);
+	(void)munmap(undo_log, sizeof(*undo_log));
+	return NULL;
+}
+
+int undo_log_add(struct undo_log *undo_log, const struct undo_step *undo_step, const char *name)
+{
+	size_t length = name ? strlen(name) : 0;
+
+	if (length >= UNDO_STEP_NAME_SIZE)
+		return -ENAMETOOLONG;
+	if (undo_log->count == UNDO_LOG_MAX)
+		return -E2BIG;
+	undo_log->items[undo_log->count] = *undo_step;
+	if (name)
+		memcpy(undo_log->items[undo_log->count].name, name, length + 1);
+	/* The list may be read at any time: in a signal handler, or after this process has ended. */
+	__atomic_store_n(&undo_log->count, undo_log->count + 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+void undo_log_pop(struct undo_log *undo_log)
+{
+	__atomic_store_n(&undo_log->count, undo_log->count - 1, __ATOMIC_RELEASE);
+}
+
+void undo_log_set_number(struct undo_log *undo_log, unsigned number)
+{
+	__atomic_store_n(&undo_log->items[undo_log->count - 1].number, number, __ATOMIC_RELEASE);
+}
+
+/* Appends what there is room for. Return: where it ends. */
+static size_t undo_log_progress_append(struct undo_log *undo_log, size_t at, const char *text, size_t length)
+{
+	const size_t room = sizeof(undo_log->step) - 1 - at;
+
+	length = length < room ? length : room;
+	memcpy(undo_log->step + at, text, length);
+	return at + length;
+}
+
+void undo_log_progress(struct undo_log *undo_log, const char *text, const char *name)
+{
+	const char *gap = name ? strstr(text, "%s") : NULL;
+	size_t at;
+
+	if (!undo_log)
+		return;
+	at = undo_log_progress_append(undo_log, 0, text, gap ? (size_t)(gap - text) : strlen(text));
+	if (gap) {
+		at = undo_log_progress_append(undo_log, at, name, strlen(name));
+		at = undo_log_progress_append(undo_log, at, gap + 2, strlen(gap + 2));
+	}
+	undo_log->step[at] = '\0';
+}
+
+/* A deed stays on the list until it has been taken back. */
+void undo_log_undo(struct undo_log *undo_log)
+{
+	static const struct mapped_root nobody_else;
+	sigset_t all, mask;
+
+	if (!undo_log)
+		return;
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, &mask);
+	while (undo_log->count > 0) {
+		const struct undo_step *undo_step = &undo_log->items[undo_log->count - 1];
+		const struct mapped_root *owner = undo_step->as_owner ? &undo_log->owner : &nobody_else;
+
+		mapped_root_begin(owner);
+		undo_step->undo(undo_log, undo_step);
+		mapped_root_end(owner);
+		undo_log_pop(undo_log);
+		undo_log_close_fds(undo_step->fds, UNDO_STEP_FDS);
+	}
+	(void)sigprocmask(SIG_SETMASK, &mask, NULL);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The changes made to a container, oldest first, so that all of them can be undone. A deed is written down before it is
+ * done: wherever the process is stopped, the list says where to look. The list may lie in memory that a child shares
+ * with its parent, and then they share descriptors, too: the parent undoes what a child did that it had to kill.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "root/mapped_root.h"
+
+enum {
+	UNDO_STEP_NAME_SIZE = 328, /* a path below /run/systemd/transient of a unit and its drop-in */
+	UNDO_STEP_FDS = 3,
+	UNDO_LOG_MAX = 2048,
+};
+
+struct undo_log;
+
+struct undo_step {
+	/* Finds out whether it was done, and undoes it; calls only what signal-safety(7) allows. */
+	void (*undo)(const struct undo_log *undo_log, const struct undo_step *undo_step);
+	int fds[UNDO_STEP_FDS]; /* owned by the list as long as the deed is in it; -1: none */
+	unsigned number;        /* for undo() */
+	int capability;         /* for undo() */
+	bool as_owner;          /* undone with the rights of deeds->owner */
+	char name[UNDO_STEP_NAME_SIZE];
+};
+
+struct undo_log {
+	int proc_self_fd;  /* /proc/self/fd of the process that undoes; owned; -1: none */
+	int namespaces[2]; /* user and mount namespace, to be entered first; owned; -1: stay */
+	struct mapped_root owner;
+	char step[128]; /* for a message of the parent */
+	size_t count;
+	struct undo_step items[UNDO_LOG_MAX];
+};
+
+/** @shared: with children that are started from now on. Return: an empty list; NULL without memory. */
+struct undo_log *undo_log_new(bool shared);
+
+/** Closes what the list holds; what was done stays. Return: NULL. */
+struct undo_log *undo_log_free(struct undo_log *undo_log);
+
+/**
+ * undo_log_add() - write down what is about to be done
+ * @name: for the copy that is kept of @undo_step; NULL: none
+ *
+ * Return: 0; -E2BIG; -ENAMETOOLONG.
+ */
+int undo_log_add(struct undo_log *undo_log, const struct undo_step *undo_step, const char *name);
+
+/** The newest was not done after all; its descriptors are the caller's again. */
+void undo_log_pop(struct undo_log *undo_log);
+
+/** Changes the number of the newest, for one that is done in several steps. */
+void undo_log_set_number(struct undo_log *undo_log, unsigned number);
+
+/**
+ * undo_log_progress() - sets what the parent says if it stops waiting
+ * @undo_log: may be NULL
+ * @text:     with "%s" where the name stands
+ * @name:     NULL: there is none
+ *
+ * Said for each mount and nearly never read, so it takes no time.
+ */
+void undo_log_progress(struct undo_log *undo_log, const char *text, const char *name);
+
+/** Undoes everything, newest first; may be called in a signal handler. Never fails. */
+void undo_log_undo(struct undo_log *undo_log);

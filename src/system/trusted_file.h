@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Files of the host that nobody but root could have put where they are. Root is uid 0 and the owner of "/": in a user
+ * namespace that is the overflow uid.
+ */
+
+#include <sys/types.h>
+
+/* No other user than root is trusted. */
+#define TRUSTED_FILE_ROOT_ONLY ((uid_t)-1)
+
+/**
+ * trusted_file_open() - a file of the host, if root, or one other user, put it there
+ * @path:  absolute
+ * @type:  S_IFREG, S_IFDIR or S_IFSOCK: what it must be
+ * @other: user who is trusted as root is; TRUSTED_FILE_ROOT_ONLY
+ * @flags: of open(2), O_CLOEXEC is added; nothing but O_PATH for a socket
+ *
+ * Every directory on the way must belong to them and be writable for nobody else. In one that anybody may write to and
+ * that is sticky, such as /tmp, only a directory of theirs counts, which nobody else can move there. A link is followed
+ * where they alone could make it. The file itself must be theirs, and writable for them alone if it is no socket. A
+ * socket may also lie in the directory that root gave to its owner, such as a service's in /run. Nothing is opened
+ * before its type is known.
+ *
+ * Return: descriptor; -ENOENT if it is missing where they alone could make it; -EPERM if others could have put it
+ * there, or could now; -EINVAL if it is of another type; negative errno.
+ */
+int trusted_file_open(const char *path, mode_t type, uid_t other, int flags);

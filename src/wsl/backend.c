@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "wsl/backend.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "driverd/driverd.h"
+#include "dxg/ioctl.h"
+#include "wsl/adapter.h"
+#include "wsl/dxcore.h"
+#include "wsl/enforce.h"
+#include "wsl/facts.h"
+#include "wsl/paths.h"
+#include "wsl/plan.h"
+#include "wsl/store.h"
+#include "wsl/uuid.h"
+
+struct answer {
+	struct dxg_facts *facts;
+	size_t count;
+};
+
+static void wsl_backend_answer_clear(struct answer *answer)
+{
+	dxg_facts_free(answer->facts, answer->count);
+}
+#define _cleanup_answer_ _cleanup_(wsl_backend_answer_clear)
+
+/*
+ * The device and nothing else: not the kernel's name, and not whether a library can be loaded. Return: 1; 0 if it is
+ * not there; negative errno, since a container must not start without GPUs because nobody could look.
+ */
+static int wsl_backend_find_device(dev_t *ret, struct err *err)
+{
+	struct stat st;
+
+	if (stat(DXG_DEVICE, &st) == 0) {
+		*ret = st.st_rdev;
+		return S_ISCHR(st.st_mode);
+	}
+	return errno == ENOENT || errno == ENOTDIR || errno == EACCES
+		       ? 0
+		       : err_set(err, -errno, "cannot look at " DXG_DEVICE ": %m");
+}
+
+static int wsl_backend_ask_dxcore(const struct settings *settings, const char *library, struct answer *ret,
+				  struct err *err)
+{
+	if (!library)
+		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY,
+			       "libdxcore.so is missing: not in the loader's directories, " WSL_LIB
+			       " or the configured directories\n"
+			       "Set \"inventory\" to \"ioctl\", which works without it, or name its directory in "
+			       "\"library-directories\".");
+	log_debug(&settings->log, "asking %s for the adapters", library);
+	return driverd_dxcore_adapters(settings, library, &ret->facts, &ret->count, err);
+}
+
+/* All adapters share a device node, those of one driver a store; a plan for some of them says so. */
+static void wsl_backend_count_sharing(struct adapter *adapters, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; j < count && adapters[i].unusable == 0; j++) {
+			if (adapters[j].unusable != 0)
+				continue;
+			adapters[i].same_device_count += !adapters[j].is_npu;
+			adapters[i].same_vendor_count +=
+				!adapters[j].is_npu && adapters[i].vendor_id == adapters[j].vendor_id;
+			adapters[i].store_sharing += streq(adapters[i].driver_store, adapters[j].driver_store);
+		}
+}
+
+static int wsl_backend_add_adapters(const struct answer *answer, struct inventory *inventory)
+{
+	size_t first = inventory->count;
+
+	for (size_t i = 0; i < answer->count; i++) {
+		struct adapter adapter;
+		int r;
+
+		r = adapter_classify(&answer->facts[i], store_look, &adapter);
+		if (r == 0) {
+			adapter.backend = &backend_gpu_pv;
+			r = inventory_take(inventory, &adapter);
+		}
+		if (r < 0)
+			return r;
+	}
+	adapter_sort(inventory->adapters + first, inventory->count - first);
+	wsl_backend_count_sharing(inventory->adapters + first, inventory->count - first);
+	return 0;
+}
+
+/* The first line of a sentence tells what happened; the rest, what to do if that were the end of it. */
+static int wsl_backend_note_fallback(const struct settings *settings, struct inventory *inventory,
+				     const struct err *err, const char *used)
+{
+	char *note;
+	int r;
+
+	r = str_format(&note, "%.*s; used %s", (int)strcspn(err->text, "\n"), err->text, used);
+	if (r < 0)
+		return r;
+	log_debug(&settings->log, "%s", note);
+	return strv_take(&inventory->notes, note);
+}
+
+/* ---- whom to ask ---- */
+
+static bool wsl_backend_has_usable(const struct inventory *inventory, size_t first)
+{
+	for (size_t i = first; i < inventory->count; i++)
+		if (inventory->adapters[i].unusable == 0)
+			return true;
+	return false;
+}
+
+static int wsl_backend_probe_kernel(const struct settings *settings, struct inventory *inventory, struct err *err)
+{
+	_cleanup_answer_ struct answer answer = {0};
+	int r;
+
+	log_debug(&settings->log, "asking %s for the adapters", DXG_DEVICE);
+	r = ioctl_adapters(&answer.facts, &answer.count, err);
+	return r == 0 ? wsl_backend_add_adapters(&answer, inventory) : r;
+}
+
+static int wsl_backend_probe_dxcore(const struct settings *settings, const char *library, struct inventory *inventory,
+				    struct err *err)
+{
+	_cleanup_answer_ struct answer answer = {0};
+	int r;
+
+	r = wsl_backend_ask_dxcore(settings, library, &answer, err);
+	return r == 0 ? wsl_backend_add_adapters(&answer, inventory) : r;
+}
+
+/*
+ * Both sources give the same where the driver works. The kernel comes first: it takes half the time and no code of the
+ * driver's. A library that hangs or crashes is not even looked for then.
+ */
+static int wsl_backend_probe_either(const struct settings *settings, struct inventory *inventory, struct err *err)
+{
+	_cleanup_free_ char *library = NULL;
+	struct err dxcore_err = {0};
+	size_t first = inventory->count;
+	int kernel, r;
+
+	kernel = wsl_backend_probe_kernel(settings, inventory, err);
+	/* If the device lists no adapter, libdxcore finds none either. */
+	if (kernel == -ENOMEM ||
+	    (kernel == 0 && (inventory->count == first || wsl_backend_has_usable(inventory, first))))
+		return kernel;
+	r = dxcore_find(settings, &library);
+	if (r < 0 || !library)
+		return r < 0 ? r : kernel;
+	if (!kernel)
+		(void)err_set(err, CTR_GPU_E_NO_DEVICE, DXG_DEVICE " has no adapter that can be used");
+	log_debug(&settings->log, "%s", err->text);
+	inventory_truncate(inventory, first);
+	r = wsl_backend_probe_dxcore(settings, library, inventory, &dxcore_err);
+	if (r == 0)
+		return kernel || wsl_backend_has_usable(inventory, first)
+			       ? wsl_backend_note_fallback(settings, inventory, err, library)
+			       : 0;
+	if (r == -ENOMEM || kernel)
+		return r == -ENOMEM ? r : kernel;
+	r = wsl_backend_note_fallback(settings, inventory, &dxcore_err, DXG_DEVICE " itself");
+	return r == 0 ? wsl_backend_probe_kernel(settings, inventory, err) : r;
+}
+
+static int wsl_backend_probe_chosen(const struct settings *settings, struct inventory *inventory, struct err *err)
+{
+	_cleanup_free_ char *library = NULL;
+	int r;
+
+	if (settings->inventory == INVENTORY_AUTO)
+		return wsl_backend_probe_either(settings, inventory, err);
+	if (settings->inventory == INVENTORY_IOCTL)
+		return wsl_backend_probe_kernel(settings, inventory, err);
+	r = dxcore_find(settings, &library);
+	if (r == 0)
+		r = wsl_backend_probe_dxcore(settings, library, inventory, err);
+	/* It fails where there is nothing to list. */
+	return r == 0 || r == -ENOMEM || !ioctl_has_no_adapters() ? r : 0;
+}
+
+static int wsl_backend_probe(const struct settings *settings, struct inventory *inventory, void **ret_seen,
+			     struct err *err)
+{
+	size_t first = inventory->count;
+	dev_t node = 0;
+	int r = wsl_backend_find_device(&node, err);
+
+	(void)ret_seen;
+	if (r <= 0)
+		return r < 0 ? r : CTR_GPU_E_NO_DEVICE;
+	r = wsl_backend_probe_chosen(settings, inventory, err);
+	for (size_t i = first; i < inventory->count; i++)
+		inventory->adapters[i].node = node;
+	return r;
+}
+
+static int wsl_backend_describe(const struct adapter *adapter, struct strv *ret)
+{
+	char luid[LUID_TEXT_SIZE], wddm[16] = "unknown";
+	const char *store = adapter->driver_store ? adapter->driver_store : "unknown";
+	const char *lines[] = {"LUID", luid, "WDDM", wddm, "driver store", store};
+	int r = 0;
+
+	luid_format(adapter->luid, luid);
+	if (adapter->wddm_version > 0)
+		(void)snprintf(wddm, sizeof(wddm), "%u.%u", adapter->wddm_version / 1000,
+			       adapter->wddm_version / 100 % 10);
+	for (size_t i = 0; i < ARRAY_SIZE(lines) && r == 0; i++)
+		r = strv_add(ret, lines[i]);
+	return r;
+}
+
+const struct backend backend_gpu_pv = {
+	.name = "gpu-pv",
+	.device = DXG_DEVICE,
+	.advice = "WSL2: run wsl --update in Windows, and keep gpuSupport on in .wslconfig. "
+		  "Hyper-V: load the dxgkrnl module.",
+	.also_serves = DOMAIN_NVIDIA,
+	.probe = wsl_backend_probe,
+	.plan = gpu_pv_plan,
+	.facts = wsl_backend_facts,
+	.identify = uuid_identify,
+	.describe = wsl_backend_describe,
+	.enforcement = enforce_tell,
+};

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "wsl/version.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+#include "base/str.h"
+#include "wsl/paths.h"
+
+/* WSL mounts the stores; in other guests they were copied to a directory. */
+static bool wsl_version_is_mount(const char *path)
+{
+	struct statx stx;
+
+	return statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, 0, &stx) == 0 &&
+	       (stx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) && (stx.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+}
+
+/* "4.4.0-19041-Microsoft" is WSL1, "5.15.153.1-microsoft-standard-WSL2" WSL2, whose users may run other kernels. */
+enum wsl_version wsl_version(void)
+{
+	struct utsname name;
+
+	if (uname(&name) == 0 && strstr(name.release, "-Microsoft"))
+		return WSL_1;
+	if (uname(&name) == 0 && (strcasestr(name.release, "microsoft") || strcasestr(name.release, "wsl2")))
+		return WSL_2;
+	return wsl_version_is_mount(WSL_DRIVERS) ? WSL_2 : WSL_NONE;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * The memory that the process has from the driver, by address: what answers questions about pointers without the
+ * server.
+ */
+
+#include "vcuda/client/thread.h"
+
+enum address_map_kind {
+	ADDRESS_MAP_DEVICE = 1, /* cuMemAlloc() */
+	ADDRESS_MAP_ASYNC,      /* of a pool */
+	ADDRESS_MAP_GLOBAL,     /* a variable of a module */
+	ADDRESS_MAP_RESERVED,   /* addresses for cuMemMap() */
+	ADDRESS_MAP_HOST,       /* page-locked memory */
+};
+
+struct range {
+	uint64_t at, bytes;
+	enum address_map_kind kind;
+	unsigned flags;  /* of cuMemHostAlloc() */
+	uint64_t number; /* no other allocation's */
+	bool waits;      /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
+	struct context *context;
+	uint64_t owner; /* the module or library that a variable is of; 0: none */
+};
+
+CUresult address_map_add(const struct range *range);
+
+/** Removes the range that begins at @at. Return: whether there is one of one of these @kinds, a bit each. */
+bool address_map_remove(uint64_t at, unsigned kinds, struct range *ret);
+
+/** Return: whether @at lies in a range, which is copied to @ret. */
+bool address_map_find(uint64_t at, struct range *ret);
+
+/** Notes what the attribute SYNC_MEMOPS of the range at @at is. */
+void address_map_set_waits(uint64_t at, bool waits);
+
+/** Return: whether a command on this device memory is sure to be well-formed. */
+bool address_map_is_known(uint64_t at, uint64_t bytes, uint64_t alignment);
+
+/** Return: whether all of this is page-locked memory, at its own address in the server. */
+bool address_map_is_locked(const void *at, uint64_t bytes);
+
+void address_map_forget_context(const struct context *context);
+
+/** Forgets the variables of a module or library. */
+void address_map_forget_owner(uint64_t owner);

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/manager/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "vcuda/manager/cpu_limit.h"
+#include "vcuda/manager/pidref.h"
+#include "vcuda/manager/server_process.h"
+
+#define HIERARCHY "/sys/fs/cgroup"
+#define OWN "manager"
+#define PREFIX "container-"
+
+enum {
+	TEXT_MAX = 64 * 1024,
+	ROUNDS = 16, /* what is started while others are moved */
+	SWEPT_MAX = 4096,
+	EVENTS_SIZE = 4096,
+};
+
+static int cgroup_write(int group, const char *name, const char *text)
+{
+	_cleanup_close_ int fd = openat(group, name, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	return fd_write_all(fd, text, strlen(text));
+}
+
+static int cgroup_write_number(int group, const char *name, uint64_t number)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%" PRIu64, number);
+	return cgroup_write(group, name, text);
+}
+
+/* ---- the manager's ---- */
+
+__attribute__((format(printf, 2, 3))) static void cgroup_do_without(struct manager *manager, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void)vsnprintf(manager->unlimited, sizeof(manager->unlimited), format, arguments);
+	va_end(arguments);
+}
+
+/* Of lines such as "0::/system.slice/ctr-gpu-vcudad.service". Return: "/system.slice…"; NULL; to be freed. */
+static char *cgroup_read_path(const char *text)
+{
+	const char *line = str_has_prefix(text, "0::/") ? text : strstr(text, "\n0::/");
+	const char *path = line ? strstr(line, "::/") + 2 : NULL;
+
+	return path ? strndup(path, strcspn(path, "\n")) : NULL;
+}
+
+static char *cgroup_read_own(const char *text)
+{
+	char *own = cgroup_read_path(text);
+	char *last = own ? strrchr(own, '/') : NULL;
+
+	/* It was moved there by this or by whoever started it. */
+	if (last && streq(last, "/" OWN))
+		*last = '\0';
+	return own;
+}
+
+static bool cgroup_has_word(const char *text, const char *word)
+{
+	const size_t length = strlen(word);
+
+	for (const char *at = text; (at = strstr(at, word)); at += length)
+		if ((at == text || at[-1] == ' ') && strchr(" \n", at[length]))
+			return true;
+	return false;
+}
+
+/* Those of another manager, or a shell, must not be moved. Return: whether all processes there are the manager's. */
+static bool cgroup_is_alone(const char *processes)
+{
+	for (const char *line = processes; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		const pid_t pid = (pid_t)atoi(line);
+
+		if (pid != getpid() && !server_process_runs_ours(pid))
+			return false;
+	}
+	return true;
+}
+
+/* Servers of a manager before this one may be there, which made no groups. */
+static void cgroup_move_processes(int to, const char *processes)
+{
+	_cleanup_free_ char *copy = strdup(processes);
+	char *rest = copy;
+
+	for (char *pid = strsep(&rest, "\n"); pid; pid = strsep(&rest, "\n"))
+		if (*pid)
+			(void)cgroup_write(to, "cgroup.procs", pid);
+}
+
+/* @controllers: to be switched on. Return: 0; -EBUSY if there are processes of others; negative errno. */
+static int cgroup_prepare(int group, const char *controllers)
+{
+	int r = -EBUSY;
+
+	for (int i = 0; i < ROUNDS && r == -EBUSY; i++) {
+		_cleanup_close_ int own = -1;
+		_cleanup_free_ char *processes = NULL;
+
+		r = fd_read_kernel_file(group, "cgroup.procs", TEXT_MAX, &processes);
+		if (r < 0)
+			return r;
+		if (!cgroup_is_alone(processes))
+			return -EBUSY;
+		if (mkdirat(group, OWN, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		own = openat(group, OWN, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (own < 0)
+			return -errno;
+		cgroup_move_processes(own, processes);
+		r = cgroup_write(group, "cgroup.subtree_control", controllers);
+	}
+	return r;
+}
+
+/* A kernel may have one for processors that this group cannot have, as where a process of it is a real-time one. */
+static int cgroup_prepare_most(int group, bool *processors)
+{
+	int r = *processors ? cgroup_prepare(group, "+cpu +memory +pids") : -ENOENT;
+
+	if (r == 0 || r == -EBUSY)
+		return r;
+	*processors = false;
+	return cgroup_prepare(group, "+memory +pids");
+}
+
+static void cgroup_keep(struct manager *manager, int hierarchy, int *group)
+{
+	manager->groups = steal_fd(group);
+	manager->hierarchy = manager->has_processors ? fcntl(hierarchy, F_DUPFD_CLOEXEC, 0) : -1;
+	manager->has_processors = manager->hierarchy >= 0;
+	if (manager->has_processors)
+		manager->watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+}
+
+void cgroup_take(struct manager *manager, int hierarchy, const char *text)
+{
+	_cleanup_free_ char *own = cgroup_read_own(text), *controllers = NULL;
+	_cleanup_close_ int group = -1;
+	int r;
+
+	if (!own || !own[0] || !own[1]) {
+		cgroup_do_without(manager, "the manager has no control group of version 2 of its own");
+		return;
+	}
+	group = openat(hierarchy, own + 1, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	r = group < 0 ? -errno : fd_read_kernel_file(group, "cgroup.controllers", TEXT_MAX, &controllers);
+	if (controllers && (!cgroup_has_word(controllers, "memory") || !cgroup_has_word(controllers, "pids"))) {
+		cgroup_do_without(manager,
+				  "the manager's control group of version 2 has no controllers for memory and tasks");
+		return;
+	}
+	if (r == 0) {
+		manager->has_processors = controllers && cgroup_has_word(controllers, "cpu");
+		r = cgroup_prepare_most(group, &manager->has_processors);
+	}
+	if (r == 0)
+		cgroup_keep(manager, hierarchy, &group);
+	else if (r == -EBUSY)
+		cgroup_do_without(manager, "the manager shares its control group with other programs");
+	else
+		cgroup_do_without(manager, "the manager's control group cannot be changed: %s", strerror(-r));
+}
+
+void cgroup_find(struct manager *manager)
+{
+	_cleanup_close_ int hierarchy = open(HIERARCHY, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_free_ char *own = NULL;
+	struct statfs st;
+
+	if (hierarchy < 0 || fstatfs(hierarchy, &st) < 0 || st.f_type != CGROUP2_SUPER_MAGIC)
+		cgroup_do_without(manager, "this host uses cgroup version 1");
+	else if (fd_read_kernel_file(AT_FDCWD, "/proc/self/cgroup", TEXT_MAX, &own) < 0)
+		cgroup_do_without(manager, "the manager's control group is not known");
+	else
+		cgroup_take(manager, hierarchy, own);
+}
+
+/* ---- containers' ---- */
+
+int cgroup_limit_memory(struct tenant *tenant, uint64_t bytes)
+{
+	int r = 0;
+
+	if (tenant->group >= 0)
+		r = bytes ? cgroup_write_number(tenant->group, "memory.max", bytes)
+			  : cgroup_write(tenant->group, "memory.max", "max");
+	if (r == 0)
+		tenant->host_memory = bytes;
+	return r;
+}
+
+static int cgroup_set_processors(struct tenant *tenant, struct cpu_limit processor)
+{
+	char text[CPU_LIMIT_TEXT_SIZE];
+	int r;
+
+	if (processor.time == tenant->processor.time && processor.of == tenant->processor.of)
+		return 0;
+	cpu_limit_print(processor, text);
+	r = cgroup_write(tenant->group, "cpu.max", text);
+	if (r == 0)
+		tenant->processor = processor;
+	return r;
+}
+
+/* Of the same name there may be one with a limit. A kernel that limits nobody so has no such file. */
+static int cgroup_free_processors(const struct manager *manager, struct tenant *tenant)
+{
+	int r = manager->has_processors ? cgroup_write(tenant->group, "cpu.max", "max") : 0;
+
+	tenant->processor = (struct cpu_limit){0};
+	return r == -ENOENT ? 0 : r;
+}
+
+int cgroup_follow_processors(const struct manager *manager, struct tenant *tenant, const char *text)
+{
+	_cleanup_free_ char *group = cgroup_read_path(text);
+
+	if (!group || tenant->group < 0 || !manager->has_processors)
+		return 0;
+	return cgroup_set_processors(tenant, cpu_limit_read(manager->hierarchy, group, manager->watch));
+}
+
+/* Of a process that has ended, the number may be another's by now, whose group was read. */
+int cgroup_limit_processors(const struct manager *manager, struct tenant *tenant)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)tenant->pid);
+	if (fd_read_kernel_file(AT_FDCWD, path, TEXT_MAX, &text) < 0 || pidref_has_ended(tenant->pidfd))
+		return 0;
+	return cgroup_follow_processors(manager, tenant, text);
+}
+
+static void cgroup_limit_all_processors(const struct manager *manager)
+{
+	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		(void)cgroup_limit_processors(manager, tenant);
+}
+
+/* A watch keeps what a group was, also when that is gone, and several containers may have the same one. */
+void cgroup_watch(struct manager *manager)
+{
+	if (!manager->has_processors)
+		return;
+	cleanup_closep(&manager->watch);
+	manager->watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	cgroup_limit_all_processors(manager);
+}
+
+void cgroup_follow_changes(const struct manager *manager)
+{
+	char events[EVENTS_SIZE];
+
+	while (read(manager->watch, events, sizeof(events)) > 0)
+		;
+	cgroup_limit_all_processors(manager);
+}
+
+/* What is swapped out would come on top of what is limited. A kernel without swap has no such file. */
+static int cgroup_forbid_swap(int group)
+{
+	int r = cgroup_write(group, "memory.swap.max", "0");
+
+	return r == -ENOENT ? 0 : r;
+}
+
+static bool cgroup_read_kills(const struct tenant *tenant, uint64_t *ret)
+{
+	_cleanup_free_ char *events = NULL;
+	const char *line;
+
+	if (tenant->group < 0 || fd_read_kernel_file(tenant->group, "memory.events", TEXT_MAX, &events) < 0)
+		return false;
+	line = strstr(events, "oom_kill ");
+	return line && sscanf(line, "oom_kill %" SCNu64, ret) == 1;
+}
+
+int cgroup_make(const struct manager *manager, struct tenant *tenant)
+{
+	char name[sizeof(PREFIX) + MANAGER_ID_MAX];
+	int r;
+
+	if (manager->groups < 0)
+		return 0;
+	(void)snprintf(name, sizeof(name), PREFIX "%s", tenant->id);
+	if (mkdirat(manager->groups, name, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	tenant->group = openat(manager->groups, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (tenant->group < 0)
+		return -errno;
+	r = cgroup_limit_memory(tenant, tenant->host_memory);
+	if (r == 0)
+		r = cgroup_forbid_swap(tenant->group);
+	if (r == 0)
+		r = cgroup_write_number(tenant->group, "pids.max", MANAGER_THREADS);
+	if (r == 0)
+		r = cgroup_free_processors(manager, tenant);
+	if (r == 0)
+		r = cgroup_limit_processors(manager, tenant);
+	(void)cgroup_read_kills(tenant, &tenant->kills);
+	return r;
+}
+
+uint64_t cgroup_measure_memory(const struct tenant *tenant)
+{
+	_cleanup_free_ char *current = NULL;
+
+	if (tenant->group < 0 || fd_read_kernel_file(tenant->group, "memory.current", TEXT_MAX, &current) < 0)
+		return 0;
+	return strtoull(current, NULL, 10);
+}
+
+/* Of several that it has killed meanwhile, one each time. */
+bool cgroup_has_killed(struct tenant *tenant)
+{
+	uint64_t now;
+
+	if (!cgroup_read_kills(tenant, &now) || now <= tenant->kills)
+		return false;
+	tenant->kills++;
+	return true;
+}
+
+int cgroup_enter(int group)
+{
+	return group < 0 ? 0 : cgroup_write(group, "cgroup.procs", "0");
+}
+
+/* ---- what is left ---- */
+
+static bool cgroup_is_containers(const char *name)
+{
+	return str_has_prefix(name, PREFIX);
+}
+
+/* One that has ended has servers for a while, and its name may be another's already. */
+static bool cgroup_is_needed(const struct manager *manager, const char *name)
+{
+	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		if (streq(tenant->id, name + strlen(PREFIX)))
+			return true;
+	return false;
+}
+
+void cgroup_sweep(const struct manager *manager)
+{
+	_cleanup_strv_ struct strv names = {0};
+
+	if (manager->groups < 0 || fd_list_names(manager->groups, ".", cgroup_is_containers, SWEPT_MAX, &names) < 0)
+		return;
+	for (size_t i = 0; i < names.count; i++)
+		if (!cgroup_is_needed(manager, names.items[i]))
+			(void)unlinkat(manager->groups, names.items[i], AT_REMOVEDIR);
+}

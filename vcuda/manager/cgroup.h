@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Control groups: what the servers of one container have of the host together, memory, tasks and processors. They are
+ * made in the manager's own group of cgroup version 2, if that is its alone, as systemd's Delegate= and OpenRC promise:
+ *
+ *	manager         this program: a group whose own groups have limits may not have processes, too
+ *	container-ID    a container's servers
+ *
+ * Where there is no such group, nothing of this is limited, and manager->unlimited says why.
+ */
+
+#include "vcuda/manager/manager.h"
+
+/** Takes the manager's group for this, or sets why not. */
+void cgroup_find(struct manager *manager);
+
+/**
+ * cgroup_take() - the same in a hierarchy
+ * @hierarchy: of cgroup version 2, where it is mounted
+ * @own: of the manager, as /proc/self/cgroup has it
+ */
+void cgroup_take(struct manager *manager, int hierarchy, const char *own);
+
+/** Makes a group for a container, or takes the one of its name that is there. Return: 0; negative errno. */
+int cgroup_make(const struct manager *manager, struct tenant *tenant);
+
+/** Sets how much of the host's memory a container's servers may have; 0: all. Return: 0; negative errno. */
+int cgroup_limit_memory(struct tenant *tenant, uint64_t bytes);
+
+/**
+ * cgroup_limit_processors() - let servers have as much of the host's processors as their container may have now
+ *
+ * Return: 0, also where nothing limits that; negative errno.
+ */
+int cgroup_limit_processors(const struct manager *manager, struct tenant *tenant);
+
+/** The same of a container whose process has @text in /proc/PID/cgroup. */
+int cgroup_follow_processors(const struct manager *manager, struct tenant *tenant, const char *text);
+
+/** Watches what all containers may have from now on, and no others. */
+void cgroup_watch(struct manager *manager);
+
+/** Something of that has changed. */
+void cgroup_follow_changes(const struct manager *manager);
+
+/** Return: how much memory they have; 0 if that is not counted. */
+uint64_t cgroup_measure_memory(const struct tenant *tenant);
+
+/** Whether the kernel has killed one of them for want of memory for whom this was not answered yet. */
+bool cgroup_has_killed(struct tenant *tenant);
+
+/** Of a process that becomes one of them: goes there. @group: of a container; -1: none. Return: 0; negative errno. */
+int cgroup_enter(int group);
+
+/** Removes the groups of containers that are not the manager's any more, as far as they are empty. */
+void cgroup_sweep(const struct manager *manager);

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/manager/control_client.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "vcuda_rpc.h"
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "vcuda/manager/audit.h"
+#include "vcuda/manager/cgroup.h"
+#include "vcuda/manager/pidref.h"
+#include "vcuda/manager/tenant.h"
+#include "vcuda/protocol/control.h"
+
+enum {
+	IDLE_MS = 10 * 1000,
+	GRANTED_MS = 180 * 1000, /* above what a hook gives itself to make a container */
+};
+
+static char nothing[] = "";
+
+/* ---- who ---- */
+
+/* Return: 0 for root of this pid namespace; -EPERM for others; -ESRCH for one that has given up and ended. */
+static int control_client_check_request(int fd)
+{
+	_cleanup_close_ int pidfd = -1;
+	struct ucred who = {.uid = (uid_t)-1};
+	int r = pidref_open_peer(fd, &pidfd, NULL, &who);
+	bool ours;
+
+	if (who.uid != 0)
+		return -EPERM;
+	/* One of another pid namespace has no number here. */
+	if (r < 0)
+		return r == -ESRCH && who.pid > 0 ? -ESRCH : -EPERM;
+	ours = pidref_is_of_this_namespace(who.pid);
+	/* If it has ended meanwhile, another of its number may have been looked at. */
+	if (pidref_has_ended(pidfd))
+		return -ESRCH;
+	return ours ? 0 : -EPERM;
+}
+
+void control_client_accept(struct control_client **peers, int listener)
+{
+	_cleanup_close_ int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct control_client *peer;
+	int r;
+
+	if (fd < 0)
+		return;
+	r = control_client_check_request(fd);
+	if (r == -EPERM)
+		audit_write("not-root", NULL, NULL);
+	if (r < 0)
+		return;
+	peer = calloc(1, sizeof(*peer));
+	if (!peer)
+		return;
+	peer->in = malloc(CONTROL_MARK + CONTROL_CALL_MAX);
+	if (!peer->in) {
+		free(peer);
+		return;
+	}
+	peer->fd = steal_fd(&fd);
+	peer->deadline = manager_now() + IDLE_MS;
+	peer->next = *peers;
+	*peers = peer;
+}
+
+void control_client_close(struct manager *manager, struct control_client **peers, struct control_client *peer)
+{
+	struct tenant *tenant = tenant_find(manager, peer->granted);
+
+	if (tenant && !tenant->kept && tenant->uid == peer->granted_uid)
+		tenant_end(manager, tenant, "not kept");
+	while (*peers != peer)
+		peers = &(*peers)->next;
+	*peers = peer->next;
+	(void)close(peer->fd);
+	free(peer->in);
+	free(peer->out);
+	free(peer);
+}
+
+/* ---- what ---- */
+
+static void control_client_refuse(struct vcudad_done *ret, int error, const char *why)
+{
+	ret->error = error;
+	ret->message = (char *)(uintptr_t)why;
+}
+
+static bool control_client_is_same_request(const struct tenant *tenant, const struct vcudad_request *wish)
+{
+	if (tenant->pid != wish->pid || tenant->gpu_count != wish->gpus.gpus_len || tenant->memory != wish->memory ||
+	    tenant->max_clients != wish->max_clients || (wish->host_memory && tenant->host_memory != wish->host_memory))
+		return false;
+	for (size_t i = 0; i < tenant->gpu_count; i++)
+		if (!streq(tenant->gpus[i].uuid, wish->gpus.gpus_val[i].uuid))
+			return false;
+	return true;
+}
+
+/* A wish as a container. */
+static int control_client_make_tenant(const struct vcudad_request *wish, struct tenant *tenant)
+{
+	int r = pidref_open(wish->pid, 0, &tenant->pidfd, &tenant->started);
+
+	tenant->pid = wish->pid;
+	tenant->memory = wish->memory;
+	tenant->host_memory = wish->host_memory;
+	tenant->max_clients = wish->max_clients < MANAGER_CLIENTS_MAX ? wish->max_clients : MANAGER_CLIENTS_MAX;
+	tenant->library = strdup(wish->library);
+	if (r == 0 && !tenant->library)
+		r = -ENOMEM;
+	for (size_t i = 0; i < wish->gpus.gpus_len && r == 0; i++)
+		r = tenant_add_gpu(tenant, wish->gpus.gpus_val[i].uuid, wish->gpus.gpus_val[i].address,
+				   wish->gpus.gpus_val[i].name);
+	return r;
+}
+
+static const char *control_client_explain(int r)
+{
+	switch (r) {
+	case -ESRCH:
+		return "there is no process of that number";
+	case -EINVAL:
+		return "a GPU is named by something that is not a UUID";
+	case -ENOSPC:
+		return "as many containers have vCUDA as the manager serves at once";
+	default:
+		return strerror(-r);
+	}
+}
+
+static void control_client_describe_grant(const struct tenant *tenant)
+{
+	const double processors = cpu_limit_count(tenant->processor);
+	json_t *gpus = json_array();
+
+	for (size_t i = 0; i < tenant->gpu_count; i++)
+		(void)json_array_append_new(gpus, json_string(tenant->gpus[i].uuid));
+	audit_write("grant", tenant,
+		    json_pack("{s:i, s:i, s:o, s:o, s:I, s:o, s:i}", "pid", (int)tenant->pid, "uid", (int)tenant->uid,
+			      "gpus", gpus, "memory",
+			      tenant->memory ? json_integer((json_int_t)tenant->memory) : json_null(), "hostMemory",
+			      (json_int_t)tenant->host_memory, "processors",
+			      processors > 0 ? json_real(processors) : json_null(), "maxClients",
+			      (int)tenant->max_clients));
+}
+
+/* Return: the container that is meant, new or the same once more; NULL with @ret filled. */
+static struct tenant *control_client_grant_tenant(struct manager *manager, const struct vcudad_request *wish,
+						  struct vcudad_done *ret)
+{
+	struct tenant *old = tenant_find(manager, wish->id);
+	_cleanup_tenant_ struct tenant *tenant = NULL;
+	int r;
+
+	if (!tenant_is_name(wish->id) || wish->gpus.gpus_len == 0 || wish->max_clients == 0) {
+		control_client_refuse(ret, EINVAL,
+				      "its name is not made of letters, digits and _.+-, or no GPU is asked for");
+		return NULL;
+	}
+	if (old && pidref_has_ended(old->pidfd))
+		tenant_end(manager, old, "container ended");
+	else if (old && control_client_is_same_request(old, wish))
+		return old;
+	else if (old) {
+		control_client_refuse(ret, EEXIST, "another container of its name, which still runs, has GPUs already");
+		return NULL;
+	}
+	tenant = tenant_new(wish->id);
+	r = tenant ? control_client_make_tenant(wish, tenant) : -ENOMEM;
+	if (r == 0)
+		r = tenant_open(manager, tenant, -1);
+	if (r < 0) {
+		control_client_refuse(ret, -r, control_client_explain(r));
+		return NULL;
+	}
+	control_client_describe_grant(tenant);
+	return steal_ptr(tenant);
+}
+
+static size_t control_client_answer_grant(struct manager *manager, struct control_client *peer,
+					  const struct control_call *call, void *ret, size_t max)
+{
+	struct vcudad_done done = {0, nothing};
+	struct vcudad_granted granted = {.directory = nothing};
+	struct tenant *tenant = control_client_grant_tenant(manager, call->arguments, &done);
+	_cleanup_free_ char *directory = NULL;
+
+	if (tenant && str_format(&directory, "%s/%s", manager->directory, tenant->id) == 0) {
+		granted.directory = directory;
+		(void)strcpy(peer->granted, tenant->id);
+		peer->granted_uid = tenant->uid;
+		peer->deadline = manager_now() + GRANTED_MS;
+	}
+	granted.error = done.error;
+	granted.message = done.message;
+	return control_write_reply(call, &granted, ret, max);
+}
+
+static void control_client_keep(struct manager *manager, const char *id, struct vcudad_done *ret)
+{
+	struct tenant *tenant = tenant_find(manager, id);
+
+	if (!tenant) {
+		control_client_refuse(ret, ENOENT, "the container has ended");
+		return;
+	}
+	tenant->kept = true;
+	manager->changed = true;
+}
+
+/* Return: the container that is meant; NULL with @ret filled. */
+static struct tenant *control_client_find_tenant(const struct manager *manager, const char *text,
+						 struct vcudad_done *ret)
+{
+	bool several;
+	struct tenant *tenant = tenant_match(manager, text, &several);
+
+	if (!tenant)
+		control_client_refuse(ret, several ? ENOTUNIQ : ENOENT,
+				      several ? "the names of several containers with GPUs by vCUDA begin so"
+					      : "no container has GPUs by vCUDA whose id is that or begins so");
+	return tenant;
+}
+
+static void control_client_revoke(struct manager *manager, const char *text, struct vcudad_done *ret)
+{
+	struct tenant *tenant = control_client_find_tenant(manager, text, ret);
+
+	if (tenant)
+		tenant_end(manager, tenant, "revoked");
+}
+
+/* The kernel ends servers at once that have more. Return: whether it is done; otherwise @ret is filled. */
+static bool control_client_limit_host_memory(const struct manager *manager, struct tenant *tenant, uint64_t bytes,
+					     struct vcudad_done *ret)
+{
+	int r = manager->groups < 0 ? -EOPNOTSUPP : bytes ? cgroup_limit_memory(tenant, bytes) : -EINVAL;
+
+	if (r < 0)
+		control_client_refuse(ret, -r, manager->groups < 0 ? manager->unlimited : strerror(-r));
+	return r == 0;
+}
+
+static void control_client_limit(struct manager *manager, const struct vcudad_limit *limit, struct vcudad_done *ret)
+{
+	struct tenant *tenant = control_client_find_tenant(manager, limit->id, ret);
+
+	if (!tenant)
+		return;
+	if (limit->has_max_clients && (limit->max_clients == 0 || limit->max_clients > MANAGER_CLIENTS_MAX)) {
+		control_client_refuse(ret, EINVAL, "a container has from 1 to 256 processes with CUDA");
+		return;
+	}
+	if (limit->has_host_memory && !control_client_limit_host_memory(manager, tenant, limit->host_memory, ret))
+		return;
+	if (limit->has_memory)
+		tenant_set_memory(tenant, limit->memory);
+	if (limit->has_max_clients)
+		tenant->max_clients = limit->max_clients;
+	manager->changed = true;
+	audit_write("limit", tenant,
+		    json_pack("{s:I, s:I, s:i}", "memory", (json_int_t)tenant->memory, "hostMemory",
+			      (json_int_t)tenant->host_memory, "maxClients", (int)tenant->max_clients));
+}
+
+static void control_client_list_tenant(const struct tenant *tenant, struct vcudad_gpu *gpus, struct vcudad_grant *ret)
+{
+	for (size_t i = 0; i < tenant->gpu_count; i++)
+		gpus[i] = (struct vcudad_gpu){tenant->gpus[i].uuid, tenant->gpus[i].address, tenant->gpus[i].name};
+	*ret = (struct vcudad_grant){
+		.id = (char *)(uintptr_t)tenant->id,
+		.pid = tenant->pid,
+		.uid = tenant->uid,
+		.gpus = {(u_int)tenant->gpu_count, gpus},
+		.memory = tenant->memory,
+		.used = tenant_sum_memory(tenant),
+		.host_memory = tenant->host_memory,
+		.host_used = cgroup_measure_memory(tenant),
+		.processors = cpu_limit_count(tenant->processor),
+		.max_clients = tenant->max_clients,
+		.clients = tenant->clients,
+		.connects = tenant->connects,
+		.denied = tenant->denied,
+		.crashes = tenant->crashes,
+		.kept = tenant->kept,
+	};
+}
+
+static size_t control_client_answer_list(const struct manager *manager, const struct control_call *call, void *ret,
+					 size_t max)
+{
+	_cleanup_free_ struct vcudad_grant *grants = calloc(manager->tenant_count + 1, sizeof(*grants));
+	_cleanup_free_ struct vcudad_gpu *gpus = calloc((manager->tenant_count + 1) * MANAGER_GPUS_MAX, sizeof(*gpus));
+	struct vcudad_grants reply = {.servers = (u_int)manager->worker_count, .servers_max = MANAGER_WORKERS_MAX};
+
+	if (!grants || !gpus)
+		return 0;
+	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		if (!tenant->ending) {
+			control_client_list_tenant(tenant, &gpus[reply.grants.grants_len * MANAGER_GPUS_MAX],
+						   &grants[reply.grants.grants_len]);
+			reply.grants.grants_len++;
+		}
+	reply.grants.grants_val = grants;
+	reply.unlimited = (char *)(uintptr_t)manager->unlimited;
+	return control_write_reply(call, &reply, ret, max);
+}
+
+/* Return: how long the reply is; 0 if there is none. */
+static size_t control_client_answer(struct manager *manager, struct control_client *peer,
+				    const struct control_call *call, void *ret, size_t max)
+{
+	struct vcudad_done done = {0, nothing};
+
+	switch (call->procedure) {
+	case VCUDAD_GRANT:
+		return control_client_answer_grant(manager, peer, call, ret, max);
+	case VCUDAD_LIST:
+		return control_client_answer_list(manager, call, ret, max);
+	case VCUDAD_KEEP:
+		control_client_keep(manager, *(vcudad_id *)call->arguments, &done);
+		break;
+	case VCUDAD_REVOKE:
+		control_client_revoke(manager, *(vcudad_id *)call->arguments, &done);
+		break;
+	case VCUDAD_LIMIT:
+		control_client_limit(manager, call->arguments, &done);
+		break;
+	default:
+		return control_write_reply(call, NULL, ret, max);
+	}
+	return control_write_reply(call, &done, ret, max);
+}
+
+/* ---- bytes ---- */
+
+/* A message is there. What is not a call of ours is not answered. */
+static bool control_client_take_message(struct manager *manager, struct control_client *peer, size_t size)
+{
+	struct control_call call = {0};
+
+	peer->out = malloc(CONTROL_REPLY_MAX);
+	peer->deadline = manager_now() + (peer->granted[0] ? GRANTED_MS : IDLE_MS);
+	if (peer->out && control_read_call(peer->in + CONTROL_MARK, size, &call))
+		peer->out_size = control_client_answer(manager, peer, &call, peer->out, CONTROL_REPLY_MAX);
+	control_call_clear(&call);
+	peer->in_size = peer->out_at = 0;
+	return peer->out_size > 0;
+}
+
+static bool control_client_read(struct manager *manager, struct control_client *peer)
+{
+	for (;;) {
+		size_t size = 0, wanted = CONTROL_MARK;
+		ssize_t part;
+
+		if (peer->in_size >= CONTROL_MARK) {
+			size = control_read_mark(peer->in, CONTROL_CALL_MAX);
+			wanted += size;
+			if (size == 0)
+				return false;
+		}
+		if (peer->in_size == wanted)
+			return control_client_take_message(manager, peer, size);
+		part = recv(peer->fd, peer->in + peer->in_size, wanted - peer->in_size, 0);
+		if (part <= 0)
+			return part < 0 && (errno == EAGAIN || errno == EINTR);
+		peer->in_size += (size_t)part;
+	}
+}
+
+static bool control_client_write(struct control_client *peer)
+{
+	while (peer->out_at < peer->out_size) {
+		ssize_t part = send(peer->fd, peer->out + peer->out_at, peer->out_size - peer->out_at, MSG_NOSIGNAL);
+
+		if (part < 0)
+			return errno == EAGAIN || errno == EINTR;
+		peer->out_at += (size_t)part;
+	}
+	free(peer->out);
+	peer->out = NULL;
+	peer->out_size = 0;
+	return true;
+}
+
+short control_client_events(const struct control_client *peer)
+{
+	return peer->out ? POLLOUT : POLLIN;
+}
+
+bool control_client_serve(struct manager *manager, struct control_client *peer)
+{
+	if (!peer->out && !control_client_read(manager, peer))
+		return false;
+	return !peer->out || control_client_write(peer);
+}

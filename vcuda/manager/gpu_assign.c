@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/manager/gpu_assign.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "model/pci_address.h"
+
+static int gpu_assign_read_digit(char character)
+{
+	if (character >= '0' && character <= '9')
+		return character - '0';
+	character |= 0x20;
+	return character >= 'a' && character <= 'f' ? character - 'a' + 10 : -1;
+}
+
+bool gpu_assign_read_uuid(const char *text, uint8_t ret[static 16])
+{
+	static const char shape[] = "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+	uint8_t bytes[16] = {0};
+	size_t digits = 0;
+
+	if (strlen(text) != strlen(shape))
+		return false;
+	for (size_t i = 0; shape[i]; i++) {
+		int digit = gpu_assign_read_digit(text[i]);
+
+		if (shape[i] != 'x' ? text[i] != shape[i] : digit < 0)
+			return false;
+		if (shape[i] != 'x')
+			continue;
+		bytes[digits / 2] = (uint8_t)(bytes[digits / 2] << 4 | digit);
+		digits++;
+	}
+	memcpy(ret, bytes, sizeof(bytes));
+	return true;
+}
+
+struct gpu_assign_load {
+	uint64_t memory;
+	size_t clients;
+};
+
+static struct gpu_assign_load gpu_assign_measure(const struct manager *manager, const struct gpu *gpu)
+{
+	struct gpu_assign_load load = {0};
+
+	for (const struct tenant *other = manager->tenants; other; other = other->next) {
+		if (other->first < 0 || other->ending ||
+		    memcmp(other->gpus[other->first].bytes, gpu->bytes, sizeof(gpu->bytes)) != 0)
+			continue;
+		load.clients += other->clients;
+		/* Whoever may take all of it counts as more than whoever may not. */
+		if (__builtin_add_overflow(load.memory, other->memory ? other->memory : UINT64_MAX, &load.memory))
+			load.memory = UINT64_MAX;
+	}
+	return load;
+}
+
+size_t gpu_assign_choose(const struct manager *manager, const struct tenant *tenant)
+{
+	struct gpu_assign_load least = {0};
+	size_t chosen = 0;
+
+	for (size_t i = 0; i < tenant->gpu_count; i++) {
+		struct gpu_assign_load load = gpu_assign_measure(manager, &tenant->gpus[i]);
+
+		if (i > 0 &&
+		    (load.memory > least.memory || (load.memory == least.memory && load.clients >= least.clients)))
+			continue;
+		least = load;
+		chosen = i;
+	}
+	return chosen;
+}
+
+void gpu_assign_list(const struct tenant *tenant, struct start *ret)
+{
+	size_t first = tenant->first < 0 ? 0 : (size_t)tenant->first;
+
+	for (size_t i = 0; i < tenant->gpu_count && i < START_GPUS; i++) {
+		const struct gpu *gpu = &tenant->gpus[(first + i) % tenant->gpu_count];
+
+		memcpy(ret->gpus[i].uuid, gpu->bytes, sizeof(ret->gpus[i].uuid));
+		ret->gpus[i].place = pci_address_number(gpu->address);
+	}
+	ret->gpu_count = (uint32_t)tenant->gpu_count;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/manager/pidref.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fd.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77 /* since Linux 6.5 */
+#endif
+
+enum { STAT_MAX = 4096 };
+
+/* Field 22 of proc_pid_stat(5). The name, which may hold anything, ends with the last parenthesis. */
+static int pidref_read_start(pid_t pid, uint64_t *ret)
+{
+	_cleanup_free_ char *text = NULL;
+	const char *rest;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (fd_read_kernel_file(AT_FDCWD, path, STAT_MAX, &text) < 0 || !(rest = strrchr(text, ')')) ||
+	    sscanf(rest + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
+		   ret) != 1)
+		return -ESRCH;
+	return 0;
+}
+
+/* The time is read of a process that is held: it cannot be another's if this one still lives. */
+static int pidref_identify(int pidfd, pid_t pid, uint64_t started, uint64_t *ret_started)
+{
+	uint64_t now = 0;
+	int r = pidref_read_start(pid, &now);
+
+	if (r < 0 || pidref_has_ended(pidfd) || (started && started != now))
+		return -ESRCH;
+	if (ret_started)
+		*ret_started = now;
+	return 0;
+}
+
+int pidref_open(pid_t pid, uint64_t started, int *ret_pidfd, uint64_t *ret_started)
+{
+	_cleanup_close_ int pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	int r = pidfd >= 0 ? pidref_identify(pidfd, pid, started, ret_started) : pid > 0 ? -errno : -ESRCH;
+
+	if (r == 0)
+		*ret_pidfd = steal_fd(&pidfd);
+	return r;
+}
+
+int pidref_open_peer(int socket_fd, int *ret_pidfd, uint64_t *ret_started, struct ucred *ret_who)
+{
+	_cleanup_close_ int pidfd = -1;
+	socklen_t who_size = sizeof(*ret_who), size = sizeof(pidfd);
+	int r;
+
+	if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, ret_who, &who_size) < 0)
+		return -errno;
+	if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) < 0) {
+		pidfd = -1;
+		/* Until Linux 6.15 there is none of a process that is gone. */
+		return errno == ENOPROTOOPT ? pidref_open(ret_who->pid, 0, ret_pidfd, ret_started) : -ESRCH;
+	}
+	r = pidref_identify(pidfd, ret_who->pid, 0, ret_started);
+	if (r == 0)
+		*ret_pidfd = steal_fd(&pidfd);
+	return r;
+}
+
+bool pidref_has_ended(int pidfd)
+{
+	struct pollfd end = {.fd = pidfd, .events = POLLIN};
+
+	return poll(&end, 1, 0) > 0;
+}
+
+void pidref_signal(int pidfd, int number)
+{
+	(void)syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
+}
+
+bool pidref_is_of_this_namespace(pid_t pid)
+{
+	struct stat own, its;
+	char path[48];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
+	return stat("/proc/self/ns/pid", &own) == 0 && stat(path, &its) == 0 && own.st_dev == its.st_dev &&
+	       own.st_ino == its.st_ino;
+}

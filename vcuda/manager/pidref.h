@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Whether a process lives that is somebody else's child. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+/**
+ * pidref_open() - a descriptor that becomes readable when the process ends
+ * @started: when it was started, as /proc says; 0: whichever process has that number
+ * @ret_started: of that process; may be NULL
+ *
+ * Return: 0; -ESRCH if there is no such process any more; negative errno.
+ */
+int pidref_open(pid_t pid, uint64_t started, int *ret_pidfd, uint64_t *ret_started);
+
+/**
+ * pidref_open_peer() - pidref_open() for whoever connected to a socket
+ * @ret_who: as the kernel noted it then, also if that process has ended
+ *
+ * Linux before 6.5 has nothing but its number, which may be another's by now if it has ended.
+ *
+ * Return: 0; -ESRCH if it has ended; negative errno.
+ */
+int pidref_open_peer(int socket_fd, int *ret_pidfd, uint64_t *ret_started, struct ucred *ret_who);
+
+bool pidref_has_ended(int pidfd);
+
+/** Sends a signal to that process and no later one of its number. */
+void pidref_signal(int pidfd, int number);
+
+/** Whether it is in this program's pid namespace, where alone its number means something. */
+bool pidref_is_of_this_namespace(pid_t pid);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/manager/pinned_memory.h"
+
+#include <stddef.h>
+#include <sys/sysinfo.h>
+
+uint64_t pinned_memory_measure_host(void)
+{
+	struct sysinfo host;
+
+	return sysinfo(&host) < 0 ? 0 : (uint64_t)host.totalram * host.mem_unit / 2;
+}
+
+/*
+ * Servers write there, so it is not more than the container was allowed, nor than half of all: a server that was not
+ * taken over keeps to that by itself (start.host_memory).
+ */
+static uint64_t pinned_memory_had(const struct manager *manager, const struct tenant *tenant)
+{
+	const uint64_t half = manager->host_memory / 2, most = tenant->host_limit < half ? tenant->host_limit : half;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < START_QUOTA_SLOTS; i++)
+		if (__builtin_add_overflow(sum, tenant->quota->locked[i], &sum))
+			return most;
+	return sum < most ? sum : most;
+}
+
+static void pinned_memory_set(struct tenant *tenant, uint64_t limit)
+{
+	tenant->host_limit = limit;
+	/* 0 would be no limit of ours. */
+	tenant->quota->locked_limit = limit ? limit : 1;
+}
+
+/* Return: a container that has more than @share, or of those that have ended; NULL: none that is not settled. */
+static struct tenant *pinned_memory_find_settled(struct manager *manager, uint64_t share)
+{
+	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		if (!tenant->settled && (tenant->ending || pinned_memory_had(manager, tenant) > share))
+			return tenant;
+	return NULL;
+}
+
+void pinned_memory_host_memory(struct manager *manager)
+{
+	uint64_t left = manager->host_memory, open = manager->tenant_count;
+	struct tenant *settled;
+
+	if (left == 0)
+		return;
+	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		tenant->settled = false;
+	while (open > 0 && (settled = pinned_memory_find_settled(manager, left / open))) {
+		settled->settled = true;
+		pinned_memory_set(settled, pinned_memory_had(manager, settled));
+		left -= settled->host_limit < left ? settled->host_limit : left;
+		open--;
+	}
+	for (struct tenant *tenant = manager->tenants; tenant && open > 0; tenant = tenant->next)
+		if (!tenant->settled)
+			pinned_memory_set(tenant, left / open);
+}

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/manager/server_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "process/private_uid.h"
+#include "vcuda/manager/audit.h"
+#include "vcuda/manager/cgroup.h"
+#include "vcuda/manager/fd_closer.h"
+#include "vcuda/manager/gpu_assign.h"
+#include "vcuda/manager/pidref.h"
+#include "vcuda/manager/pinned_memory.h"
+
+enum {
+	REPORTED_MAX = 256, /* datagrams of one server that are read */
+	HEARD_MAX = 32,     /* of its datagrams before others have their turn */
+	SENT_MAX = 253,     /* descriptors with one datagram */
+	ABOVE = 16,         /* no descriptor of the server's is as high */
+	EXIT_NOT_RUN = 127,
+	SPINNERS_LEAST = 2,      /* processors */
+	SWEEP_MS = 1000,         /* a process that is killed has so long */
+	PROCESSES_MAX = 4 << 20, /* as many as Linux can have */
+};
+
+static void server_process_mark_slots(const struct manager *manager, const struct tenant *tenant,
+				      bool ret_taken[static START_QUOTA_SLOTS])
+{
+	memset(ret_taken, 0, START_QUOTA_SLOTS * sizeof(*ret_taken));
+	for (const struct worker *worker = manager->workers; worker; worker = worker->next)
+		if (worker->tenant == tenant)
+			ret_taken[worker->slot] = true;
+}
+
+static int server_process_find_slot(const struct manager *manager, const struct tenant *tenant, unsigned *ret)
+{
+	bool taken[START_QUOTA_SLOTS];
+
+	server_process_mark_slots(manager, tenant, taken);
+	for (unsigned i = 0; i < START_QUOTA_SLOTS; i++)
+		if (!taken[i]) {
+			*ret = i;
+			return 0;
+		}
+	return -EMFILE;
+}
+
+static void server_process_empty_slot(const struct tenant *tenant, unsigned slot)
+{
+	__atomic_store_n((uint64_t *)&tenant->quota->used[slot], 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n((uint64_t *)&tenant->quota->client[slot], 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n((uint64_t *)&tenant->quota->locked[slot], 0, __ATOMIC_SEQ_CST);
+}
+
+/* ---- the child ---- */
+
+/* Of all that are its user. A hard limit that is lower already is not ours to raise. */
+static int server_process_limit_threads(void)
+{
+	struct rlimit threads;
+
+	if (getrlimit(RLIMIT_NPROC, &threads) < 0)
+		return -errno;
+	if (threads.rlim_max > MANAGER_THREADS)
+		threads.rlim_max = MANAGER_THREADS;
+	threads.rlim_cur = threads.rlim_max;
+	return setrlimit(RLIMIT_NPROC, &threads) < 0 ? -errno : 0;
+}
+
+/* Nothing that it executes or loads is run as root. */
+static int server_process_become_user(uid_t uid)
+{
+	if (server_process_limit_threads() < 0 || setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 ||
+	    setresuid(uid, uid, uid) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+/*
+ * Everything of the manager's is closed, and nothing of it is in the environment. A server that was taken over must not
+ * write to the audit, so its standard error leads nowhere. The driver asks a daemon (MPS) whose sockets are in /tmp
+ * unless the environment says otherwise: any user of the host could be that daemon, so they are looked for where
+ * nothing is. It may write no file, so it looks for no cache of compiled code. @program: open, since its user need not
+ * reach its path
+ */
+static _Noreturn void server_process_become(int program, const int fds[3], const struct tenant *tenant)
+{
+	char *const arguments[] = {(char *)"ctr-gpu-vcuda", NULL};
+	char *const environment[] = {(char *)"CUDA_MPS_PIPE_DIRECTORY=/nonexistent", (char *)"CUDA_CACHE_DISABLE=1",
+				     NULL};
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), high[3];
+	sigset_t none;
+
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)signal(SIGPIPE, SIG_DFL);
+	(void)setsid();
+	/* Root's to do, and before descriptors have other numbers. */
+	if (cgroup_enter(tenant->group) < 0)
+		_exit(EXIT_NOT_RUN);
+	program = fcntl(program, F_DUPFD_CLOEXEC, ABOVE);
+	for (int i = 0; i < 3; i++)
+		high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, ABOVE);
+	for (int i = 0; i < 3; i++)
+		if (null < 0 || high[i] < 0 || dup2(null, i) < 0 || dup2(high[i], START_CLIENT + i) < 0)
+			_exit(EXIT_NOT_RUN);
+	if (close_range(START_QUOTA + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0 || chdir("/") < 0 ||
+	    server_process_become_user(tenant->uid) < 0)
+		_exit(EXIT_NOT_RUN);
+	(void)execveat(program, "", arguments, environment, AT_EMPTY_PATH);
+	_exit(EXIT_NOT_RUN);
+}
+
+/*
+ * The administrator's switch, should a driver need files that its server does not know. Who has little of the host's
+ * processors loses by spinning: the kernel stops it for what is left of the time.
+ */
+static uint32_t server_process_flags(const struct tenant *tenant)
+{
+	const char *paths = getenv("CTR_GPU_VCUDA_PATHS");
+	const bool little = tenant->processor.time && cpu_limit_count(tenant->processor) < SPINNERS_LEAST;
+
+	return (paths && streq(paths, "all") ? START_NO_PATHS : 0U) | (little ? START_NO_SPIN : 0U);
+}
+
+/*
+ * Page-locked memory is a part of what the container's servers may have of the host's: they are told that there is no
+ * more before the kernel ends them. Return: bytes; 0: a quarter of the host's memory.
+ */
+static uint64_t server_process_may_lock(const struct tenant *tenant)
+{
+	const uint64_t half = tenant->host_memory / 2, quarter = pinned_memory_measure_host() / 2;
+
+	return half < quarter ? half : quarter;
+}
+
+static int server_process_send_start(const struct tenant *tenant, unsigned slot, int events)
+{
+	struct start start = {
+		.magic = START_MAGIC,
+		.size = sizeof(start),
+		.flags = server_process_flags(tenant),
+		.uid = tenant->uid,
+		.gid = tenant->uid,
+		.quota_slot = slot,
+	};
+
+	start.host_memory = server_process_may_lock(tenant);
+	if (tenant->library && strlen(tenant->library) < sizeof(start.library))
+		memcpy(start.library, tenant->library, strlen(tenant->library) + 1);
+	gpu_assign_list(tenant, &start);
+	return send(events, &start, sizeof(start), MSG_NOSIGNAL) == sizeof(start) ? 0 : -EIO;
+}
+
+/* Who is at the other end, so that a server that does not notice its client's end is ended. */
+static void server_process_find_client(int client, struct worker *ret)
+{
+	struct ucred peer;
+
+	if (pidref_open_peer(client, &ret->client, &ret->client_started, &peer) == 0)
+		ret->client_pid = peer.pid;
+}
+
+/* ---- its life ---- */
+
+/* Takes the descriptors. */
+static int server_process_add(struct manager *manager, const struct worker *template)
+{
+	struct worker *worker = malloc(sizeof(*worker));
+
+	if (!worker)
+		return -ENOMEM;
+	*worker = *template;
+	worker->next = manager->workers;
+	manager->workers = worker;
+	manager->worker_count++;
+	worker->tenant->clients++;
+	manager->changed = true;
+	return 0;
+}
+
+int server_process_start(struct manager *manager, struct tenant *tenant, int client)
+{
+	struct worker worker = {.tenant = tenant, .events = -1, .pidfd = -1, .client = -1};
+	_cleanup_close_ int program = open(manager->server, O_PATH | O_CLOEXEC);
+	_cleanup_close_ int ours = -1, theirs = -1, watched = -1, pidfd = -1;
+	int pair[2], r;
+
+	if (program < 0)
+		return -errno;
+	/* It may have been changed since the last one was started. */
+	r = cgroup_limit_processors(manager, tenant);
+	if (r == 0)
+		r = server_process_find_slot(manager, tenant, &worker.slot);
+	if (r < 0)
+		return r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return -errno;
+	ours = pair[0];
+	theirs = pair[1];
+	fd_closer_refuse(ours);
+	/* Of the server's end alone: it waits for its datagrams. */
+	(void)fcntl(theirs, F_SETFL, 0);
+	r = server_process_send_start(tenant, worker.slot, ours);
+	if (r < 0)
+		return r;
+	server_process_find_client(client, &worker);
+	watched = worker.client;
+	worker.pid = fork();
+	if (worker.pid < 0)
+		return -errno;
+	if (worker.pid == 0)
+		server_process_become(program, (const int[3]){client, theirs, tenant->quota_fd}, tenant);
+	/* Nobody else reaps it, so the number is its own. */
+	r = pidref_open(worker.pid, 0, &pidfd, &worker.started);
+	worker.pidfd = pidfd;
+	worker.events = ours;
+	if (r == 0)
+		r = server_process_add(manager, &worker);
+	if (r < 0) {
+		(void)kill(worker.pid, SIGKILL);
+		(void)waitpid(worker.pid, NULL, 0);
+		return r;
+	}
+	(void)steal_fd(&pidfd);
+	(void)steal_fd(&watched);
+	(void)steal_fd(&ours);
+	return 0;
+}
+
+int server_process_reattach(struct manager *manager, struct tenant *tenant, const struct worker *known)
+{
+	_cleanup_close_ int pidfd = -1, client = -1;
+	struct worker worker = *known;
+	int r;
+
+	if (known->slot >= START_QUOTA_SLOTS || !known->started)
+		return -EINVAL;
+	r = pidref_open(known->pid, known->started, &pidfd, NULL);
+	if (r < 0)
+		return r;
+	worker.tenant = tenant;
+	worker.adopted = true;
+	worker.events = -1;
+	worker.pidfd = pidfd;
+	/* One whose client has ended meanwhile may hang. */
+	if (known->client_started && pidref_open(known->client_pid, known->client_started, &client, NULL) < 0)
+		worker.kill_at = manager_now() + MANAGER_KILL_MS;
+	worker.client = client;
+	r = server_process_add(manager, &worker);
+	if (r < 0)
+		return r;
+	(void)steal_fd(&pidfd);
+	(void)steal_fd(&client);
+	return 0;
+}
+
+static bool server_process_is_number(const char *name)
+{
+	return name[0] && !name[strspn(name, "0123456789")];
+}
+
+static bool server_process_is_known(const struct manager *manager, pid_t pid)
+{
+	for (const struct worker *worker = manager->workers; worker; worker = worker->next)
+		if (worker->pid == pid)
+			return true;
+	return false;
+}
+
+/* Of a server, or one that is about to become it; an update of the package may have removed its file. */
+bool server_process_runs_ours(pid_t pid)
+{
+	_cleanup_free_ char *program = NULL;
+	const char *name;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	if (fd_read_link_at(AT_FDCWD, path, &program) < 0)
+		return false;
+	name = strrchr(program, '/');
+	return name && str_has_prefix(name, "/ctr-gpu-vcuda");
+}
+
+/* Such users are hardly anybody else's, and a server cannot become another program. */
+static bool server_process_is_server(pid_t pid)
+{
+	struct stat st;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	return stat(path, &st) == 0 && st.st_uid >= PRIVATE_UID_FIRST && st.st_uid < PRIVATE_UID_FIRST + PRIVATE_UIDS &&
+	       server_process_runs_ours(pid);
+}
+
+/* It is held while it is looked at, so that no other is killed. Return: whether it is one. */
+static bool server_process_end_unknown(const struct manager *manager, pid_t pid)
+{
+	_cleanup_close_ int pidfd = -1;
+
+	if (!server_process_is_server(pid) || server_process_is_known(manager, pid) ||
+	    pidref_open(pid, 0, &pidfd, NULL) < 0 || !server_process_is_server(pid) ||
+	    !pidref_is_of_this_namespace(pid))
+		return false;
+	pidref_signal(pidfd, SIGKILL);
+	(void)poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, SWEEP_MS);
+	return true;
+}
+
+/* Of servers that have ended while no manager ran. */
+static void server_process_empty_free_slots(const struct manager *manager, const struct tenant *tenant)
+{
+	bool taken[START_QUOTA_SLOTS];
+
+	server_process_mark_slots(manager, tenant, taken);
+	for (unsigned i = 0; i < START_QUOTA_SLOTS; i++)
+		if (!taken[i])
+			server_process_empty_slot(tenant, i);
+}
+
+void server_process_sweep(const struct manager *manager)
+{
+	_cleanup_strv_ struct strv names = {0};
+	json_int_t ended = 0;
+
+	(void)fd_list_names(AT_FDCWD, "/proc", server_process_is_number, PROCESSES_MAX, &names);
+	for (size_t i = 0; i < names.count; i++)
+		ended += server_process_end_unknown(manager, (pid_t)atoi(names.items[i]));
+	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		server_process_empty_free_slots(manager, tenant);
+	if (ended > 0)
+		audit_write("sweep", NULL, json_pack("{s:I}", "servers", ended));
+}
+
+static void server_process_stop_receiving(struct worker *worker)
+{
+	fd_closer_close(&worker->events, 1);
+	worker->events = -1;
+}
+
+/* Return: as recvmsg(2). What comes with it is closed, and nothing more is taken from who sends such. */
+static ssize_t server_process_receive(struct worker *worker, struct start_event *ret)
+{
+	struct iovec data = {ret, sizeof(*ret)};
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(SENT_MAX * sizeof(int))];
+	} control;
+	struct msghdr message = {
+		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	ssize_t size = recvmsg(worker->events, &message, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+	int fds[SENT_MAX];
+
+	if (size < 0 || message.msg_controllen < sizeof(control.header) || control.header.cmsg_type != SCM_RIGHTS)
+		return size;
+	memcpy(fds, CMSG_DATA(&control.header), control.header.cmsg_len - CMSG_LEN(0));
+	fd_closer_close(fds, (control.header.cmsg_len - CMSG_LEN(0)) / sizeof(int));
+	return 0;
+}
+
+void server_process_receive_reply(struct worker *worker)
+{
+	for (int i = 0; i < HEARD_MAX && worker->events >= 0; i++) {
+		struct start_event event;
+		ssize_t size = server_process_receive(worker, &event);
+
+		if (size < 0 && errno == EAGAIN)
+			return;
+		if (size == sizeof(event))
+			audit_server(worker->tenant, &event, manager_now());
+		/* Whoever goes on would keep us at work, and an honest server notices nothing. */
+		if (size <= 0 || ++worker->told == REPORTED_MAX)
+			server_process_stop_receiving(worker);
+	}
+}
+
+void server_process_stop(struct worker *worker)
+{
+	if (worker->kill_at)
+		return;
+	worker->kill_at = manager_now() + MANAGER_KILL_MS;
+	worker->stopped = true;
+	pidref_signal(worker->pidfd, SIGTERM);
+}
+
+static void server_process_reap(struct worker *worker)
+{
+	int wait_status = SIGKILL; /* of one that is not ours to wait for, it is not known */
+
+	if (!worker->adopted && waitpid(worker->pid, &wait_status, WNOHANG) != worker->pid)
+		return;
+	if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL && cgroup_has_killed(worker->tenant)) {
+		worker->tenant->crashes++;
+		audit_write("out-of-memory", worker->tenant,
+			    json_pack("{s:I}", "hostMemory", (json_int_t)worker->tenant->host_memory));
+	} else if (WIFSIGNALED(wait_status) && !worker->stopped && !worker->adopted) {
+		worker->tenant->crashes++;
+		audit_write("crash", worker->tenant, json_pack("{s:i}", "signal", WTERMSIG(wait_status)));
+	} else if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == EXIT_NOT_RUN) {
+		worker->tenant->crashes++;
+		audit_write("not-started", worker->tenant, NULL);
+	}
+}
+
+void server_process_remove(struct manager *manager, struct worker *worker)
+{
+	struct worker **place = &manager->workers;
+
+	while (*place != worker)
+		place = &(*place)->next;
+	*place = worker->next;
+	if (worker->events >= 0)
+		server_process_receive_reply(worker);
+	server_process_reap(worker);
+	server_process_empty_slot(worker->tenant, worker->slot);
+	worker->tenant->clients--;
+	manager->worker_count--;
+	manager->changed = true;
+	fd_closer_close(&worker->events, 1);
+	cleanup_closep(&worker->client);
+	cleanup_closep(&worker->pidfd);
+	free(worker);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/manager/state_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "vcuda/manager/audit.h"
+#include "vcuda/manager/pidref.h"
+#include "vcuda/manager/server_process.h"
+#include "vcuda/manager/tenant.h"
+
+enum { STATE_FILE_MAX = 4 << 20 };
+
+/* ---- writing ---- */
+
+static json_t *state_file_list_workers(const struct manager *manager, const struct tenant *tenant)
+{
+	json_t *list = json_array();
+
+	for (const struct worker *worker = manager->workers; worker; worker = worker->next)
+		if (worker->tenant == tenant)
+			(void)json_array_append_new(list,
+						    json_pack("{s:i, s:I, s:i, s:i, s:I}", "pid", (int)worker->pid,
+							      "started", (json_int_t)worker->started, "slot",
+							      (int)worker->slot, "client", (int)worker->client_pid,
+							      "clientStarted", (json_int_t)worker->client_started));
+	return list;
+}
+
+static json_t *state_file_list_gpus(const struct tenant *tenant)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < tenant->gpu_count; i++)
+		(void)json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "uuid", tenant->gpus[i].uuid, "address",
+							    tenant->gpus[i].address, "name", tenant->gpus[i].name));
+	return list;
+}
+
+static json_t *state_file_describe(const struct manager *manager, const struct tenant *tenant)
+{
+	return json_pack("{s:s, s:i, s:I, s:I, s:s, s:I, s:I, s:i, s:i, s:I, s:I, s:I, s:o, s:o}", "id", tenant->id,
+			 "pid", (int)tenant->pid, "started", (json_int_t)tenant->started, "uid",
+			 (json_int_t)tenant->uid, "library", tenant->library, "memory", (json_int_t)tenant->memory,
+			 "hostMemory", (json_int_t)tenant->host_memory, "maxClients", (int)tenant->max_clients, "first",
+			 (int)tenant->first, "connects", (json_int_t)tenant->connects, "denied",
+			 (json_int_t)tenant->denied, "crashes", (json_int_t)tenant->crashes, "gpus",
+			 state_file_list_gpus(tenant), "servers", state_file_list_workers(manager, tenant));
+}
+
+/* One that is not kept yet ends with the connection of whoever asked for it, and so with this manager. */
+static json_t *state_file_list(const struct manager *manager)
+{
+	json_t *list = json_array();
+
+	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		if (tenant->kept && !tenant->ending)
+			(void)json_array_append_new(list, state_file_describe(manager, tenant));
+	return json_pack("{s:i, s:o}", "version", 1, "containers", list);
+}
+
+int state_file_write(const struct manager *manager)
+{
+	_cleanup_json_ json_t *all = state_file_list(manager);
+	_cleanup_free_ char *text = NULL, *new = NULL;
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	if (!all || json_print(all, JSON_COMPACT, &text) < 0 || str_format(&new, "%s.new", manager->ledger) < 0)
+		return -ENOMEM;
+	fd = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	r = fd_write_all(fd, text, strlen(text));
+	if (r == 0 && rename(new, manager->ledger) < 0)
+		r = -errno;
+	return r;
+}
+
+/* ---- reading ---- */
+
+static const char *state_file_text(const json_t *entry, const char *name)
+{
+	const char *text = json_string_value(json_object_get(entry, name));
+
+	return text ? text : "";
+}
+
+static json_int_t state_file_number(const json_t *entry, const char *name)
+{
+	return json_integer_value(json_object_get(entry, name));
+}
+
+/* Of the first server that lives and has it. */
+static int state_file_open_quota(const json_t *servers)
+{
+	const json_t *server;
+	size_t i;
+
+	json_array_foreach (servers, i, server) {
+		_cleanup_close_ int pidfd = -1;
+		pid_t pid = (pid_t)state_file_number(server, "pid");
+		int fd;
+
+		if (pidref_open(pid, (uint64_t)state_file_number(server, "started"), &pidfd, NULL) < 0)
+			continue;
+		fd = tenant_open_quota(pid);
+		if (fd >= 0)
+			return fd;
+	}
+	return -1;
+}
+
+static int state_file_fill(const json_t *entry, struct tenant *tenant)
+{
+	const json_t *gpu;
+	size_t i;
+	int r = 0;
+
+	tenant->pid = (pid_t)state_file_number(entry, "pid");
+	tenant->started = (uint64_t)state_file_number(entry, "started");
+	tenant->uid = (uid_t)state_file_number(entry, "uid");
+	tenant->memory = (uint64_t)state_file_number(entry, "memory");
+	tenant->host_memory = (uint64_t)state_file_number(entry, "hostMemory");
+	tenant->max_clients = (unsigned)state_file_number(entry, "maxClients");
+	tenant->connects = (uint64_t)state_file_number(entry, "connects");
+	tenant->denied = (uint64_t)state_file_number(entry, "denied");
+	tenant->crashes = (uint64_t)state_file_number(entry, "crashes");
+	tenant->library = strdup(state_file_text(entry, "library"));
+	tenant->kept = true;
+	json_array_foreach (json_object_get(entry, "gpus"), i, gpu)
+		if (r == 0)
+			r = tenant_add_gpu(tenant, state_file_text(gpu, "uuid"), state_file_text(gpu, "address"),
+					   state_file_text(gpu, "name"));
+	tenant->first = (ssize_t)state_file_number(entry, "first");
+	if (tenant->first >= (ssize_t)tenant->gpu_count || tenant->first < -1)
+		tenant->first = -1;
+	if (r == 0 && (!tenant->library || tenant->gpu_count == 0 || !tenant->started))
+		r = tenant->library ? -EINVAL : -ENOMEM;
+	return r == 0 ? pidref_open(tenant->pid, tenant->started, &tenant->pidfd, NULL) : r;
+}
+
+static int state_file_reattach(struct manager *manager, const json_t *entry)
+{
+	const json_t *servers = json_object_get(entry, "servers"), *server;
+	const char *id = state_file_text(entry, "id");
+	_cleanup_tenant_ struct tenant *tenant = tenant_is_name(id) ? tenant_new(id) : NULL;
+	struct tenant *adopted;
+	size_t i;
+	int r;
+
+	if (!tenant)
+		return -EINVAL;
+	r = state_file_fill(entry, tenant);
+	if (r == 0)
+		r = tenant_open(manager, tenant, state_file_open_quota(servers));
+	if (r < 0)
+		return r;
+	adopted = steal_ptr(tenant);
+	json_array_foreach (servers, i, server) {
+		const struct worker known = {
+			.pid = (pid_t)state_file_number(server, "pid"),
+			.started = (uint64_t)state_file_number(server, "started"),
+			.slot = (unsigned)state_file_number(server, "slot"),
+			.client_pid = (pid_t)state_file_number(server, "client"),
+			.client_started = (uint64_t)state_file_number(server, "clientStarted"),
+		};
+
+		(void)server_process_reattach(manager, adopted, &known);
+	}
+	audit_write("adopt", adopted, json_pack("{s:i}", "clients", (int)adopted->clients));
+	return 0;
+}
+
+/* Root alone may write there: what it says decides who is killed. */
+static int state_file_load(const struct manager *manager, json_t **ret)
+{
+	_cleanup_close_ int fd = open(manager->ledger, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	_cleanup_free_ char *text = NULL;
+	struct stat st;
+	size_t size;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)))
+		return -EPERM;
+	r = fd_read_all(fd, STATE_FILE_MAX, &text, &size);
+	return r == 0 ? json_parse(text, size, ret, NULL) : r;
+}
+
+int state_file_read(struct manager *manager)
+{
+	_cleanup_json_ json_t *all = NULL;
+	const json_t *entry;
+	size_t i;
+	int r = state_file_load(manager, &all);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	if (state_file_number(all, "version") != 1)
+		return -EINVAL;
+	json_array_foreach (json_object_get(all, "containers"), i, entry) {
+		r = state_file_reattach(manager, entry);
+		if (r < 0)
+			audit_write("not-adopted", NULL,
+				    json_pack("{s:s, s:s}", "container", state_file_text(entry, "id"), "error",
+					      r == -ESRCH ? "container ended" : strerror(-r)));
+	}
+	return 0;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Copies: through the staging memory, with the command, and from and to page-locked memory. */
+
+#include "vcuda/server/staging.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "vcuda/driver_api.h"
+#include "vcuda/server/arena.h"
+#include "vcuda/server/driver.h"
+#include "vcuda/server/handle.h"
+#include "vcuda/server/serve.h"
+
+enum { EVENT_WITHOUT_TIME = 2 };
+
+/*
+ * A context's view of the staging memory, registered in it, and the event behind its last copy through each chunk. All
+ * of it ends with the context, and nothing else does: what copies of others are at is theirs.
+ */
+struct staging {
+	struct staging *next;
+	uint64_t context;
+	uint8_t *memory;
+	uint64_t event[WIRE_CHUNKS];
+};
+
+static struct staging *stages;
+
+/* Whose the last copy through a chunk was; NULL: nobody waits for one. */
+static struct staging *chunks[WIRE_CHUNKS];
+
+static bool staging_has(const uint8_t *memory)
+{
+	for (const struct staging *stage = stages; stage; stage = stage->next)
+		if (stage->memory == memory)
+			return true;
+	return false;
+}
+
+/* The same pages once more, which the driver then takes for others. Return: NULL if they are not to be had. */
+static uint8_t *staging_map(void)
+{
+	void *memory;
+
+	if (!staging_has(server.staging))
+		return server.staging;
+	memory = mremap(server.staging, 0, WIRE_STAGING_BYTES, MREMAP_MAYMOVE);
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void staging_unmap(uint8_t *memory)
+{
+	if (memory != server.staging)
+		(void)munmap(memory, WIRE_STAGING_BYTES);
+}
+
+/* Not before it is needed: it takes milliseconds. Where the driver cannot, copies are slower. */
+static struct staging *staging_of(uint64_t context)
+{
+	static bool cannot;
+	struct staging *stage = stages;
+	uint64_t real = 0;
+
+	while (stage && stage->context != context)
+		stage = stage->next;
+	if (stage || !handle_look(context, WIRE_CONTEXT, &real))
+		return stage;
+	stage = calloc(1, sizeof(*stage));
+	if (stage)
+		stage->memory = staging_map();
+	if (!stage || !stage->memory) {
+		free(stage);
+		return NULL;
+	}
+	stage->context = context;
+	stage->next = stages;
+	stages = stage;
+	cannot = cannot || !arena_register_in(context, stage->memory, WIRE_STAGING_BYTES);
+	return stage;
+}
+
+void staging_forget_context(uint64_t context)
+{
+	struct staging **at = &stages, *stage;
+
+	while (*at && (*at)->context != context)
+		at = &(*at)->next;
+	stage = *at;
+	if (!stage)
+		return;
+	for (int i = 0; i < WIRE_CHUNKS; i++)
+		if (chunks[i] == stage)
+			chunks[i] = NULL;
+	*at = stage->next;
+	staging_unmap(stage->memory);
+	free(stage);
+}
+
+/* A graph would keep the address of what is here now, and copy what is there when it runs. */
+CUresult staging_check_capture(CUstream stream)
+{
+	CUstreamCaptureStatus status = 0;
+
+	if (!driver.cuStreamIsCapturing || driver.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	return status ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+static CUresult staging_make_event(struct staging *stage, uint64_t chunk)
+{
+	CUcontext real = 0, popped;
+	CUresult r;
+
+	if (!handle_look(stage->context, WIRE_CONTEXT, &real))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	r = driver.cuCtxPushCurrent_v2(real);
+	if (r)
+		return r;
+	r = driver.cuEventCreate(&stage->event[chunk], EVENT_WITHOUT_TIME);
+	(void)driver.cuCtxPopCurrent_v2(&popped);
+	return r;
+}
+
+static CUresult staging_begin(struct request *q, CUstream *stream, struct staging **ret)
+{
+	CUresult r = request_words(q, 4);
+	const uint64_t chunk = q->argument[2], bytes = q->argument[3];
+	struct staging *stage;
+
+	if (r || chunk >= WIRE_CHUNKS || bytes == 0 || bytes > wire_chunk_bytes((uint32_t)chunk))
+		return CUDA_ERROR_INVALID_VALUE;
+	r = request_stream(q, 1, stream);
+	if (!r)
+		r = staging_check_capture(*stream);
+	if (r)
+		return r;
+	/* The stream's, whichever is current. */
+	stage = staging_of(request_stream_context(q, 1));
+	if (!stage)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*ret = stage;
+	return stage->event[chunk] ? CUDA_SUCCESS : staging_make_event(stage, chunk);
+}
+
+static uint8_t *staging_chunk(const struct request *q, const struct staging *stage)
+{
+	return stage->memory + wire_chunk_offset((uint32_t)q->argument[2]);
+}
+
+static CUresult staging_end(struct request *q, CUstream stream, struct staging *stage)
+{
+	const uint64_t chunk = q->argument[2];
+
+	chunks[chunk] = stage;
+	return driver.cuEventRecord(stage->event[chunk], stream);
+}
+
+CUresult serve_wire_stage_in(struct request *q)
+{
+	struct staging *stage = NULL;
+	CUstream stream = 0;
+	CUresult r = staging_begin(q, &stream, &stage);
+
+	if (!r)
+		r = driver.cuMemcpyHtoDAsync_v2(q->argument[0], staging_chunk(q, stage), q->argument[3], stream);
+	return r ? r : staging_end(q, stream, stage);
+}
+
+CUresult serve_wire_stage_out(struct request *q)
+{
+	struct staging *stage = NULL;
+	CUstream stream = 0;
+	CUresult r = staging_begin(q, &stream, &stage);
+
+	if (!r)
+		r = driver.cuMemcpyDtoHAsync_v2(staging_chunk(q, stage), q->argument[0], q->argument[3], stream);
+	return r ? r : staging_end(q, stream, stage);
+}
+
+static CUresult staging_query(uint64_t event)
+{
+	return driver.cuEventQuery(event);
+}
+
+static CUresult staging_block(uint64_t event)
+{
+	return driver.cuEventSynchronize(event);
+}
+
+CUresult serve_wire_stage_wait(struct request *q)
+{
+	CUresult r = request_words(q, 1);
+	const struct staging *stage;
+	uint64_t event;
+
+	if (r || q->argument[0] >= WIRE_CHUNKS)
+		return CUDA_ERROR_INVALID_VALUE;
+	stage = chunks[q->argument[0]];
+	if (!stage)
+		return CUDA_SUCCESS;
+	chunks[q->argument[0]] = NULL;
+	event = stage->event[q->argument[0]];
+	return request_wait(q, (struct object_ref){WIRE_EVENT, event}, stage->context, staging_query, staging_block,
+			    event);
+}
+
+CUresult serve_wire_copy_in(struct request *q)
+{
+	CUresult r = request_words(q, 3);
+	const void *part = r ? NULL : request_part(q, 2);
+	CUstream stream = 0;
+
+	if (!part)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = request_stream(q, 1, &stream);
+	if (!r)
+		r = staging_check_capture(stream);
+	/* Up to 64 KiB of ordinary memory are taken before the driver returns. */
+	return r ? r : driver.cuMemcpyHtoDAsync_v2(q->argument[0], part, q->argument[2], stream);
+}
+
+CUresult serve_wire_probe(struct request *q)
+{
+	CUresult r = request_words(q, 2);
+	CUdeviceptr base = 0;
+	size_t bytes = 0;
+
+	if (!r)
+		r = driver.cuMemGetAddressRange_v2(&base, &bytes, q->argument[0]);
+	if (r)
+		return r == CUDA_ERROR_NOT_FOUND ? CUDA_ERROR_INVALID_VALUE : r;
+	return q->argument[0] - base <= bytes && q->argument[1] <= bytes - (q->argument[0] - base)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult serve_cuMemcpyHtoDAsync_v2(struct request *q)
+{
+	CUresult r = request_words(q, 4);
+	CUstream stream = 0;
+
+	if (!r)
+		r = request_stream(q, 3, &stream);
+	if (r || !arena_has(q->argument[1], q->argument[2]))
+		return r ? r : CUDA_ERROR_INVALID_VALUE;
+	return driver.cuMemcpyHtoDAsync_v2(q->argument[0], (const void *)q->argument[1], q->argument[2], stream);
+}
+
+CUresult serve_cuMemcpyDtoHAsync_v2(struct request *q)
+{
+	CUresult r = request_words(q, 4);
+	CUstream stream = 0;
+
+	if (!r)
+		r = request_stream(q, 3, &stream);
+	if (r || !arena_has(q->argument[0], q->argument[2]))
+		return r ? r : CUDA_ERROR_INVALID_VALUE;
+	return driver.cuMemcpyDtoHAsync_v2((void *)q->argument[0], q->argument[1], q->argument[2], stream);
+}
+
+CUresult serve_cuMemcpy2DAsync_v2(struct request *q)
+{
+	CUresult r = request_words(q, 7);
+	CUDA_MEMCPY2D copy = {.srcMemoryType = 2, .dstMemoryType = 2};
+	CUstream stream = 0;
+
+	if (!r)
+		r = request_stream(q, 6, &stream);
+	if (r)
+		return r;
+	copy.dstDevice = q->argument[0];
+	copy.dstPitch = q->argument[1];
+	copy.srcDevice = q->argument[2];
+	copy.srcPitch = q->argument[3];
+	copy.WidthInBytes = q->argument[4];
+	copy.Height = q->argument[5];
+	return driver.cuMemcpy2DAsync_v2(&copy, stream);
+}
