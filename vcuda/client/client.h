@@ -62,7 +62,8 @@ bool client_receive(void *data, size_t bytes, int ret[], unsigned count, bool wa
  * client_map() - map memory that the server made; closes the descriptor
  * @at: where; NULL: anywhere
  *
- * It can be believed to stay: a server that could cut it off would have the kernel kill us.
+ * It can be believed to stay: a server that could cut it off would have the kernel kill us. Children of fork(2) do not
+ * have it.
  * Return: NULL if it is smaller than @bytes, or not sealed.
  */
 void *client_map(int fd, void *at, size_t bytes);

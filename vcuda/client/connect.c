@@ -197,7 +197,11 @@ void *client_map(int fd, void *at, size_t bytes)
 	if (seals >= 0 && seals & F_SEAL_SHRINK && size >= 0 && (uint64_t)size >= bytes)
 		memory = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | fixed, fd, 0);
 	(void)close(fd);
-	return memory == MAP_FAILED ? NULL : memory;
+	if (memory == MAP_FAILED)
+		return NULL;
+	/* A child that wrote here would change its parent's memory, or speak for it. */
+	(void)madvise(memory, bytes, MADV_DONTFORK);
+	return memory;
 }
 
 static long connect_bound(uint32_t nanoseconds, long most)
@@ -274,17 +278,19 @@ static CUresult connect_open(void)
 void client_close(void)
 {
 	const struct client old = client;
+	/* A child has none of this memory, and may have something else at its place. */
+	const bool own = old.life && old.life->alive;
 
 	connect_close();
 	if (old.life)
 		old.life->ready = 0;
-	/* First, so that a child made meanwhile unmaps nothing that is somebody else's by now. */
+	/* First, so that a child made meanwhile finds nothing of what is about to be unmapped. */
 	client = (struct client){.life = old.life, .socket = -1, .looks = old.looks};
-	if (old.wire)
+	if (old.wire && own)
 		(void)munmap(old.wire, sizeof(*old.wire));
-	if (old.staging)
+	if (old.staging && own)
 		(void)munmap(old.staging, WIRE_STAGING_BYTES);
-	if (old.arena)
+	if (old.arena && own)
 		(void)munmap((void *)old.arena, WIRE_ARENA_BYTES);
 	call_forget();
 	thread_forget();

@@ -345,6 +345,36 @@ static void program_asks_a_child_for_the_version(void)
 	is("the child's end", 0, status);
 }
 
+/* As natively, where the memory is the driver's: a child that touches it is ended. */
+static void program_has_a_child_that_writes(void)
+{
+	uint32_t *locked;
+	char line[256];
+	int status = 0;
+	FILE *maps;
+	pid_t child;
+
+	begin();
+	MUST(cuMemHostAlloc((void **)&locked, 65536, 0));
+	locked[0] = 1;
+	child = fork();
+	if (child == 0) {
+		maps = fopen("/proc/self/maps", "r");
+		while (maps && fgets(line, sizeof(line), maps))
+			if (strstr(line, "ctr-gpu-vcuda"))
+				fail("memory that is its parent's, too", 1);
+		if (!maps)
+			fail("maps", errno);
+		(void)signal(SIGSEGV, SIG_DFL);
+		locked[0] = 2;
+		_exit(0);
+	}
+	(void)waitpid(child, &status, 0);
+	is("the signal that ends the child", SIGSEGV, WIFSIGNALED(status) ? WTERMSIG(status) : -status);
+	is("what the parent wrote", 1, locked[0]);
+	MUST(cuCtxSynchronize());
+}
+
 /* ---- signals ---- */
 
 static _Atomic int ran;
@@ -768,6 +798,7 @@ static const struct {
 	{"that has a file of its own in the place of NVML's connection", program_closes_what_nvml_has, false},
 	{"that forks while a thread begins with NVML", program_forks_while_nvml_begins, false},
 	{"that forks while a thread begins", program_forks_while_it_begins, false},
+	{"that has a child which writes into its page-locked memory", program_has_a_child_that_writes, false},
 	{"that has names of any length", program_has_names_of_any_length, false},
 	{"that copies what is gone", program_copies_what_is_gone, false},
 	{"that names streams that are none", program_names_streams_that_are_none, false},
