@@ -9,9 +9,9 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/span.h"
-#include "root/mapped_root.h"
 #include "root/mount.h"
 #include "root/rootfs.h"
+#include "root/undo_log.h"
 
 /* All of it is borrowed. */
 struct attach_context {

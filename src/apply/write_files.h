@@ -12,8 +12,8 @@
 #include "base/log.h"
 #include "ldcache/loader.h"
 #include "model/plan.h"
-#include "root/mapped_root.h"
 #include "root/rootfs.h"
+#include "root/undo_log.h"
 
 struct file_writer {
 	struct rootfs *rootfs;

@@ -5,12 +5,13 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include "base/err_advice.h"
+#include "base/log.h"
 #include "base/printable.h"
 
 static const struct {
@@ -164,4 +165,35 @@ const char *err_name(int code)
 		if (names[i].code == code)
 			return names[i].name;
 	return "E_UNKNOWN";
+}
+
+enum { LINE_MAX_SIZE = 2048 };
+
+void log_write(const struct log *log, enum log_level level, const char *format, ...)
+{
+	char text[LINE_MAX_SIZE];
+	va_list arguments;
+
+	if (!log || !log->sink)
+		return;
+	va_start(arguments, format);
+	(void)vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	/* What others wrote begins no line in a log. */
+	printable_only(text);
+	log->sink(log->user, level, text);
+}
+
+const char *err_errno_advice(int error)
+{
+	switch (error) {
+	case EROFS:
+		return "The file system is read-only: remount it writable, or write to another directory.";
+	case ENOSPC:
+		return "The file system is full (see df -h and df -i): make room, and try again.";
+	case EDQUOT:
+		return "The disk quota is used up (see quota -s): make room, and try again.";
+	default:
+		return NULL;
+	}
 }

@@ -52,3 +52,8 @@ void err_write_before(struct err *err, const char *format, ...) __attribute__((f
 
 /** Return: the stable name of a code, such as "E_NO_ADAPTER" or "EACCES"; never NULL. */
 const char *err_name(int code);
+
+/* What to do about an error of the operating system that needs no context, as one line for a message. */
+
+/** @error: as in errno. Return: a sentence; NULL where it depends on what was tried. */
+const char *err_errno_advice(int error);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/session.h"
-#include "model/load.h"
+#include "model/backend.h"
 
 /**
  * load_run() - find out what this host lacks of kernel modules and device nodes, and make it unless @dry_run

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
-#include "model/load.h"
+#include "model/backend.h"
 
 /**
  * loaders_run() - what is there and what is missing

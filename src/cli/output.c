@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/err_advice.h"
 
 static const char *program = "ctr-gpu";
 static const char *(*error_class)(int r);

@@ -9,7 +9,7 @@
 #include "vcuda_rpc.h"
 
 #include "base/print.h"
-#include "base/str_size.h"
+#include "base/str.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "vcuda/protocol/control.h"

@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include "process/capability.h"
+#include "process/privilege.h"
 
 enum {
 	INSNS_MAX = 1 << 17, /* programs in the field have under a thousand */

@@ -15,7 +15,7 @@
 #include <sys/file.h>
 
 #include "devcgroup/bpf_device.h"
-#include "process/capability.h"
+#include "process/privilege.h"
 
 /* The kernel's own limit (BPF_CGROUP_MAX_PROGS); how often others may be faster. */
 enum { PROGRAMS_MAX = 64, TRIES_MAX = 1000 };

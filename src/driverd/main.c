@@ -13,12 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "driverd/dxcore.h"
-#include "driverd/message.h"
-#include "driverd/nvml.h"
+#include "driverd/protocol.h"
 #include "driverd/sandbox.h"
 #include "driverd/start.h"
-#include "model/version_note.h"
+#include "driverd/vendor.h"
+#include "model/version.h"
 
 VERSION_NOTE();
 

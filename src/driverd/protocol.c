@@ -4,13 +4,15 @@
 
 #include "driverd/protocol.h"
 
+#include <rpc/types.h>
+#include <rpc/xdr.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <rpc/types.h>
-#include <rpc/xdr.h>
-
 #include "base/cleanup.h"
+#include "base/str.h"
 
 void driverd_reply_clear(struct driverd_reply *answer)
 {
@@ -186,4 +188,18 @@ bool protocol_read_reply(enum driverd_procedure procedure, const void *data, siz
 
 	return protocol_reader_open(&xdr, data, size) && protocol_write_reply_field(&xdr, procedure, ret) &&
 	       xdr_getpos(&xdr) == size;
+}
+
+void answer_failure(struct driverd_reply *answer, enum driverd_status status, const char *format, ...)
+{
+	char *message = calloc(1, DRIVERD_MESSAGE_MAX + 1);
+	va_list arguments;
+
+	if (!message)
+		abort();
+	va_start(arguments, format);
+	(void)vsnprintf(message, DRIVERD_MESSAGE_MAX + 1, format, arguments);
+	va_end(arguments);
+	str_make_printable(message);
+	*answer = (struct driverd_reply){.status = status, .message = message};
 }

@@ -75,3 +75,9 @@ size_t protocol_write_reply(enum driverd_procedure procedure, const struct drive
  * Return: whether it is an answer to that procedure and nothing else.
  */
 bool protocol_read_reply(enum driverd_procedure procedure, const void *data, size_t size, struct driverd_reply *ret);
+
+/* The words of an answer that is a failure. */
+
+/** Makes @answer a failure, with a message of printable ASCII and bounded length. */
+void answer_failure(struct driverd_reply *answer, enum driverd_status status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));

@@ -24,7 +24,7 @@
 #include "base/cleanup.h"
 #include "driverd/filter.h"
 #include "driverd/start.h"
-#include "process/private_uid.h"
+#include "process/privilege.h"
 
 enum {
 	NOBODY = 65534,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "drm/card.h"
+#include "drm/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +12,7 @@
 
 #include "base/fd.h"
 #include "ctr-gpu-error.h"
-#include "drm/topology.h"
-#include "model/pci_address.h"
+#include "model/adapter.h"
 
 enum { CARDS_MAX = 512, FILE_MAX = 4096 };
 

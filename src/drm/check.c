@@ -6,10 +6,10 @@
 
 #include <stdio.h>
 
-#include "drm/card.h"
 #include "drm/drm.h"
-#include "system/file.h"
+#include "drm/internal.h"
 #include "system/pci.h"
+#include "system/trusted_file.h"
 
 static bool check_is_drm_here(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "drm/topology.h"
+#include "drm/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

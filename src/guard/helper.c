@@ -17,8 +17,8 @@
 #include "guard/choice.h"
 #include "guard/pins.h"
 #include "guard/tracing.h"
-#include "system/file.h"
 #include "system/own_programs.h"
+#include "system/trusted_file.h"
 
 enum { ANSWER_MAX = 64 * 1024 };
 

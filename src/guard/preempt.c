@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "process/capability.h"
+#include "process/privilege.h"
 
 enum { MODES_MAX = 256 };
 

@@ -3,7 +3,7 @@
 #include "guard/tracing.h"
 
 #include "base/cleanup.h"
-#include "system/file.h"
+#include "system/trusted_file.h"
 
 bool tracing_is_off(void)
 {

@@ -1,15 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "ldcache/edit.h"
+#include "ldcache/internal.h"
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "ldcache/libcmp.h"
+#include "ldcache/ldcache.h"
 
-void cache_edits_clear(struct cache_edits *edits)
+/* No number in a real name is longer. Bounds what a hostile name of a million digits costs. */
+enum { MAX_DIGITS = 64 };
+
+static bool libcmp_is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* glibc computes in int, where a long number wraps around in practice; unsigned does so by definition. */
+static int32_t libcmp_read_number(const char **text)
+{
+	const char *next = *text;
+	uint32_t value = 0;
+
+	for (int i = 0; i < MAX_DIGITS && libcmp_is_digit(*next); i++)
+		value = value * 10 + (uint32_t)(*next++ - '0');
+	*text = next;
+	return (int32_t)value;
+}
+
+int libcmp(const char *a, const char *b)
+{
+	while (*a) {
+		if (libcmp_is_digit(*a) && libcmp_is_digit(*b)) {
+			int32_t left = libcmp_read_number(&a), right = libcmp_read_number(&b);
+
+			if (left != right)
+				return left > right ? 1 : -1;
+		} else if (libcmp_is_digit(*a)) {
+			return 1;
+		} else if (libcmp_is_digit(*b)) {
+			return -1;
+		} else if (*a != *b) {
+			return *a - *b;
+		} else {
+			a++;
+			b++;
+		}
+	}
+	return *a - *b;
+}
+
+static void cache_edits_clear(struct cache_edits *edits)
 {
 	free(edits->items);
 	*edits = (struct cache_edits){0};
@@ -95,8 +138,9 @@ static int cache_edit_name(const struct cache_image *image, size_t low, size_t h
 	return cache_edit_replace(image, at, high, library, edits);
 }
 
-int cache_edits_make(const struct cache_image *image, const struct ldcache_library *libraries, size_t count,
-		     struct cache_edits *ret)
+/* Works out the edits that add @libraries to @image. Return: 0 or -ENOMEM. */
+static int cache_edits_make(const struct cache_image *image, const struct ldcache_library *libraries, size_t count,
+			    struct cache_edits *ret)
 {
 	_cleanup_(cache_edits_clear) struct cache_edits edits = {0};
 	_cleanup_free_ library_ref *sorted = calloc(count + 1, sizeof(*sorted));
@@ -121,4 +165,30 @@ int cache_edits_make(const struct cache_image *image, const struct ldcache_libra
 	}
 	*ret = steal_struct(&edits);
 	return 0;
+}
+
+/*
+ * Read, take back what an earlier merge did, add, write. The image's entries are copied and their offsets shifted;
+ * names are compared only where a binary search with one of ours looks.
+ */
+
+int ldcache_merge(const struct span *old, const struct strv *former, const struct ldcache_library *libraries,
+		  size_t count, struct ldcache_merged *ret)
+{
+	_cleanup_(cache_image_clear) struct cache_image image = {0};
+	_cleanup_(cache_edits_clear) struct cache_edits edits = {0};
+	int r;
+
+	r = cache_image_read(old, &image);
+	if (r < 0)
+		return r;
+	r = cache_record_undo(&image);
+	if (r == 0 && former && former->count > 0)
+		r = cache_image_forget(&image, former);
+	if (r < 0)
+		return r;
+	r = cache_edits_make(&image, libraries, count, &edits);
+	if (r < 0)
+		return r;
+	return cache_write(&image, &edits, ret);
 }

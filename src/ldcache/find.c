@@ -8,10 +8,8 @@
 #include <string.h>
 
 #include "base/fd.h"
-#include "ldcache/format.h"
-#include "ldcache/layout.h"
+#include "ldcache/internal.h"
 #include "ldcache/ldcache.h"
-#include "ldcache/libcmp.h"
 
 /* Entries of the old format have no hardware capabilities. */
 static struct cache_entry ldcache_find_entry(const struct cache_layout *layout, size_t index)

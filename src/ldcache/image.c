@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "ldcache/image.h"
+#include "ldcache/internal.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "ldcache/layout.h"
 
 void cache_image_clear(struct cache_image *image)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "ldcache/layout.h"
-
-#include "ldcache/format.h"
+#include "ldcache/internal.h"
 
 /*
  * Leaves out what follows the last string: bytes without a NUL behind them, and the padding in front of an extension.

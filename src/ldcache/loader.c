@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "ldcache/loader_conf.h"
 
 #define CACHE_PATH "/etc/ld.so.cache"
 

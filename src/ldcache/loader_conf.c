@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "ldcache/loader_conf.h"
+#include "ldcache/loader.h"
 
 #include <errno.h>
 #include <string.h>

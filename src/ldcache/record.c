@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "ldcache/record.h"
+#include "ldcache/internal.h"
 
 #include <errno.h>
 #include <stdbool.h>

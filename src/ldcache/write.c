@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "ldcache/write.h"
+#include "ldcache/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fd.h"
-#include "ldcache/record.h"
 
 enum { MAX_SECTIONS = 3 };
 

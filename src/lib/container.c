@@ -17,7 +17,7 @@
 #include "base/fd.h"
 #include "lib/context.h"
 #include "oci/env_request.h"
-#include "process/capability.h"
+#include "process/privilege.h"
 #include "system/trusted_file.h"
 
 enum { COMMAND_LINE_MAX = 64 * 1024 };

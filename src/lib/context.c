@@ -9,7 +9,7 @@
 
 #include "ctr-gpu.h"
 #include "lib/settings.h"
-#include "model/version_note.h"
+#include "model/version.h"
 
 VERSION_NOTE();
 

@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
-#include "base/str_size.h"
+#include "base/str.h"
 
 enum {
 	OVERFLOW_UID = 65534, /* the default of /proc/sys/kernel/overflowuid */

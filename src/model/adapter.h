@@ -135,3 +135,21 @@ void inventory_truncate(struct inventory *inventory, size_t count);
 
 /** Moves @adapter's content into the inventory; on failure (-ENOMEM) @adapter is cleared. */
 int inventory_take(struct inventory *inventory, struct adapter *adapter);
+
+/* Where a function is on the PCI bus. */
+
+struct pci_address {
+	uint32_t domain;
+	uint8_t bus, device, function;
+};
+
+/** Whether a directory has the name of an address: "0000:01:00.0". */
+bool pci_address_is_name(const char *name);
+
+/** Reads an address as people write it: with a domain or without, with zeros in front or without. */
+bool pci_address_read(const char *text, struct pci_address *ret);
+
+bool pci_address_equal(const struct pci_address *a, const struct pci_address *b);
+
+/** Return: domain, bus, device and function in 16, 8, 5 and 3 bits; 0: it has no such number. */
+uint32_t pci_address_number(const char *text);

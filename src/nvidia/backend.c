@@ -5,16 +5,28 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "driverd/driverd.h"
-#include "nvidia/brand.h"
-#include "nvidia/gpu.h"
+#include "nvidia/internal.h"
 #include "nvidia/nvidia.h"
-#include "nvidia/plan.h"
 #include "root/rootfs.h"
-#include "system/libcuda.h"
+#include "system/elf_file.h"
+
+/* Return: NULL. */
+static struct nvidia_probe *nvidia_probe_free(struct nvidia_probe *seen)
+{
+	if (!seen)
+		return NULL;
+	module_clear(&seen->module);
+	strv_clear(&seen->gpus);
+	free(seen->parts.items);
+	nvidia_cache_close(&seen->known);
+	free(seen);
+	return NULL;
+}
 
 /* A driver as it is now: its module and its files. */
 struct native {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "nvidia/brand.h"
+#include "nvidia/internal.h"
 
 #include <ctype.h>
 #include <stdbool.h>

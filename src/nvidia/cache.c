@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "nvidia/cache.h"
+#include "nvidia/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/fd.h"
-#include "model/pci_address.h"
+#include "model/adapter.h"
 #include "system/boot_cache.h"
 
 enum {

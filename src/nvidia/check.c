@@ -9,11 +9,10 @@
 #include <string.h>
 
 #include "ldcache/ldcache.h"
-#include "nvidia/module.h"
+#include "nvidia/internal.h"
 #include "nvidia/nvidia.h"
-#include "nvidia/proc.h"
-#include "system/file.h"
 #include "system/pci.h"
+#include "system/trusted_file.h"
 
 enum { MODE_FOR_ALL = 0666, NAMES_MAX = 3 };
 

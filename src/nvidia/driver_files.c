@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "nvidia/driver_files.h"
+#include "nvidia/internal.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -11,7 +11,6 @@
 
 #include "base/fd.h"
 #include "ldcache/ldcache.h"
-#include "nvidia/proc.h"
 
 /* Libraries that lead to the driver's directories. */
 static const char *const anchors[] = {

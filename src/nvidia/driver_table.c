@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "nvidia/driver_table.h"
+#include "nvidia/internal.h"
 
 #include <string.h>
 

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "nvidia/gpu.h"
+#include "nvidia/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
 #include "base/fd.h"
-#include "model/pci_address.h"
-#include "nvidia/mig.h"
+#include "model/adapter.h"
 #include "nvidia/nvidia.h"
-#include "nvidia/proc.h"
 
 enum {
 	GPUS_MAX = 256,  /* NV_MAX_DEVICES is 32 and has grown before */

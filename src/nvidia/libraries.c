@@ -12,7 +12,7 @@
 
 #include "base/fd.h"
 #include "base/printable.h"
-#include "nvidia/driver_files.h"
+#include "nvidia/internal.h"
 #include "system/elf_file.h"
 
 static void libraries_clear_one(struct driver_files_library *library)

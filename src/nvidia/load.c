@@ -2,7 +2,7 @@
 
 /* Which modules and nodes a host has and lacks. Nothing is changed here. */
 
-#include "nvidia/load.h"
+#include "nvidia/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "nvidia/module.h"
 #include "root/rootfs.h"
 
 static const struct {

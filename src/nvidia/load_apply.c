@@ -12,8 +12,7 @@
 
 #include "base/fd.h"
 #include "model/backend.h"
-#include "nvidia/load.h"
-#include "nvidia/modprobe.h"
+#include "nvidia/internal.h"
 
 static bool load_is_pending(const struct load_step *step)
 {

@@ -18,10 +18,8 @@
 #include <sys/sysmacros.h>
 
 #include "base/fd.h"
-#include "model/pci_address.h"
-#include "nvidia/gpu.h"
-#include "nvidia/load.h"
-#include "nvidia/proc.h"
+#include "model/adapter.h"
+#include "nvidia/internal.h"
 
 enum {
 	MINOR_CONTROL = 255,

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "nvidia/mig.h"
+#include "nvidia/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
 #include "base/fd.h"
-#include "nvidia/proc.h"
 
 #define CAPABILITIES NVIDIA_PROC "/capabilities"
 

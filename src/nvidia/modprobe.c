@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "nvidia/modprobe.h"
+#include "nvidia/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "nvidia/module.h"
+#include "nvidia/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,6 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "model/adapter.h"
-#include "nvidia/proc.h"
 
 enum {
 	SMALL_FILE_MAX = 4095,

@@ -11,8 +11,7 @@
 #include <string.h>
 
 #include "base/fd.h"
-#include "nvidia/mig.h"
-#include "nvidia/plan.h"
+#include "nvidia/internal.h"
 
 enum { SCREEN = CAPABILITY_GRAPHICS | CAPABILITY_DISPLAY, DRI_NODES_MAX = 64 };
 

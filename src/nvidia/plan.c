@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "nvidia/plan.h"
-
+#include <errno.h>
 #include <stdarg.h>
 #include <string.h>
+
+#include "nvidia/internal.h"
 
 int nvidia_plan_add_mount(const struct nvidia_plan *planning, struct driver_files_file *file, const char *target,
 			  enum plan_mount_kind kind, const char *reason)
@@ -20,4 +21,91 @@ int nvidia_plan_add_mount(const struct nvidia_plan *planning, struct driver_file
 	};
 
 	return plan_add_mount(planning->plan, &mount);
+}
+
+/* Where GBM looks for a driver is compiled into it, and differs from distribution to distribution. */
+static const char *const gbm_links[] = {
+	"/usr/lib64/gbm/nvidia-drm_gbm.so",
+#if defined(__aarch64__)
+	"/usr/lib/aarch64-linux-gnu/gbm/nvidia-drm_gbm.so",
+#else
+	"/usr/lib/x86_64-linux-gnu/gbm/nvidia-drm_gbm.so",
+#endif
+};
+
+enum { SCREEN = CAPABILITY_GRAPHICS | CAPABILITY_DISPLAY };
+
+static int plan_libraries_add_symlink(const struct nvidia_plan *planning, const char *path, const char *points_to,
+				      const char *reason)
+{
+	struct plan_symlink link = {.path = strdup(path), .points_to = strdup(points_to), .reason = strdup(reason)};
+
+	return plan_add_symlink(planning->plan, &link);
+}
+
+static int plan_libraries_add_library(const struct nvidia_plan *planning, struct driver_files_library *library,
+				      struct strv *names)
+{
+	const char *directory = library->is_32 ? LIBRARY_DIR_32 : LIBRARY_DIR;
+	struct driver_files_file file = {.path = steal_ptr(library->path), .st = library->st};
+	_cleanup_free_ char *target = NULL, *link = NULL;
+	int r;
+
+	/* Two directories may have the same library; the first counts, as it does for the loader. */
+	if (strv_contains(names, library->soname)) {
+		free(file.path);
+		return 0;
+	}
+	if (str_format(&target, "%s/%s", directory, library->soname) < 0) {
+		free(file.path);
+		return -ENOMEM;
+	}
+	r = nvidia_plan_add_mount(planning, &file, target, PLAN_LIBRARY,
+				  library->known ? library->known->meaning
+						 : "a library of this driver that ctr-gpu does not know");
+	if (r == 0)
+		r = strv_add(names, library->soname);
+	if (r < 0 || !library->known || !library->known->development)
+		return r;
+	/* "libcuda.so" beside "libcuda.so.1", for programs that look for it without a version. */
+	if (str_format(&link, "%s/%s.so", directory, library->known->stem) < 0)
+		return -ENOMEM;
+	r = plan_libraries_add_symlink(planning, link, library->soname, "the name that programs are linked with");
+	return r < 0 ? r : strv_add(names, strrchr(link, '/') + 1);
+}
+
+int plan_libraries(const struct nvidia_plan *planning)
+{
+	_cleanup_libraries_ struct driver_files_libraries libraries = {0};
+	_cleanup_strv_ struct strv names = {0}, names_32 = {0};
+	const struct {
+		const char *path, *reason;
+		struct strv *names;
+	} dirs[] = {{LIBRARY_DIR, "the driver's libraries", &names},
+		    {LIBRARY_DIR_32, "the driver's 32-bit libraries", &names_32}};
+	int r;
+
+	r = driver_files_libraries(planning->install, planning->capabilities, &libraries);
+	if (r < 0)
+		return err_set(planning->err, r, "cannot read the driver's libraries: %m");
+	for (size_t i = 0; i < libraries.count && r == 0; i++)
+		r = plan_libraries_add_library(planning, &libraries.items[i],
+					       libraries.items[i].is_32 ? &names_32 : &names);
+	if ((planning->capabilities & SCREEN) && strv_contains(&names, "libnvidia-allocator.so.1"))
+		for (size_t i = 0; i < ARRAY_SIZE(gbm_links) && r == 0; i++)
+			r = plan_libraries_add_symlink(planning, gbm_links[i], LIBRARY_DIR "/libnvidia-allocator.so.1",
+						       "where GBM looks for the driver");
+	if (r == 0 && (planning->capabilities & CAPABILITY_COMPAT32) && names_32.count == 0)
+		r = strv_format(&planning->plan->warnings,
+				"32-bit libraries are asked for, and the host has none of driver %s",
+				planning->module->version);
+	for (size_t i = 0; i < ARRAY_SIZE(dirs) && r == 0; i++)
+		if (dirs[i].names->count > 0)
+			r = plan_add_library_dir(planning->plan, &(struct plan_library_dir){
+									 .path = strdup(dirs[i].path),
+									 .overrides_image = true,
+									 .libraries = steal_struct(dirs[i].names),
+									 .reason = strdup(dirs[i].reason),
+								 });
+	return r;
 }

@@ -4,8 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "nvidia/driver_table.h"
-#include "nvidia/plan.h"
+#include "nvidia/internal.h"
 #include "system/trusted_file.h"
 
 /* Return: 0 and a file; -ENOENT if none of the places has it; -ENOMEM. Files of another kind are not it. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "nvidia/proc.h"
+#include "nvidia/internal.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -11,9 +11,8 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "nvidia/internal.h"
 #include "nvidia/nvidia.h"
-#include "nvidia/plan.h"
-#include "nvidia/proc.h"
 
 enum {
 	SCREEN = CAPABILITY_GRAPHICS | CAPABILITY_DISPLAY,

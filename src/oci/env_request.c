@@ -8,7 +8,7 @@
 #include <strings.h>
 
 #include "base/log.h"
-#include "base/str_size.h"
+#include "base/str.h"
 #include "model/adapter.h"
 #include "model/version.h"
 #include "oci/oci.h"

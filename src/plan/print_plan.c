@@ -7,7 +7,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/print.h"
-#include "base/str_size.h"
+#include "base/str.h"
 #include "ctr-gpu.h"
 #include "plan/plan.h"
 

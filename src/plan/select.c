@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "model/pci_address.h"
+#include "model/adapter.h"
 
 void selection_clear(struct selection *selection)
 {

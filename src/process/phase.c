@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "process/capability.h"
-#include "process/seccomp_table.h"
+#include "process/privilege.h"
+#include "process/seccomp.h"
 
 #define BEGIN (1U << PHASE_BEGIN)
 #define GIVE (1U << PHASE_GIVE)

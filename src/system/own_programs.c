@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
-#include "model/version_note.h"
+#include "model/version.h"
 #include "system/elf_file.h"
 
 char *own_programs_beside(const char *name)

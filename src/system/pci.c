@@ -9,8 +9,8 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "model/pci_address.h"
-#include "system/file.h"
+#include "model/adapter.h"
+#include "system/trusted_file.h"
 
 enum {
 	CLASS_DISPLAY = 0x03, /* pci_ids.h: PCI_BASE_CLASS_DISPLAY; that of GPUs without a display as well */

@@ -6,6 +6,7 @@
  * namespace that is the overflow uid.
  */
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* No other user than root is trusted. */
@@ -28,3 +29,21 @@
  * there, or could now; -EINVAL if it is of another type; negative errno.
  */
 int trusted_file_open(const char *path, mode_t type, uid_t other, int flags);
+
+/* Small looks at this machine's files, for checks. */
+
+enum { FILE_TEXT_MAX = 256 * 1024 };
+
+/** The content of a regular file. Return: NULL if it is missing or cannot be read. */
+char *file_text(const char *path);
+
+/** The first number in a file. Return: @otherwise if there is none. */
+long file_number(const char *path, long otherwise);
+
+bool file_exists(const char *path);
+
+/** Whether there is a character device. */
+bool file_is_device(const char *path);
+
+/** Whether whoever runs us may open a node for reading and writing. */
+bool file_may_open(const char *path);

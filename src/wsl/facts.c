@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "system/libcuda.h"
+#include "system/elf_file.h"
 
 static int wsl_backend_facts_read_libcuda(const char *store, struct driver_facts *facts)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "ldcache/ldcache.h"
-#include "ldcache/loader_conf.h"
+#include "ldcache/loader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

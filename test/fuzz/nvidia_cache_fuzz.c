@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "nvidia/cache.h"
+#include "nvidia/internal.h"
 
 #define HEAD "ctr-gpu nvidia 1 boot"
 

@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "model/pci_address.h"
-#include "nvidia/gpu.h"
-#include "nvidia/proc.h"
+#include "model/adapter.h"
+#include "nvidia/internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "drm/topology.h"
+#include "drm/internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/str_size.h"
+#include "base/str.h"
 #include "model/version.h"
 #include "system/own_programs.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "model/pci_address.h"
+#include "model/adapter.h"
 
 static int gpu_assign_read_digit(char character)
 {

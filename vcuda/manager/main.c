@@ -22,7 +22,7 @@
 #include "base/cleanup.h"
 #include "base/print.h"
 #include "base/str.h"
-#include "model/version_note.h"
+#include "model/version.h"
 #include "system/own_programs.h"
 #include "vcuda/manager/audit.h"
 #include "vcuda/manager/cgroup.h"

@@ -31,7 +31,7 @@ enum {
 };
 
 /*
- * Each container's servers are a user of their own (process/private_uid.h). The kernel counts threads and descriptors
+ * Each container's servers are a user of their own (process/privilege.h). The kernel counts threads and descriptors
  * that are under way by user: nobody but root of the host and the container itself learns which it is, and to use up
  * what all these users have takes more of everything than there is.
  */

@@ -14,7 +14,7 @@
 #include "cli/doctor/engine_check.h"
 #include "engines/docker_api.h"
 #include "engines/path_lookup.h"
-#include "system/file.h"
+#include "system/trusted_file.h"
 
 #define HOOK "nvidia-container-runtime-hook"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "system/file.h"
+#include "system/trusted_file.h"
 
 /* With look->sudo, an option, the engine's name and look->user. */
 #define SETUP "%sctr-gpu setup %s%s%s"

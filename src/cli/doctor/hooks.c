@@ -16,7 +16,7 @@
 #include "base/json.h"
 #include "cli/doctor/engine_check.h"
 #include "engines/path_lookup.h"
-#include "system/file.h"
+#include "system/trusted_file.h"
 
 enum { HOOK_FILE_MAX = 64 * 1024, HOOK_FILES_MAX = 4096 };
 

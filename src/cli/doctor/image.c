@@ -18,7 +18,7 @@
 #include "ldcache/ldcache.h"
 #include "ldcache/loader.h"
 #include "root/rootfs.h"
-#include "system/file.h"
+#include "system/trusted_file.h"
 
 enum { ENTRIES_MAX = 1024, NAME_SIZE = 128 };
 

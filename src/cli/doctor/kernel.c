@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "cli/doctor/doctor.h"
-#include "system/file.h"
+#include "system/trusted_file.h"
 
 /* Asked with arguments that no kernel accepts, so that nothing happens. */
 static bool kernel_has_call(long number)

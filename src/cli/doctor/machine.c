@@ -8,7 +8,7 @@
 
 #include "cli/doctor/doctor.h"
 #include "lib/backends.h"
-#include "system/file.h"
+#include "system/trusted_file.h"
 
 #define CHECKS_DECLARE(name) extern const struct backend_checks checks_##name;
 #define CHECKS_ADDRESS(name) &checks_##name,

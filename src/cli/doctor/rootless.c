@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "cli/doctor/doctor.h"
-#include "system/file.h"
+#include "system/trusted_file.h"
 
 /* Lines `user:first:count`, the user by name or number. */
 static bool rootless_has_subordinates(const char *path, const char *name, uid_t uid)

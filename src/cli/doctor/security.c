@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "cli/doctor/doctor.h"
-#include "system/file.h"
+#include "system/trusted_file.h"
 
 #define SELINUX "/sys/fs/selinux"
 

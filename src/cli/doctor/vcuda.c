@@ -10,7 +10,7 @@
 #include "vcuda_rpc.h"
 
 #include "cli/doctor/doctor.h"
-#include "system/file.h"
+#include "system/trusted_file.h"
 #include "vcuda/grant/backend.h"
 #include "vcuda/protocol/control.h"
 #include "vcuda/protocol/landlock.h"

@@ -3,7 +3,6 @@
 #include "unit.h"
 
 #include "base/str.h"
-#include "base/str_size.h"
 
 static void amounts_are_read(void **state)
 {

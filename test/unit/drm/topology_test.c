@@ -4,7 +4,7 @@
 
 #include "unit.h"
 
-#include "drm/topology.h"
+#include "drm/internal.h"
 
 static const struct {
 	const char *text;

@@ -9,8 +9,8 @@
 
 #include "base/cleanup.h"
 #include "cache-builder.h"
+#include "ldcache/internal.h"
 #include "ldcache/ldcache.h"
-#include "ldcache/libcmp.h"
 
 /* ---- the image: what a Debian image with a baked-in driver, a 32-bit one and glibc-hwcaps looks like ---- */
 

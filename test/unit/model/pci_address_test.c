@@ -2,7 +2,7 @@
 
 #include "unit.h"
 
-#include "model/pci_address.h"
+#include "model/adapter.h"
 
 static void addresses(void **state)
 {

@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-#include "nvidia/cache.h"
+#include "nvidia/internal.h"
 
 #define HEAD "ctr-gpu nvidia 1 boot"
 #define ADDRESS "0000:c1:00.0"

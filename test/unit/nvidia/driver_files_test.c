@@ -18,7 +18,7 @@
 
 #include "base/fd.h"
 #include "ldcache/cache-builder.h"
-#include "nvidia/driver_files.h"
+#include "nvidia/internal.h"
 #include "process/seccomp.h"
 
 #define VERSION "580.159.04"

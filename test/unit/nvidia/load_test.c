@@ -11,8 +11,7 @@
 #include <stdio.h>
 #include <sys/sysmacros.h>
 
-#include "nvidia/load.h"
-#include "nvidia/modprobe.h"
+#include "nvidia/internal.h"
 
 #define CHARACTER "Character devices:\n  1 mem\n"
 #define BLOCK "\nBlock devices:\n  8 sd\n195 nvidia-uvm\n"

@@ -6,10 +6,7 @@
 
 #include <errno.h>
 
-#include "nvidia/brand.h"
-#include "nvidia/driver_table.h"
-#include "nvidia/gpu.h"
-#include "nvidia/proc.h"
+#include "nvidia/internal.h"
 
 static const struct {
 	const char *text, *version; /* NULL: none */

@@ -21,8 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "process/capability.h"
 #include "process/phase.h"
+#include "process/privilege.h"
 
 #ifdef __SANITIZE_ADDRESS__
 enum { SANITIZED = 1 };

@@ -20,7 +20,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "process/private_uid.h"
+#include "process/privilege.h"
 #include "vcuda/manager/audit.h"
 #include "vcuda/manager/gpu_assign.h"
 #include "vcuda/manager/pidref.h"

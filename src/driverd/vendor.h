@@ -21,3 +21,16 @@ struct library_symbol {
  * Return: whether that worked; if not, @answer is the failure.
  */
 bool library_load(const char *path, const struct library_symbol *symbols, struct driverd_reply *answer);
+
+/* Microsoft's libdxcore.so, loaded into this process. */
+
+/** Loads the library at @path and fills in @answer, whose members belong to the caller. */
+void dxcore_describe_adapters(const char *path, struct driverd_reply *answer);
+
+/* NVIDIA's libnvidia-ml.so (NVML) and libcuda.so, loaded into this process. */
+
+/** Loads NVML at @path and fills in @answer, whose members belong to the caller. */
+void nvml_list_names(const char *path, struct driverd_reply *answer);
+
+/** Loads libcuda at @path and fills in @answer, as above. */
+void cuda_read_version(const char *path, struct driverd_reply *answer);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "drm/drm.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
 #include "base/fd.h"
-#include "drm/card.h"
+#include "drm/drm.h"
+#include "drm/internal.h"
 
 enum { SCREEN = CAPABILITY_GRAPHICS | CAPABILITY_DISPLAY, NAMES_MAX = 64 };
 
@@ -149,3 +148,21 @@ const struct backend backend_drm = {
 	.plan = drm_plan,
 	.describe = drm_describe,
 };
+
+static int drm_load_decide(const struct load_options *options, struct load *ret, struct err *err)
+{
+	struct inventory inventory = {0};
+	int r = cards_read(&backend_drm, &inventory);
+	size_t count = inventory.count;
+
+	(void)options;
+	inventory_clear(&inventory);
+	if (r < 0)
+		return err_set(err, r, "%m");
+	/* What is said of the NVIDIA GPU that is missing stays. */
+	if (count == 0)
+		return CTR_GPU_E_NO_DEVICE;
+	return strv_format(&ret->remarks, "nothing to load for AMD's and Intel's GPUs: udev loads their drivers");
+}
+
+const struct backend_load loader_drm = {.decide = drm_load_decide};

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "process/capability.h"
+#include "process/privilege.h"
 
+#include <errno.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -56,4 +59,14 @@ void capability_lower(int *raised)
 	if (*raised != CAPABILITY_NONE)
 		(void)capability_turn(*raised);
 	*raised = CAPABILITY_NONE;
+}
+
+int private_uid_draw(uid_t *ret)
+{
+	uint32_t drawn;
+
+	if (getrandom(&drawn, sizeof(drawn), 0) != sizeof(drawn))
+		return -EIO;
+	*ret = PRIVATE_UID_FIRST + drawn % PRIVATE_UIDS;
+	return 0;
 }

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the files of this folder share, a section for each. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/span.h"
+#include "base/str.h"
+#include "ldcache/ldcache.h"
+
+/* ---- format ---- */
+
+/*
+ * The bytes of a loader cache, as glibc's sysdeps/generic/dl-cache.h lays them out. Numbers are in the byte order of
+ * the machine. A file is one of
+ *
+ *	new header, new entries, strings, extension                  (ldconfig -c new; the default since glibc 2.32)
+ *	old header, old entries, padding to 8, and then all that     (ldconfig -c compat; the default before)
+ *	old header, old entries, strings                             (ldconfig -c old)
+ *
+ * Offsets of strings count from the start of the new header, in the last case from the end of the entries; those of the
+ * extension and its sections count from the start of the file.
+ */
+
+#define CACHE_MAGIC_OLD "ld.so-1.7.0"
+#define CACHE_MAGIC_NEW "glibc-ld.so.cache1.1"
+
+struct cache_old_header {
+	char magic[11];
+	uint8_t padding;
+	uint32_t count;
+};
+_Static_assert(sizeof(struct cache_old_header) == 16, "struct cache_file");
+
+struct cache_old_entry {
+	int32_t flags;
+	uint32_t key, value;
+};
+_Static_assert(sizeof(struct cache_old_entry) == 12, "struct file_entry");
+
+struct cache_header {
+	char magic[20];
+	uint32_t count;
+	uint32_t strings_size;
+	uint8_t flags; /* low two bits: byte order */
+	uint8_t padding[3];
+	uint32_t extension_offset;
+	uint32_t unused[3];
+};
+_Static_assert(sizeof(struct cache_header) == 48, "struct cache_file_new");
+
+struct cache_entry {
+	int32_t flags;       /* kind of library and ABI */
+	uint32_t key, value; /* name and path */
+	uint32_t osversion;
+	uint64_t hwcap; /* with bit 62 set: the low half is an index into the glibc-hwcaps section */
+};
+_Static_assert(sizeof(struct cache_entry) == 24, "struct file_entry_new");
+
+enum {
+	CACHE_ORDER_UNSET = 0,
+	CACHE_ORDER_LITTLE = 2,
+	CACHE_ORDER_BIG = 3,
+	CACHE_ORDER_MASK = 3,
+	CACHE_ORDER_HERE = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? CACHE_ORDER_LITTLE : CACHE_ORDER_BIG,
+};
+
+#define CACHE_EXTENSION_MAGIC UINT32_C(0xeaa42174)
+
+struct cache_extension {
+	uint32_t magic;
+	uint32_t count;
+};
+
+struct cache_section {
+	uint32_t tag;
+	uint32_t flags;
+	uint32_t offset;
+	uint32_t size;
+};
+
+/* Loaders skip sections whose tag they do not know, so ours can live among glibc's (cache_extension_load()). */
+enum {
+	CACHE_SECTION_GENERATOR = 0,
+	CACHE_SECTION_HWCAPS = 1,
+	CACHE_SECTION_RECORD = 0x67727463, /* "ctrg" */
+};
+
+/* What _dl_cache_check_flags() accepts: libc6 and the ABI, from glibc's sysdeps/generic/ldconfig.h. */
+#if defined(__x86_64__) && defined(__LP64__)
+enum { CACHE_FLAGS_HERE = 0x0303 };
+#elif defined(__aarch64__) && defined(__LP64__)
+enum { CACHE_FLAGS_HERE = 0x0a03 };
+#else
+#error "the loader cache's flags of this architecture are not known"
+#endif
+
+/* ---- image ---- */
+
+/*
+ * A loader cache in memory, in one form whatever the file's was. Everything in it has been checked. The entries of a
+ * large image fill many pages, so they stay where they are in the file unless they must change.
+ */
+
+struct cache_image {
+	const struct cache_entry *entries; /* borrowed from the file, or those below; never NULL */
+	struct cache_entry *owned;
+	size_t count;
+	struct span strings; /* borrowed from the file; every offset is inside, and the last byte is NUL */
+	uint32_t base;       /* the offset of the first string */
+	uint32_t *hwcaps;    /* owned: names of the glibc-hwcaps directories */
+	size_t hwcap_count;
+	struct span generator, record; /* borrowed sections; empty if there are none */
+	uint8_t order; /* CACHE_ORDER_*; a cache that says nothing (0) has a loader that does not look */
+};
+
+void cache_image_clear(struct cache_image *image);
+
+/**
+ * cache_image_read() - take a cache apart
+ * @file: hostile; must outlive the image
+ * @ret:  empty if @file is not a cache that the loader would use
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int cache_image_read(const struct span *file, struct cache_image *ret);
+
+/** Whether all strings of some entries are within the first @size bytes of the strings. */
+bool cache_image_holds(const struct cache_image *image, const struct cache_entry *entries, size_t count, size_t size);
+
+static inline const char *cache_image_string(const struct cache_image *image, uint32_t offset)
+{
+	return (const char *)image->strings.data + (offset - image->base);
+}
+
+/**
+ * cache_image_forget() - drop the entries for files directly in these directories
+ *
+ * Compares strings for every entry, so it is for rare occasions only. Return: 0 or -ENOMEM.
+ */
+int cache_image_forget(struct cache_image *image, const struct strv *directories);
+
+/* ---- layout ---- */
+
+/* Where things are in the bytes of a loader cache: found and bounded, nothing copied. */
+
+struct cache_layout {
+	struct span file;
+	struct span entries;
+	size_t entry_size; /* of struct cache_entry or struct cache_old_entry, which begin alike */
+	size_t count;
+	struct span strings;       /* behind the entries; ends in a NUL, so that whatever starts inside ends inside */
+	uint32_t strings_offset;   /* of the first string, as entries count */
+	uint32_t extension_offset; /* in the file; 0: none */
+	uint8_t order;             /* CACHE_ORDER_* */
+};
+
+/** Return: false if the loader of this machine would not read it, or should not. */
+bool cache_layout_read(const struct span *file, struct cache_layout *ret);
+
+/** The string at an entry's offset. Return: NULL if it is not one. */
+static inline const char *cache_layout_string(const struct cache_layout *layout, uint32_t offset)
+{
+	uint32_t inside = offset - layout->strings_offset;
+
+	if (offset < layout->strings_offset || inside >= layout->strings.size)
+		return NULL;
+	return (const char *)layout->strings.data + inside;
+}
+
+/* ---- edit ---- */
+
+/*
+ * What a merge does to the image's entries: a short list of places where some are taken out and one of ours is put in.
+ * It is as long as the list of our libraries, however many the image has.
+ */
+
+struct cache_edit {
+	uint32_t at;                            /* index in the image's entries; ascending */
+	uint32_t removed;                       /* how many entries go, from there on */
+	const struct ldcache_library *inserted; /* borrowed; NULL: none */
+};
+
+struct cache_edits {
+	struct cache_edit *items; /* owned */
+	size_t count;
+	size_t inserted, removed; /* sums */
+};
+
+/*
+ * The order of names in a loader cache: as strcmp(), but runs of digits compare as numbers, and a digit comes after
+ * anything that is none. "libc.so.10" is thus greater than "libc.so.9", and "libc.so.6" equals "libc.so.06". The loader
+ * searches with the same function (_dl_cache_libcmp() in glibc's elf/dl-cache.c), so the two must agree.
+ */
+
+/** Return: less than, equal to, or greater than 0, as @a is before, equal to, or behind @b. */
+int libcmp(const char *a, const char *b);
+
+/* ---- write ---- */
+
+/* A loader cache as bytes, in the new format. The strings of the image are not copied. */
+
+/** Writes @image with @edits done to it. Return: 0; -ENOMEM; -E2BIG. */
+int cache_write(const struct cache_image *image, const struct cache_edits *edits, struct ldcache_merged *ret);
+
+/* ---- record ---- */
+
+/*
+ * How a merge can be taken back. A cache that we wrote has a section of its own. It says how long the image's strings
+ * were, where our entries are, and what entries of the image were taken out. From it the next start, perhaps with
+ * another driver, restores the image's own cache exactly: nothing of the old driver stays, nothing that it shadowed is
+ * lost, and nothing grows. An ldconfig run in the container writes a cache without the section.
+ *
+ * The section comes from the image and is as hostile as the rest; it is used if all of it makes sense.
+ */
+
+/** Return: the bytes that cache_record_write() takes. */
+size_t cache_record_size(const struct cache_edits *edits);
+
+void cache_record_write(const struct cache_image *image, const struct cache_edits *edits, unsigned char *to);
+
+/**
+ * cache_record_undo() - turn a merged cache back into the image's own
+ *
+ * Return: 1; 0, with @image as it was, if it has no record or an invalid one; -ENOMEM.
+ */
+int cache_record_undo(struct cache_image *image);
