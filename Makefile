@@ -13,6 +13,7 @@
 # make check-packages                      the Debian packages on new machines of Debian 12, 13 and sid
 # make check-arm64                         a cross build for arm64, its packages, and its unit tests
 # make check-fresh                         the README's commands on new machines of Debian 12, 13 and sid
+# make check-nightly                       what a commit is tested with, and all that takes too long for each; some hours
 # make check-reproducible                  builds twice and compares
 # make abi-dump                            the library's interface, which later builds are compared with
 # make static     a tarball that runs on any Linux           make sbom      what is linked into the programs
@@ -59,7 +60,7 @@ SHELL = setpriv
 .SHELLFLAGS = $(as_owner)
 endif
 for_root = install install-vcuda uninstall install-compat uninstall-compat dependencies-% check check-% demo demo-only bench bench-only real-gpu coverage \
-	engines-root recordings
+	engines-root packages-to-test recordings
 $(for_root): private SHELL = /bin/sh
 $(for_root): private .SHELLFLAGS = -c
 
@@ -293,15 +294,29 @@ check: dependencies-$(if $(FULL),ci,check)
 check-only: needs-check all $(tests)
 	test/run $(O) $(check_groups)
 
-# What continuous integration runs: FULL=1 makes "make check" do all of ci_groups besides, after building ci_programs with
-# what ci_dependencies are in test/install-deps. A folder of tests adds to them in its rules.mk.
+# What continuous integration runs for a commit: FULL=1 makes "make check" do all of ci_groups besides, after building
+# ci_programs with what ci_dependencies are in test/install-deps. A folder of tests adds to them in its rules.mk.
 ifdef FULL
-export CTR_GPU_TEST_ROUNDS = 10000
 check_groups += $(ci_groups)
 check-only: $(ci_programs)
 endif
 dependencies-ci:
 	test/install-deps check $(ci_dependencies)
+
+# What takes too long for each commit runs every night and before a release: nightly_groups besides, every case of each file,
+# every shape, more rounds. A case that fails there alone is put into the commit's run.
+ifdef NIGHTLY
+export CTR_GPU_TEST_NIGHTLY = 1
+export CTR_GPU_TEST_ROUNDS = 10000
+export CTR_GPU_TEST_TIMEOUT = 3600
+export CTR_GPU_SHAPES = 1
+check_groups += $(nightly_groups)
+check-only: $(nightly_programs)
+endif
+dependencies-nightly: dependencies-ci
+	test/install-deps $(nightly_dependencies)
+check-nightly: dependencies-nightly
+	$(MAKE) check-only FULL=1 NIGHTLY=1
 
 # The whole suite with programs that notice their own memory errors and undefined behaviour.
 check-sanitize:
@@ -497,7 +512,7 @@ clean:
 
 -include $(shell find $(O) -type f -name '*.d' 2>/dev/null)
 .PHONY: all help needs needs-check clean test-programs check check-only check-hostile check-sanitize check-unit dependencies-ci abi-dump lint analyse \
-	coverage always install-files install install-vcuda uninstall \
+	check-nightly dependencies-nightly coverage always install-files install install-vcuda uninstall \
 	install-compat uninstall-compat
 .SECONDARY:
 # A file that was not finished is not there.

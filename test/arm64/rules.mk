@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# check-arm64: cross build, packages, and the unit tests under emulation (test/arm64/tap). Wants a mirror of Debian.
+# check-arm64: cross build, packages, and the unit tests under emulation (test/arm64/tap). Wants a mirror of Debian. The cross build
+# alone is arm64-quick.
 
-ci_groups += arm64
-ci_dependencies += arm64
+ci_groups += arm64-quick
+ci_dependencies += check-fresh
+nightly_groups += arm64
+nightly_dependencies += arm64
 
 unit-tests: $(unit_tests)
 

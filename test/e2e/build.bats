@@ -234,7 +234,7 @@ on() {
 	expect_status 0
 	help=$output
 	# Every target that CONTRIBUTING.md has, and none that there is not.
-	for target in $(grep -ohP 'make [a-z][a-z0-9-]+(?![/a-z0-9-])' "$tree/CONTRIBUTING.md" | cut -d ' ' -f 2 | sort -u); do
+	for target in $(grep -ohP '(?<=[`(]|sudo |    )make [a-z][a-z0-9-]+(?![/a-z0-9-])' "$tree/CONTRIBUTING.md" | cut -d ' ' -f 2 | sort -u); do
 		grep -E "(make|[,;]) $target([ ,:]|\$)" <<<"$help" || { echo "$target is not in the help"; return 1; }
 	done
 	in_tree make --question --print-data-base help

@@ -92,6 +92,7 @@ with_device() {
 	[[ $output == "$(basename "$(store wsl-two-nvidia 1)")" ]]
 }
 
+# bats test_tags=cgroup
 @test "a container without devices is left alone" {
 	run podman_cdi wsl-nvidia "$generate" -e NVIDIA_VISIBLE_DEVICES=all debian sh -c 'ls /dev; probe; probe node 10 183 /tmp/node'
 	expect_no_line "dxg"
@@ -99,6 +100,7 @@ with_device() {
 	expect_line "/tmp/node=EPERM"
 }
 
+# bats test_tags=cgroup
 @test "the device rule is for the GPU and nothing else" {
 	local runtime
 
@@ -138,6 +140,7 @@ with_device() {
 	expect_line "/dev/nvidia0=ENXIO"
 }
 
+# bats test_tags=cgroup
 @test "native: one of four GPUs, by index and UUID" {
 	run podman_cdi native-four "$generate" --device nvidia.com/gpu=2 debian sh -c 'ls /dev; probe'
 	expect_line "nvidia2"
@@ -151,6 +154,7 @@ with_device() {
 	expect_line "nvidia3"
 }
 
+# bats test_tags=cgroup
 @test "native: a MIG part by its index and by NVML's name" {
 	local name
 
@@ -194,6 +198,7 @@ with_device() {
 	expect "ctr-gpu cdi generate --no-hooks"
 }
 
+# bats test_tags=cgroup
 @test "rootless" {
 	local runtime generate=/run/ctr-gpu/bin/$generate
 

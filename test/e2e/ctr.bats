@@ -59,6 +59,7 @@ ctr_run() {
 	' ctr_run "$(engine_directory containerd)" "$options" "$@"
 }
 
+# bats test_tags=cgroup
 @test "ctr run --gpus on a WSL2 host" {
 	ctr_run wsl-nvidia "--gpus 0" probe
 	expect_status 0
@@ -83,6 +84,7 @@ ctr_run() {
 	expect_line "library=/usr/lib/ctr-gpu/libcuda.so.1"
 }
 
+# bats test_tags=cgroup
 @test "of two GPUs, the one that is asked for" {
 	ctr_run native-mig "--gpus 1" sh -c 'ls /dev'
 	expect_status 0
@@ -93,6 +95,7 @@ ctr_run() {
 	expect_no_line "$(basename "$(store wsl-two-nvidia 0)")"
 }
 
+# bats test_tags=cgroup
 @test "without --gpus there is none" {
 	ctr_run wsl-nvidia "" sh -c 'ls /dev /usr/lib'
 	expect_status 0
@@ -107,6 +110,7 @@ ctr_run() {
 	expect_not "cuInit"
 }
 
+# bats test_tags=cgroup
 @test "ctr run with the runtime shim" {
 	ctr_run wsl-nvidia "--runc-binary nvidia-container-runtime --env NVIDIA_VISIBLE_DEVICES=all" probe
 	expect_status 0

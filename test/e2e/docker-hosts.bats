@@ -67,6 +67,7 @@ stores_seen() {
 	[[ ${#lines[@]} -eq 2 ]]
 }
 
+# bats test_tags=cgroup
 @test "two NVIDIA adapters: both stores, and both are counted" {
 	host wsl-two-nvidia
 	run docker run --rm --gpus all debian probe
@@ -93,6 +94,7 @@ stores_seen() {
 	expect 'no device "GPU-00000000-0000"'
 }
 
+# bats test_tags=cgroup
 @test "a native driver without the files by which programs find it: the container has them, and nothing else changes" {
 	local icd=/etc/OpenCL/vendors/nvidia.icd options vendors=$BATS_TEST_TMPDIR/vendors
 
@@ -166,6 +168,7 @@ stores_seen() {
 	docker rm hook shim
 }
 
+# bats test_tags=cgroup
 @test "a daemon with a user namespace for its containers" {
 	local directory
 

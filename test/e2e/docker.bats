@@ -21,11 +21,13 @@ teardown() {
 	docker_remove_containers
 }
 
+# bats test_tags=cgroup
 @test "the daemon runs with the cgroup version that is to be tested" {
 	run docker info --format '{{.CgroupVersion}}'
 	expect_line "$(cgroup_version)"
 }
 
+# bats test_tags=cgroup
 @test "--gpus all: a program finds libcuda by its name and the GPU behind it" {
 	run docker run --rm --gpus all debian probe
 	expect_status 0
@@ -64,6 +66,7 @@ teardown() {
 	docker_settings '{}'
 }
 
+# bats test_tags=cgroup
 @test "a device that the host does not have: docker shows what, where and what next" {
 	run docker run --rm --gpus '"device=1"' debian probe
 	expect_status 125
@@ -73,6 +76,7 @@ teardown() {
 	[[ $(grep -c . <<<"${output#*E_UNKNOWN_DEVICE}") -le 6 ]]
 }
 
+# bats test_tags=cgroup
 @test "without --gpus there is no node, no mount, no file and no rule" {
 	run docker run --name plain debian sh -c 'ls /dev /usr/lib/wsl; cat /proc/mounts; probe node 10 183 /tmp/node; probe'
 	expect_no_line "dxg"
@@ -96,6 +100,7 @@ teardown() {
 	expect_gpu
 }
 
+# bats test_tags=cgroup
 @test "the device rule is for the GPU and nothing else" {
 	run docker run --rm --gpus all debian sh -c 'probe node 10 183 /tmp/gpu; probe node 10 229 /tmp/fuse; probe node 10 237 /tmp/loop'
 	expect_line "/tmp/gpu=ok"
@@ -130,6 +135,7 @@ teardown() {
 	expect_line unlimited
 }
 
+# bats test_tags=cgroup
 @test "--privileged" {
 	docker run --rm --privileged debian id || skip "this machine's root lacks capabilities that --privileged gives"
 	run docker run --rm --privileged --gpus all debian probe
@@ -141,6 +147,7 @@ teardown() {
 	expect_gpu
 }
 
+# bats test_tags=cgroup
 @test "starting a container again leaves no growing trace" {
 	docker create --name again --gpus all debian probe
 	run docker start --attach again
@@ -154,6 +161,7 @@ teardown() {
 	expect_gpu
 }
 
+# bats test_tags=cgroup
 @test "two containers at once" {
 	docker run --detach --name one --gpus all debian sleep 60
 	docker run --detach --name two --gpus all debian sleep 60
@@ -177,6 +185,7 @@ teardown() {
 	[[ $(comm -13 <(echo "$before") <(sort <<<"$output") | grep -vcE '^(overlay|nsfs|shm|tmpfs) /') -eq 0 ]]
 }
 
+# bats test_tags=cgroup
 @test "after a failure the same container can start when the reason is gone" {
 	docker create --name retry --gpus all debian probe
 	run docker run --rm --gpus '"device=7"' debian probe

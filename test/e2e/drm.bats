@@ -160,6 +160,7 @@ asked() {
 	expect_not LD_LIBRARY_PATH
 }
 
+# bats test_tags=cgroup
 @test "Docker: --gpus on a host with AMD's GPUs alone" {
 	run docker run --rm --gpus all debian sh -c 'probe open /dev/dri/renderD128; probe open /dev/dri/renderD129; probe open /dev/kfd'
 	expect_status 0
@@ -180,6 +181,7 @@ asked() {
 	expect_line "/dev/dri/renderD129=ENOENT"
 }
 
+# bats test_tags=cgroup
 @test "Podman: the hook binds the host's nodes, for root and for who is in their group" {
 	local runtime
 
@@ -203,6 +205,7 @@ asked() {
 in_group='echo render:x:992:ctr-gpu-test >>/etc/group'
 open_nodes='probe open /dev/dri/renderD129; probe open /dev/kfd; probe open /dev/dri/renderD128'
 
+# bats test_tags=cgroup
 @test "rootless Podman: the hook binds the host's nodes, for who is in their group and keeps it" {
 	CTR_GPU_TEST_AS_ROOT=$in_group run rootless native-amd podman --runtime crun run --rm --group-add keep-groups \
 		-e AMD_VISIBLE_DEVICES=1 debian sh -c "$open_nodes; ls -l /dev/dri/by-path"
@@ -221,6 +224,7 @@ open_nodes='probe open /dev/dri/renderD129; probe open /dev/kfd; probe open /dev
 	expect_line "/dev/dri/renderD128=ENOENT"
 }
 
+# bats test_tags=cgroup
 @test "rootless Podman with CDI" {
 	local generate='ctr-gpu cdi generate >/dev/null'
 
@@ -237,6 +241,7 @@ open_nodes='probe open /dev/dri/renderD129; probe open /dev/kfd; probe open /dev
 	expect_line "/dev/dri/renderD129=EACCES"
 }
 
+# bats test_tags=cgroup
 @test "Podman with CDI" {
 	local runtime
 

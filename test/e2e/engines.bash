@@ -5,7 +5,10 @@
 # (see `sandbox`), so that nothing of this machine's engines is used and nothing remains.
 #
 # A file's name says the cgroup version: the cases in NAME.bats run with what the machine has, and through a link
-# NAME-cgroup2.bats once more with version 2. Where $engine_tree names a tree of test/engines/tree, the engines are those of
+# NAME-cgroup2.bats once more with version 2. For each commit those alone that are tagged "cgroup", for which the version matters: an
+# engine's first container, since with version 2 its device rules are a BPF program and no list; each case that opens a forbidden
+# device, or undoes or repeats what was allowed; user namespaces, which may have been delegated a cgroup. The others, about files, libraries
+# and words, run every night (make check-nightly). Where $engine_tree names a tree of test/engines/tree, the engines are those of
 # that tree, and with them everything else that is not the kernel.
 
 e2e=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")

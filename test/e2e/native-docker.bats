@@ -33,6 +33,7 @@ uuid() {
 	expect_line "library=/usr/lib/ctr-gpu/libcuda.so.1"
 }
 
+# bats test_tags=cgroup
 @test "--gpus device=UUID: one GPU, and no way to another" {
 	run docker run --rm --gpus "\"device=$(uuid 2)\"" debian sh -c 'ls /dev; nvidia-smi -L; probe node 195 1 /tmp/other; probe node 195 2 /tmp/own'
 	expect_status 0
@@ -44,6 +45,7 @@ uuid() {
 	expect_line "/tmp/own=ENXIO"
 }
 
+# bats test_tags=cgroup
 @test "--runtime=nvidia" {
 	run docker run --rm --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES="$(uuid 2)" debian sh -c 'ls /dev; nvidia-smi -L; probe node 195 1 /tmp/other; probe'
 	expect_status 0
@@ -54,6 +56,7 @@ uuid() {
 	expect_line "library=/usr/lib/ctr-gpu/libcuda.so.1"
 }
 
+# bats test_tags=cgroup
 @test "a container that is started again works again" {
 	docker create --name again --gpus '"device=1"' debian probe >/dev/null
 	run docker start --attach again
@@ -64,6 +67,7 @@ uuid() {
 	expect_line "library=/usr/lib/ctr-gpu/libcuda.so.1"
 }
 
+# bats test_tags=cgroup
 @test "without --gpus nothing is there" {
 	run docker run --rm debian sh -c 'ls /dev /usr/lib; probe node 195 0 /tmp/node'
 	expect_not nvidia

@@ -474,6 +474,7 @@ works_in() {
 	done
 }
 
+# bats test_tags=cgroup
 @test "an unselected GPU cannot be opened, not even through a node of one's own" {
 	start unordered debian 2 /bin/sh -c '
 		ls /dev | grep nvidia
@@ -489,6 +490,7 @@ works_in() {
 	expect_line "/tmp/own=ENXIO"
 }
 
+# bats test_tags=cgroup
 @test "the nodes of /dev/dri in a container: the selected GPU's open, others do not" {
 	require_pci
 	capabilities=graphics start desktop debian 0 /bin/sh -c '
@@ -510,6 +512,7 @@ works_in() {
 	expect_line "/tmp/own=ENXIO"
 }
 
+# bats test_tags=cgroup
 @test "without a selection nothing of a GPU is visible" {
 	start unordered debian void /bin/sh -c 'ls /dev /usr/lib; probe node 195 0 /tmp/node'
 	expect_status 0
@@ -518,6 +521,7 @@ works_in() {
 	expect_line "/tmp/node=EPERM"
 }
 
+# bats test_tags=cgroup
 @test "a part of a GPU in a container: its capabilities open, others do not" {
 	start mig debian 1:1 /bin/sh -c '
 		probe open /dev/nvidia-caps/nvidia-cap156; probe open /dev/nvidia-caps/nvidia-cap157

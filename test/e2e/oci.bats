@@ -167,7 +167,7 @@ rules() {
 	expect_line "/tmp/fuse=EPERM"
 }
 
-# bats test_tags=kernel
+# bats test_tags=kernel, cgroup
 @test "the device rule is for the GPU and nothing else" {
 	both rules
 }
@@ -185,6 +185,7 @@ nothing() {
 	cmp "$BATS_TEST_TMPDIR/bundle/rootfs/etc/ld.so.cache" "$(image debian)/etc/ld.so.cache"
 }
 
+# bats test_tags=cgroup
 @test "no NVIDIA_VISIBLE_DEVICES: as if the hook were not there" {
 	both nothing '.process.env = ["PATH=/usr/bin"]'
 }
@@ -224,6 +225,7 @@ other_stage() {
 	expect_line "cuInit=0"
 }
 
+# bats test_tags=cgroup
 @test "as a createRuntime hook" {
 	both other_stage
 }
@@ -294,6 +296,7 @@ killed_when_done() {
 	expect_line "cuInit=0"
 }
 
+# bats test_tags=cgroup
 @test "a hook that is killed when its work is done leaves nothing on the host" {
 	both killed_when_done
 }

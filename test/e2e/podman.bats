@@ -17,10 +17,12 @@ with_runtime() {
 	expect_gpu
 }
 
+# bats test_tags=cgroup
 @test "podman with crun" {
 	with_runtime crun
 }
 
+# bats test_tags=cgroup
 @test "podman with runc" {
 	with_runtime runc
 }
@@ -62,6 +64,7 @@ cuda_image_without_gpu() {
 	cuda_image_without_gpu runc
 }
 
+# bats test_tags=cgroup
 @test "a container that asks for nothing gets nothing" {
 	run podman_in wsl-nvidia run --runtime crun --rm debian sh -c 'ls /dev; probe node 10 183 /tmp/node; probe'
 	expect_no_line "dxg"
@@ -70,6 +73,7 @@ cuda_image_without_gpu() {
 	expect_not "cuInit"
 }
 
+# bats test_tags=cgroup
 @test "the device rule is for the GPU and nothing else" {
 	run podman_in wsl-nvidia run --runtime crun --rm --cap-add MKNOD -e NVIDIA_VISIBLE_DEVICES=all debian \
 		sh -c 'probe node 10 183 /tmp/gpu; probe node 10 229 /tmp/fuse'
@@ -94,6 +98,7 @@ cuda_image_without_gpu() {
 }
 
 # crun has been in another mount namespace by then, and tells its hooks that the bundle is "/".
+# bats test_tags=cgroup
 @test "a user namespace with a device of its own, with a GPU and without" {
 	run podman_in wsl-no-adapter run --runtime crun --rm --uidmap 0:100000:65536 --device /dev/fuse debian sh -c 'echo started'
 	expect_status 0
@@ -109,6 +114,7 @@ cuda_image_without_gpu() {
 	done
 }
 
+# bats test_tags=cgroup
 @test "a user namespace: --uidmap" {
 	run podman_in wsl-nvidia run --runtime crun --rm --uidmap 0:100000:65536 -e NVIDIA_VISIBLE_DEVICES=all debian probe
 	expect_gpu
@@ -126,14 +132,17 @@ rootless_with() {
 	expect_gpu
 }
 
+# bats test_tags=cgroup
 @test "rootless, with crun" {
 	rootless_with crun
 }
 
+# bats test_tags=cgroup
 @test "rootless, with runc" {
 	rootless_with runc
 }
 
+# bats test_tags=cgroup
 @test "rootless: a container that asks for nothing gets nothing" {
 	run rootless wsl-nvidia podman run --rm debian sh -c 'ls /dev; probe'
 	expect_no_line "dxg"

@@ -39,6 +39,7 @@ config_of() {
 	[[ $(config_of long | jq -r '.linux.devices[] | select(.path == "/dev/dxg") | "\(.major):\(.minor)"') == 10:183 ]]
 }
 
+# bats test_tags=cgroup
 @test "without NVIDIA_VISIBLE_DEVICES there is no node, no mount, no file and no rule" {
 	run docker run --name plain --runtime=nvidia debian sh -c 'ls /dev /usr/lib/wsl; probe node 10 183 /tmp/node; probe'
 	expect_no_line "dxg"
@@ -73,12 +74,14 @@ config_of() {
 	expect_not "cuInit"
 }
 
+# bats test_tags=cgroup
 @test "the device rule is for the GPU and nothing else" {
 	run with_gpu --rm debian sh -c 'probe node 10 183 /tmp/gpu; probe node 10 229 /tmp/fuse'
 	expect_line "/tmp/gpu=ok"
 	expect_line "/tmp/fuse=EPERM"
 }
 
+# bats test_tags=cgroup
 @test "the device rule is there still after docker update" {
 	with_gpu --detach --name updated debian sleep 60
 	docker update --cpu-shares 512 --memory 256m --memory-swap 256m updated
@@ -101,11 +104,13 @@ config_of() {
 	cmp "$BATS_TEST_TMPDIR/etc/ld.so.cache" "$(image debian)/etc/ld.so.cache"
 }
 
+# bats test_tags=cgroup
 @test "starting a container again leaves no growing trace" {
 	with_gpu --name again debian probe
 	docker_start_again again
 }
 
+# bats test_tags=cgroup
 @test "exec, pause, kill, rm" {
 	with_gpu --detach --name long debian sleep 60
 	run docker exec long probe

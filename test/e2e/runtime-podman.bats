@@ -26,18 +26,21 @@ rootless_shim() {
 	expect_gpu
 }
 
+# bats test_tags=cgroup
 @test "a container that asks for nothing gets nothing" {
 	run shim debian sh -c 'ls /dev; probe node 10 183 /tmp/node; probe'
 	expect_no_line "dxg"
 	expect_line "/dev/dxg=ENOENT"
 }
 
+# bats test_tags=cgroup
 @test "the device rule is for the GPU and nothing else" {
 	run shim --cap-add MKNOD -e NVIDIA_VISIBLE_DEVICES=all debian sh -c 'probe node 10 183 /tmp/gpu; probe node 10 229 /tmp/fuse'
 	expect_line "/tmp/gpu=ok"
 	expect_line "/tmp/fuse=EPERM"
 }
 
+# bats test_tags=cgroup
 @test "--read-only, another user, a user namespace" {
 	run shim --read-only -e NVIDIA_VISIBLE_DEVICES=all debian probe
 	expect_gpu
@@ -54,6 +57,7 @@ rootless_shim() {
 	expect_not "cuInit"
 }
 
+# bats test_tags=cgroup
 @test "rootless" {
 	run rootless_shim -e NVIDIA_VISIBLE_DEVICES=all debian probe
 	expect_gpu

@@ -265,6 +265,7 @@ nothing() {
 	cmp "$(directory)/rootfs/etc/ld.so.cache" "$(image debian)/etc/ld.so.cache"
 }
 
+# bats test_tags=cgroup
 @test "a container that asks for nothing: not a byte changes" {
 	both nothing '.process.env = ["PATH=/usr/bin"]'
 	both nothing '.process.env = ["PATH=/usr/bin", "NVIDIA_VISIBLE_DEVICES=void"]'
@@ -390,6 +391,7 @@ rules() {
 	expect_line "/tmp/fuse=EPERM"
 }
 
+# bats test_tags=cgroup
 @test "the device rule is for the GPU and nothing else" {
 	both rules
 }
@@ -399,6 +401,7 @@ no_rules() {
 	expect_gpu
 }
 
+# bats test_tags=cgroup
 @test "an engine that has no device rules" {
 	both no_rules
 }
@@ -434,6 +437,7 @@ user_namespace() {
 	[[ $(stat -c %u:%g "$(directory)/rootfs/etc/ld.so.cache") == 100000:200000 ]]
 }
 
+# bats test_tags=cgroup
 @test "a user namespace of the container's own" {
 	both user_namespace
 }
@@ -497,6 +501,7 @@ life() {
 	expect_line "cuInit=0"
 }
 
+# bats test_tags=cgroup
 @test "create, state, start, exec, kill, delete; a mistake in the settings stops no container from being deleted" {
 	both life
 }
@@ -639,6 +644,7 @@ nothing_is_left() {
 	cmp "$BATS_TEST_TMPDIR/config.json" "$(directory)/config.json"
 }
 
+# bats test_tags=cgroup
 @test "a failure leaves nothing behind" {
 	nothing_is_left
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# bats file_tags=systemd, kernel
+# bats file_tags=systemd, kernel, cgroup
 #
 # A device that a container was given, and a systemd that writes the device rules of its scope anew: the real systemd, as
 # the first process of namespaces of its own, with scopes of systemd-run, runc and crun. The cases are for cgroup version 2

@@ -3,6 +3,10 @@
 # check-engines: the doors of container engines with the engines of several Debian releases, from trees that are made with
 # debootstrap and kept (see test/engines/tree). What is tested there is what `make install-compat` installs.
 
+nightly_groups += engines
+nightly_programs += engines-root
+nightly_dependencies += check-engines
+
 check-engines: dependencies-check-engines
 	$(MAKE) check-engines-only
 

@@ -3,8 +3,9 @@
 # check-fresh: the README's commands on machines of Debian 12, 13 and sid that debootstrap makes for it. Wants a mirror of
 # Debian. recordings: what was to be seen there, for docs/first-minutes.
 
-ci_groups += fresh/bookworm fresh/trixie
+ci_groups += fresh/trixie
 ci_dependencies += check-fresh
+nightly_groups += fresh/bookworm fresh/sid
 
 check-fresh: dependencies-check-fresh
 	$(MAKE) check-fresh-only

@@ -7,6 +7,10 @@ ci_programs += fuzzers
 ci_dependencies += fuzz
 
 FUZZ_SECONDS = 60
+ifdef NIGHTLY
+export FUZZ_SECONDS = 600
+export FUZZ_KEEP = 1
+endif
 fuzzers = $(patsubst test/fuzz/%.c,$(O)/libfuzzer/fuzz/%,$(wildcard test/fuzz/*_fuzz.c))
 fuzz: dependencies-fuzz
 	$(MAKE) fuzzers

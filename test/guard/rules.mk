@@ -5,6 +5,7 @@
 
 ci_groups += guard-quick
 ci_dependencies += check-guard
+nightly_groups += guard
 
 guard_clients = $(patsubst test/guard/%.c,$(O)/test/guard/%,$(filter-out test/guard/dxg.c,$(wildcard test/guard/*.c)))
 test_programs += $(guard_clients)

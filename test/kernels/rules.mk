@@ -5,6 +5,8 @@
 
 ci_groups += kernel
 ci_dependencies += kernels
+nightly_groups += kernels
+nightly_programs += unit-tests
 
 check-kernels: unit-tests
 check-kernels check-kernel: check-%: all test-programs

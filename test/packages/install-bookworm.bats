@@ -6,7 +6,7 @@
 # what they depend on and no more, on a simulated WSL2 host. One machine lives through it all, in test/packages/machine; the
 # cases here read what it wrote down. NAME-SUITE.bats is for that release; all but one of them are links.
 #
-# The packages are those of the oldest release and serve all of them: $CTR_GPU_PACKAGES, where make check-packages put them.
+# The packages are those of the oldest release and serve all of them: $CTR_GPU_PACKAGES, or where make deb puts them.
 
 load ../e2e/engines
 
@@ -17,7 +17,7 @@ setup_file() {
 	local packages=(docker.io podman crun runc procps iptables) tree image
 
 	require_root
-	debs=${CTR_GPU_PACKAGES:?the directory with the packages}
+	debs=${CTR_GPU_PACKAGES:-$CTR_GPU_BUILD/deb}
 	[[ $suite == bookworm ]] || packages+=(docker-cli)
 	tree=$("$e2e/../engines/tree" "$suite" "${packages[@]}")
 	# As a later release would be: the same files under a higher version.

@@ -3,8 +3,14 @@
 # check-packages: the Debian packages, installed by apt on machines of several releases, which are made with debootstrap and
 # kept (see test/engines/tree). Wants a mirror of Debian.
 
-check-packages: dependencies-check-engines+packages all test-programs
-	DEB_BUILD_OPTIONS=nocheck $(MAKE) deb
-	CTR_GPU_PACKAGES="$$(realpath $(O))/deb" test/run $(O) packages
+nightly_groups += packages
+nightly_programs += packages-to-test
+nightly_dependencies += packages
 
-.PHONY: check-packages
+check-packages: dependencies-check-engines+packages packages-to-test
+	test/run $(O) packages
+
+packages-to-test: all test-programs
+	DEB_BUILD_OPTIONS=nocheck $(MAKE) deb
+
+.PHONY: check-packages packages-to-test
