@@ -185,7 +185,7 @@ static int cdi_generate_plan_unhooked(struct generation *generation, struct ctr_
 		settings->choice = CHOICE_ENVIRONMENT;
 	r = ctr_gpu_plan_new(generation->context, request, generation->host, ret);
 	settings->choice = wanted;
-	if (r < 0 || !(*ret)->data.choice.grade)
+	if (r != 0 || !(*ret)->data.choice.grade)
 		return r;
 	if (wanted == CHOICE_STRICT)
 		return err_set(&generation->context->err, CTR_GPU_E_GUARD,
@@ -322,6 +322,8 @@ static int cdi_generate_name_all(const struct generation *generation, const stru
 /* A spec can say where a file comes from, and not what is in it. */
 static void cdi_generate_warn(const struct generation *generation, const struct plan *plan)
 {
+	for (size_t i = 0; i < plan->warnings.count && generation->wish->hook; i++)
+		log_warning(&generation->context->settings.log, "%s", plan->warnings.items[i]);
 	for (size_t i = 0; i < plan->file_count && !generation->wish->hook; i++)
 		if (!plan->files[i].on_procfs)
 			log_warning(&generation->context->settings.log,

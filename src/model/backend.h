@@ -136,7 +136,7 @@ struct backend {
 	 * Asked when the inventory is written, and not on the way to a container. Return: 0 or -ENOMEM; sentences in
 	 * @ret.
 	 */
-	int (*driver_notes)(const struct settings *settings, struct strv *ret);
+	int (*driver_notes)(const struct settings *settings, const struct inventory *inventory, struct strv *ret);
 
 	/**
 	 * describe() - what the inventory says of an adapter besides; NULL: nothing

@@ -246,13 +246,14 @@ static int backend_identify(const struct settings *settings, struct adapter *ada
 
 /* ---- remarks ---- */
 
-static int backend_driver_notes(const struct settings *settings, struct strv *ret)
+static int backend_driver_notes(const struct settings *settings, const struct inventory *inventory, struct strv *ret)
 {
 	_cleanup_libraries_ struct driver_files_libraries libraries = {0};
 	_cleanup_native_ struct native native = NATIVE_NONE;
 	struct err err = {0};
 	int r;
 
+	(void)inventory;
 	r = backend_open(settings, &native, &err);
 	if (r != 0)
 		return r == -ENOMEM ? r : strv_add(ret, err.text);

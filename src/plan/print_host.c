@@ -155,7 +155,7 @@ static int host_list_notes(const struct ctr_gpu_host *host, struct strv *ret)
 		r = strv_add(ret, host->inventory.notes.items[i]);
 	for (size_t i = 0; i < host->present_count && r == 0; i++)
 		if (host->present[i]->driver_notes)
-			r = host->present[i]->driver_notes(host->settings, ret);
+			r = host->present[i]->driver_notes(host->settings, &host->inventory, ret);
 	return r;
 }
 

@@ -13,6 +13,7 @@
 #include "wsl/dxcore.h"
 #include "wsl/enforce.h"
 #include "wsl/facts.h"
+#include "wsl/loaders.h"
 #include "wsl/paths.h"
 #include "wsl/plan.h"
 #include "wsl/store.h"
@@ -220,6 +221,25 @@ static int wsl_backend_describe(const struct adapter *adapter, struct strv *ret)
 	return r;
 }
 
+/* What a start for CUDA, or for any computing, would be refused for. */
+static int wsl_backend_driver_notes(const struct settings *settings, const struct inventory *inventory,
+				    struct strv *ret)
+{
+	bool any = false, nvidia = false;
+	struct err err = {0};
+
+	(void)settings;
+	for (size_t i = 0; i < inventory->count; i++) {
+		const struct adapter *adapter = &inventory->adapters[i];
+
+		if (adapter->backend != &backend_gpu_pv || adapter->unusable != 0)
+			continue;
+		any = true;
+		nvidia |= adapter->vendor_id == PCI_VENDOR_NVIDIA;
+	}
+	return any && loaders_check(nvidia, &err) != 0 ? strv_add(ret, err.text) : 0;
+}
+
 const struct backend backend_gpu_pv = {
 	.name = "gpu-pv",
 	.device = DXG_DEVICE,
@@ -230,6 +250,7 @@ const struct backend backend_gpu_pv = {
 	.plan = gpu_pv_plan,
 	.facts = wsl_backend_facts,
 	.identify = uuid_identify,
+	.driver_notes = wsl_backend_driver_notes,
 	.describe = wsl_backend_describe,
 	.enforcement = enforce_tell,
 };

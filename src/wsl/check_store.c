@@ -14,6 +14,7 @@
 
 #include "base/fd.h"
 #include "wsl/check.h"
+#include "wsl/loaders.h"
 #include "wsl/paths.h"
 
 enum { FILES_MAX = 4096 };
@@ -83,14 +84,10 @@ static const char *stores_missing(const char *directory, const char *const *name
 /* Return: whether all is well with it. */
 static bool stores_check_directory(struct findings *findings, const char *path, const char *const *needed)
 {
-	const char *missing,
-		*remedy = "Copy the whole directory from the host again: from DriverStore\\FileRepository, and "
-			  "lxss\\lib for " WSL_LIB ".";
+	const char *missing, *remedy = loaders_remedy(NULL, check_is_wsl());
 	struct flaws flaws = {0};
 	int r;
 
-	if (check_is_wsl())
-		remedy = "Run wsl --shutdown in Windows; if that does not help, install the GPU's driver there again.";
 	r = stores_look(path, &flaws);
 	missing = stores_missing(path, needed);
 	if (r < 0)
@@ -101,10 +98,7 @@ static bool stores_check_directory(struct findings *findings, const char *path, 
 			     flaws.first, flaws.what, flaws.count, flaws.files, remedy);
 	else if (missing)
 		findings_add(findings, "store.incomplete", SEVERITY_PROBLEM, "%s has no %s\n%s", path, missing,
-			     streq(missing, "libdxcore.so") && !check_is_wsl()
-				     ? "Copy libdxcore.so, libd3d12.so and libd3d12core.so to it from "
-				       "C:\\Program Files\\WSL\\lib of a Windows host."
-				     : remedy);
+			     loaders_remedy(missing, check_is_wsl()));
 	else if (flaws.closed[0])
 		findings_add(findings, "store.closed", SEVERITY_WARNING,
 			     "%s%s%s: only root may read it, so programs of other users find no driver, in containers "

@@ -28,6 +28,7 @@
 #include "wsl/driver_store.h"
 #include "wsl/enforce.h"
 #include "wsl/environment.h"
+#include "wsl/loaders.h"
 #include "wsl/paths.h"
 
 enum { DRM_MAJOR = 226, VGEM_NODES_MAX = 16 };
@@ -207,14 +208,21 @@ static int wsl_plan_add_smi(struct plan *plan, const char *directory, const stru
 				  "the host's nvidia-smi, in the search path (capability utility)");
 }
 
-/* NVIDIA's driver brings its loaders into the directory for all drivers; a driver of another vendor has none there. */
-static bool wsl_plan_lacks_cuda(const struct request *request, const struct adapter *const *selected, size_t count,
-				const struct driver_store *listing)
+/*
+ * What programs of the request load first, and without which none of them finds a GPU: any vendor's loads libdxcore,
+ * and a CUDA program NVIDIA's loader besides. A driver that is half installed leaves them out, empty, or as links to
+ * nothing.
+ */
+static int wsl_plan_check_loaders(const struct request *request, const struct adapter *const *selected, size_t count,
+				  struct err *err)
 {
-	for (size_t i = 0; i < count && (request->capabilities & CAPABILITY_COMPUTE); i++)
-		if (selected[i]->vendor_id == PCI_VENDOR_NVIDIA)
-			return !strv_contains(&listing->libraries, "libcuda.so.1");
-	return false;
+	bool nvidia = false;
+
+	if (count == 0 || !(request->capabilities & CAPABILITY_COMPUTE))
+		return 0;
+	for (size_t i = 0; i < count; i++)
+		nvidia |= selected[i]->vendor_id == PCI_VENDOR_NVIDIA;
+	return loaders_check(nvidia, err);
 }
 
 static int wsl_plan_add_lib(const struct request *request, const struct adapter *const *selected, size_t count,
@@ -240,14 +248,11 @@ static int wsl_plan_add_lib(const struct request *request, const struct adapter 
 	if (r < 0)
 		return err_set(err, r,
 			       "cannot read " WSL_LIB ": %m\nCheck its permissions and that its mount still works.");
-	if (request->capabilities & CAPABILITY_UTILITY)
+	r = wsl_plan_check_loaders(request, selected, count, err);
+	if (r == 0 && (request->capabilities & CAPABILITY_UTILITY))
 		r = wsl_plan_add_smi(plan, WSL_LIB, &listing);
 	if (r == 0 && listing.libraries.count == 0)
 		r = strv_add(&plan->warnings, WSL_LIB " holds no library, so programs will find no driver");
-	else if (r == 0 && wsl_plan_lacks_cuda(request, selected, count, &listing))
-		r = strv_add(&plan->warnings,
-			     WSL_LIB " has no libcuda.so.1, so CUDA programs will find no driver; run wsl --shutdown "
-				     "in Windows, and install NVIDIA's driver there again if that does not help");
 	if (r == 0)
 		r = wsl_plan_add_libraries(plan, WSL_LIB, &listing, true,
 					   "programs must load these and not what an image brings of the same name");
@@ -368,6 +373,18 @@ static int wsl_plan_warn(const struct adapter *const *selected, size_t count, st
 					 "; only the selected driver stores are visible");
 }
 
+/* A specification is for later starts, and the hook in it looks again. */
+static int wsl_plan_warn_of_loaders(const struct request *request, const struct adapter *const *selected, size_t count,
+				    struct plan *plan)
+{
+	struct err err = {0};
+
+	if (wsl_plan_check_loaders(request, selected, count, &err) == 0)
+		return 0;
+	return strv_format(&plan->warnings, "%.*s; the hook refuses such a container", (int)strcspn(err.text, "\n"),
+			   err.text);
+}
+
 /*
  * Library directories stand in the order of precedence: the loaders in WSL_LIB before what they load from the stores.
  */
@@ -386,7 +403,7 @@ int gpu_pv_plan(const struct settings *settings, void *seen, const struct reques
 	if (r == 0 && count > 0 && (request->capabilities & CAPABILITY_VIDEO))
 		r = wsl_plan_add_vgem(plan);
 	if (request->nodes_only)
-		return r;
+		return r == 0 ? wsl_plan_warn_of_loaders(request, selected, count, plan) : r;
 	if (r == 0)
 		r = wsl_plan_add_lib(request, selected, count, plan, err);
 	for (size_t i = 0; i < count && r == 0; i++)

@@ -122,7 +122,7 @@ geforce="NVIDIA GeForce RTX 4090"
 }
 
 @test "Apptainer: as root, and in a user namespace" {
-	standalone hyperv-no-libdxcore --user configure --no-cgroups --device=all --compute --utility --ldconfig=@/sbin/ldconfig
+	standalone hyperv-no-libdxcore --user configure --no-cgroups --device=all --utility --ldconfig=@/sbin/ldconfig
 	expect_status 0
 	expect_line "/dev/dxg=ok"
 	image_copy debian "$BATS_TEST_TMPDIR/rootfs"

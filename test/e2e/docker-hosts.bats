@@ -28,10 +28,17 @@ stores_seen() {
 
 @test "a Hyper-V guest without libdxcore: the adapters come from the device itself" {
 	host hyperv-no-libdxcore
-	run docker run --rm --gpus all debian probe
+	for option in "--gpus all" "--runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all"; do
+		# shellcheck disable=SC2086
+		run docker run --rm $option debian probe
+		expect_status 125
+		expect "[E_DRIVER_LIBRARY] /usr/lib/wsl/lib/libdxcore.so is missing, and without it no program finds a GPU"
+		expect "Copy libdxcore.so, libd3d12.so and libd3d12core.so to it"
+	done
+	run docker run --rm --gpus 'all,"capabilities=utility"' debian probe
 	expect_line "/dev/dxg=ok"
 	expect_line "library=/usr/lib/wsl/lib/libcuda.so.1"
-	stores_seen all
+	stores_seen 'all,"capabilities=utility"'
 	expect_line "$(basename "$(store hyperv-no-libdxcore 0)")"
 }
 

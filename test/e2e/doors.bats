@@ -293,8 +293,8 @@ uuid() {
 }
 
 @test "a Hyper-V guest without libdxcore" {
-	same hyperv-no-libdxcore all
-	same hyperv-no-libdxcore 0 compute
+	same hyperv-no-libdxcore all utility
+	profile=hyperv-no-libdxcore devices=0 capabilities=compute on_host refuse E_DRIVER_LIBRARY "${all_doors[@]}"
 }
 
 @test "four GPUs of a native driver" {

@@ -145,8 +145,8 @@ uuid_a2000=GPU-7b10aa04-0041-0000-0000-000084ef55fb
 	same "$(host wsl-nvidia sh -c 'rm /etc/ld.so.cache && ctr-gpu info --json' | jq -r '.adapters[0].uuid')" "$uuid_4090"
 	run -1 host hyperv-no-libdxcore ctr-gpu list --device=GPU-11111111
 	says "[E_DRIVER_LIBRARY]" "libnvidia-ml.so.1" "index, LUID or PCI address"
-	run -0 host hyperv-no-libdxcore ctr-gpu list --device=0
-	same "$(info hyperv-no-libdxcore '[.adapters[0].uuid, .notes]')" '[null,[]]'
+	run -0 host hyperv-no-libdxcore ctr-gpu list --device=0 --utility
+	same "$(info hyperv-no-libdxcore '[.adapters[0].uuid, (.notes | length)]')" '[null,1]'
 }
 
 @test "NVML is asked once, for a UUID alone; what is kept is root's" {
@@ -257,8 +257,9 @@ changed() {
 	says "[E_DRIVER_LIBRARY]" "libdxcore.so is missing"
 }
 
-@test "no libdxcore is no remark" {
-	same "$(info hyperv-no-libdxcore '[.adapters[0].name, .notes]')" '["NVIDIA RTX A4000",[]]'
+@test "no libdxcore is a remark for the programs, and not for the inventory" {
+	same "$(info hyperv-no-libdxcore '[.adapters[0].name, (.notes | map(.[:60]))]')" \
+		'["NVIDIA RTX A4000",["/usr/lib/wsl/lib/libdxcore.so is missing, and without it no "]]'
 }
 
 @test "libdxcore in a configured directory" {
@@ -350,17 +351,30 @@ $nvidia_store"
 @test "a host without its directory of libraries" {
 	run -1 host wsl-nvidia sh -c "umount -l $lib && rmdir $lib && ctr-gpu list --inventory=ioctl"
 	says "[E_DRIVER_LIBRARY]" "$lib, the directory of the host's driver libraries, is missing"
-	run -0 host wsl-nvidia sh -c "umount -l $lib && ctr-gpu list --json --inventory=ioctl"
+	run -0 host wsl-nvidia sh -c "umount -l $lib && ctr-gpu list --json --inventory=ioctl --utility"
 	says "holds no library"
 }
 
-@test "a driver without its loader for CUDA is a warning, where CUDA is asked for and NVIDIA's adapter chosen" {
-	run -0 host wsl-hybrid sh -c "rm $lib/libcuda.so.1 && ctr-gpu list --json"
-	says "$lib has no libcuda.so.1"
-	for options in --utility "--device=1 --compute"; do
-		run -0 host wsl-hybrid sh -c "rm $lib/libcuda.so.1 && ctr-gpu configure --dry-run --json $options /nowhere"
-		[[ $output != *"has no libcuda"* ]]
+@test "a driver without its loaders is refused, where they are needed for what is asked" {
+	local damage
+
+	for damage in "rm $lib/libcuda.so.1" ": >$lib/libcuda.so.1" "ln -sf nothing $lib/libcuda.so.1" "rm $lib/libdxcore.so" \
+		": >$lib/libdxcore.so"; do
+		for door in list "configure --dry-run /nowhere" "list --device=0,1 --compute" "cdi generate --no-hooks --kind=nvidia.com/gpu --output=-"; do
+			run -1 host wsl-hybrid sh -c "$damage && ctr-gpu $door"
+			says "[E_DRIVER_LIBRARY] $lib/lib" "and without it no" "Run wsl --shutdown in Windows"
+		done
+		run -0 host wsl-hybrid sh -c "$damage && ctr-gpu configure --dry-run --utility /nowhere"
+		run -0 host wsl-hybrid sh -c "$damage && ctr-gpu info"
+		says "note: $lib/lib" "and without it no" "Run wsl --shutdown in Windows"
+		run -0 host wsl-hybrid sh -c "$damage && ctr-gpu cdi generate --kind=nvidia.com/gpu --output=/tmp/specs/"
+		says "warning: $lib/lib" "the hook refuses such a container"
 	done
+	# Intel's and AMD's need no libcuda, and its absence is no remark where there is no GPU of NVIDIA's.
+	run -0 host wsl-hybrid sh -c "rm $lib/libcuda.so.1 && ctr-gpu list --device=1 --compute"
+	run -1 host wsl-hybrid sh -c "rm $lib/libdxcore.so && ctr-gpu list --device=1 --compute"
+	run -0 host wsl-amd-npu sh -c "rm -f $lib/libcuda.so.1 && ctr-gpu info && ctr-gpu list"
+	[[ $output != *libcuda* ]]
 }
 
 @test "symlinks out of the directory of libraries: what they lead to comes, each file by itself" {

@@ -160,7 +160,8 @@ rootless_with() {
 }
 
 @test "rootless, on a Hyper-V guest without libdxcore" {
-	run rootless hyperv-no-libdxcore podman --runtime crun run --rm -e NVIDIA_VISIBLE_DEVICES=all debian \
+	run rootless hyperv-no-libdxcore podman --runtime crun run --rm -e NVIDIA_VISIBLE_DEVICES=all \
+		-e NVIDIA_DRIVER_CAPABILITIES=utility debian \
 		sh -c 'ls /usr/lib/wsl/drivers; probe open /dev/dxg'
 	expect_line "$(basename "$(store hyperv-no-libdxcore 0)")"
 	expect_line "/dev/dxg=ok"

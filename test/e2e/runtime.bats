@@ -158,7 +158,7 @@ one_of_two_with_one_store() {
 }
 
 gpu_without_libdxcore() {
-	start hyperv-no-libdxcore "$1" "$(script 'ls /usr/lib/wsl/drivers; probe open /dev/dxg')"
+	start hyperv-no-libdxcore "$1" ".process.env += [\"NVIDIA_DRIVER_CAPABILITIES=utility\"] | $(script 'ls /usr/lib/wsl/drivers; probe open /dev/dxg')"
 	expect_status 0
 	expect_line "$(basename "$(store hyperv-no-libdxcore 0)")"
 	expect_line "/dev/dxg=ok"
