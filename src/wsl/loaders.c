@@ -16,10 +16,10 @@ const char *loaders_remedy(const char *file, bool wsl)
 	if (wsl)
 		return "Run wsl --shutdown in Windows; if that does not help, install the GPU's driver there again.";
 	if (file && streq(file, "libdxcore.so"))
-		return "Copy libdxcore.so, libd3d12.so and libd3d12core.so to it from C:\\Program Files\\WSL\\lib of a "
-		       "Windows host.";
-	return "Copy the whole directory from the host again: from DriverStore\\FileRepository, and lxss\\lib for " WSL_LIB
-	       ".";
+		return "Copy libdxcore.so, libd3d12.so and libd3d12core.so to it from "
+		       "C:\\Program Files\\WSL\\lib of a Windows host.";
+	return "Copy the whole directory from the host again: from DriverStore\\FileRepository, and "
+	       "lxss\\lib for " WSL_LIB ".";
 }
 
 /* What only root may read, or a file system does not show now, is no reason to refuse: others may see it. */
