@@ -436,16 +436,22 @@ static int apply_write_loader_files(struct apply *apply)
 static int apply_write_record(struct apply *apply)
 {
 	const char *directory = apply->container->record;
+	pid_t holder = 0;
 	int r;
 
 	if (directory)
 		undo_log_progress(apply->undo_log, "writing down in %s what was done", directory);
-	r = directory ? undo_record_write(directory, &apply->rootfs, apply->undo_log) : 0;
+	r = directory ? undo_record_write(directory, &apply->rootfs, apply->undo_log, &holder) : 0;
 	errno = -r;
 	if (r == -EACCES || r == -EPERM || r == -EROFS)
 		log_warning(apply->log,
 			    "what was done cannot be taken back later, as it cannot be written down in %s: %m",
 			    directory);
+	else if (r == -ETIMEDOUT)
+		return err_set(apply->err, r,
+			       "cannot write down in %s what was done, as process %d does not let go of it: %m.\n"
+			       "See what it waits for, or end it; then try again.",
+			       directory, (int)holder);
 	else if (r < 0)
 		return err_set(apply->err, r, "cannot write down in %s what was done: %m", directory);
 	return 0;
@@ -457,6 +463,7 @@ static int (*const steps[])(struct apply *) = {
 	apply_guard_rule,
 	apply_find_owner,
 	apply_open_fds,
+	apply_allow_devices, /* before the container is entered, whose files may have the names of the host's */
 	apply_take_grant,
 	apply_open_sources_and_enter,
 	apply_open_rootfs,
@@ -465,7 +472,6 @@ static int (*const steps[])(struct apply *) = {
 	apply_cover_files,
 	apply_make_symlinks,
 	apply_change_modes,
-	apply_allow_devices,
 	apply_write_loader_files,
 	apply_write_record,
 	apply_commit_grant,

@@ -15,12 +15,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/lock_file.h"
 #include "lib/context.h"
 #include "root/mount.h"
 #include "root/mount_class.h"
@@ -29,10 +29,12 @@
 enum {
 	UNDO_RECORD_MAX = 16 << 20,
 	RECORDS_MAX = 1000, /* of one root filesystem */
+	WAIT_MS = 10 * 1000,
 };
 
 #define LIST "deeds.json"
 #define UNFINISHED "new"
+#define LOCK "lock"
 
 static const struct {
 	const char *name;
@@ -287,99 +289,116 @@ static int undo_record_find_number(int all, const char *boot, char ret[static 16
 	return r == 0 && lowest == RECORDS_MAX ? -EMLINK : r;
 }
 
-/* Until it is whole, a record has no number. When it has one, @all is the deed's, and -1. */
-static int undo_record_give_number(const struct writer *writer, int *all, const char *boot)
+/*
+ * The records of a root filesystem, for one process at a time: another would take an unfinished record for its own.
+ */
+struct records {
+	int fd, lock;
+	pid_t holder; /* of the lock, where it was not to be had */
+};
+
+#define RECORDS_CLOSED ((struct records){.fd = -1, .lock = -1})
+
+/* @path: removed, if it is empty */
+static void undo_record_close_all(struct records *all, const char *path)
 {
-	const struct undo_step undo_step = {.undo = undo_record_undo, .fds = {*all, -1, -1}};
+	if (all->lock >= 0)
+		lock_file_release(all->fd, LOCK, all->lock);
+	if (all->fd >= 0)
+		(void)close(all->fd);
+	(void)rmdir(path);
+	*all = RECORDS_CLOSED;
+}
+
+/* Until it is whole, a record has no number. When it has one, @all and its lock are the deed's. */
+static int undo_record_give_number(const struct writer *writer, struct records *all, const char *boot)
+{
+	const struct undo_step undo_step = {.undo = undo_record_undo, .fds = {all->fd, all->lock, -1}};
 	char name[16];
-	int r = undo_record_find_number(*all, boot, name);
+	int r = undo_record_find_number(all->fd, boot, name);
 
 	if (r == 0)
 		r = undo_log_add(writer->undo_log, &undo_step, name);
 	if (r < 0)
 		return r;
-	if (renameat(*all, UNFINISHED, *all, name) < 0) {
+	if (renameat(all->fd, UNFINISHED, all->fd, name) < 0) {
 		r = -errno;
 		undo_log_pop(writer->undo_log);
 		return r;
 	}
-	*all = -1;
+	*all = RECORDS_CLOSED;
 	return 0;
 }
 
-/*
- * The records of a root filesystem, for one process at a time: another would take an unfinished record for its own.
- * Return: a descriptor that holds the lock; -errno.
- */
-static int undo_record_open_all(const char *path)
+/* Return: 0; -ETIMEDOUT with the holder; -ENOENT if it is not there, or was removed meanwhile; negative errno. */
+static int undo_record_lock_all(const char *path, struct records *all)
 {
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	/* Some file systems have no locks. */
-	while (flock(fd, LOCK_EX) < 0 && errno == EINTR)
-		;
-	return fd;
+	all->fd = lock_file_open_directory(path);
+	if (all->fd >= 0)
+		all->lock = lock_file_take(all->fd, LOCK, WAIT_MS, &all->holder);
+	return all->fd < 0 ? all->fd : all->lock < 0 ? all->lock : 0;
 }
 
 /* The same where it may be missing, and where whoever had the lock may have removed it. */
-static int undo_record_make_all(char *path)
+static int undo_record_make_all(char *path, struct records *all)
 {
-	enum { TRIES_MAX = 100 };
+	int r = -ENOENT;
 
-	for (int tries = 0; tries < TRIES_MAX; tries++) {
-		_cleanup_close_ int fd = -1;
-		struct stat st;
-		int r;
-
+	while (r == -ENOENT) {
+		cleanup_closep(&all->fd);
+		*all = RECORDS_CLOSED;
 		r = undo_record_make_directories(path);
-		if (r < 0)
-			return r;
-		fd = undo_record_open_all(path);
-		if (fd < 0 && fd != -ENOENT)
-			return steal_fd(&fd);
-		if (fd >= 0 && fstat(fd, &st) == 0 && st.st_nlink > 0)
-			return steal_fd(&fd);
+		if (r == 0)
+			r = undo_record_lock_all(path, all);
 	}
-	return -EBUSY;
+	return r;
 }
 
-static int undo_record_write_all(struct writer *writer, const char *directory)
+static int undo_record_write_new(struct writer *writer, struct records *all)
 {
-	_cleanup_free_ char *path = NULL, *boot = NULL;
-	_cleanup_close_ int all = -1;
+	_cleanup_free_ char *boot = NULL;
 	int r;
 
-	if (str_format(&path, "%s/%016" PRIx64, directory, str_hash(writer->root)) < 0)
-		return -ENOMEM;
-	all = undo_record_make_all(path);
-	if (all < 0)
-		return steal_fd(&all);
-	undo_record_remove(all, UNFINISHED);
-	if (mkdirat(all, UNFINISHED, 0700) < 0)
+	undo_record_remove(all->fd, UNFINISHED);
+	if (mkdirat(all->fd, UNFINISHED, 0700) < 0)
 		return -errno;
-	writer->home = openat(all, UNFINISHED, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	writer->home = openat(all->fd, UNFINISHED, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	r = writer->home < 0 ? -errno : undo_record_write_steps(writer);
 	if (r == 0)
 		r = undo_record_read_boot(&boot);
 	if (r == 0)
 		r = undo_record_write_list(writer, boot);
 	if (r == 0 && json_array_size(writer->list) > 0)
-		r = undo_record_give_number(writer, &all, boot);
-	if (all >= 0)
-		undo_record_remove(all, UNFINISHED);
+		r = undo_record_give_number(writer, all, boot);
+	if (all->fd >= 0)
+		undo_record_remove(all->fd, UNFINISHED);
 	return r;
 }
 
-int undo_record_write(const char *directory, const struct rootfs *rootfs, struct undo_log *undo_log)
+static int undo_record_write_all(struct writer *writer, const char *directory, pid_t *ret_holder)
+{
+	_cleanup_free_ char *path = NULL;
+	struct records all = RECORDS_CLOSED;
+	int r;
+
+	if (str_format(&path, "%s/%016" PRIx64, directory, str_hash(writer->root)) < 0)
+		return -ENOMEM;
+	r = undo_record_make_all(path, &all);
+	*ret_holder = all.holder;
+	if (r == 0)
+		r = undo_record_write_new(writer, &all);
+	undo_record_close_all(&all, path);
+	return r;
+}
+
+int undo_record_write(const char *directory, const struct rootfs *rootfs, struct undo_log *undo_log, pid_t *ret_holder)
 {
 	struct writer writer = {.rootfs = rootfs, .undo_log = undo_log, .home = -1, .list = json_array()};
 	int r;
 
 	r = writer.list ? undo_record_read_path(undo_log->proc_self_fd, rootfs->fd, &writer.root) : -ENOMEM;
 	if (r == 0)
-		r = undo_record_write_all(&writer, directory);
+		r = undo_record_write_all(&writer, directory, ret_holder);
 	cleanup_closep(&writer.home);
 	json_decref(writer.list);
 	free(writer.root);
@@ -531,10 +550,34 @@ static int undo_record_undo_each(int all, const char *root, int fd)
 	return r < 0 ? r : taken;
 }
 
+static int undo_record_undo_all(struct ctr_gpu_context *context, const char *path, const char *root, int fd)
+{
+	struct records all = RECORDS_CLOSED;
+	int r = undo_record_lock_all(path, &all);
+
+	if (r == -ETIMEDOUT)
+		r = err_set(
+			&context->err, r,
+			"process %d has %s for more than %d s: %m.\nSee what it waits for, or end it; then try again.",
+			(int)all.holder, path, WAIT_MS / 1000);
+	else if (r < 0 && r != -ENOENT)
+		r = err_set(&context->err, r, "cannot open %s: %m", path);
+	if (r != 0) {
+		undo_record_close_all(&all, path);
+		return r;
+	}
+	r = undo_record_undo_each(all.fd, root, fd);
+	undo_record_remove(all.fd, UNFINISHED);
+	undo_record_close_all(&all, path);
+	return r >= 0 ? r
+		      : err_set(&context->err, r,
+				"cannot take back what was done to %s: %m\n%s has what was written down.", root, path);
+}
+
 int ctr_gpu_undo(struct ctr_gpu_context *context, const char *rootfs, const char *directory)
 {
 	_cleanup_free_ char *root = NULL, *path = NULL;
-	_cleanup_close_ int fd = -1, proc_self_fd = -1, all = -1;
+	_cleanup_close_ int fd = -1, proc_self_fd = -1;
 	int r;
 
 	proc_self_fd = mount_open_proc_self_fd(-1);
@@ -547,21 +590,13 @@ int ctr_gpu_undo(struct ctr_gpu_context *context, const char *rootfs, const char
 		r = str_format(&path, "%s/%016" PRIx64, directory, str_hash(root));
 	if (r != 0)
 		return err_set(&context->err, r, "%m");
-	all = undo_record_open_all(path);
-	if (all < 0 && all != -ENOENT)
-		return err_set(&context->err, all, "cannot open %s: %m", path);
-	r = all < 0 ? 0 : undo_record_undo_each(all, root, fd);
-	if (r == 0)
+	r = undo_record_undo_all(context, path, root, fd);
+	if (r == 0 || r == -ENOENT)
 		return err_set(
 			&context->err, CTR_GPU_E_BAD_ARGUMENT,
 			"nothing is written down in %s of what was done to %s.\n"
 			"Name the directory that \"ctr-gpu configure\" was given; what engines' hooks do ends with "
 			"the container.",
 			directory, root);
-	if (r < 0)
-		return err_set(&context->err, r,
-			       "cannot take back what was done to %s: %m\n%s has what was written down.", root, path);
-	undo_record_remove(all, UNFINISHED);
-	(void)rmdir(path);
-	return 0;
+	return r < 0 ? r : 0;
 }

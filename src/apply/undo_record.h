@@ -14,7 +14,8 @@
  * undo_record_write() - write down what was done
  * @directory: absolute, made where missing
  * @undo_log: the record is added to them, and goes if they are taken back
+ * @ret_holder: of -ETIMEDOUT: the process that did not let go of the records
  *
  * Return: 0, also where there is nothing to take back; negative errno.
  */
-int undo_record_write(const char *directory, const struct rootfs *rootfs, struct undo_log *undo_log);
+int undo_record_write(const char *directory, const struct rootfs *rootfs, struct undo_log *undo_log, pid_t *ret_holder);

@@ -222,49 +222,69 @@ static int systemd_share(const char *path)
 	return linkat(AT_FDCWD, path, AT_FDCWD, link, 0) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-/* Taken out of the way first: whoever looks for it meanwhile finds none, and writes it anew. */
+/*
+ * Taken out of the way first: whoever looks for it meanwhile finds none, and writes it anew. By the descriptor of
+ * systemd's folder: it may be undone in a container, which may have such a path, too.
+ */
 static void systemd_undo_drop_in(const struct undo_log *undo_log, const struct undo_step *undo_step)
 {
 	char folder[UNDO_STEP_NAME_SIZE], aside[UNDO_STEP_NAME_SIZE + 1];
 	size_t length = (size_t)(strrchr(undo_step->name, '/') - undo_step->name);
+	const int transient = undo_step->fds[0];
 	struct stat st;
 
 	(void)undo_log;
 	(void)snprintf(aside, sizeof(aside), "%s~", undo_step->name);
-	if (rename(undo_step->name, aside) < 0)
+	if (renameat(transient, undo_step->name, transient, aside) < 0)
 		return;
-	if (stat(aside, &st) == 0 && st.st_nlink > 1)
-		(void)!linkat(AT_FDCWD, aside, AT_FDCWD, undo_step->name, 0);
-	(void)unlink(aside);
+	if (fstatat(transient, aside, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_nlink > 1)
+		(void)!linkat(transient, aside, transient, undo_step->name, 0);
+	(void)unlinkat(transient, aside, 0);
 	memcpy(folder, undo_step->name, length);
 	folder[length] = '\0';
-	(void)rmdir(folder);
+	(void)unlinkat(transient, folder, AT_REMOVEDIR);
+}
+
+/* @name: of the file, below @transient. Return: 0; -EEXIST if another container of the unit was quicker; -errno. */
+static int systemd_write_new(const char *transient, const char *folder, const char *name, const char *text,
+			     struct undo_log *undo_log)
+{
+	struct undo_step undo_step = {.undo = systemd_undo_drop_in, .fds = {-1, -1, -1}};
+	_cleanup_close_ int fd = open(transient, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r;
+
+	undo_step.fds[0] = fd;
+	r = fd < 0 ? -errno : undo_log_add(undo_log, &undo_step, name);
+	if (r < 0)
+		return r;
+	r = systemd_write_into(folder, strrchr(name, '/') + 1, text);
+	if (r == -EEXIST)
+		undo_log_pop(undo_log);
+	else
+		(void)steal_fd(&fd);
+	return r;
 }
 
 int devcgroup_write_drop_in(const char *transient, const char *unit, const struct devcgroup_rule *rules, size_t count,
 			    struct undo_log *undo_log, struct err *err)
 {
-	static const struct undo_step undo_step = {.undo = systemd_undo_drop_in, .fds = {-1, -1, -1}};
 	_cleanup_free_ char *folder = NULL, *name = NULL, *path = NULL, *text = NULL;
 	int r = str_format(&folder, "%s/%s.d", transient, unit);
 
 	if (r == 0)
 		r = systemd_drop_in_text(unit, rules, count, &text);
 	if (r == 0)
-		r = str_format(&name, DROP_IN "%016" PRIx64 ".conf", str_hash(text));
+		r = str_format(&name, "%s.d/" DROP_IN "%016" PRIx64 ".conf", unit, str_hash(text));
 	if (r == 0)
-		r = str_format(&path, "%s/%s", folder, name);
+		r = str_format(&path, "%s/%s", transient, name);
 	/* Another container of the unit may have written the same, or be about to. */
 	for (int race = 0; r == 0 && race < RACES_MAX; race++) {
 		r = systemd_share(path);
 		if (r != -ENOENT)
 			break;
-		r = undo_log_add(undo_log, &undo_step, path);
-		if (r == 0)
-			r = systemd_write_into(folder, name, text);
+		r = systemd_write_new(transient, folder, name, text, undo_log);
 		if (r != -EEXIST)
 			break;
-		undo_log_pop(undo_log);
 		r = 0;
 	}
 	if (r < 0)

@@ -12,15 +12,17 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/file.h>
+#include <sys/stat.h>
 
+#include "base/lock_file.h"
 #include "devcgroup/bpf_device.h"
 #include "process/privilege.h"
 
 /* The kernel's own limit (BPF_CGROUP_MAX_PROGS); how often others may be faster. */
-enum { PROGRAMS_MAX = 64, TRIES_MAX = 1000 };
+enum { PROGRAMS_MAX = 64, TRIES_MAX = 1000, WAIT_MS = 5000 };
 
-#define LOCK "/run/ctr-gpu-devices.lock"
+#define LOCK_DIRECTORY "/run/ctr-gpu"
+#define LOCK "devices.lock"
 
 struct v2_state {
 	int needed;       /* that queries, attaching and detaching need effective on this kernel */
@@ -90,25 +92,38 @@ static bool v2_is_attached(int cgroup_fd, __u32 id)
 	return false;
 }
 
+/* Of the host, whatever mount namespace is entered later. Return: descriptor; negative errno. */
+static int v2_open_lock_directory(void)
+{
+	if (mkdir(LOCK_DIRECTORY, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	return lock_file_open_directory(LOCK_DIRECTORY);
+}
+
+/* Attaching without a list replaces what is there, whatever that is: of ours, one at a time looks first. */
+static int v2_exchange_only(int cgroup_fd, int old_fd, int new_fd, unsigned flags, int lock_directory)
+{
+	pid_t ignored;
+	_cleanup_close_ int lock = lock_file_take(lock_directory, LOCK, WAIT_MS, &ignored);
+
+	if (lock < 0)
+		return lock;
+	return v2_is_attached(cgroup_fd, v2_program_id(old_fd))
+		       ? v2_change(BPF_PROG_ATTACH, cgroup_fd, new_fd, flags & BPF_F_ALLOW_OVERRIDE, -1)
+		       : -ENOENT;
+}
+
 /*
  * Puts one program in another's place if that one is still there, and nothing is ever allowed that should not be. Where
  * several may be attached, Linux 5.6 and later exchange them in one step. Before that the new one comes beside the old
  * one, then that goes; in between both must consent. Return: 0; -ENOENT if the old one is gone or a bpf_link's.
  */
-static int v2_exchange(int cgroup_fd, int old_fd, int new_fd, unsigned flags)
+static int v2_exchange(int cgroup_fd, int old_fd, int new_fd, unsigned flags, int lock_directory)
 {
 	int r;
 
-	if (!(flags & BPF_F_ALLOW_MULTI)) {
-		/* Attaching replaces what is there: of ours, one at a time looks first. */
-		_cleanup_close_ int lock = open(LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-		if (lock < 0 || flock(lock, LOCK_EX) < 0)
-			return -errno;
-		return v2_is_attached(cgroup_fd, v2_program_id(old_fd))
-			       ? v2_change(BPF_PROG_ATTACH, cgroup_fd, new_fd, flags & BPF_F_ALLOW_OVERRIDE, -1)
-			       : -ENOENT;
-	}
+	if (!(flags & BPF_F_ALLOW_MULTI))
+		return v2_exchange_only(cgroup_fd, old_fd, new_fd, flags, lock_directory);
 	r = v2_change(BPF_PROG_ATTACH, cgroup_fd, new_fd, BPF_F_ALLOW_MULTI | BPF_F_REPLACE, old_fd);
 	if (r != -EINVAL)
 		return r;
@@ -123,18 +138,26 @@ static int v2_exchange(int cgroup_fd, int old_fd, int new_fd, unsigned flags)
 
 enum { CGROUP, OLD, NEW };
 
+/* The step before an exchange that takes a lock has the lock's directory. */
+static void v2_undo_nothing(const struct undo_log *undo_log, const struct undo_step *undo_step)
+{
+	(void)undo_log;
+	(void)undo_step;
+}
+
 /* An exchanged program; the deed's descriptors keep both alive. */
 static void v2_undo_exchange(const struct undo_log *undo_log, const struct undo_step *undo_step)
 {
 	_cleanup_capability_ int raised = capability_raise(undo_step->capability);
 
 	(void)undo_log;
-	(void)v2_exchange(undo_step->fds[CGROUP], undo_step->fds[NEW], undo_step->fds[OLD], undo_step->number);
+	(void)v2_exchange(undo_step->fds[CGROUP], undo_step->fds[NEW], undo_step->fds[OLD], undo_step->number,
+			  undo_step->number & BPF_F_ALLOW_MULTI ? -1 : undo_step[-1].fds[0]);
 }
 
 /* v2_exchange() that can be taken back. Takes over both programs; the first deed of a level has its descriptor, too. */
-static int v2_replace_old(struct devcgroup *cgroup, struct devcgroup_level *level, int *old_fd, int *new_fd,
-			  unsigned flags)
+static int v2_replace_locked(struct devcgroup *cgroup, struct devcgroup_level *level, int *old_fd, int *new_fd,
+			     unsigned flags, int lock_directory)
 {
 	const struct v2_state *state = cgroup->state;
 	struct undo_step undo_step = {
@@ -144,7 +167,7 @@ static int v2_replace_old(struct devcgroup *cgroup, struct devcgroup_level *leve
 	undo_step.fds[CGROUP] = level->kept ? fcntl(level->fd, F_DUPFD_CLOEXEC, 0) : level->fd;
 	r = undo_step.fds[CGROUP] < 0 ? -errno : undo_log_add(cgroup->undo_log, &undo_step, NULL);
 	if (r == 0) {
-		r = v2_exchange(level->fd, *old_fd, *new_fd, flags);
+		r = v2_exchange(level->fd, *old_fd, *new_fd, flags, lock_directory);
 		if (r == 0) {
 			*old_fd = *new_fd = -1;
 			level->kept = true;
@@ -154,6 +177,28 @@ static int v2_replace_old(struct devcgroup *cgroup, struct devcgroup_level *leve
 	}
 	if (level->kept)
 		cleanup_closep(&undo_step.fds[CGROUP]);
+	return r;
+}
+
+static int v2_replace_old(struct devcgroup *cgroup, struct devcgroup_level *level, int *old_fd, int *new_fd,
+			  unsigned flags)
+{
+	struct undo_step undo_step = {.undo = v2_undo_nothing, .fds = {-1, -1, -1}};
+	_cleanup_close_ int directory = -1;
+	int r;
+
+	if (flags & BPF_F_ALLOW_MULTI)
+		return v2_replace_locked(cgroup, level, old_fd, new_fd, flags, -1);
+	directory = v2_open_lock_directory();
+	undo_step.fds[0] = directory;
+	r = directory < 0 ? directory : undo_log_add(cgroup->undo_log, &undo_step, NULL);
+	if (r < 0)
+		return r;
+	r = v2_replace_locked(cgroup, level, old_fd, new_fd, flags, directory);
+	if (r == 0)
+		(void)steal_fd(&directory);
+	else
+		undo_log_pop(cgroup->undo_log);
 	return r;
 }
 

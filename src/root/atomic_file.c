@@ -80,12 +80,13 @@ void atomic_file_undo(const struct undo_log *undo_log, const struct undo_step *u
 		(void)atomic_file_sweep(undo_log->proc_self_fd, parent, undo_step->name);
 }
 
-static int atomic_file_make(int proc_self_fd, int parent, const char *name, mode_t mode)
+/* Who can open a file can lock it: until we have, that is its owner alone. */
+static int atomic_file_make(int proc_self_fd, int parent, const char *name)
 {
 	int fd;
 
 	do {
-		fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+		fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 		if (fd >= 0 || errno != EEXIST)
 			return fd < 0 ? -errno : fd;
 	} while (atomic_file_sweep(proc_self_fd, parent, name));
@@ -105,7 +106,7 @@ static int atomic_file_try(int proc_self_fd, int parent, mode_t mode, char name[
 		r = undo_log_add(undo_log, &temporary, name);
 	if (r < 0)
 		return r;
-	fd = atomic_file_make(proc_self_fd, parent, name, mode);
+	fd = atomic_file_make(proc_self_fd, parent, name);
 	if (undo_log && fd >= 0)
 		undo_log_set_number(undo_log, true);
 	if (fd >= 0 && atomic_file_lock(fd, mode))

@@ -442,27 +442,62 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		done'
 }
 
-@test "two that change the same file at once: the second waits, and is told so" {
+@test "two that change the same file at once: the second waits, and is told for whom" {
 	in_machine '
 		echo "{\"debug\": true}" >daemon.json
 		mkdir -p /var/lib/ctr-gpu
-		exec 9</var/lib/ctr-gpu
+		exec 9>/var/lib/ctr-gpu/lock
 		flock 9
+		echo 4711 >&9
 		for i in 1 2; do
 			ctr-gpu setup --runtime=/run/bin/ctr-gpu-runtime docker --engine-config=daemon.json >out$i 2>message$i 9<&- &
 			started[i]=$!
 		done
 		for _ in {1..500}; do
-			[[ $(grep -c -- "-> FLOCK" /proc/locks) -lt 2 ]] || break
+			[[ ! -s message1 || ! -s message2 ]] || break
 			sleep 0.01
 		done
 		exec 9<&-
 		wait "${started[1]}" && wait "${started[2]}"
 		cat message1 message2
-		[[ $(cat message1 message2) == "$(printf "ctr-gpu: waiting for another \"ctr-gpu setup\" to end\n%.0s" 1 2)" ]]
+		grep -q "ctr-gpu: waiting for another \"ctr-gpu setup\" to end (process 4711)" message1 message2
+		[[ $(cat message1 message2 | wc -l) == 2 ]]
 		[[ $(cat out1 out2 | grep -c "runtimes/nvidia written") == 1 && $(cat out1 out2 | grep -c "everything is there") == 1 ]]
 		setup docker --engine-config=daemon.json --remove >/dev/null
-		[[ $(cat daemon.json) == "{\"debug\": true}" ]]'
+		[[ $(cat daemon.json) == "{\"debug\": true}" && ! -e /var/lib/ctr-gpu/lock ]]'
+}
+
+@test "nobody else can hold root up: what others can open is not locked" {
+	in_machine '
+		echo "{\"debug\": true}" >daemon.json
+		mkdir -m 755 -p /var/lib/ctr-gpu
+		chmod 755 /var/lib
+		setpriv --reuid 65534 --regid 65534 --clear-groups flock /var/lib/ctr-gpu sleep 20 &
+		until grep -q FLOCK /proc/locks; do sleep 0.01; done
+		timeout 10 ctr-gpu setup --runtime=/run/bin/ctr-gpu-runtime docker --engine-config=daemon.json
+		[[ $(stat -c %a /var/lib/ctr-gpu) == 700 ]]
+		timeout 10 ctr-gpu setup docker --engine-config=daemon.json --remove
+		[[ $(cat daemon.json) == "{\"debug\": true}" ]]
+		kill $!'
+}
+
+@test "the wait for another one has an end, and so has one that is interrupted" {
+	in_machine '
+		echo "{}" >daemon.json
+		mkdir -p /var/lib/ctr-gpu
+		exec 9>/var/lib/ctr-gpu/lock
+		flock 9
+		echo 4711 >&9
+		# A nap is over at once, and so is a minute of them.
+		strace -qq -o /dev/null -e trace=clock_nanosleep -e inject=clock_nanosleep:retval=0 \
+			ctr-gpu setup --runtime=/run/bin/ctr-gpu-runtime docker --engine-config=daemon.json 2>message 9<&- && exit 1
+		cat message
+		grep -q "another \"ctr-gpu setup\" (process 4711) has not ended in 60 s" message
+		ctr-gpu setup --runtime=/run/bin/ctr-gpu-runtime docker --engine-config=daemon.json 2>message 9<&- &
+		until [[ -s message ]]; do sleep 0.01; done
+		kill -TERM $!
+		if wait $!; then exit 1; fi
+		[[ $(cat daemon.json) == "{}" ]]'
 }
 
 @test "two that run at once do not forget what the other did" {

@@ -117,6 +117,15 @@ by_hand() {
 		! mounts self | grep " $root .* shared:"'
 }
 
+@test "nobody else can lock a file that is about to be written" {
+	by_hand 'file=$root/etc/.ctr-gpu-0
+		strace -f -qq -o /dev/null -e trace=flock -e inject=flock:delay_enter=700000 ctr-gpu configure "$root" &
+		until [[ -e $file ]]; do sleep 0.01; done
+		! setpriv --reuid 65534 --regid 65534 --clear-groups flock -n "$file" sleep 5 && wait $! && stat -c "%a %n" "$root/etc/ld.so.cache"'
+	expect "cannot open lock file"
+	expect_line "644 /run/root/etc/ld.so.cache"
+}
+
 @test "nothing was written down: it says so" {
 	by_hand '! ctr-gpu unconfigure "$root" && ! ctr-gpu unconfigure /run/none'
 	expect "[E_BAD_ARGUMENT] nothing is written down"
@@ -128,12 +137,12 @@ by_hand() {
 		records=$(echo "$configured"/*)
 		mkdir "$records/new"
 		touch "$records/new/of-another"
-		timeout 20 flock "$records" sh -c "sleep 2; ls $records/new" &
+		timeout 20 flock "$records/lock" sh -c "sleep 2; ls $records/new" &
 		sleep 0.5
 		ctr-gpu configure "$root"
 		wait $!
 		ls "$records" | tr "\n" " "
-		timeout 20 flock "$records" sh -c "sleep 2; ls $records/1" &
+		timeout 20 flock "$records/lock" sh -c "sleep 2; ls $records/1" &
 		sleep 0.5
 		ctr-gpu unconfigure "$root"
 		wait $!
@@ -143,11 +152,21 @@ by_hand() {
 	expect deeds.json
 }
 
+@test "whoever does not let go of the records is named" {
+	by_hand 'ctr-gpu configure "$root"
+		exec 9>"$(echo "$configured"/*)/lock"
+		flock 9 && echo 4711 >&9
+		naps() { strace -f -qq -o /dev/null -e trace=clock_nanosleep -e inject=clock_nanosleep:retval=0 "$@" 9<&-; }
+		! naps ctr-gpu unconfigure "$root" && ! naps ctr-gpu configure "$root" && exec 9<&- && ctr-gpu unconfigure "$root" && unchanged'
+	expect "process 4711 has "
+	expect "as process 4711 does not let go of it"
+}
+
 @test "whoever waited for records that were removed meanwhile makes them anew" {
 	by_hand 'ctr-gpu configure "$root"
 		records=$(echo "$configured"/*)
 		umount -R "$root"
-		timeout 20 flock "$records" sh -c "sleep 2; rm -r $records" &
+		timeout 20 flock "$records/lock" sh -c "sleep 2; rm -r $records" &
 		sleep 0.5
 		ctr-gpu configure "$root"
 		wait $!

@@ -412,3 +412,18 @@ unchanged() {
 		shape linked -- 'mkdir "$outside/etc" && chown -h 12345 "$here" && cd "$here" && mv rootfs away && ln -s "$link" rootfs'
 	done
 }
+
+# Names of the host are those of the image once the container is entered: a FIFO at /run/ctr-gpu/devices.lock, files in
+# /run/systemd/transient. With the shim the runtime allows the devices.
+@test "device rules are changed before the container is entered" {
+	with_shim && skip "the runtime does it"
+	require_program strace
+	bundle debian "$here" '.hooks.prestart[0] |= (.args = ["bash", "-c", "exec strace -f -qq -o '"$BATS_TEST_TMPDIR/trace"' -e trace=setns,write,bpf \(.path) prestart"]
+		| .path = "/bin/bash" | .env = ["PATH=/usr/sbin:/usr/bin"])'
+	run hurl runc
+	sed "1,/setns(.*CLONE_NEWNS/d" "$BATS_TEST_TMPDIR/trace" >"$BATS_TEST_TMPDIR/entered"
+	for call in "setns\(.*CLONE_NEWNS" "c 10:183|BPF_PROG_ATTACH"; do
+		grep -E "$call" "$BATS_TEST_TMPDIR/trace"
+	done
+	! grep -E "c 10:183|BPF_PROG_ATTACH" "$BATS_TEST_TMPDIR/entered" || return 1
+}

@@ -5,25 +5,30 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/lock_file.h"
 #include "cli/output.h"
 #include "cli/setup/interrupt.h"
+
+enum { WAIT_S = 60 };
+
+#define LOCK "lock"
 
 void saved_state_close(struct saved_state *state)
 {
 	/* Without an entry nothing was written. */
-	if (state->lock >= 0)
+	if (state->lock >= 0) {
+		lock_file_release(state->home, LOCK, state->lock);
 		(void)rmdir(state->directory);
+	}
 	config_file_remove_directories(state->made);
 	config_file_close(&state->file);
 	json_decref(state->entries);
 	json_decref(state->made);
 	free(state->directory);
-	cleanup_closep(&state->lock);
+	cleanup_closep(&state->home);
 	*state = SAVED_STATE_CLOSED;
 	interrupt_let_go();
 }
@@ -51,24 +56,25 @@ static bool saved_state_has_home(void)
 	return geteuid() == 0 || (home && home[0] == '/') || others;
 }
 
-/* Who held the lock may have removed the directory. */
-static bool saved_state_is_there(int fd, const char *directory)
+/* Whoever waits is told for whom. Return: 0; -ENOENT if the directory was removed; or the exit status. */
+static int saved_state_wait(struct saved_state *state)
 {
-	struct stat held, named;
+	pid_t holder = 0;
 
-	return fstat(fd, &held) == 0 && stat(directory, &named) == 0 && held.st_dev == named.st_dev &&
-	       held.st_ino == named.st_ino;
-}
-
-/* Whoever waits is told so. Return: 0; -1 with errno set. */
-static int saved_state_wait(int fd)
-{
-	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+	state->lock = lock_file_take(state->home, LOCK, 0, &holder);
+	if (state->lock == -ETIMEDOUT) {
+		(void)output_print("waiting for another \"ctr-gpu setup\" to end (process %d)", (int)holder);
+		state->lock = lock_file_take(state->home, LOCK, WAIT_S * 1000, &holder);
+	}
+	if (state->lock >= 0)
 		return 0;
-	if (errno != EWOULDBLOCK)
-		return -1;
-	(void)output_print("waiting for another \"ctr-gpu setup\" to end");
-	return flock(fd, LOCK_EX);
+	errno = -state->lock;
+	return errno == ENOENT ? -ENOENT
+	       : errno == ETIMEDOUT
+		       ? output_print("another \"ctr-gpu setup\" (process %d) has not ended in %d s\n"
+				      "    Nothing was changed. See what it waits for, or end it, and try again.",
+				      (int)holder, WAIT_S)
+		       : output_print("cannot lock %s: %m", state->directory);
 }
 
 static int saved_state_lock(struct saved_state *state, const char *path)
@@ -76,18 +82,20 @@ static int saved_state_lock(struct saved_state *state, const char *path)
 	int r;
 
 	do {
-		cleanup_closep(&state->lock);
-		state->lock = -1;
+		cleanup_closep(&state->home);
+		state->home = -1;
 		json_decref(state->made);
 		state->made = config_file_missing_directories(path);
 		r = config_file_make_directories(state->made);
 		if (r)
 			return r;
-		state->lock = open(state->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (state->lock < 0 || saved_state_wait(state->lock) < 0)
+		state->home = lock_file_open_directory(state->directory);
+		errno = -state->home;
+		if (state->home < 0)
 			return output_print("cannot lock %s: %m", state->directory);
-	} while (!saved_state_is_there(state->lock, state->directory));
-	return 0;
+		r = saved_state_wait(state);
+	} while (r == -ENOENT);
+	return r;
 }
 
 /* As it was written: an entry that it does not understand might have --remove take away somebody's file. */

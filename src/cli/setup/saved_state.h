@@ -20,17 +20,18 @@ struct saved_state {
 	struct config_file file;
 	json_t *entries; /* by the file's path */
 	json_t *made;    /* directories that were not there */
+	int home;        /* the directory */
 	int lock;
 };
 
-#define SAVED_STATE_CLOSED ((struct saved_state){.lock = -1})
+#define SAVED_STATE_CLOSED ((struct saved_state){.home = -1, .lock = -1})
 
 void saved_state_close(struct saved_state *state);
 #define _cleanup_state_ __attribute__((cleanup(saved_state_close)))
 
 /**
  * saved_state_open() - read it
- * @change: it is to be written, too; others wait meanwhile, and so does a user's ^C until it is closed
+ * @change: it is to be written, too; others wait meanwhile, a minute at most, and a user's ^C until it is closed
  *
  * Return: 0 or the exit status.
  */

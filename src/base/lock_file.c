@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "base/lock_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+enum { NAP_MS = 20, HOLDER_SIZE = 16 };
+
+int lock_file_open_directory(const char *path)
+{
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_uid != geteuid())
+		return -EPERM;
+	if (st.st_mode & (S_IRWXG | S_IRWXO) && fchmod(fd, 0700) < 0)
+		return -errno;
+	return steal_fd(&fd);
+}
+
+/* Who had the lock may have removed the file. */
+static bool lock_file_is_named(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_nlink > 0;
+}
+
+/* Whoever has the lock writes there who that is; nobody else's number matters. */
+static pid_t lock_file_read_holder(int fd)
+{
+	char text[HOLDER_SIZE] = "";
+
+	return pread(fd, text, sizeof(text) - 1, 0) > 0 ? (pid_t)strtol(text, NULL, 10) : 0;
+}
+
+static void lock_file_write_holder(int fd)
+{
+	char text[HOLDER_SIZE];
+
+	(void)!pwrite(fd, text, (size_t)snprintf(text, sizeof(text), "%10d\n", (int)getpid()), 0);
+}
+
+/* Return: 0 with a descriptor that has the lock; -EWOULDBLOCK with one that has not; negative errno. */
+static int lock_file_try(int directory, const char *name, int *fd)
+{
+	do {
+		cleanup_closep(fd);
+		*fd = openat(directory, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (*fd < 0)
+			return -errno;
+		if (flock(*fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+			return -EWOULDBLOCK;
+	} while (!lock_file_is_named(*fd));
+	return 0;
+}
+
+int lock_file_take(int directory, const char *name, unsigned wait_ms, pid_t *ret_holder)
+{
+	const struct timespec nap = {.tv_nsec = NAP_MS * 1000000L};
+	_cleanup_close_ int fd = -1;
+
+	for (unsigned waited = 0;; waited += NAP_MS) {
+		int r = lock_file_try(directory, name, &fd);
+
+		if (r == 0)
+			break;
+		if (r != -EWOULDBLOCK)
+			return r;
+		if (waited >= wait_ms) {
+			*ret_holder = lock_file_read_holder(fd);
+			return -ETIMEDOUT;
+		}
+		if (nanosleep(&nap, NULL) < 0)
+			return -EINTR;
+	}
+	lock_file_write_holder(fd);
+	return steal_fd(&fd);
+}
+
+void lock_file_release(int directory, const char *name, int fd)
+{
+	(void)unlinkat(directory, name, 0);
+	(void)close(fd);
+}
