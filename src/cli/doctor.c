@@ -22,9 +22,11 @@ struct doctor_verb {
 	struct global_options *globals;
 	const char *rootfs, *way, *report;
 	enum ctr_gpu_format format;
+	bool verbose;
 };
 
 static const struct argp_option options[] = {
+	{"verbose", 'v', NULL, 0, "Everything that was looked at, and what is well", 0},
 	{"json", KEY_JSON, NULL, 0, "The same findings for programs", 0},
 	{"rootfs", KEY_ROOTFS, "DIR", 0, "Look at an image, too: the root directory of one that is unpacked or mounted",
 	 0},
@@ -43,6 +45,9 @@ static error_t doctor_parse(int key, char *argument, struct argp_state *state)
 	switch (key) {
 	case KEY_JSON:
 		verb->format = CTR_GPU_FORMAT_JSON;
+		return 0;
+	case 'v':
+		verb->verbose = true;
 		return 0;
 	case KEY_ROOTFS:
 		verb->rootfs = argument;
@@ -72,7 +77,7 @@ static int doctor_run(struct session *session, const struct doctor_verb *verb)
 	if (r == 0 && verb->report)
 		r = report_write(session, doctor, verb->report);
 	else if (r == 0)
-		r = session_check(session, doctor_write(doctor, verb->format, stdout));
+		r = session_check(session, doctor_write(doctor, verb->format, verb->verbose, stdout));
 	else
 		r = session_check(session, r);
 	if (r == 0 && !verb->report && !doctor_would_work(doctor))

@@ -276,7 +276,7 @@ static int report_fill(struct session *session, const struct doctor *doctor, FIL
 		    file);
 	report_put_machine(file);
 	report_title(file, "doctor");
-	(void)doctor_write(doctor, CTR_GPU_FORMAT_TEXT, file);
+	(void)doctor_write(doctor, CTR_GPU_FORMAT_TEXT, true, file);
 	report_put_engines(file);
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
 		_cleanup_config_file_ struct config_file content = {0};

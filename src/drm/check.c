@@ -26,6 +26,11 @@ static const char *check_describe_drm(const char **ret_id)
 	return "drivers of the kernel's own for AMD's and Intel's GPUs";
 }
 
+static const char *check_advise_no_drm(void)
+{
+	return "Look at dmesg for what the GPU's driver says.";
+}
+
 static bool check_is_drm_gpu(const struct pci_function *function)
 {
 	return function->display && (function->vendor == PCI_VENDOR_AMD || function->vendor == PCI_VENDOR_INTEL);
@@ -87,7 +92,7 @@ static const struct check checks[] = {
 const struct backend_checks checks_drm = {
 	.backend = &backend_drm,
 	.driver = "DRM",
-	.no_adapter_advice = "Look at dmesg for what the GPU's driver says.",
+	.advise_no_adapter = check_advise_no_drm,
 	.is_here = check_is_drm_here,
 	.describe = check_describe_drm,
 	.explain = check_explain_no_drm,

@@ -13,6 +13,7 @@ const struct engine engine_containerd = {
 	.daemon = "containerd",
 	.is_wanted = daemon_stands_alone,
 	.service = "containerd",
+	.socket = "/run/containerd/containerd.sock",
 	.files = (const char *const[]){"/etc/containerd/config.toml", NULL},
 	.user_files = (const char *const[]){"containerd/config.toml", NULL},
 	.imported = "/etc/containerd/conf.d/*.toml",

@@ -10,6 +10,7 @@ const struct engine engine_crio = {
 	.packages = (const char *const[]){"cri-o", NULL},
 	.daemon = "crio",
 	.service = "crio",
+	.socket = "/run/crio/crio.sock",
 	.files = (const char *const[]){"/etc/crio/crio.conf", "/etc/crio/crio.conf.d/*", NULL},
 	.runtime = "crio/runtime/runtimes/nvidia/runtime_path",
 	.default_runtime = "crio/runtime/default_runtime",

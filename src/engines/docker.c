@@ -12,6 +12,7 @@ const struct engine engine_docker = {
 	.packages = (const char *const[]){"docker-ce", "docker.io", "moby-engine", "docker", "docker-engine", NULL},
 	.daemon = "dockerd",
 	.service = "docker",
+	.socket = "/run/docker.sock",
 	.snap = "/snap/docker/current",
 	.desktop = "/mnt/wsl/docker-desktop",
 	.format = ENGINE_JSON,

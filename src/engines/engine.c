@@ -127,7 +127,9 @@ static bool engine_runs_here(const char *manager)
 
 char *engine_restart_command(const struct engine *engine, const struct daemon *daemon, bool user, enum engine_step step)
 {
-	const char *verb = step == ENGINE_RELOAD ? "reload" : "restart";
+	const char *verb = step == ENGINE_START ? "start" : step == ENGINE_RELOAD ? "reload" : "restart";
+	/* What reloads is the service manager's own or a signal. */
+	const char *plain = step == ENGINE_START ? "start" : "restart";
 	_cleanup_free_ char *script = NULL;
 	char *command;
 	int r;
@@ -135,19 +137,19 @@ char *engine_restart_command(const struct engine *engine, const struct daemon *d
 	if (str_format(&script, "/etc/init.d/%s", engine->service) < 0)
 		return NULL;
 	if (daemon->snap)
-		r = str_format(&command, "snap restart %s", engine->service);
+		r = str_format(&command, "snap %s %s", plain, engine->service);
 	/* sd_booted(3) looks for this directory, too. */
 	else if (engine_runs_here("/run/systemd/system"))
 		r = str_format(&command, "systemctl %s%s %s", user ? "--user " : "", verb, engine->service);
 	else if (step == ENGINE_RELOAD && daemon->pid)
 		r = str_format(&command, "kill -HUP %d", daemon->pid);
 	else if (!user && engine_runs_here("/run/openrc"))
-		r = str_format(&command, "rc-service %s restart", engine->service);
+		r = str_format(&command, "rc-service %s %s", engine->service, plain);
 	else if (!user && access(script, X_OK) == 0)
-		r = str_format(&command, "service %s restart", engine->service);
+		r = str_format(&command, "service %s %s", engine->service, plain);
 	else if (daemon->pid)
 		r = str_format(&command, "kill %d, and start it again as it was started", daemon->pid);
 	else
-		r = str_format(&command, "start it");
+		r = str_format(&command, "%s &", engine->daemon);
 	return r == 0 ? command : NULL;
 }

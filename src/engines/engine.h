@@ -29,6 +29,7 @@ struct engine {
 	const char *daemon;                             /* its process's name; NULL: none */
 	bool (*is_wanted)(const struct daemon *daemon); /* for daemon_find(); NULL: any of that name */
 	const char *service;                            /* of systemd and others; NULL: none */
+	const char *socket;                             /* where it listens, unless told otherwise; NULL: nowhere */
 	const char *snap;                               /* where snapd has it; NULL: nowhere */
 	const char *desktop; /* where WSL shows that Docker Desktop has it elsewhere; NULL: nowhere */
 
@@ -96,7 +97,7 @@ enum engine_cdi_state {
 /** Whether it gives containers CDI's devices. @setting: what its configuration says: -1: nothing, 0: off, 1: on. */
 enum engine_cdi_state engine_cdi_state(const struct engine *engine, long version, int setting);
 
-enum engine_step { ENGINE_RELOAD, ENGINE_RESTART };
+enum engine_step { ENGINE_START, ENGINE_RELOAD, ENGINE_RESTART };
 
 /**
  * engine_restart_command() - what makes the engine of a daemon notice its configuration, on this host

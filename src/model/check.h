@@ -49,14 +49,16 @@ struct check {
 /* What doctor knows of a kind of host, apart from struct backend, because the hook does not contain it. */
 struct backend_checks {
 	const struct backend *backend;
-	const char *driver;            /* what to call it: "NVIDIA driver" */
-	const char *no_adapter_advice; /* what to do where its device lists no adapter */
+	const char *driver; /* what to call it: "NVIDIA driver" */
 
 	/** Whether it is one; NULL: if it has the device. */
 	bool (*is_here)(void);
 
 	/** Return: what to call this host, "WSL2, GPUs behind /dev/dxg", and the finding that says so, "host.wsl". */
 	const char *(*describe)(const char **ret_id);
+
+	/** Return: what to do where its device lists no adapter. */
+	const char *(*advise_no_adapter)(void);
 
 	/** Reports why the device is missing, where it should be here; otherwise nothing. */
 	void (*explain)(struct findings *findings);

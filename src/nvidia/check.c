@@ -28,6 +28,11 @@ static const char *check_describe_nvidia(const char **ret_id)
 	return "NVIDIA's driver on this machine";
 }
 
+static const char *check_advise_no_nvidia(void)
+{
+	return "Look at dmesg for what NVIDIA's module says; in a virtual machine, pass a GPU through to it.";
+}
+
 static void check_explain_no_nvidia(struct findings *findings)
 {
 	struct pci_function gpu;
@@ -154,7 +159,7 @@ static const struct check checks[] = {
 const struct backend_checks checks_nvidia = {
 	.backend = &backend_nvidia,
 	.driver = "NVIDIA driver",
-	.no_adapter_advice = "Pass a GPU through to this machine, and look at dmesg for what NVIDIA's module says.",
+	.advise_no_adapter = check_advise_no_nvidia,
 	.is_here = check_is_nvidia_here,
 	.describe = check_describe_nvidia,
 	.explain = check_explain_no_nvidia,

@@ -10,18 +10,26 @@
 #include "base/str.h"
 #include "ctr-gpu-error.h"
 #include "wsl/paths.h"
+#include "wsl/version.h"
 
-static const char *adapter_remedy(int code)
+/* Every host has some device that is none to use; what kind of host it is, is looked at for the others alone. */
+static const char *adapter_remedy(int code, enum store_content content)
 {
-	switch (code) {
-	case CTR_GPU_E_DRIVER_TOO_OLD:
-		return "Update the GPU's driver in Windows, then run wsl --shutdown or restart the virtual machine.";
-	case CTR_GPU_E_NO_DRIVER_STORE:
-		return "WSL2: run wsl --shutdown in Windows. Hyper-V: copy that directory from the host to " WSL_DRIVERS
-		       " again.";
-	default:
-		return "Install the driver of the GPU's maker in Windows, then run wsl --shutdown.";
-	}
+	bool wsl = code != CTR_GPU_E_NO_ADAPTER && wsl_version() != WSL_NONE;
+
+	if (code == CTR_GPU_E_NO_ADAPTER)
+		return "Install the driver of the GPU's maker in Windows, then restart Linux: wsl --shutdown there, "
+		       "or the virtual machine.";
+	if (code == CTR_GPU_E_DRIVER_TOO_OLD)
+		return wsl ? "Update the GPU's driver in Windows, then run wsl --shutdown there."
+			   : "Update the GPU's driver on the Hyper-V host, copy its store from there to " WSL_DRIVERS
+			     " again, and restart.";
+	if (content == STORE_WITHOUT_LIBRARY)
+		return wsl ? "Install a driver that supports WSL in Windows, then run wsl --shutdown there."
+			   : "Install a driver that supports WSL on the Hyper-V host, and copy the whole directory "
+			     "from there again.";
+	return wsl ? "Run wsl --shutdown in Windows; if that does not help, install the GPU's driver there again."
+		   : "Copy that directory from the Hyper-V host to " WSL_DRIVERS " again.";
 }
 
 /* Makes the adapter unusable. Takes @reason; NULL is -ENOMEM. */
@@ -29,7 +37,7 @@ static int adapter_refuse(struct adapter *adapter, int code, char *reason)
 {
 	adapter->unusable = code;
 	adapter->reason = reason;
-	adapter->remedy = adapter_remedy(code);
+	adapter->remedy = adapter_remedy(code, STORE_MISSING);
 	return reason ? 0 : -ENOMEM;
 }
 
@@ -72,9 +80,7 @@ static int adapter_refuse_store(struct adapter *adapter, enum store_content cont
 		       adapter->driver_store) < 0)
 		return -ENOMEM;
 	r = adapter_refuse(adapter, CTR_GPU_E_NO_DRIVER_STORE, reason);
-	if (content == STORE_WITHOUT_LIBRARY)
-		adapter->remedy = "Install a driver that supports WSL in Windows, then run wsl --shutdown. Hyper-V: "
-				  "copy the whole directory from the host again.";
+	adapter->remedy = adapter_remedy(CTR_GPU_E_NO_DRIVER_STORE, content);
 	return r;
 }
 

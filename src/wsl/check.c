@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "base/fd.h"
 #include "driverd/driverd.h"
@@ -48,10 +49,16 @@ static bool check_conf_disables(void)
 	return false;
 }
 
+/* With gpuSupport=false in .wslconfig there is the device, and neither an adapter nor any file of a driver. */
+static bool check_is_unsupported(void)
+{
+	return !file_exists("/usr/lib/wsl") && (wsl_version() != WSL_NONE || ioctl_has_no_adapters());
+}
+
 /* A kernel that the user built may not have WSL in its name; then WSL's mounts tell, or /etc/wsl.conf. */
 bool check_is_wsl(void)
 {
-	return wsl_version() != WSL_NONE || check_conf_disables();
+	return wsl_version() != WSL_NONE || check_conf_disables() || check_is_unsupported();
 }
 
 static const char *check_describe_host(const char **ret_id)
@@ -95,6 +102,12 @@ static void check_turned_off(struct doctor_context *examination)
 {
 	bool gone = !file_exists(WSL_LIB);
 
+	if (!check_conf_disables() && check_is_unsupported())
+		findings_add(
+			&examination->findings, "host.turned-off", SEVERITY_PROBLEM,
+			"Windows shares no GPU with this machine: there is " DXG_DEVICE " and no /usr/lib/wsl\n"
+			"Set gpuSupport=true under [wsl2] in the Windows user's .wslconfig, then run wsl --shutdown%s.",
+			wsl_version() != WSL_NONE ? "" : "; a Hyper-V guest: Add-VMGpuPartitionAdapter");
 	if (!check_conf_disables())
 		return;
 	findings_add(&examination->findings, "host.turned-off", gone ? SEVERITY_PROBLEM : SEVERITY_WARNING,
@@ -125,6 +138,16 @@ static void check_dxg(struct doctor_context *examination)
 
 /* ---- adapters ---- */
 
+/* Whether ctr-gpu-driverd, as a user of its own, can do what it is asked for; if not, another check tells. */
+static bool check_may_load(const char *library)
+{
+	struct statvfs mount;
+	struct stat st;
+
+	return statvfs(library, &mount) == 0 && !(mount.f_flag & ST_NOEXEC) && stat(DXG_DEVICE, &st) == 0 &&
+	       (st.st_mode & MODE_FOR_ALL) == MODE_FOR_ALL;
+}
+
 /* We can do without libdxcore, but what a driver's libraries load in a container is this file. */
 static void check_dxcore(struct doctor_context *examination)
 {
@@ -134,8 +157,9 @@ static void check_dxcore(struct doctor_context *examination)
 	struct err err = {0};
 	size_t count = 0;
 
-	if (dxcore_find(settings, &library) < 0 || !library ||
-	    own_programs_find_driverd(settings, NULL, &program, &err) != 0 || ioctl_has_no_adapters())
+	if (findings_block(&examination->findings) || dxcore_find(settings, &library) < 0 || !library ||
+	    !check_may_load(library) || own_programs_find_driverd(settings, NULL, &program, &err) != 0 ||
+	    ioctl_has_no_adapters())
 		return;
 	/* driverd runs as a user of its own; the check of the stores reports files that only root may read. */
 	if (driverd_dxcore_adapters(settings, library, &facts, &count, &err) != 0 &&
@@ -149,6 +173,13 @@ static void check_dxcore(struct doctor_context *examination)
 					    : "Copy libdxcore.so again from C:\\Program Files\\WSL\\lib of a Windows "
 					      "host.");
 	dxg_facts_free(facts, count);
+}
+
+static const char *check_advise_no_adapter(void)
+{
+	return check_is_wsl()
+		       ? "Install the GPU's current driver in Windows (not in TCC mode), then run wsl --shutdown there."
+		       : "Give this machine a partition of a GPU on the Hyper-V host (Add-VMGpuPartitionAdapter).";
 }
 
 /* On a computer with two vendors' GPUs people look for NVIDIA's, which Windows keeps to itself in TCC mode. */
@@ -209,16 +240,15 @@ static void check_foreign(struct doctor_context *examination)
 
 static const struct check checks[] = {
 	{CHECK_DEVICES, "the kind of host", check_turned_off}, {CHECK_DEVICES, "the device nodes", check_dxg},
-	{CHECK_ADAPTERS, "the adapters", check_dxcore},        {CHECK_ADAPTERS, "the adapters", check_vendors},
-	{CHECK_ADAPTERS, "the driver stores", check_stores},   {CHECK_ADAPTERS, "the choice of GPUs", check_guard},
+	{CHECK_ADAPTERS, "the driver stores", check_stores},   {CHECK_ADAPTERS, "the adapters", check_dxcore},
+	{CHECK_ADAPTERS, "the adapters", check_vendors},       {CHECK_ADAPTERS, "the choice of GPUs", check_guard},
 	{CHECK_DRIVER, "the driver", check_foreign},           {0},
 };
 
 const struct backend_checks checks_gpu_pv = {
 	.backend = &backend_gpu_pv,
 	.driver = "the driver in Windows",
-	.no_adapter_advice = "Install the GPU's current driver in Windows (not in TCC mode) and run wsl --shutdown; "
-			     "a Hyper-V guest needs Add-VMGpuPartitionAdapter.",
+	.advise_no_adapter = check_advise_no_adapter,
 	.describe = check_describe_host,
 	.explain = check_explain_no_dxg,
 	.checks = checks,

@@ -19,6 +19,14 @@ static bool wsl_version_is_mount(const char *path)
 	       (stx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) && (stx.stx_attributes & STATX_ATTR_MOUNT_ROOT);
 }
 
+/* What WSL's own init makes in every distribution, whatever kernel its user built. */
+static bool wsl_version_has_interop(void)
+{
+	struct stat st;
+
+	return stat("/run/WSL", &st) == 0 || stat("/proc/sys/fs/binfmt_misc/WSLInterop", &st) == 0;
+}
+
 /* "4.4.0-19041-Microsoft" is WSL1, "5.15.153.1-microsoft-standard-WSL2" WSL2, whose users may run other kernels. */
 enum wsl_version wsl_version(void)
 {
@@ -28,5 +36,5 @@ enum wsl_version wsl_version(void)
 		return WSL_1;
 	if (uname(&name) == 0 && (strcasestr(name.release, "microsoft") || strcasestr(name.release, "wsl2")))
 		return WSL_2;
-	return wsl_version_is_mount(WSL_DRIVERS) ? WSL_2 : WSL_NONE;
+	return wsl_version_is_mount(WSL_DRIVERS) || wsl_version_has_interop() ? WSL_2 : WSL_NONE;
 }

@@ -79,9 +79,9 @@ in_info() {
 	in_info auto wsl-amd-npu 'choice  environment; no guard: *[a-z]*'
 	in_info strict wsl-amd-npu 'choice  refused, strict; *[a-z]*'
 	in_info strict wsl-qualcomm ''
-	run "$here/../hosts/enter" wsl-amd-npu -- ctr-gpu doctor
+	run "$here/../hosts/enter" wsl-amd-npu -- ctr-gpu doctor -v
 	[[ $output == *"a choice of GPUs is not held: "* ]]
-	run "$here/../hosts/enter" wsl-nvidia -- ctr-gpu doctor
+	run "$here/../hosts/enter" wsl-nvidia -- ctr-gpu doctor -v
 	[[ $output != *"a choice of GPUs"* ]]
 	echo '{"choice": "strict"}' >"$BATS_TEST_TMPDIR/config.json"
 	run "$here/../hosts/enter" wsl-two-nvidia -- ctr-gpu --config "$BATS_TEST_TMPDIR/config.json" info --json

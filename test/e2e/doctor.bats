@@ -19,6 +19,12 @@ spec() { mkdir -p /etc/cdi /run/cdi; cat >"$1"; }
 # This machine is the inside of a container, and has settings of its own perhaps.
 rm -rf /etc/ctr-gpu "$hooks_d" /etc/cdi
 unset CONTAINERS_CONF SUDO_UID
+# Its service manager listens for its engines, and would start them; `idle` ends that.
+mkdir -p /run/containerd /run/crio
+perl -e "use Socket; my @s; for (qw(docker.sock containerd/containerd.sock crio/crio.sock)) { socket my \$s, AF_UNIX, SOCK_STREAM, 0; bind \$s, sockaddr_un(qq(/run/\$_)); listen \$s, 5; push @s, \$s } mkdir q(/run/listens); sleep 600" >/dev/null 2>&1 &
+awaiting=$!
+until [[ -d /run/listens ]]; do sleep 0.005; done
+idle() { kill "$awaiting"; wait "$awaiting"; rm -f /run/docker.sock /run/containerd/containerd.sock /run/crio/crio.sock; } 2>/dev/null
 '
 
 # on PROFILE SCRIPT: run it on a host of that kind; `ids` in it prints "severity id" for each finding, "yes engine" or "no engine",
@@ -28,7 +34,7 @@ on() {
 	shift
 	sandbox "$profile" bash -c "$host_functions"'
 		# Lines as they were before they were made to fit a screen.
-		doctor() { ctr-gpu --timeout 2 doctor "$@" >/run/screen; local status=$?; sed -z "s/\\n                    \\([^>]\\)/ \\1/g" /run/screen; return $status; }
+		doctor() { ctr-gpu --timeout 2 doctor -v "$@" >/run/screen; local status=$?; sed -z "s/\\n                    \\([^>]\\)/ \\1/g" /run/screen; return $status; }
 		ids() { ctr-gpu --timeout 2 doctor --json "$@" | jq -r "def word: if .works then \"yes \" else \"no \" end; (.findings[] | .severity + \" \" + .id), (.engines[] | .id as \$engine | word + \$engine, (.doors[] |
 			word + \$engine + \".\" + .id + (if .because then \" \" + .because else \"\" end)))"; }
 		first() { ctr-gpu --timeout 2 doctor --json "$@" | jq -r ".first"; }
@@ -42,17 +48,23 @@ setup_file() {
 
 # ---- a machine on which all is well ----
 
-@test "a healthy WSL2 host: status 0, one screen" {
+@test "a healthy WSL2 host: status 0, what works in six lines, and one screen with -v" {
 	run on wsl-hybrid 'wire; ctr-gpu doctor'
+	expect_status 0
+	[[ ${lines[0]} == "A GPU container would work here with Docker, not with "* ]]
+	[[ ${#lines[@]} -le 6 ]]
+	expect_line "ok       docker     Docker 20.10.24, starts on demand: yes by --gpus all"
+	expect_line "Everything that was looked at: ctr-gpu doctor -v"
+	run on wsl-hybrid 'wire; ctr-gpu doctor -v'
 	expect_status 0
 	[[ ${lines[0]} == "A GPU container would work here with Docker, not with "* ]]
 	expect "GPU 0 NVIDIA GeForce RTX 4070 Laptop GPU (nv_dispi.inf_amd64_4ac8a5f5c1b3b3ab)"
 	expect "GPU 1 Intel(R) Iris(R) Xe Graphics"
 	expect "CUDA 12.8"
-	expect "Docker 20.10.24, not running: yes by --gpus all; by --runtime=nvidia no, because"
+	expect "Docker 20.10.24, starts on demand: yes by --gpus all; by --runtime=nvidia no,"
 	expect_not "problem "
 	expect_not "warning "
-	[[ ${#lines[@]} -le 25 ]]
+	[[ ${#lines[@]} -le 28 ]]
 	for line in "${lines[@]}"; do [[ ${#line} -le 100 ]]; done
 }
 
@@ -119,8 +131,15 @@ setup_file() {
 	run on plain 'first; doctor'
 	expect_line host.no-gpu
 	expect_status 1
-	expect_line "A GPU container would not work here. First: If this is a virtual machine, assign a GPU to it"
+	run on plain 'vm() { echo "flags : fpu$1" >/run/cpuinfo; mount --bind /run/cpuinfo /proc/cpuinfo; mkdir -p /sys/class/dmi/id; echo "$2" >/sys/class/dmi/id/sys_vendor; ctr-gpu doctor; }
+		mount -t tmpfs tmpfs /sys/class
+		vm " hypervisor sse" QEMU; vm " hypervisor" "Microsoft Corporation"; vm "" Dell'
+	expect_line "A GPU container would not work here. First: Pass a GPU through to this virtual machine on its host"
 	expect_line "    (Hyper-V: Add-VMGpuPartitionAdapter, or DDA)."
+	expect "First: Assign a GPU to this virtual machine on its Hyper-V"
+	expect "First: If it has one, see that it has power"
+	# One cause is told once, and with its remedy.
+	[[ $(grep -c "^problem" <<<"$output") == 3 && $output != *"as above"* && $output != *">"* ]]
 	# A kernel that calls itself WSL's; uname(2) is answered by the UTS namespace's own.
 	run on wsl-nvidia 'umount /dev/dxg 2>/dev/null; rm -f /dev/dxg; printf "[gpu]\nenabled = false\n" >/etc/wsl.conf; first; remedy host.no-device'
 	expect_line host.no-device
@@ -275,6 +294,78 @@ setup_file() {
 	expect_not adapter.dxcore
 }
 
+@test "a device that root alone may open: its mode comes first, and no driver is blamed" {
+	run on wsl-nvidia 'wire; chgrp video /dev/dxg; chmod 660 /dev/dxg; ctr-gpu doctor; ids; echo "no engine:"; rm /usr/bin/nvidia-container-runtime-hook; ctr-gpu doctor'
+	[[ $(head -n 3 <<<"$output") == *"would work here with Docker"*"sudo chmod 0666 /dev/dxg"* ]]
+	expect_line "warning device.permission"
+	expect_not "wsl --update"
+	[[ $output == *"no engine:"*"First: sudo chmod 0666 /dev/dxg"* ]]
+}
+
+@test "libraries on a mount from which nothing can be executed" {
+	run on wsl-nvidia 'wire; for d in lib drivers; do mount -o remount,bind,noexec /usr/lib/wsl/$d; done; first; doctor'
+	expect_line driver.noexec
+	expect "First: sudo mount -o remount,bind,exec /usr/lib/wsl/lib;"
+	expect "sudo mount -o remount,bind,exec /usr/lib/wsl/drivers;"
+	expect_not "wsl --update"
+	run on native-nvidia 'wire; libdir=/usr/lib/$(gcc -print-multiarch); for file in "$libdir"/libcuda.so.5*; do mount --bind "$file" "$file"; mount -o remount,bind,noexec "$file"; done; first; remedy driver.noexec'
+	expect_line driver.noexec
+	expect "remount,bind,exec /usr/lib/"
+}
+
+@test "gpuSupport=false in .wslconfig; a Hyper-V guest without a partition" {
+	run on wsl-gpu-off 'wire; first; ids; doctor'
+	expect_line host.turned-off
+	expect_no_line "problem adapter.none"
+	expect "First: Set gpuSupport=true under [wsl2] in the Windows user's"
+	expect "ok       host       WSL2,"
+	run on wsl-gpu-off 'mkdir -p /usr/lib/wsl/lib /usr/lib/wsl/drivers; wire; first; doctor'
+	expect_line adapter.none
+	expect "First: Give this machine a partition of a GPU on the Hyper-V"
+	expect_not "wsl --shutdown"
+	run on hyperv-stale-store 'wire; doctor'
+	expect "Copy that directory from the Hyper-V host"
+	expect_not "wsl --shutdown"
+}
+
+@test "GPUs of one name are told apart" {
+	run on native-amd-partitions 'ctr-gpu doctor -v'
+	expect "GPU 0 AMD Instinct MI300X OAM at 0000:05:00.0, /dev/dri/renderD128"
+	expect "GPU 1 AMD Instinct MI300X OAM at 0000:05:00.0, /dev/dri/renderD129"
+	run on wsl-two-same-store 'doctor'
+	expect "GPU 1 NVIDIA GeForce RTX 4090 (nv_dispi.inf_amd64_4ac8a5f5c1b3b3ab) at 0000:02:00.0"
+}
+
+@test "what to type for CDI is of the kind that the GPUs are" {
+	run on native-amd 'wire; doctor; ctr-gpu doctor --json | jq -r ".engines[].doors[].use"'
+	expect "by --device amd.com/gpu=all no"
+	expect_line "--device amd.com/gpu=all"
+	expect_line "CDI amd.com/gpu=all"
+	run on wsl-amd-npu 'ctr-gpu cdi generate >/dev/null; doctor'
+	expect "by --device amd.com/gpu=all"
+	expect_not "npu=all"
+}
+
+@test "an engine whose daemon does not run" {
+	run on wsl-nvidia 'wire; ctr-gpu setup containerd >/dev/null; rm -r /etc/cdi; idle; ctr-gpu doctor; echo "status $?"; ids; mkdir -p /run/systemd/system; remedy docker.not-running'
+	expect_line "status 1"
+	expect "docker start"
+	expect_line "no docker.gpus docker.not-running"
+	expect_line "no docker.runtime docker.no-runtime"
+	expect_line "no docker"
+	expect_line "no containerd.runtime containerd.not-running"
+	expect_line "sudo systemctl start docker"
+	# A socket that a daemon has left behind starts nothing.
+	run on wsl-nvidia 'wire; kill "$awaiting"; wait "$awaiting"; ls /run/docker.sock; ids'
+	expect_line /run/docker.sock
+	expect_line "no docker.gpus docker.not-running"
+}
+
+@test "lines are as long as the terminal" {
+	run on wsl-no-adapter 'wire; export TERM=xterm; for columns in 70 160; do script -qec "stty cols $columns; ctr-gpu doctor -v" /dev/null | tr -d "\r" | sed "s/\x1b\[[0-9;]*m//g" >/run/$columns; wc -L <"/run/$columns"; done'
+	[[ ${lines[0]} -le 70 && ${lines[1]} -gt 100 && ${lines[1]} -le 160 ]]
+}
+
 @test "a GPU that wsl.conf turns off, although its device is there" {
 	run on wsl-nvidia 'wire; printf " [gpu]\n enabled = false\n" >/etc/wsl.conf; mount -t tmpfs tmpfs /usr/lib/wsl; ids; first; remedy host.turned-off'
 	expect_line host.turned-off
@@ -307,7 +398,7 @@ setup_file() {
 	# Nothing of the machine hides what is wrong with an engine, and the headline is about the machine.
 	run on wsl-no-adapter 'wire; doctor; first'
 	expect_line adapter.none
-	expect "Docker 20.10.24, not running: no, as above; then yes by --gpus all"
+	expect "Docker 20.10.24, starts on demand: no, as above; then yes by --gpus all"
 }
 
 @test "colour is for terminals, and for whoever wants it" {
@@ -339,7 +430,7 @@ setup_file() {
 
 @test "Docker: version, and --gpus by a hook that is ours or another's" {
 	run on wsl-nvidia 'wire; doctor'
-	expect "Docker 20.10.24, not running: yes by --gpus all"
+	expect "Docker 20.10.24, starts on demand: yes by --gpus all"
 	run on wsl-nvidia 'cp /bin/true /usr/bin/nvidia-container-runtime-hook; ids'
 	expect_line "yes docker.gpus"
 	expect_line "note docker.other-toolkit"
@@ -379,7 +470,7 @@ setup_file() {
 		run on wsl-nvidia "wire; mkdir -p /etc/docker; echo '$config' >/etc/docker/daemon.json
 			printf 'Package: docker-ce\nStatus: install ok installed\nVersion: 5:$version-1~debian.12\n' >/run/status; mount --bind /run/status /var/lib/dpkg/status
 			"'ctr-gpu cdi generate >/dev/null; doctor | grep "Docker "'
-		expect "Docker $version, not running"
+		expect "Docker $version, starts on demand"
 		if [[ $wanted == yes ]]; then expect "yes by --gpus all, --device nvidia.com/gpu=all"; else expect "by --device nvidia.com/gpu=all no, because"; fi
 		[[ $version != 20* ]] || expect "Docker 20.10.24 has no CDI"
 		[[ $version != 2[78]* || $wanted == yes ]] || expect "CDI is off in Docker $version"
@@ -404,6 +495,7 @@ setup_file() {
 			cat "$directory/log"; return 1
 		}
 		plain=/usr/sbin:/usr/bin:/sbin:/bin
+		idle
 		'
 	run on wsl-nvidia "$docker_start_in_world"'
 		wire; sleep 1.1; start env PATH="$plain"
@@ -516,10 +608,10 @@ setup_file() {
 		expect_line "before: no $engine.runtime $engine.no-runtime"
 		expect_line "yes $engine.runtime"
 	done
-	expect "Docker, not running: yes by --runtime=nvidia"
+	expect "Docker, starts on demand: yes by --runtime=nvidia"
 	expect "Podman: yes by --runtime=nvidia"
-	expect "CRI-O: yes by runtime class nvidia"
-	expect "containerd: yes by runtime class nvidia"
+	expect "CRI-O, starts on demand: yes by runtime class nvidia"
+	expect "containerd, starts on demand: yes by runtime class nvidia"
 }
 
 @test "a Docker that came as a snap, one of a user who is nobody's business, one inside a container" {
@@ -531,10 +623,10 @@ setup_file() {
 	expect "Docker (snap), running"
 	run on wsl-nvidia "$fake"'; wire; fake /run/dockerd setpriv --reuid 4711 --regid 4711 --clear-groups; ps axo uid,comm | grep dockerd; doctor'
 	expect "4711 dockerd"
-	expect "Docker 20.10.24, not running"
+	expect "Docker 20.10.24, starts on demand"
 	run on wsl-nvidia "$fake"'; wire; fake /run/dockerd unshare --pid --fork --kill-child; ps axo uid,comm | grep dockerd; doctor'
 	expect "0 dockerd"
-	expect "Docker 20.10.24, not running"
+	expect "Docker 20.10.24, starts on demand"
 }
 
 @test "the containerd that Docker has for itself alone, and another beside it" {
@@ -542,9 +634,10 @@ setup_file() {
 	run on wsl-nvidia '
 		rm -rf /etc/containerd
 		mkfifo /run/wait
-		printf "#!/bin/sh\nread line\n" >/run/containerd
-		chmod +x /run/containerd
-		fake() { /run/containerd "$@" <>/run/wait & until [[ $(cat "/proc/$!/comm") == containerd ]]; do sleep 0.01; done; }
+		mkdir -p /run/programs
+		printf "#!/bin/sh\nread line\n" >/run/programs/containerd
+		chmod +x /run/programs/containerd
+		fake() { /run/programs/containerd "$@" <>/run/wait & until [[ $(cat "/proc/$!/comm") == containerd ]]; do sleep 0.01; done; }
 		fake --config /var/run/docker/containerd/containerd.toml
 		doctor | grep containerd || echo "only Docker"
 		mkdir /etc/containerd
@@ -648,8 +741,8 @@ END
 	run on wsl-nvidia "ids --rootfs=$(image no-cache)"
 	expect_line "note image.no-cache"
 	run on wsl-nvidia 'wire; doctor --rootfs=/none'
-	expect_status 1
-	expect "cannot open /none"
+	expect_status 2
+	expect "--rootfs: cannot open /none"
 	root=$BATS_TEST_TMPDIR/root
 	image_copy debian "$root"
 	# Of another architecture: AArch64's number in the program's header.
@@ -782,7 +875,7 @@ opens_no() {
 
 @test "a daemon that takes connections and says nothing does not hold it up" {
 	run on wsl-nvidia 'wire
-		perl -e "use Socket; \$0 = q(dockerd); socket S, AF_UNIX, SOCK_STREAM, 0; bind S, sockaddr_un(q(/run/docker.sock)); listen S, 0; sleep 60" &
+		rm /run/docker.sock; perl -e "use Socket; \$0 = q(dockerd); socket S, AF_UNIX, SOCK_STREAM, 0; bind S, sockaddr_un(q(/run/docker.sock)); listen S, 0; sleep 60" &
 		for _ in {1..100}; do [[ -S /run/docker.sock ]] && break; sleep 0.05; done
 		timeout 20 ctr-gpu doctor'
 	expect_status 1

@@ -11,13 +11,37 @@
 
 enum { LINES_MAX = 6 };
 
+static bool adapter_is_named_alike(const struct adapter *a, const struct adapter *b)
+{
+	return a != b && !b->is_part && a->name && b->name && streq(a->name, b->name);
+}
+
+/* What tells it from another of its name: a partition's node, an address, or the number that Windows gave it. */
+static void adapter_describe_difference(const struct inventory *inventory, const struct adapter *adapter, char ret[96])
+{
+	char luid[LUID_TEXT_SIZE];
+	bool alike = false;
+
+	*ret = '\0';
+	for (size_t i = 0; i < inventory->count; i++)
+		alike = alike || adapter_is_named_alike(adapter, &inventory->adapters[i]);
+	luid_format(adapter->luid, luid);
+	if (adapter->partitions && alike)
+		(void)snprintf(ret, 96, ", /dev/dri/renderD%d, one of its %zu parts", adapter->minor,
+			       adapter->partitions);
+	else if (adapter->has_luid && alike)
+		(void)snprintf(ret, 96, " at %.64s", adapter->pci_address ? adapter->pci_address : luid);
+}
+
 static void adapter_finding(struct doctor_context *examination, const struct adapter *adapter)
 {
 	const char *name = adapter->name ? adapter->name : adapter_vendor(adapter);
 	const char *kind = adapter->is_npu ? "NPU" : "GPU";
 	const char *store = adapter->driver_store ? strrchr(adapter->driver_store, '/') : NULL;
 	enum severity severity = SEVERITY_WARNING;
+	char difference[96];
 
+	adapter_describe_difference(examination->inventory, adapter, difference);
 	/* A problem if no other adapter can be used. Nobody misses a software device or an NPU. */
 	if (examination->usable == 0)
 		severity = SEVERITY_PROBLEM;
@@ -27,11 +51,12 @@ static void adapter_finding(struct doctor_context *examination, const struct ada
 		findings_add(&examination->findings, "adapter.unusable", severity, "%s [%s]: %s\n%s", name,
 			     err_name(adapter->unusable), adapter->reason, adapter->remedy);
 	else if (store)
-		findings_add(&examination->findings, "adapter.usable", SEVERITY_OK, "%s %d %s (%.48s)", kind,
-			     adapter->index, name, store + 1);
+		findings_add(&examination->findings, "adapter.usable", SEVERITY_OK, "%s %d %s (%.48s)%s", kind,
+			     adapter->index, name, store + 1, difference);
 	else
-		findings_add(&examination->findings, "adapter.usable", SEVERITY_OK, "%s %d %s at %s", kind,
-			     adapter->index, name, adapter->pci_address ? adapter->pci_address : "an unknown address");
+		findings_add(&examination->findings, "adapter.usable", SEVERITY_OK, "%s %d %s at %s%s", kind,
+			     adapter->index, name, adapter->pci_address ? adapter->pci_address : "an unknown address",
+			     difference);
 }
 
 void check_adapters(struct doctor_context *examination)
@@ -67,9 +92,9 @@ void check_adapter_notes(struct doctor_context *examination)
 	for (size_t i = 0; i < inventory->notes.count && !findings_block(&examination->findings); i++)
 		findings_add_message(&examination->findings, "adapter.inventory", SEVERITY_WARNING,
 				     inventory->notes.items[i]);
-	if (inventory->count == 0)
+	if (inventory->count == 0 && !findings_block(&examination->findings))
 		findings_add(&examination->findings, "adapter.none", SEVERITY_PROBLEM,
 			     "the GPU device is there and lists no adapter\n"
 			     "%s",
-			     examination->here[0]->no_adapter_advice);
+			     examination->here[0]->advise_no_adapter());
 }

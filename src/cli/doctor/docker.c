@@ -238,6 +238,7 @@ void check_docker(struct doctor_context *examination)
 	dockerd_check_gpus(&docker);
 	dockerd_check_runtime(&docker);
 	engine_check_method_cdi(look);
+	engine_check_running(look);
 }
 
 /* Docker Desktop brings its client and socket into a distribution; its daemon and toolkit are in another. */

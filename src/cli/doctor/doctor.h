@@ -7,6 +7,9 @@
 #include "lib/host.h"
 #include "model/check.h"
 
+/* The id of what check_image() says of a directory that it cannot look at. */
+#define IMAGE_UNREADABLE "image.unreadable"
+
 void check_machine(struct doctor_context *examination);
 void check_adapters(struct doctor_context *examination);
 void check_adapter_notes(struct doctor_context *examination);

@@ -7,10 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cdi/cdi.h"
 #include "system/trusted_file.h"
 
 /* With look->sudo, an option, the engine's name and look->user. */
 #define SETUP "%sctr-gpu setup %s%s%s"
+
+enum { ACCEPTS_CONNECTIONS = 1 << 16 };
 
 void engine_check_clear(struct engine_check *look)
 {
@@ -67,9 +70,39 @@ bool engine_check_begin(struct doctor_context *examination, const struct engine 
 	return true;
 }
 
+/*
+ * A service manager listens for a daemon that it starts on demand; whoever connects starts it. Lines of /proc/net/unix:
+ * "number: references protocol flags type state inode path", with __SO_ACCEPTCON among the flags.
+ */
+static bool engine_check_is_awaited(const char *path)
+{
+	_cleanup_fclose_ FILE *file = file_exists(path) ? fopen("/proc/net/unix", "re") : NULL;
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+	bool found = false;
+
+	while (file && !found && getline(&line, &size, file) > 0) {
+		unsigned flags = 0;
+		int name = 0;
+
+		line[strcspn(line, "\n")] = '\0';
+		if (sscanf(line, "%*s %*s %*s %x %*s %*s %*s %n", &flags, &name) != 1 || name == 0)
+			continue;
+		found = (flags & ACCEPTS_CONNECTIONS) &&
+			(streq(line + name, path) ||
+			 (str_has_prefix(line + name, "/var/run/") && streq(line + name + strlen("/var"), path)));
+	}
+	return found;
+}
+
 void engine_check_describe(struct engine_check *look)
 {
-	const char *state = look->daemon.pid > 0 ? ", running" : look->engine == &engine_docker ? ", not running" : "";
+	const char *state = !look->engine->daemon                           ? ""
+			    : look->daemon.pid > 0                          ? ", running"
+			    : engine_check_is_awaited(look->engine->socket) ? ", starts on demand"
+									    : ", not running";
+
+	look->idle = streq(state, ", not running");
 
 	look->seen = findings_add_engine(look->findings, look->engine->name, look->engine->label);
 	(void)snprintf(look->seen->state, sizeof(look->seen->state), "%s%.24s%s%s", look->version ? " " : "",
@@ -113,17 +146,29 @@ const char *engine_check_restart(struct engine_check *look, enum engine_step ste
 	return look->command ? look->command : "Restart it.";
 }
 
-/* For CDI with a kind that specs have: nvidia.com/gpu if it is among them, since most images are made for that. */
+/* That specs have, or would have: of the kinds of this host's GPUs the first. */
+static void engine_check_choose_kind(const struct engine_check *look, char ret[64])
+{
+	const struct strv *there = &look->examination->cdi_kinds;
+	_cleanup_strv_ struct strv kinds = {0};
+
+	if (look->examination->host)
+		(void)cdi_kinds(look->examination->host, &kinds);
+	(void)snprintf(ret, 64, "%s", there->count > 0 ? there->items[0] : "nvidia.com/gpu");
+	for (size_t i = kinds.count; i-- > 0;)
+		if (strstr(kinds.items[i], "/gpu") && (there->count == 0 || strv_contains(there, kinds.items[i])))
+			(void)snprintf(ret, 64, "%s", kinds.items[i]);
+}
+
 void engine_check_add_method(struct engine_check *look, enum method method)
 {
-	const struct strv *kinds = &look->examination->cdi_kinds;
-	bool usual = kinds->count == 0 || strv_contains(kinds, "nvidia.com/gpu");
-	char *use = look->seen->methods[method];
+	char *use = look->seen->methods[method], kind[64];
 
 	(void)snprintf(use, sizeof(look->seen->methods[method]), "%s", look->engine->uses[method]);
-	if (method == METHOD_CDI)
-		(void)snprintf(use, sizeof(look->seen->methods[method]), "%s %s=all", look->engine->uses[method],
-			       usual ? "nvidia.com/gpu" : kinds->items[0]);
+	if (method != METHOD_CDI)
+		return;
+	engine_check_choose_kind(look, kind);
+	(void)snprintf(use, sizeof(look->seen->methods[method]), "%s %s=all", look->engine->uses[method], kind);
 }
 
 /* ---- what closes doors ---- */
@@ -215,6 +260,13 @@ static void engine_check_method_gpus(struct engine_check *look)
 				 "sudo ctr-gpu cdi generate");
 }
 
+void engine_check_running(struct engine_check *look)
+{
+	if (look->idle)
+		engine_check_add(look, "not-running", SEVERITY_NOTE, ALL_METHODS, "it does not run\n%s",
+				 engine_check_restart(look, ENGINE_START));
+}
+
 static void (*const method_checks[METHODS])(struct engine_check *look) = {
 	[METHOD_GPUS] = engine_check_method_gpus,       [METHOD_HOOK] = engine_check_method_hooks,
 	[METHOD_RUNTIME] = engine_check_method_runtime, [METHOD_CDI] = engine_check_method_cdi,
@@ -236,6 +288,7 @@ static void engine_check_check(struct doctor_context *examination, const struct 
 		engine_check_add_method(&look, method);
 		method_checks[method](&look);
 	}
+	engine_check_running(&look);
 }
 
 void check_engines(struct doctor_context *examination)

@@ -21,6 +21,7 @@ struct engine_check {
 	char *command;      /* of engine_check_restart() */
 	struct engine_config config;
 	enum engine_cdi_state cdi;
+	bool idle; /* its daemon does not run, and nobody would start it */
 };
 
 /**
@@ -60,6 +61,9 @@ void engine_check_method_cdi(struct engine_check *look);
 void engine_check_method_runtime(struct engine_check *look);
 /** Of the JSON files in the hooks directories, later ones in the place of earlier ones of the same name. */
 void engine_check_method_hooks(struct engine_check *look);
+
+/** Says that it does not run, behind what would still be in the way if it did. */
+void engine_check_running(struct engine_check *look);
 
 /* Engines with rules of their own; they say nothing if the engine is not here. */
 void check_docker(struct doctor_context *examination);

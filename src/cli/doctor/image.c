@@ -220,7 +220,7 @@ void check_image(struct doctor_context *examination)
 		return;
 	r = rootfs_open(AT_FDCWD, examination->rootfs, &root);
 	if (r < 0) {
-		findings_add(findings, "image.unreadable", SEVERITY_PROBLEM,
+		findings_add(findings, IMAGE_UNREADABLE, SEVERITY_PROBLEM,
 			     "cannot open %s: %s\n"
 			     "Give the root directory of an unpacked image or a mounted container.",
 			     examination->rootfs, strerror(-r));

@@ -3,6 +3,7 @@
 /* What kind of host this is, and why it has no GPU if it has none. */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -15,6 +16,31 @@
 BACKENDS(CHECKS_DECLARE)
 static const struct backend_checks *const kinds[] = {BACKENDS(CHECKS_ADDRESS)};
 _Static_assert(ARRAY_SIZE(kinds) < CHECKS_KINDS_MAX, "a host can have every kind, and NULL behind them");
+
+/* Processors tell programs of a hypervisor (x86: CPUID's leaf 1, ECX's bit 31); firmware names the machine's maker. */
+static bool machine_is_virtual(void)
+{
+	_cleanup_fclose_ FILE *file = fopen("/proc/cpuinfo", "re");
+	_cleanup_free_ char *line = NULL;
+	size_t size = 0;
+
+	while (file && getline(&line, &size, file) > 0)
+		if (str_has_prefix(line, "flags"))
+			return strstr(line, " hypervisor") != NULL;
+	return file_exists("/sys/firmware/devicetree/base/hypervisor") || file_exists("/sys/hypervisor/type");
+}
+
+static const char *machine_advise_none(void)
+{
+	_cleanup_free_ char *maker = file_text("/sys/class/dmi/id/sys_vendor");
+
+	if (!machine_is_virtual())
+		return "If it has one, see that it has power and a seat, and is switched on in the firmware's setup: "
+		       "lspci shows it then.";
+	if (maker && str_has_prefix(maker, "Microsoft"))
+		return "Assign a GPU to this virtual machine on its Hyper-V host: Add-VMGpuPartitionAdapter, or DDA.";
+	return "Pass a GPU through to this virtual machine on its host (Hyper-V: Add-VMGpuPartitionAdapter, or DDA).";
+}
 
 static void machine_add_none(struct findings *findings)
 {
@@ -30,8 +56,8 @@ static void machine_add_none(struct findings *findings)
 	(void)strv_join(&devices, ", no ", &names);
 	findings_add(findings, "host.no-gpu", SEVERITY_PROBLEM,
 		     "no GPU here: no %s, none on the PCI bus\n"
-		     "If this is a virtual machine, assign a GPU to it (Hyper-V: Add-VMGpuPartitionAdapter, or DDA).",
-		     names ? names : "device");
+		     "%s",
+		     names ? names : "device", machine_advise_none());
 }
 
 static void machine_add_kinds(struct doctor_context *examination)

@@ -1,17 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What was found, for a person's screen: the verdict, each engine's, and the findings, what is worst first. */
+/*
+ * What was found, for a person's screen: the verdict, each engine's, and the findings, what is worst first. Unless
+ * everything is asked for, it is what works, what is wrong, and nothing twice.
+ */
 
 #include "cli/doctor/print_doctor.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/print.h"
 #include "cli/doctor/summary.h"
 
-enum { COLUMNS = 100, INDENT = 20, HEADLINE_INDENT = 4 };
+enum {
+	COLUMNS = 100, /* of what is no terminal */
+	COLUMNS_MIN = 40,
+	INDENT = 20,
+	HEADLINE_INDENT = 4,
+	ADAPTERS_BRIEF = 2,
+};
 
 /* SGR of ECMA-48, by severity. */
 static const char *const colours[SEVERITIES] = {
@@ -23,7 +33,11 @@ static const char *const colours[SEVERITIES] = {
 
 struct doctor_printer {
 	FILE *file;
-	bool colour;
+	const struct findings *findings;
+	const struct finding *block; /* NULL: nothing of the machine itself is in the way */
+	const struct finding *first; /* NULL: an engine works */
+	size_t columns;
+	bool colour, verbose;
 };
 
 /* @sgr: "" ends a colour */
@@ -41,17 +55,16 @@ static void print_doctor_write_wrapped(const struct doctor_printer *screen, cons
 		size_t length = strcspn(text, " "), blanks = strspn(text + length, " ");
 		_cleanup_free_ char *word = strndup(text, length);
 
+		if (column > indent && column + length > screen->columns) {
+			(void)fprintf(screen->file, "\n%*s", (int)indent, "");
+			column = indent;
+		}
 		print_write_text(word ? word : "", screen->file);
 		column += length + blanks;
 		text += length + blanks;
-		if (blanks == 0 || !*text)
-			continue;
-		if (column + strcspn(text, " ") > COLUMNS) {
-			(void)fprintf(screen->file, "\n%*s", (int)indent, "");
-			column = indent;
-		} else {
+		/* What would be at the end of a line is left out. */
+		if (*text && column + strcspn(text, " ") <= screen->columns)
 			(void)fprintf(screen->file, "%*s", (int)blanks, "");
-		}
 	}
 	(void)fputc('\n', screen->file);
 }
@@ -64,7 +77,8 @@ static void print_doctor_write_line(const struct doctor_printer *screen, enum se
 	print_doctor_set_colour(screen, "");
 	(void)fprintf(screen->file, " %-10.*s ", (int)strcspn(id, "."), id);
 	print_doctor_write_wrapped(screen, text, INDENT, INDENT);
-	if (!remedy)
+	/* The headline has it already. */
+	if (!remedy || (screen->first && screen->first->remedy && streq(remedy, screen->first->remedy)))
 		return;
 	(void)fprintf(screen->file, "%*s> ", INDENT, "");
 	print_doctor_write_wrapped(screen, remedy, INDENT + 2, INDENT);
@@ -83,31 +97,58 @@ static bool print_doctor_is_printed(const struct findings *findings, const struc
 	return false;
 }
 
-static void print_doctor_write_findings(const struct doctor_printer *screen, const struct findings *findings,
-					enum severity severity)
+/* Of what is well people look for their GPUs; of what is over, for why a container had none. */
+static bool print_doctor_is_wanted(const struct doctor_printer *screen, const struct finding *finding, size_t *adapters)
 {
+	if (screen->verbose || finding->severity >= SEVERITY_WARNING || streq(finding->id, "ctr-gpu.last-failure"))
+		return true;
+	if (screen->block || !streq(finding->id, "adapter.usable") || *adapters > ADAPTERS_BRIEF)
+		return false;
+	if ((*adapters)++ == ADAPTERS_BRIEF)
+		print_doctor_write_line(screen, SEVERITY_OK, "adapter", "and more: ctr-gpu info", NULL);
+	return *adapters <= ADAPTERS_BRIEF;
+}
+
+static void print_doctor_write_findings(const struct doctor_printer *screen, enum severity severity)
+{
+	const struct findings *findings = screen->findings;
+	size_t adapters = 0;
+
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct finding *finding = &findings->items[i];
 
 		/* If a door is closed for another reason, it is not said that it is not set up. */
 		if (finding->severity != severity || (finding->engine && severity <= SEVERITY_NOTE) ||
-		    print_doctor_is_printed(findings, finding))
+		    print_doctor_is_printed(findings, finding) || !print_doctor_is_wanted(screen, finding, &adapters))
 			continue;
 		print_doctor_write_line(screen, severity, finding->id, finding->text,
 					severity >= SEVERITY_WARNING ? finding->remedy : NULL);
 	}
 }
 
-static void print_doctor_write_verdicts(const struct doctor_printer *screen, const struct findings *findings,
-					enum severity severity)
+/* An engine that is merely not set up is of interest where none works. */
+static bool print_doctor_is_engine_wanted(const struct doctor_printer *screen, const struct summary *verdict)
 {
+	if (screen->verbose)
+		return true;
+	if (screen->block)
+		return summary_is_broken(verdict);
+	return verdict->severity != SEVERITY_NOTE || screen->first;
+}
+
+static void print_doctor_write_verdicts(const struct doctor_printer *screen, enum severity severity)
+{
+	const struct findings *findings = screen->findings;
+
 	for (size_t i = 0; i < findings->engine_count; i++) {
 		const struct host_engine *engine = &findings->engines[i];
 		struct summary verdict = summary_make(findings, engine);
-		_cleanup_free_ char *text = summary_text(findings, &verdict), *line = NULL;
+		_cleanup_free_ char *text = NULL, *line = NULL;
 
-		if (verdict.severity == severity && text &&
-		    str_format(&line, "%s%s: %s", engine->label, engine->state, text) == 0)
+		if (verdict.severity != severity || !print_doctor_is_engine_wanted(screen, &verdict))
+			continue;
+		text = summary_text(findings, &verdict, !screen->verbose);
+		if (text && str_format(&line, "%s%s: %s", engine->label, engine->state, text) == 0)
 			print_doctor_write_line(screen, severity, engine->id, line, summary_remedy(&verdict));
 	}
 }
@@ -134,16 +175,16 @@ static void print_doctor_write_engines(const struct doctor_printer *screen, cons
 }
 
 /* "A GPU container would work here with Docker, not with Podman." */
-static void print_doctor_write_headline(const struct doctor_printer *screen, const struct findings *findings)
+static void print_doctor_write_headline(const struct doctor_printer *screen)
 {
 	static const char no[] = "A GPU container would not work here. First: ";
-	const struct finding *first = summary_first(findings);
+	const struct finding *first = screen->first;
 
 	print_doctor_set_colour(screen, colours[first ? SEVERITY_PROBLEM : SEVERITY_OK]);
 	(void)fputs(first ? no : "A GPU container would work here", screen->file);
 	if (!first) {
-		print_doctor_write_engines(screen, findings, true);
-		print_doctor_write_engines(screen, findings, false);
+		print_doctor_write_engines(screen, screen->findings, true);
+		print_doctor_write_engines(screen, screen->findings, false);
 	}
 	(void)fputs(first ? "" : ".", screen->file);
 	print_doctor_set_colour(screen, "");
@@ -154,21 +195,42 @@ static void print_doctor_write_headline(const struct doctor_printer *screen, con
 				   strlen(no), HEADLINE_INDENT);
 }
 
-int print_doctor_write(const struct findings *findings, FILE *file)
+static size_t print_doctor_columns(FILE *file)
+{
+	struct winsize size = {0};
+
+	if (ioctl(fileno(file), TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
+		return COLUMNS;
+	return size.ws_col < COLUMNS_MIN ? COLUMNS_MIN : size.ws_col;
+}
+
+int print_doctor_write(const struct findings *findings, bool verbose, FILE *file)
 {
 	const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");
 	/* See no-color.org. */
 	bool plain = !isatty(fileno(file)) || (none && *none) || (terminal && streq(terminal, "dumb"));
-	const struct doctor_printer screen = {.file = file, .colour = !plain};
+	const struct doctor_printer screen = {
+		.file = file,
+		.findings = findings,
+		.block = findings_block(findings),
+		.first = summary_first(findings),
+		.columns = print_doctor_columns(file),
+		.colour = !plain,
+		.verbose = verbose,
+	};
 
-	print_doctor_write_headline(&screen, findings);
-	(void)fputc('\n', file);
-	/* Problems that concern every engine come first. */
-	print_doctor_write_findings(&screen, findings, SEVERITY_PROBLEM);
+	print_doctor_write_headline(&screen);
+	if (verbose)
+		(void)fputc('\n', file);
+	/* What concerns every engine comes first. */
 	for (enum severity severity = SEVERITIES; severity-- > 0;) {
-		print_doctor_write_verdicts(&screen, findings, severity);
-		if (severity < SEVERITY_PROBLEM)
-			print_doctor_write_findings(&screen, findings, severity);
+		if (severity >= SEVERITY_WARNING || !verbose)
+			print_doctor_write_findings(&screen, severity);
+		print_doctor_write_verdicts(&screen, severity);
+		if (severity < SEVERITY_WARNING && verbose)
+			print_doctor_write_findings(&screen, severity);
 	}
+	if (!verbose)
+		(void)fputs("Everything that was looked at: ctr-gpu doctor -v\n", file);
 	return print_finish(file);
 }

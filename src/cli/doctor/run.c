@@ -166,6 +166,18 @@ static int doctor_examine(struct doctor *doctor)
 
 /* ---- the object ---- */
 
+/* A directory that is not there is a fault of whoever named it, and none of this machine. */
+static int doctor_check_rootfs(const struct doctor *doctor, struct err *err)
+{
+	const struct findings *findings = &doctor->examination.findings;
+
+	for (size_t i = 0; i < findings->count; i++)
+		if (streq(findings->items[i].id, IMAGE_UNREADABLE))
+			return err_set(err, CTR_GPU_E_BAD_ARGUMENT, "--rootfs: %s\n%s", findings->items[i].text,
+				       findings->items[i].remedy);
+	return 0;
+}
+
 int doctor_new(struct ctr_gpu_context *context, const char *config, const char *rootfs, struct doctor **ret)
 {
 	struct doctor *doctor;
@@ -182,9 +194,13 @@ int doctor_new(struct ctr_gpu_context *context, const char *config, const char *
 	doctor->examination.config = config;
 	doctor->examination.rootfs = rootfs;
 	r = doctor_examine(doctor);
-	if (r < 0) {
+	if (r < 0)
+		(void)err_set(&context->err, r, "cannot look at this host: %m");
+	if (r == 0)
+		r = doctor_check_rootfs(doctor, &context->err);
+	if (r != 0) {
 		doctor_free(doctor);
-		return err_set(&context->err, r, "cannot look at this host: %m");
+		return r;
 	}
 	*ret = doctor;
 	return 0;
@@ -201,13 +217,13 @@ bool doctor_would_work(const struct doctor *doctor)
 	return !summary_first(&doctor->examination.findings);
 }
 
-int doctor_write(const struct doctor *doctor, enum ctr_gpu_format format, FILE *file)
+int doctor_write(const struct doctor *doctor, enum ctr_gpu_format format, bool verbose, FILE *file)
 {
 	const struct findings *findings = &doctor->examination.findings;
 	const struct finding *first = summary_first(findings);
 
 	if (format == CTR_GPU_FORMAT_TEXT)
-		return print_doctor_write(findings, file);
+		return print_doctor_write(findings, verbose, file);
 	if (format != CTR_GPU_FORMAT_JSON)
 		return -EINVAL;
 	return print_write_json(json_pack("{s:s, s:b, s:o, s:o, s:o}", "version", CTR_GPU_VERSION, "works", !first,

@@ -22,5 +22,10 @@ void doctor_free(struct doctor *doctor);
 /** Whether an engine here gives a container a GPU that works, by any door. */
 bool doctor_would_work(const struct doctor *doctor);
 
-/** Writes the findings, for a screen or as JSON. Return: 0; -EINVAL for another format; -ENOMEM; -EIO. */
-int doctor_write(const struct doctor *doctor, enum ctr_gpu_format format, FILE *file);
+/**
+ * doctor_write() - write the findings, for a screen or as JSON
+ * @verbose: for a screen what is well, too
+ *
+ * Return: 0; -EINVAL for another format; -ENOMEM; -EIO.
+ */
+int doctor_write(const struct doctor *doctor, enum ctr_gpu_format format, bool verbose, FILE *file);

@@ -59,13 +59,35 @@ struct summary summary_make(const struct findings *findings, const struct host_e
 	return verdict;
 }
 
-/* A broken door comes before doors that are not set up. */
+bool summary_is_broken(const struct summary *verdict)
+{
+	for (enum method method = 0; method < METHODS; method++)
+		if (verdict->closed_by[method] && verdict->closed_by[method]->severity > SEVERITY_NOTE)
+			return true;
+	return false;
+}
+
+/* What keeps some of the containers from the GPU itself, whichever engine makes them. */
+static const struct finding *summary_find_obstacle(const struct findings *findings)
+{
+	for (size_t i = 0; i < findings->count; i++) {
+		const struct finding *finding = &findings->items[i];
+
+		if (finding->severity == SEVERITY_WARNING && !finding->engine &&
+		    (str_has_prefix(finding->id, "device.") || str_has_prefix(finding->id, "store.")))
+			return finding;
+	}
+	return NULL;
+}
+
+/* A broken door comes before doors that are not set up, and so does what will be in their way. */
 const struct finding *summary_first(const struct findings *findings)
 {
 	const struct finding *first = findings_block(findings);
 
 	if (first)
 		return first;
+	first = summary_find_obstacle(findings);
 	for (size_t i = 0; i < findings->engine_count; i++) {
 		struct summary verdict = summary_make(findings, &findings->engines[i]);
 
@@ -95,7 +117,7 @@ static void summary_print_methods(FILE *sentence, const struct summary *verdict,
 }
 
 /* Doors that are merely not set up: of an engine that does not work, only the first is told. */
-static bool summary_is_worth_printing(const struct summary *verdict, enum method method)
+static bool summary_is_worth_printing(const struct summary *verdict, enum method method, bool brief)
 {
 	const struct finding *finding = verdict->closed_by[method];
 	bool first = !verdict->open;
@@ -108,10 +130,10 @@ static bool summary_is_worth_printing(const struct summary *verdict, enum method
 		if (verdict->closed_by[i] && (i < method || verdict->closed_by[i]->severity > SEVERITY_NOTE))
 			first = false;
 	}
-	return first || verdict->works || finding->severity > SEVERITY_NOTE;
+	return first || (verdict->works && !brief) || finding->severity > SEVERITY_NOTE;
 }
 
-char *summary_text(const struct findings *findings, const struct summary *verdict)
+char *summary_text(const struct findings *findings, const struct summary *verdict, bool brief)
 {
 	const char *separator = "";
 	struct memstream stream;
@@ -121,19 +143,19 @@ char *summary_text(const struct findings *findings, const struct summary *verdic
 
 	if (!sentence)
 		return NULL;
-	if (findings_block(findings)) {
+	if (findings_block(findings) && !brief) {
 		(void)fprintf(sentence, "no, as above");
 		separator = "; then ";
 	}
-	if (verdict->open) {
+	if (verdict->open && (verdict->works || !brief)) {
 		(void)fprintf(sentence, "%syes ", separator);
 		summary_print_methods(sentence, verdict, NULL);
 		separator = "; ";
 	}
 	for (enum method method = 0; method < METHODS; method++)
-		reasons += summary_is_worth_printing(verdict, method);
+		reasons += summary_is_worth_printing(verdict, method, brief);
 	for (enum method method = 0; method < METHODS; method++) {
-		if (!summary_is_worth_printing(verdict, method))
+		if (!summary_is_worth_printing(verdict, method, brief))
 			continue;
 		(void)fputs(separator, sentence);
 		if (verdict->open || reasons > 1) {

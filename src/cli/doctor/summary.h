@@ -23,8 +23,16 @@ struct summary summary_make(const struct findings *findings, const struct host_e
 /** Return: the finding to see to first where nothing works; NULL where something does. */
 const struct finding *summary_first(const struct findings *findings);
 
-/** "yes by --gpus all; by --device KIND=all no, because …". Return: owned by the caller; NULL without memory. */
-char *summary_text(const struct findings *findings, const struct summary *verdict);
+/**
+ * summary_text() - "yes by --gpus all; by --device KIND=all no, because …"
+ * @brief: without what is merely not set up, if a door is open, and without what the machine's own problem closes
+ *
+ * Return: owned by the caller; NULL without memory.
+ */
+char *summary_text(const struct findings *findings, const struct summary *verdict, bool brief);
+
+/** Whether something is wrong with the engine itself: it has a door that is broken, and not merely closed. */
+bool summary_is_broken(const struct summary *verdict);
 
 /** What to do: the first such finding that the verdict names. Return: borrowed; NULL: nothing. */
 const char *summary_remedy(const struct summary *verdict);

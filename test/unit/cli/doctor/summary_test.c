@@ -40,7 +40,7 @@ static void add(const char *id, enum severity severity, const char *engine, unsi
 static void expect(bool works, enum severity severity, const char *text, const char *remedy)
 {
 	struct summary verdict = summary_make(&findings, &findings.engines[0]);
-	_cleanup_free_ char *told = summary_text(&findings, &verdict);
+	_cleanup_free_ char *told = summary_text(&findings, &verdict, false);
 
 	assert_int_equal(verdict.works, works);
 	assert_int_equal(verdict.severity, severity);
