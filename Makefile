@@ -126,7 +126,7 @@ dynamic = $(SANITIZE)$(filter 0,$(STATIC))
 
 # The static hook is linked with musl: before main() glibc asks the processor some 40 to 70 times what it can do, and a
 # virtual machine is left for each of these. So what it is made of is compiled once more, with musl's headers, those of
-# hooks/musl before them, and of the system's only those of the kernel and of three libraries.
+# hooks/musl before them, and of the system's only those of the kernel and of three libraries. The hook reads no YAML.
 musl = $(subst gnu,musl,$(multiarch))
 MUSL_LIB = /usr/lib/$(musl)
 MUSL_INCLUDE = /usr/include/$(musl)
@@ -135,7 +135,7 @@ musl_library = $(room_sources:%.c=$(O)/musl/%.o) $(O)/musl/gen/vcuda_rpc.o
 musl_cppflags = -nostdinc -Ihooks/musl -isystem $(MUSL_INCLUDE) -isystem $(O)/musl/include -isystem $(shell $(CC) -print-file-name=include)
 # musl reads packed relocations only since 1.2.4.
 musl_link = -nostdlib -static-pie $(MUSL_LIB)/rcrt1.o $(MUSL_LIB)/crti.o $(1) \
-	-Wl,--start-group $(static_libraries) $(MUSL_LIB)/libc.a -lgcc -Wl,--end-group $(MUSL_LIB)/crtn.o
+	-Wl,--start-group $(filter-out %libyaml.a,$(static_libraries)) $(MUSL_LIB)/libc.a -lgcc -Wl,--end-group $(MUSL_LIB)/crtn.o
 # Of linkers GNU's names emulations, and takes scripts beside its own.
 hook_scripts = $(if $(filter emulations,$(linker_help)),$(addprefix -Wl$(comma)-T$(comma),hooks/hook.ld hooks/order.ld))
 

@@ -24,7 +24,7 @@ static void check_guard_report(struct doctor_context *examination, const char *o
 		     obstacle,
 		     grade == CHOICE_STRICT
 			     ? "Mend it, or set \"choice\" to \"auto\" in /etc/ctr-gpu/config.json."
-			     : "Install ctr-gpu-guard on a kernel that can hold it (SECURITY.md) and run ctr-gpu "
+			     : "Install ctr-gpu-guard on a kernel that can hold it (docs/guard.md) and run ctr-gpu "
 			       "refresh, or choose all GPUs.");
 }
 

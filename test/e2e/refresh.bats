@@ -190,7 +190,7 @@ ExecStartPost=/usr/bin/touch /dev/shm/ran"; systemctl daemon-reload; rm -f /dev/
 	expect_line "status 1"
 	expect "[E_GUARD] this kernel or driver cannot be guarded: "
 	expect_not "?"
-	[[ ${lines[1]} == *" lists all of it; see SECURITY.md "* ]]
+	[[ ${lines[1]} == *" lists all of it; see docs/guard.md "* ]]
 	expect_line ctr-gpu-nvidia.json
 	expect_line ctr-gpu-intel.json
 	run on wsl-hybrid 'printf "#!/bin/sh\necho ctr-gpu-guard: error while loading shared libraries: libbpf.so.1 >&2; exit 127\n" >/run/guard; chmod 755 /run/guard

@@ -134,7 +134,7 @@ teardown() {
 	holds in_cgroup parent/below "$clients/enumerate" 1:a1 -- 1:a2
 }
 
-# Where the kernel preempts itself one may get some more, which SECURITY.md says, but all of them hardly more, and none of them lives there
+# Where the kernel preempts itself one may get some more, which docs/guard.md says, but all of them hardly more, and none of them lives there
 # either. $CTR_GPU_GUARD_ROUNDS is how often.
 @test "threads that change the words get one answer at most, die of it, and nobody in the middle of a call" {
 	local window kind more rounds=${CTR_GPU_GUARD_ROUNDS:-1}

@@ -186,8 +186,8 @@ static int attach_explain(int r, const struct strv *missing, struct err *err)
 				      : strerror(-r),
 		       missing && missing->count > 1 ? ", and more" : "",
 		       missing ? CTR_GPU_LIBEXECDIR
-			       "/ctr-gpu-guard check lists all of it; see SECURITY.md for the kernels that can."
-			       : "See SECURITY.md for what the kernel needs.");
+			       "/ctr-gpu-guard check lists all of it; see docs/guard.md for the kernels that can."
+			       : "See docs/guard.md for what the kernel needs.");
 }
 
 static int attach_device(unsigned *ret, struct err *err)
