@@ -100,7 +100,7 @@ refused_by_both() {
 }
 
 @test "a driver store that is not on disk" {
-	refused_by_both hyperv-stale-store E_NO_DRIVER_STORE "$(store hyperv-stale-store 0)" "is missing" "copy that directory"
+	refused_by_both hyperv-stale-store E_NO_DRIVER_STORE "$(store hyperv-stale-store 0)" "is missing" "Copy that directory"
 }
 
 @test "a store missing for one of two adapters does not hinder the other" {
