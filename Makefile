@@ -38,6 +38,8 @@ ifneq ($(CROSS_COMPILE)$(origin CC),environment)
 CC = $(CROSS_COMPILE)gcc
 endif
 CXX = $(CROSS_COMPILE)g++
+# On the machine that builds, whatever it builds for.
+HOSTCC = $(if $(shell command -v cc),cc,$(CC))
 AR = $(CROSS_COMPILE)ar
 OBJCOPY = $(CROSS_COMPILE)objcopy
 PKG_CONFIG = $(CROSS_COMPILE)pkg-config
@@ -207,8 +209,9 @@ $(O)/gen/try_program: src/cli/try/probe.c
 	$(say) LD $@
 	$(CC) -std=gnu17 -Os -ffreestanding -fno-builtin -fno-pie -fno-stack-protector -fno-asynchronous-unwind-tables -Wall -Wextra $(WERROR) \
 		-nostdlib -static -Wl,-z,noexecstack,-z,norelro,-z,max-page-size=4096,--build-id=none,-s -o $@ $<
-$(O)/gen/try_program.h: $(O)/gen/try_program
-	{ echo 'static const unsigned char try_program[] = {' && od -An -v -tx1 $< | sed 's/ \(..\)/0x\1,/g' && echo '};'; } >$@
+# The bytes of a file, as C has them.
+$(O)/gen/%.h: $(O)/gen/%
+	{ echo 'static const unsigned char $*[] __attribute__((aligned(8))) = {' && od -An -v -tx1 $< | sed 's/ \(..\)/0x\1,/g' && echo '};'; } >$@
 $(O)/src/cli/try/try.o: $(O)/gen/try_program.h
 
 # What vCUDA's manager is asked, in C.
@@ -351,7 +354,7 @@ analysed = $(addprefix $(O)/analysed/,$(filter-out src/guard/bpf/%,$(wildcard sr
 analyse: $(analysed)
 	@echo "The analyser finds nothing in $(words $(analysed)) files."
 # After any change of a header, all of them.
-$(analysed): $(O)/gen/try_program.h $(O)/gen/vcuda_rpc.h $(O)/gen/guard.skel.h $(vcuda_headers) test/analyse \
+$(analysed): $(O)/gen/try_program.h $(O)/gen/vcuda_rpc.h $(if $(guard_installed),$(O)/gen/guard_object.h) $(vcuda_headers) test/analyse \
 	$(wildcard include/*.h src/*/*.h src/*/*/*.h vcuda/*/*.h vcuda/*/*.def hooks/*.h hooks/*/*.h test/*/*.h)
 $(analysed): $(O)/analysed/%: %
 	@mkdir -p $(@D)

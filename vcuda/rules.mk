@@ -10,9 +10,6 @@ vcuda_nvml_objects = $(patsubst %.c,$(O)/vcuda-client/%.o,$(sort $(wildcard vcud
 	$(O)/vcuda-client/nvml_stubs.o
 vcuda_programs = $(O)/bin/ctr-gpu-vcuda $(O)/lib/vcuda/libcuda.so.1 $(O)/lib/vcuda/libnvidia-ml.so.1
 
-# On the machine that builds, whatever it builds for.
-HOSTCC = $(if $(shell command -v cc),cc,$(CC))
-
 $(vcuda_gen)/generate: $(sort $(wildcard vcuda/generate/*)) vcuda/protocol/cuda.def vcuda/protocol/nvml.def | needs
 	@mkdir -p $(@D)
 	$(say) CC $@

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# ctr-gpu-guard: BPF programs for the kernel, and what loads them. It alone takes clang, bpftool and libbpf; a machine without
-# them builds the rest.
+# ctr-gpu-guard: BPF programs for the kernel, and what loads them. It alone takes clang and libbpf; a machine without them
+# builds the rest.
 
-guard_lacks := $(shell CC='$(CC)' PKG_CONFIG='$(PKG_CONFIG)' pkg/needs guard)
+guard_lacks := $(shell CC='$(CC)' CROSS_COMPILE='$(CROSS_COMPILE)' PKG_CONFIG='$(PKG_CONFIG)' pkg/needs guard)
 guard_sources = $(sort $(wildcard src/guard/program/*.c))
 guard_objects = $(guard_sources:%.c=$(O)/%.o)
 ifeq ($(guard_lacks),)
@@ -21,19 +21,21 @@ guard_machine = $(if $(filter aarch64%,$(shell $(CC) -dumpmachine 2>/dev/null)),
 
 guard_bpf_objects = $(patsubst src/guard/bpf/%.c,$(O)/gen/guard/%.o,$(sort $(wildcard src/guard/bpf/*.c)))
 
-$(guard_bpf_objects) $(O)/gen/guard.bpf.o $(O)/gen/guard.skel.h: src/guard/rules.mk
+$(guard_bpf_objects): src/guard/rules.mk
 $(guard_bpf_objects): $(O)/gen/guard/%.o: src/guard/bpf/%.c $(wildcard src/guard/bpf/*.h) src/guard/layout.h | needs
 	@mkdir -p $(@D)
 	$(say) BPF $<
 	clang -target bpf -mcpu=v3 -D__TARGET_ARCH_$(guard_machine) -O2 -g -ffile-prefix-map='$(CURDIR)'=. -Wall -Wextra -Wno-unused-parameter \
 		$(WERROR) -Isrc -c -o $@ $<
-$(O)/gen/guard.bpf.o: $(guard_bpf_objects)
-	$(guard_bpftool) gen object $@ $(guard_bpf_objects)
-# What bpftool writes is not free of warnings.
-$(O)/gen/guard.skel.h: $(O)/gen/guard.bpf.o
-	{ echo '#pragma GCC system_header' && $(guard_bpftool) gen skeleton $< name guard; } >$@
-$(O)/src/guard/program/attach.o: $(O)/gen/guard.skel.h
-guard_bpftool := $(shell command -v bpftool || echo /usr/sbin/bpftool)
+# bpftool would link them, too, but is not to be had everywhere; libbpf is what it does that with.
+$(O)/gen/guard/link: src/guard/link/link.c | needs
+	@mkdir -p $(@D)
+	$(say) CC $@
+	$(HOSTCC) -std=gnu17 -O1 $(filter-out $(WERROR),$(warnings)) -o $@ $< -lbpf
+$(O)/gen/guard_object: $(O)/gen/guard/link $(guard_bpf_objects)
+	$(say) LD $@
+	$(O)/gen/guard/link $@ $(guard_bpf_objects)
+$(O)/src/guard/program/programs.o: $(O)/gen/guard_object.h
 
 $(O)/bin/ctr-gpu-guard: $(guard_objects) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)

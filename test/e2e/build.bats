@@ -30,9 +30,14 @@ expect_before() {
 }
 
 @test "make, static" {
-	# Without a target it is everything, whatever else the machine has.
-	in_tree make -j2
+	# Without a target it is everything, whatever else the machine has: Ubuntu's bpftool refuses kernels for which it has no tools.
+	mkdir "$BATS_TEST_TMPDIR/ubuntu"
+	printf '#!/bin/sh\necho "WARNING: bpftool not found for kernel" >&2\nexit 2\n' >"$BATS_TEST_TMPDIR/ubuntu/bpftool"
+	chmod 755 "$BATS_TEST_TMPDIR/ubuntu/bpftool"
+	in_tree env "PATH=$BATS_TEST_TMPDIR/ubuntu:$PATH" make -j2
 	expect_status 0
+	[[ ! $("$tree/pkg/needs" guard) ]] || expect "ctr-gpu-guard is left out"
+	[[ $("$tree/pkg/needs" guard) ]] || "$tree/build/bin/ctr-gpu-guard" check || [[ $? -eq 1 ]]
 	"$tree/build/bin/ctr-gpu" --version
 	in_tree make static
 	expect_status 0
@@ -207,6 +212,31 @@ on() {
 	expect_not "gcc libc6-dev"
 	on debian make PKG_CONFIG=no-such-program
 	expect "pkg-config"
+}
+
+@test "where clang or libbpf cannot be had the guard is left out, with one line, and nothing else" {
+	local name
+
+	mkdir "$BATS_TEST_TMPDIR/apt"
+	printf '#!/bin/sh\nexit 1\n' >"$BATS_TEST_TMPDIR/apt/dpkg-query"
+	printf '#!/bin/sh\n[ "$2" = clang ] && echo "  Candidate: (none)" || echo "  Candidate: 1.0"\n' >"$BATS_TEST_TMPDIR/apt/apt-cache"
+	chmod 755 "$BATS_TEST_TMPDIR"/apt/* "$BATS_TEST_TMPDIR"
+	in_tree setpriv --reuid 65534 --regid 65534 --clear-groups env "PATH=$BATS_TEST_TMPDIR/apt:$PATH" test/install-deps deb
+	expect_line "apt has no clang here, so ctr-gpu-guard is left out"
+	expect "	sudo apt-get install build-essential debhelper gcc libbpf-dev "
+	# dpkg-buildpackage and rpmbuild are told.
+	for name in deb rpm; do
+		printf '#!/bin/sh\necho "$*" >&2\nexit 1\n' >"$BATS_TEST_TMPDIR/apt/dpkg-buildpackage"
+		cp "$BATS_TEST_TMPDIR/apt/dpkg-buildpackage" "$BATS_TEST_TMPDIR/apt/rpmbuild"
+		chmod 755 "$BATS_TEST_TMPDIR"/apt/*
+		in_tree env "PATH=$BATS_TEST_TMPDIR/apt:$PATH" PKG_CONFIG=false "pkg/make-$name" "$BATS_TEST_TMPDIR/out"
+		expect_status 1
+		expect_line "make $name: the package ctr-gpu-guard is left out, as this machine lacks: libbpf"
+		expect "$([[ $name == deb ]] && echo " -Ppkg.ctr-gpu.noguard" || echo " --without=guard ")"
+		in_tree env "PATH=$BATS_TEST_TMPDIR/apt:$PATH" "pkg/make-$name" "$BATS_TEST_TMPDIR/out"
+		expect_not "left out"
+		expect_not "guard"
+	done
 }
 
 @test "packages of another architecture: what to do before they can be installed" {

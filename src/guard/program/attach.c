@@ -22,13 +22,13 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "dxg/ioctl.h"
-#include "guard.skel.h"
 #include "guard/choice.h"
 #include "guard/pins.h"
 #include "guard/program/btf_check.h"
 #include "guard/program/detach_wait.h"
 #include "guard/program/errno.h"
 #include "guard/program/probes.h"
+#include "guard/program/programs.h"
 #include "guard/tracing.h"
 
 /* A symlink of bpffs, which holds links besides pins; no file is behind it. */
@@ -113,11 +113,9 @@ static int attach_mount_bpffs(struct err *err)
 static const char *attach_version(void)
 {
 	static char version[VERSION_MAX];
-	size_t size;
-	const char *programs = guard__elf_bytes(&size);
 
 	if (!version[0])
-		(void)snprintf(version, sizeof(version), CTR_GPU_VERSION "-%016" PRIx64, str_hash_of(programs, size));
+		(void)snprintf(version, sizeof(version), CTR_GPU_VERSION "-%016" PRIx64, programs_hash());
 	return version;
 }
 
@@ -231,7 +229,7 @@ static int attach_keep_choices(struct guard *guard, bool *ret_counted)
 
 static int attach_load(struct guard *guard, bool counted)
 {
-	int r = guard__load(guard);
+	int r = bpf_object__load(guard->obj);
 
 	if (r < 0 && shortage < 0)
 		r = shortage;
@@ -246,7 +244,7 @@ static int attach_load_and_attach(struct guard *guard, bool counted, struct err 
 	bool may_pass = errno_is_temporary(r);
 
 	if (r == 0) {
-		r = guard__attach(guard);
+		r = programs_attach(guard);
 		/* Others' programs may be as many as a function can have. */
 		may_pass = errno_is_temporary(r) || r == -E2BIG;
 	}
@@ -259,20 +257,32 @@ static int attach_load_and_attach(struct guard *guard, bool counted, struct err 
 	return r < 0 ? attach_explain(r, NULL, err) : 0;
 }
 
+static int attach_configure(const struct btf_facts *facts, struct guard *guard, unsigned device, bool can_stay)
+{
+	int r = programs_set(guard, "guard_device", &device, sizeof(device));
+
+	if (r == 0)
+		r = programs_set(guard, "guard_can_stay", &can_stay, sizeof(can_stay));
+	if (r == 0)
+		r = programs_choose(guard, "guard_ioctl_compat", facts->has_compat_hook);
+	if (r == 0)
+		r = programs_choose(guard, "guard_removed", facts->has_rmdir_event);
+	return r < 0 ? r : programs_choose(guard, "guard_refused_compat", facts->has_compat_hook);
+}
+
 static int attach_begin(const struct btf_facts *facts, struct guard *guard, struct err *err)
 {
 	const bool preempts = probes_are_wanted();
+	const bool can_stay = preempts && facts->has_preempt_calls && probes_may_stay();
 	unsigned device = 0;
 	bool counted;
 	int r = attach_device(&device, err);
 
 	if (r < 0)
 		return r;
-	guard->rodata->guard_device = device;
-	guard->rodata->guard_can_stay = preempts && facts->has_preempt_calls && probes_may_stay();
-	(void)bpf_program__set_autoload(guard->progs.guard_ioctl_compat, facts->has_compat_hook);
-	(void)bpf_program__set_autoload(guard->progs.guard_removed, facts->has_rmdir_event);
-	(void)bpf_program__set_autoload(guard->progs.guard_refused_compat, facts->has_compat_hook);
+	r = attach_configure(facts, guard, device, can_stay);
+	if (r < 0)
+		return err_set(err, r, "the guard's programs are not those that this program was built for: %m");
 	probes_choose(guard->obj, facts, preempts);
 	r = attach_keep_choices(guard, &counted);
 	if (r < 0)
@@ -286,7 +296,7 @@ static int attach_all(const struct btf_facts *facts, struct err *err)
 	int r;
 
 	(void)libbpf_set_print(attach_listen);
-	guard = guard__open();
+	guard = programs_open();
 	if (!guard)
 		return err_set(err, -errno, "cannot read the guard's programs: %m");
 	r = attach_begin(facts, guard, err);
@@ -296,7 +306,7 @@ static int attach_all(const struct btf_facts *facts, struct err *err)
 		r = attach_pin(guard, err);
 	if (r == 0)
 		r = attach_take_place(err);
-	guard__destroy(guard);
+	programs_close(guard);
 	return r;
 }
 
