@@ -18,6 +18,7 @@
 #include "apply/attach.h"
 #include "apply/cover.h"
 #include "apply/guard_rule.h"
+#include "apply/own_directory.h"
 #include "apply/undo_record.h"
 #include "apply/write_files.h"
 #include "base/fd.h"
@@ -47,6 +48,7 @@ struct apply {
 	struct rootfs rootfs;
 	struct mount_map mount_map;
 	struct mount_stage stage;
+	struct own_directory own;
 	struct attach_context attach_context;
 	struct devcgroup *cgroup;
 	struct ctr_gpu_context *context;
@@ -116,6 +118,25 @@ static bool apply_is_planned(const struct stat *st, const struct plan_mount *mou
 	return st->st_dev == mount->device && st->st_ino == mount->inode && S_ISDIR(st->st_mode) == mount->directory;
 }
 
+/*
+ * A file that comes along with a directory is mounted only where the image has another in its place. Then it is looked
+ * up again, as where there is no open_tree(2), and compared.
+ */
+static bool apply_can_wait(const struct apply *apply, const struct plan_mount *mount, struct mount_source *ret)
+{
+	if (!mount || mount->directory || apply->container->enter_user_namespace ||
+	    !own_directory_is_reachable(apply->plan, mount))
+		return false;
+	*ret = (struct mount_source){
+		.tree = -1,
+		.path = mount->source,
+		.st = {.st_dev = mount->device, .st_ino = mount->inode, .st_mode = S_IFREG},
+		.kind = MOUNT_READ_ONLY,
+		.noexec = mount->flags & PLAN_MOUNT_NOEXEC,
+	};
+	return true;
+}
+
 static int apply_take_sources(struct apply *apply)
 {
 	const struct plan *plan = apply->plan;
@@ -126,6 +147,10 @@ static int apply_take_sources(struct apply *apply)
 		const char *path = mount ? mount->source : device->path;
 		int r;
 
+		if (apply_can_wait(apply, mount, &apply->sources[i])) {
+			apply->source_count++;
+			continue;
+		}
 		undo_log_progress(apply->undo_log, "reading %s of this host", path);
 		r = mount_source_open(path, mount ? MOUNT_READ_ONLY : MOUNT_DEVICE,
 				      !mount || mount->flags & PLAN_MOUNT_NOEXEC, &apply->sources[i]);
@@ -317,14 +342,29 @@ static int apply_attach(struct apply *apply, struct mount_source *source, const 
 	return r;
 }
 
+/* A directory that is made, to be mounted on, is empty in the image: that does no harm. */
+static int apply_attach_mount(struct apply *apply, const struct plan_mount *mount, struct mount_source *source)
+{
+	bool there = !mount->directory && own_directory_is_reachable(apply->plan, mount);
+	_cleanup_free_ char *other = NULL;
+	int r = 0;
+
+	if (!mount->directory)
+		r = attach_target_link(&apply->attach_context, mount->target, there ? mount->source : NULL, &other);
+	if (r == 0 && !(other && there))
+		return apply_attach(apply, source, other ? other : mount->target, mount->kind == PLAN_PROGRAM);
+	if (r == 0)
+		log_debug(apply->log, "%s is a symlink to %s", mount->target, other);
+	return r;
+}
+
 static int apply_attach_all(struct apply *apply)
 {
 	const struct plan *plan = apply->plan;
 	int r = 0;
 
 	for (size_t i = 0; i < plan->mount_count && r == 0; i++)
-		r = apply_attach(apply, &apply->sources[i], plan->mounts[i].target,
-				 plan->mounts[i].kind == PLAN_PROGRAM);
+		r = apply_attach_mount(apply, &plan->mounts[i], &apply->sources[i]);
 	for (size_t i = 0; i < plan->device_count && r == 0 && !apply->container->leave_devices; i++)
 		r = apply_attach(apply, &apply->sources[plan->mount_count + i], plan->devices[i].path, false);
 	if (r == 0 && apply->grant)
@@ -432,6 +472,13 @@ static int apply_write_loader_files(struct apply *apply)
 
 /* ---- all of it ---- */
 
+static int apply_close_own(struct apply *apply)
+{
+	int r = own_directory_close(&apply->own, &apply->rootfs);
+
+	return r < 0 ? attach_target_error(&apply->attach_context, "a tmpfs", PLAN_OWN_DIRECTORY, r) : 0;
+}
+
 /* A container is made even where no record can be written. */
 static int apply_write_record(struct apply *apply)
 {
@@ -473,6 +520,7 @@ static int (*const steps[])(struct apply *) = {
 	apply_make_symlinks,
 	apply_change_modes,
 	apply_write_loader_files,
+	apply_close_own,
 	apply_write_record,
 	apply_commit_grant,
 };
@@ -488,8 +536,8 @@ static int apply_do_all(struct apply *apply)
 	if (!apply->undo_log || !apply->sources)
 		return err_set(apply->err, -ENOMEM, "%m");
 	apply->owner = &apply->undo_log->owner;
-	apply->attach_context =
-		(struct attach_context){&apply->rootfs, &apply->stage, apply->owner, apply->log, apply->err};
+	apply->attach_context = (struct attach_context){&apply->rootfs, &apply->stage, &apply->own,
+							apply->owner,   apply->log,    apply->err};
 	apply->writer = (struct file_writer){
 		.rootfs = &apply->rootfs,
 		.plan = plan,
@@ -520,6 +568,7 @@ int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_pla
 		.rootfs = ROOTFS_CLOSED,
 		.mount_map = MOUNT_CLASS_UNKNOWN,
 		.stage = {.tmpfs = -1},
+		.own = OWN_DIRECTORY_NONE,
 		.context = context,
 	};
 	int r;

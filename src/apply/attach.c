@@ -29,11 +29,22 @@ int attach_target_error(const struct attach_context *attach_context, const char 
 	return err_set(attach_context->err, r, "cannot mount %s on %s in the container: %m", source, target);
 }
 
+int attach_target_link(const struct attach_context *attach_context, const char *path, const char *leads_to, char **ret)
+{
+	int r = own_directory_link(attach_context->rootfs, attach_context->owner, path, leads_to, ret);
+
+	return r < 0 ? err_set(attach_context->err, r, "%m") : 0;
+}
+
 int attach_target_make(const struct attach_context *attach_context, const char *path, bool directory,
 		       struct rootfs_target *ret)
 {
-	int r;
+	int r = 0;
 
+	if (str_is_below(path, PLAN_OWN_DIRECTORY))
+		r = own_directory_open(attach_context->own, attach_context->rootfs, attach_context->owner);
+	if (r < 0)
+		return r;
 	mapped_root_begin(attach_context->owner);
 	r = (directory ? rootfs_make_directory : rootfs_make_file)(attach_context->rootfs, path,
 								   directory ? 0755 : 0644, ret);

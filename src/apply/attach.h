@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "apply/own_directory.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/span.h"
@@ -17,10 +18,14 @@
 struct attach_context {
 	struct rootfs *rootfs;
 	struct mount_stage *stage;
+	struct own_directory *own;
 	const struct mapped_root *owner; /* who makes what is missing */
 	const struct log *log;
 	struct err *err;
 };
+
+/** own_directory_link(), and what the error means. Return: 0; -ENOMEM with the error set. */
+int attach_target_link(const struct attach_context *attach_context, const char *path, const char *leads_to, char **ret);
 
 /** A file or directory to mount onto, found, or made where it is missing. Return: 0; negative errno. */
 int attach_target_make(const struct attach_context *attach_context, const char *path, bool directory,

@@ -14,6 +14,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "apply/own_directory.h"
 #include "apply/write_files.h"
 #include "base/fd.h"
 #include "devcgroup/devcgroup.h"
@@ -29,7 +30,9 @@ struct bundle_apply {
 	const struct plan *plan;
 	const struct log *log;
 	struct err *err;
-	struct stat *nodes; /* of the plan's devices */
+	struct plan placed;  /* the plan, with files where the image is spared their places; mounts are its own */
+	struct strv targets; /* of these */
+	struct stat *nodes;  /* of the plan's devices */
 	struct rootfs rootfs;
 	struct undo_log *undo_log;
 	const char *hook_reason; /* why the hook has to do the rest; NULL: everything is done */
@@ -184,7 +187,8 @@ static bool bundle_has_link_in_the_way(const struct bundle_apply *apply)
 	bool own_dev = oci_edit_has_own_dev(apply->bundle->tree) && bundle_leads_to(apply, "/dev", "/dev");
 
 	for (size_t i = 0; i < plan->mount_count; i++)
-		if (!bundle_leads_to(apply, plan->mounts[i].target, plan->mounts[i].target))
+		if (!bundle_leads_to(apply, plan->mounts[i].target, plan->mounts[i].target) &&
+		    (plan->mounts[i].directory || !own_directory_is_linked(&apply->rootfs, plan, &plan->mounts[i])))
 			return true;
 	for (size_t i = 0; i < plan->device_count && !own_dev; i++)
 		if (!bundle_leads_to(apply, plan->devices[i].path, plan->devices[i].path))
@@ -203,6 +207,42 @@ static const char *bundle_find_obstacle(struct bundle_apply *apply)
 	if (!bundle_find_owner(apply))
 		return "the container's user namespace is somebody else's";
 	return NULL;
+}
+
+/* ---- places for files ---- */
+
+/* Return: 1 if it has to be mounted; 0 if a symlink leads to it; -ENOMEM. */
+static int bundle_place_file(struct bundle_apply *apply, struct plan_mount *mount)
+{
+	bool there = own_directory_is_reachable(apply->plan, mount);
+	char *other;
+	int r;
+
+	r = own_directory_link(&apply->rootfs, &apply->undo_log->owner, mount->target, there ? mount->source : NULL,
+			       &other);
+	if (r < 0 || !other)
+		return r < 0 ? r : 1;
+	mount->target = other;
+	r = strv_take(&apply->targets, other);
+	return r < 0 ? r : !there;
+}
+
+static int bundle_place_mounts(struct bundle_apply *apply)
+{
+	const struct plan *plan = apply->plan;
+	struct plan *placed = &apply->placed;
+	int r = 1;
+
+	placed->mounts = calloc(plan->mount_count + 1, sizeof(*placed->mounts));
+	placed->mount_count = 0;
+	for (size_t i = 0; placed->mounts && i < plan->mount_count && r >= 0; i++) {
+		struct plan_mount mount = plan->mounts[i];
+
+		r = mount.directory || apply->hook_mounts ? 1 : bundle_place_file(apply, &mount);
+		if (r > 0)
+			placed->mounts[placed->mount_count++] = mount;
+	}
+	return placed->mounts && r >= 0 ? 0 : err_set(apply->err, -ENOMEM, "%m");
 }
 
 static int bundle_leave_to_hook(void *user, const struct loader_file *file, int r)
@@ -235,6 +275,7 @@ static int bundle_change_root(struct bundle_apply *apply)
 		.owner = &apply->undo_log->owner,
 		.log = apply->log,
 		.err = apply->err,
+		.leave_own = true,
 		.cover = bundle_leave_to_hook,
 		.user = apply,
 	};
@@ -258,7 +299,7 @@ static int bundle_change_root(struct bundle_apply *apply)
 	apply->hook_reason = bundle_find_obstacle(apply);
 	if (apply->hook_reason)
 		return 0;
-	r = write_files_make_places(&writer);
+	r = bundle_place_mounts(apply);
 	if (r == 0)
 		r = write_files_make_symlinks(&writer);
 	return r == 0 ? write_files_make_loader_files(&writer) : r;
@@ -273,6 +314,9 @@ static const char *bundle_explain_hook(const struct bundle_apply *apply)
 
 	if (plan->file_count || plan->hidden_count || plan->mode_count)
 		return "there is something to cover in /proc";
+	for (size_t i = 0; i < plan->symlink_count; i++)
+		if (str_is_below(plan->symlinks[i].path, PLAN_OWN_DIRECTORY))
+			return "there are symlinks beside the driver's libraries";
 	if (plan->choice.luid_count)
 		return "the guard has to be told of the container's cgroup";
 	if (plan->grant_count)
@@ -304,7 +348,7 @@ static int bundle_edit_tree(struct bundle_apply *apply)
 			       "ctr-gpu-hook is needed and missing: %s.\nInstall ctr-gpu as a whole.",
 			       apply->hook_reason);
 	r = apply->hook_mounts ? oci_edit_apply_rules(tree, apply->plan, apply->err)
-			       : oci_edit_apply(tree, apply->plan, nodes, apply->err);
+			       : oci_edit_apply(tree, &apply->placed, nodes, apply->err);
 	return r == 0 ? oci_edit_set_hook(tree, apply->hook_reason ? apply->bundle->hook : NULL, apply->err) : r;
 }
 
@@ -358,6 +402,7 @@ int ctr_gpu_plan_apply_to_bundle(struct ctr_gpu_context *context, const struct c
 	struct bundle_apply apply = {
 		.bundle = bundle,
 		.plan = &plan->data,
+		.placed = plan->data,
 		.log = &context->settings.log,
 		.err = &context->err,
 		.rootfs = ROOTFS_CLOSED,
@@ -370,6 +415,9 @@ int ctr_gpu_plan_apply_to_bundle(struct ctr_gpu_context *context, const struct c
 	r = bundle_apply_all(&apply);
 	context_end_undo_log(context, apply.undo_log);
 	rootfs_close(&apply.rootfs);
+	if (apply.placed.mounts != plan->data.mounts)
+		free(apply.placed.mounts);
+	strv_clear(&apply.targets);
 	free(apply.nodes);
 	return r;
 }

@@ -15,7 +15,7 @@
 #include "base/str.h"
 
 struct cover {
-	const char *path;
+	char *path;
 	const struct plan_file *file; /* NULL: the path is a directory, which is to be empty */
 	struct rootfs_target target;  /* nowhere: nothing is to be done */
 	struct mount_source source;
@@ -35,19 +35,24 @@ static bool cover_is_logged(const struct attach_context *attach_context, const s
 static int cover_find_file(const struct attach_context *attach_context, const struct plan_file *file, struct cover *ret)
 {
 	_cleanup_target_ struct rootfs_target target = ROOTFS_TARGET_NONE;
-	int r;
+	_cleanup_free_ char *path = NULL;
+	int r = file->on_procfs ? 0 : attach_target_link(attach_context, file->target, NULL, &path);
 
-	r = file->on_procfs ? attach_target_find_procfs(attach_context, file->target, &target)
-			    : attach_target_make(attach_context, file->target, false, &target);
-	if (!file->on_procfs && attach_target_can_do_without(attach_context, file->target, r, &target))
+	if (r == 0 && !path)
+		path = strdup(file->target);
+	if (!path)
+		return err_set(attach_context->err, -ENOMEM, "%m");
+	r = file->on_procfs ? attach_target_find_procfs(attach_context, path, &target)
+			    : attach_target_make(attach_context, path, false, &target);
+	if (!file->on_procfs && attach_target_can_do_without(attach_context, path, r, &target))
 		return 0;
 	if (r < 0)
-		return r == -ENOENT && file->on_procfs ? 0 : write_files_error(attach_context->err, file->target, r);
+		return r == -ENOENT && file->on_procfs ? 0 : write_files_error(attach_context->err, path, r);
 	if (cover_is_logged(attach_context, &target, file))
 		return 0;
-	if (attach_target_is_forbidden(&target, file->target))
-		return attach_target_refuse(attach_context, &target, file->target);
-	*ret = (struct cover){file->target, file, target, MOUNT_NONE};
+	if (attach_target_is_forbidden(&target, path))
+		return attach_target_refuse(attach_context, &target, path);
+	*ret = (struct cover){steal_ptr(path), file, target, MOUNT_NONE};
 	target = ROOTFS_TARGET_NONE;
 	return 0;
 }
@@ -61,9 +66,9 @@ static int cover_find_hidden(const struct attach_context *attach_context, const 
 	r = attach_target_find_procfs(attach_context, hidden->path, &target);
 	if (r < 0)
 		return r == -ENOENT ? 0 : write_files_error(attach_context->err, hidden->path, r);
-	*ret = (struct cover){hidden->path, NULL, target, MOUNT_NONE};
+	*ret = (struct cover){strdup(hidden->path), NULL, target, MOUNT_NONE};
 	target = ROOTFS_TARGET_NONE;
-	return 0;
+	return ret->path ? 0 : err_set(attach_context->err, -ENOMEM, "%m");
 }
 
 static int cover_find_all(const struct attach_context *attach_context, const struct plan *plan, struct cover *lays)
@@ -127,6 +132,7 @@ int cover_all(const struct attach_context *attach_context, const struct plan *pl
 	if (r == 0)
 		r = cover_make_all(attach_context, lays, count);
 	for (size_t i = 0; i < count; i++) {
+		free(lays[i].path);
 		rootfs_target_close(&lays[i].target);
 		mount_source_close(&lays[i].source);
 	}

@@ -43,32 +43,6 @@ int write_files_error(struct err *err, const char *path, int r)
 	return err_set(err, r, "cannot make %s in the container: %m.\n%s", path, next);
 }
 
-/* ---- places ---- */
-
-/*
- * An image that is made of the container keeps the empty file that a program was mounted on. A runtime makes it so that
- * it can be run, with nothing in it and as if all were well; this one cannot.
- */
-int write_files_make_places(const struct file_writer *writer)
-{
-	const struct plan *plan = writer->plan;
-
-	for (size_t i = 0; i < plan->mount_count; i++) {
-		const struct plan_mount *mount = &plan->mounts[i];
-		_cleanup_target_ struct rootfs_target place = ROOTFS_TARGET_NONE;
-		int r;
-
-		if (mount->kind != PLAN_PROGRAM || mount->directory)
-			continue;
-		mapped_root_begin(writer->owner);
-		r = rootfs_make_file(writer->rootfs, mount->target, 0644, &place);
-		mapped_root_end(writer->owner);
-		if (r < 0 && r != -EROFS && r != -EXDEV)
-			return write_files_error(writer->err, mount->target, r);
-	}
-	return 0;
-}
-
 /* ---- symlinks ---- */
 
 /* Links are conveniences (nvidia-smi in PATH): where they cannot be written, the container works without. */
@@ -90,6 +64,8 @@ int write_files_make_symlinks(const struct file_writer *writer)
 		const char *obstacle = NULL;
 		int r;
 
+		if (writer->leave_own && str_is_below(entry->path, PLAN_OWN_DIRECTORY))
+			continue;
 		mapped_root_begin(writer->owner);
 		r = (entry->replaces ? rootfs_replace_symlink : rootfs_make_symlink)(writer->rootfs, entry->path,
 										     entry->points_to);

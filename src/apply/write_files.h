@@ -21,6 +21,7 @@ struct file_writer {
 	const struct mapped_root *owner;
 	const struct log *log;
 	struct err *err;
+	bool leave_own; /* a tmpfs is going to be mounted on PLAN_OWN_DIRECTORY */
 	/*
 	 * For a file that cannot be written, as on a volume; writing it failed with @r.
 	 * Return: 0, or a result with @err set.
@@ -30,7 +31,6 @@ struct file_writer {
 };
 
 /** Return: 0; the result of what failed, with @err set. What was done is in the deeds of the rootfs. */
-int write_files_make_places(const struct file_writer *writer); /* for programs, to be mounted on */
 int write_files_make_symlinks(const struct file_writer *writer);
 int write_files_make_loader_files(const struct file_writer *writer);
 

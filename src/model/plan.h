@@ -35,6 +35,12 @@ enum plan_mount_kind {
 	PLAN_CONFIG,
 };
 
+/*
+ * The directory of a container in which nothing but ours is. A file system in memory lies over it, so that what is made
+ * there, to be mounted on, never gets into the image's layer.
+ */
+#define PLAN_OWN_DIRECTORY "/usr/lib/ctr-gpu"
+
 struct plan_mount {
 	char *source, *target;
 	bool directory; /* what the source is, and so what a missing target is created as */

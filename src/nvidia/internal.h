@@ -367,7 +367,7 @@ extern const size_t driver_socket_count;
  * and the loader cache finds them in any. Each library has its SONAME there: programs ask for it, and unlike the file's
  * own name it does not change with the driver. So a container that is started again keeps nothing stale.
  */
-#define LIBRARY_DIR "/usr/lib/ctr-gpu"
+#define LIBRARY_DIR PLAN_OWN_DIRECTORY
 #define LIBRARY_DIR_32 LIBRARY_DIR "/32"
 
 enum { DRIVER_FILES_DIRS_MAX = NVIDIA_CACHE_DIRS_MAX };

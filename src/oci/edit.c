@@ -181,6 +181,19 @@ bool oci_edit_has_own_dev(const json_t *config)
 	return false;
 }
 
+/* What a runtime makes in it, to mount on, is not in the image then. It is read-only when the container starts. */
+static int edit_add_own_directory(json_t *mounts, const struct plan *plan, struct err *err)
+{
+	for (size_t i = 0; i < plan->mount_count; i++)
+		if (str_is_below(plan->mounts[i].target, PLAN_OWN_DIRECTORY))
+			return edit_add_mount(mounts,
+					      json_pack("{s:s, s:s, s:s, s:[s, s, s, s, s]}", "destination",
+							PLAN_OWN_DIRECTORY, "type", "tmpfs", "source", "tmpfs",
+							"options", "ro", "nosuid", "nodev", "noexec", "mode=0755"),
+					      err);
+	return 0;
+}
+
 static int edit_add_mounts(json_t *config, const struct plan *plan, struct err *err)
 {
 	json_t *mounts;
@@ -189,6 +202,8 @@ static int edit_add_mounts(json_t *config, const struct plan *plan, struct err *
 	if (!plan->mount_count)
 		return 0;
 	r = edit_member(config, "mounts", JSON_ARRAY, &mounts, err);
+	if (r == 0)
+		r = edit_add_own_directory(mounts, plan, err);
 	for (size_t i = 0; i < plan->mount_count && r == 0; i++)
 		r = edit_add_mount(mounts, edit_mount_entry(&plan->mounts[i]), err);
 	return r;

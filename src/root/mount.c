@@ -171,9 +171,9 @@ static void mount_leave_fds(int old)
 }
 
 /* One mount(2) on descriptor @target, from descriptor @origin if that is not -1. */
-static int mount_fds(int proc_self_fd, int origin, int target, const char *type, unsigned long flags)
+static int mount_fds_with(int proc_self_fd, int origin, int target, const char *type, unsigned long flags,
+			  const char *options)
 {
-	const char *options = type ? "mode=" STAGE_MODE : NULL;
 	char from[NUMBER_MAX], onto[NUMBER_MAX];
 	int old, r;
 
@@ -185,6 +185,11 @@ static int mount_fds(int proc_self_fd, int origin, int target, const char *type,
 	r = mount(origin < 0 ? "none" : from, onto, type, flags, options) < 0 ? -errno : 0;
 	mount_leave_fds(old);
 	return r;
+}
+
+static int mount_fds(int proc_self_fd, int origin, int target, const char *type, unsigned long flags)
+{
+	return mount_fds_with(proc_self_fd, origin, target, type, flags, NULL);
 }
 
 static int mount_unmount_fd(int proc_self_fd, int fd)
@@ -286,13 +291,13 @@ static int mount_open_cover(int proc_self_fd, int directory)
 
 /* ---- the stage ---- */
 
-static int mount_make_tmpfs(void)
+static int mount_make_tmpfs(const char *mode)
 {
 	_cleanup_close_ int context = -1;
 	int fd;
 
 	context = fsopen("tmpfs", FSOPEN_CLOEXEC);
-	if (context < 0 || fsconfig(context, FSCONFIG_SET_STRING, "mode", STAGE_MODE, 0) < 0 ||
+	if (context < 0 || fsconfig(context, FSCONFIG_SET_STRING, "mode", mode, 0) < 0 ||
 	    fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return -errno;
 	fd = fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
@@ -300,45 +305,68 @@ static int mount_make_tmpfs(void)
 }
 
 /* With mount(2). The device number tells whether the new tmpfs was found. */
-static int mount_cover_root(const struct mount_stage *stage)
+static int mount_cover_with_tmpfs(struct undo_log *undo_log, int directory, const char *options)
 {
 	_cleanup_close_ int fd = -1;
-	struct stat st, root;
+	struct stat st, covered;
 	struct statfs fs;
 	int r;
 
-	r = mount_fds(stage->undo_log->proc_self_fd, -1, stage->root, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC);
+	r = mount_fds_with(undo_log->proc_self_fd, -1, directory, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options);
 	if (r < 0)
 		return r;
-	fd = mount_open_cover(stage->undo_log->proc_self_fd, stage->root);
+	fd = mount_open_cover(undo_log->proc_self_fd, directory);
 	if (fd < 0)
 		return steal_fd(&fd);
-	if (fstat(fd, &st) < 0 || fstat(stage->root, &root) < 0 || fstatfs(fd, &fs) < 0)
+	if (fstat(fd, &st) < 0 || fstat(directory, &covered) < 0 || fstatfs(fd, &fs) < 0)
 		return -errno;
-	if (fs.f_type != TMPFS_MAGIC || st.st_dev == root.st_dev)
+	if (fs.f_type != TMPFS_MAGIC || st.st_dev == covered.st_dev)
 		return -ESTALE;
-	r = mount_log_undo(stage->undo_log, fd);
+	r = mount_log_undo(undo_log, fd);
 	if (r < 0)
-		(void)mount_unmount_fd(stage->undo_log->proc_self_fd, fd);
+		(void)mount_unmount_fd(undo_log->proc_self_fd, fd);
 	return r < 0 ? r : steal_fd(&fd);
+}
+
+/* A descriptor of it, which is the deeds'. */
+static int mount_tmpfs(struct undo_log *undo_log, int directory, const char *options)
+{
+	_cleanup_close_ int tmpfs = mount_make_tmpfs(options + strlen("mode="));
+	int fd = tmpfs, r = tmpfs < 0 ? tmpfs : mount_attach_tree(undo_log, &tmpfs, directory, false);
+
+	if (r < 0 && mount_lacks_call(-r))
+		return mount_cover_with_tmpfs(undo_log, directory, options);
+	return r < 0 ? r : fd;
 }
 
 /* open_tree(2) copies from mounts of the namespace only (until 6.15), and so does mount(2). */
 static int mount_stage_open(struct mount_stage *stage)
 {
-	_cleanup_close_ int tmpfs = -1;
-	int fd, r;
+	int fd = stage->tmpfs < 0 ? mount_tmpfs(stage->undo_log, stage->root, "mode=" STAGE_MODE) : stage->tmpfs;
 
-	if (stage->tmpfs >= 0)
-		return 0;
-	fd = tmpfs = mount_make_tmpfs();
-	r = tmpfs < 0 ? tmpfs : mount_attach_tree(stage->undo_log, &tmpfs, stage->root, false);
-	if (r < 0 && mount_lacks_call(-r))
-		r = fd = mount_cover_root(stage);
-	if (r < 0)
-		return r;
+	if (fd < 0)
+		return fd;
 	stage->tmpfs = fd;
 	return 0;
+}
+
+int mount_own_tmpfs(struct undo_log *undo_log, int directory)
+{
+	return mount_tmpfs(undo_log, directory, "mode=0755");
+}
+
+int mount_set_read_only(int proc_self_fd, int fd, bool read_only)
+{
+	const unsigned long flags = MS_REMOUNT | MS_BIND | MS_NOSUID | MS_NODEV | MS_NOEXEC;
+	struct mount_attr attributes = {
+		.attr_set = read_only ? MOUNT_ATTR_RDONLY : 0,
+		.attr_clr = read_only ? 0 : MOUNT_ATTR_RDONLY,
+	};
+
+	if (mount_setattr(fd, "", AT_EMPTY_PATH, &attributes, sizeof(attributes)) == 0)
+		return 0;
+	return mount_lacks_call(errno) ? mount_fds(proc_self_fd, -1, fd, NULL, flags | (read_only ? MS_RDONLY : 0))
+				       : -errno;
 }
 
 /* The deed stays, as it is not the newest any more; what is not mounted cannot be taken away a second time. */

@@ -100,6 +100,16 @@ int mount_make_data(struct mount_stage *stage, const struct span *parts, size_t 
 /** An empty directory, for mount_attach(). Return: 0; negative errno. */
 int mount_make_empty(struct mount_stage *stage, struct mount_source *ret);
 
+/**
+ * mount_own_tmpfs() - an empty directory of ours over one of the container, where everybody may look; a deed
+ *
+ * Return: its descriptor, the deed's; negative errno.
+ */
+int mount_own_tmpfs(struct undo_log *undo_log, int directory);
+
+/** Whether something can be changed through the mount of that tmpfs. Return: 0; negative errno. */
+int mount_set_read_only(int proc_self_fd, int fd, bool read_only);
+
 /** For a deed: takes the mount away whose root its first descriptor is. */
 void mount_undo(const struct undo_log *undo_log, const struct undo_step *undo_step);
 

@@ -337,6 +337,10 @@ int mount_class_of(const struct rootfs *rootfs, int fd, enum mount_class *ret)
 	r = mount_class_compare_to_root(rootfs, fd, &mount, &same);
 	if (r != 0)
 		return r;
+	if (!same && rootfs->mount_map && rootfs->mount_map->own == mount) {
+		*ret = MOUNT_CLASS_OWN;
+		return 0;
+	}
 	if (same || !rootfs->mount_map) {
 		*ret = same ? MOUNT_CLASS_ROOT : MOUNT_CLASS_VOLUME;
 		return 0;

@@ -25,6 +25,7 @@ enum mount_class {
 /* What is known of the mounts, for the questions of one apply. */
 struct mount_map {
 	uint64_t root;   /* the root's mount */
+	uint64_t own;    /* that of the tmpfs that we have mounted ourselves; 0: none */
 	int outside_fd;  /* mountinfo of the namespace that volumes come from, owned; -1: from the one we are in */
 	char *outside;   /* what that says, read when it is asked for */
 	char *inside;    /* mountinfo of the one we are in, likewise */

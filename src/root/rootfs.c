@@ -474,9 +474,18 @@ int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, struc
 	return rootfs_make_one_file(rootfs, path, mode, &links, ret);
 }
 
-int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *points_to)
+static bool rootfs_is_link_to(int link, const char *points_to)
 {
-	_cleanup_close_ int parent = -1;
+	_cleanup_free_ char *text = NULL;
+	struct stat st;
+
+	return fstat(link, &st) == 0 && S_ISLNK(st.st_mode) && fd_read_link_at(link, "", &text) == 0 &&
+	       streq(text, points_to);
+}
+
+int rootfs_try_symlink(struct rootfs *rootfs, const char *path, const char *points_to)
+{
+	_cleanup_close_ int parent = -1, old = -1;
 	_cleanup_free_ char *name = NULL;
 	int r;
 
@@ -487,11 +496,21 @@ int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *poi
 		return r;
 	if (symlinkat(points_to, parent, name) == 0) {
 		(void)steal_fd(&parent);
-		return 0;
+		return 1;
 	}
 	r = -errno;
 	undo_log_pop(rootfs->undo_log);
-	return r == -EEXIST ? 0 : r;
+	if (r != -EEXIST)
+		return r;
+	old = rootfs_open_child(parent, name, 0);
+	return old >= 0 && rootfs_is_link_to(old, points_to);
+}
+
+int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *points_to)
+{
+	int r = rootfs_try_symlink(rootfs, path, points_to);
+
+	return r < 0 ? r : 0;
 }
 
 /* ---- reading and writing ---- */
@@ -584,15 +603,6 @@ static int rootfs_write_and_rename(struct undo_log *undo_log, int parent, const 
 		(void)unlinkat(parent, temporary, 0);
 	undo_log_pop(undo_log);
 	return r;
-}
-
-static bool rootfs_is_link_to(int link, const char *points_to)
-{
-	_cleanup_free_ char *text = NULL;
-	struct stat st;
-
-	return fstat(link, &st) == 0 && S_ISLNK(st.st_mode) && fd_read_link_at(link, "", &text) == 0 &&
-	       streq(text, points_to);
 }
 
 /* Restores a file from a descriptor of the old one: contents, owner, mode. Return: whether @name has them again. */

@@ -114,6 +114,13 @@ void rootfs_drop_parent(struct rootfs *rootfs);
 int rootfs_make_symlink(struct rootfs *rootfs, const char *path, const char *points_to);
 
 /**
+ * rootfs_try_symlink() - the same, telling what is there
+ *
+ * Return: 1 if @path is a symlink that says this; 0 if it is another file; as rootfs_make_symlink().
+ */
+int rootfs_try_symlink(struct rootfs *rootfs, const char *path, const char *points_to);
+
+/**
  * rootfs_replace_symlink() - the same, by a rename over what stands there, which is never followed
  *
  * A symlink that says the same already stays. Return: as rootfs_replace_file().

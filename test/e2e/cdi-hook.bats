@@ -282,7 +282,7 @@ called() {
 }
 
 @test "the profile names the GPUs whose nodes there are" {
-	export tell='cat "$bundle/rootfs/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf"'
+	export tell='cat "$bundle/rootfs$(readlink "$bundle/rootfs/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf")"'
 	called 'touch dev/nvidia0 dev/nvidia3 dev/nvidiactl' update-application-profile
 	expect_status 0
 	expect "0x9]"

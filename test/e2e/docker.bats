@@ -118,6 +118,10 @@ teardown() {
 	[[ $(grep -cE ' ro,nosuid,nodev' <<<"$output") -eq 2 ]]
 }
 
+@test "--gpus: an image made of the container is without a GPU what it was" {
+	docker_commit_is_harmless --gpus all
+}
+
 @test "--read-only" {
 	run docker run --rm --read-only --gpus all debian probe
 	expect_gpu

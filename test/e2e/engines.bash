@@ -225,6 +225,30 @@ docker_image() {
 	tar -C "$root" -c . | docker import - "$1" >/dev/null
 }
 
+# An image that is made of a container with a GPU, while it runs and when it has ended, is without a GPU what it was before.
+# docker_commit_is_harmless OPTION…: that give the GPU; the last test's output is in $output
+docker_commit_is_harmless() {
+	local look='(probe; test -d /usr/lib/ctr-gpu && ls -A /usr/lib/ctr-gpu; command -v nvidia-smi; nvidia-smi) 2>&1' before when
+
+	before=$(docker run --rm debian sh -c "$look; true")
+	for when in running ended; do
+		docker run --detach --name "commit-$when" "$@" debian sh -c 'probe >/dev/null || exit; echo ready; sleep 60' >/dev/null
+		until docker logs "commit-$when" | grep -q ready; do sleep 0.05; done
+		[[ $when == running ]] || docker kill "commit-$when" >/dev/null
+		docker commit "commit-$when" "committed-$when" >/dev/null
+		run docker run --rm "committed-$when" sh -c "$look; true"
+		[[ $output == "$before" ]] || {
+			printf 'before: %s\n%s: %s\n' "$before" "$when" "$output"
+			return 1
+		}
+		run docker run --rm "$@" "committed-$when" sh -c 'probe; nvidia-smi -L'
+		expect_status 0
+		expect_line "cuInit=0"
+		expect "GPU 0: NVIDIA"
+		docker rm --force "commit-$when" >/dev/null
+	done
+}
+
 # ---- Podman ----
 
 # podman_configure DIRECTORY [HOOK]: configuration of its own, and our hook in a hooks directory of its own; in a tree the

@@ -56,6 +56,12 @@ uuid() {
 	expect_line "library=/usr/lib/ctr-gpu/libcuda.so.1"
 }
 
+@test "an image made of the container is without a GPU what it was: --gpus, --runtime=nvidia" {
+	docker_commit_is_harmless --gpus all
+	docker_remove_containers
+	docker_commit_is_harmless --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all
+}
+
 # bats test_tags=cgroup
 @test "a container that is started again works again" {
 	docker create --name again --gpus '"device=1"' debian probe >/dev/null

@@ -50,6 +50,10 @@ config_of() {
 	expect_not "wsl"
 }
 
+@test "an image made of the container is without a GPU what it was" {
+	docker_commit_is_harmless --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all
+}
+
 @test "together with --gpus" {
 	run docker run --rm --runtime=nvidia --gpus all debian probe
 	expect_status 0

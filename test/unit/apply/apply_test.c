@@ -148,7 +148,7 @@ static void test_everything(void **state)
 	assert_int_equal(apply(), 0);
 	assert_content("/root/usr/lib/wsl/lib/libcuda.so.1", "library");
 	assert_content("/root/usr/lib/wsl/drivers/nv/libnvwgf2umx.so", "store");
-	assert_content("/root/opt/tools/smi", "program");
+	assert_content("/root/usr/lib/ctr-gpu/opt/tools/smi", "program");
 	assert_int_equal(stat(scratch_path("/root/dev/null"), &st), 0);
 	assert_true(S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3));
 	assert_true(readlink(scratch_path("/root/usr/bin/nvidia-smi"), link, sizeof(link) - 1) > 0);
@@ -189,7 +189,7 @@ static void add_procfs_entries(void)
 
 static void test_procfs(void **state)
 {
-	char *before, *after;
+	char *before, *after, link[64] = "";
 	struct stat st;
 
 	(void)state;
@@ -198,7 +198,12 @@ static void test_procfs(void **state)
 	add_procfs_entries();
 	assert_int_equal(apply(), 0);
 	assert_content("/root/proc/tty/drivers", "none\n");
-	assert_content("/root/etc/nvidia/profile", "{}\n");
+	/* The image gets no file to mount on, but a link that leads into memory. */
+	assert_int_equal(readlink(scratch_path("/root/etc/nvidia/profile"), link, sizeof(link) - 1), 35);
+	assert_string_equal(link, "/usr/lib/ctr-gpu/etc/nvidia/profile");
+	assert_content("/root/usr/lib/ctr-gpu/etc/nvidia/profile", "{}\n");
+	assert_int_equal(mkdir(scratch_path("/root/usr/lib/ctr-gpu/x"), 0755), -1);
+	assert_int_equal(errno, EROFS);
 	assert_int_equal(stat(scratch_path("/root/proc/fs"), &st), 0);
 	assert_int_equal(st.st_nlink, 2); /* an empty directory */
 	assert_int_equal(mkdir(scratch_path("/root/proc/fs/x"), 0755), -1);
