@@ -12,28 +12,35 @@
 #include "base/json_bigint.h"
 #include "base/printable.h"
 
+_Static_assert(JSON_MAX_VALUES == 131072, "the message says how many");
+
 /*
  * jansson recurses into what it parses. Its own limit (2048) is deeper than any file of ours needs, so the depth is
- * measured on the text, before anything is built.
+ * measured on the text, before anything is built; and so are the values: one more than there are commas and opening
+ * brackets, at most. Return: what is too much; NULL.
  */
-static bool json_is_too_deep(const char *data, size_t size)
+static const char *json_find_excess(const char *data, size_t size)
 {
-	unsigned depth = 0;
+	unsigned depth = 0, values = 1;
 	bool in_string = false;
 
 	for (size_t i = 0; i < size; i++) {
+		const bool opens = !in_string && (data[i] == '{' || data[i] == '[');
+
 		if (in_string && data[i] == '\\')
 			i++;
 		else if (data[i] == '"')
 			in_string = !in_string;
 		else if (in_string)
 			continue;
-		else if ((data[i] == '{' || data[i] == '[') && ++depth > JSON_MAX_DEPTH)
-			return true;
+		else if (opens && ++depth > JSON_MAX_DEPTH)
+			return "nested too deeply";
+		else if ((opens || data[i] == ',') && ++values > JSON_MAX_VALUES)
+			return "more than 131072 values";
 		else if ((data[i] == '}' || data[i] == ']') && depth > 0)
 			depth--;
 	}
-	return false;
+	return NULL;
 }
 
 /* The parser quotes what it read, and that may be anything: a terminal gets text only. */
@@ -80,11 +87,12 @@ static json_t *json_load_bigint(const char *data, size_t size, bool keep, json_e
 /* @keep: as of json_bigint_mark() */
 static int json_load(const char *data, size_t size, bool keep, json_t **ret, char *reason)
 {
+	const char *excess = json_find_excess(data, size);
 	json_error_t error;
 	json_t *json;
 
-	if (json_is_too_deep(data, size)) {
-		json_set_reason(reason, "nested too deeply", 0);
+	if (excess) {
+		json_set_reason(reason, excess, 0);
 		return -EINVAL;
 	}
 	json_seed_hashes();

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* JSON that somebody else wrote, without duplicate keys and NUL, of bounded depth. Whoever reads it bounds its size. */
+/*
+ * JSON that somebody else wrote, without duplicate keys and NUL, of bounded depth and with a bounded number of values,
+ * each of which takes 100 to 300 bytes of memory, however short it is. Whoever reads it bounds its size.
+ */
 
 #include <jansson.h>
 #include <stddef.h>
@@ -14,7 +17,10 @@ static inline void json_unrefp(json_t **json)
 }
 #define _cleanup_json_ _cleanup_(json_unrefp)
 
-enum { JSON_MAX_DEPTH = 64 };
+enum {
+	JSON_MAX_DEPTH = 64,
+	JSON_MAX_VALUES = 128 * 1024,
+};
 #define JSON_LINE " in line "
 
 /**

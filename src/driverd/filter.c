@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 
 #include "base/cleanup.h"
@@ -31,7 +32,7 @@
 	X(W, poll) X(W, ppoll) X(W, select) X(W, pselect6) X(W, epoll_create1) X(W, epoll_ctl) X(W, epoll_wait) \
 	X(W, epoll_pwait) X(W, eventfd2) X(W, pipe2) \
 	/* memory */ \
-	X(W, mmap) X(W, munmap) X(W, mprotect) X(W, mremap) X(W, madvise) X(W, brk) X(W, mincore) X(W, membarrier) \
+	X(W, munmap) X(W, mprotect) X(W, mremap) X(W, madvise) X(W, brk) X(W, mincore) X(W, membarrier) \
 	/* threads */ \
 	X(W, futex) X(W, set_robust_list) X(W, rseq) X(W, set_tid_address) X(W, sched_yield) \
 	X(W, sched_getaffinity) X(W, sched_getparam) X(W, sched_getscheduler) X(W, sched_get_priority_max) \
@@ -60,12 +61,17 @@ enum {
 #define OPEN_FLAGS (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
 
 /*
- * Allowed with some arguments, by which no other process is reached. fcntl(2) and ioctl(2) can have the kernel send
- * signals to any process of the same user (F_SETOWN, FIOSETOWN), type into a terminal, and hold locks and leases. The C
- * library tries clone3 and openat2 first; if they are missing, it uses the older calls, whose arguments a filter can
- * read. It may send signals to itself, as abort(3) does.
+ * Allowed with some arguments, by which no other process is reached. What is mapped is a copy, or nobody else's: by a
+ * file that is shared, a library could write into what everybody may write, which RLIMIT_FSIZE does not stop. fcntl(2)
+ * and ioctl(2) can have the kernel send signals to any process of the same user (F_SETOWN, FIOSETOWN), type into a
+ * terminal, and hold locks and leases. The C library tries clone3 and openat2 first; if they are missing, it uses the
+ * older calls, whose arguments a filter can read. It may send signals to itself, as abort(3) does.
  */
+#define SHARED (MAP_SHARED | MAP_ANONYMOUS)
 #define RULES \
+	WITH_MASKED(mmap, 3, SHARED, 0), \
+	WITH_MASKED(mmap, 3, SHARED, MAP_ANONYMOUS), \
+	WITH_MASKED(mmap, 3, SHARED, MAP_SHARED | MAP_ANONYMOUS), \
 	WITH_MASKED(openat, 2, OPEN_FLAGS, O_RDONLY), \
 	WITH_MASKED(open, SECCOMP_OPEN_FLAGS, OPEN_FLAGS, O_RDONLY), \
 	WITH_ONE_OF(fcntl, 1, 1U << F_DUPFD | 1U << F_GETFD | 1U << F_SETFD | 1U << F_GETFL), \
@@ -89,7 +95,8 @@ static const struct sock_filter for_reading[] = {SECCOMP_BEGIN(CALLS), RULES};
 
 /*
  * For libraries that open a device node to read and write. The process is a user of its own, and nothing is created,
- * made longer (RLIMIT_FSIZE) or cut off, so it can write to nodes that anyone may open and to little else.
+ * changed (RLIMIT_FSIZE) or cut off. Which files these are, Landlock says (sandbox.c); without it they are nodes and
+ * FIFOs that anyone may write.
  */
 static const struct sock_filter for_devices[] = {
 	SECCOMP_BEGIN(CALLS),

@@ -8,6 +8,7 @@
 
 #include "driverd/sandbox.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -15,6 +16,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -22,6 +24,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fd.h"
+#include "base/landlock.h"
 #include "driverd/filter.h"
 #include "driverd/start.h"
 #include "process/privilege.h"
@@ -166,6 +170,38 @@ static int sandbox_die_with_parent(void)
 	return 0;
 }
 
+/* The nodes that NVIDIA's driver has, and where messages go that nobody reads. */
+static bool sandbox_is_writable(const char *name)
+{
+	return strncmp(name, "nvidia", strlen("nvidia")) == 0 || strcmp(name, "null") == 0;
+}
+
+/* Landlock (Documentation/userspace-api/landlock.rst), where the kernel has it: other files are opened to be read. */
+static int sandbox_limit_writing(void)
+{
+	const struct landlock_rules writing = {.files = LANDLOCK_WRITE_FILE};
+	_cleanup_dir_ DIR *devices = fd_open_directory(AT_FDCWD, "/dev", 0);
+	_cleanup_close_ int rules = -1;
+	const struct dirent *entry;
+
+	if (landlock_version() < 1)
+		return 0;
+	rules = (int)syscall(SYS_landlock_create_ruleset, &writing, sizeof(writing.files), 0);
+	if (rules < 0)
+		return -errno;
+	while (devices && (entry = readdir(devices))) {
+		struct landlock_beneath rule = {.allowed = LANDLOCK_WRITE_FILE, .parent = -1};
+		_cleanup_close_ int fd = sandbox_is_writable(entry->d_name)
+						 ? openat(directory_fd(devices), entry->d_name, O_PATH | O_CLOEXEC)
+						 : -1;
+
+		rule.parent = fd;
+		if (fd >= 0 && syscall(SYS_landlock_add_rule, rules, LANDLOCK_BENEATH, &rule, 0) < 0)
+			return -errno;
+	}
+	return syscall(SYS_landlock_restrict_self, rules, 0) < 0 ? -errno : 0;
+}
+
 int sandbox_enter(unsigned milliseconds, bool opens_devices, const char **ret_step)
 {
 	static const struct {
@@ -188,6 +224,10 @@ int sandbox_enter(unsigned milliseconds, bool opens_devices, const char **ret_st
 		*ret_step = steps[i].name;
 		r = steps[i].take();
 	}
+	if (r < 0)
+		return r;
+	*ret_step = "limiting what may be written";
+	r = opens_devices ? sandbox_limit_writing() : 0;
 	if (r < 0)
 		return r;
 	*ret_step = "loading the system call filter";

@@ -284,3 +284,26 @@ trace() {
 		return 1
 	}
 }
+
+# 16 MB of values that are two characters long, which took 850 MB of memory outside of the container's cgroup.
+@test "what a configuration costs does not grow with the number of things in it" {
+	for ask in "" NVIDIA_VISIBLE_DEVICES=all; do
+		state "$ask" >"$BATS_TEST_TMPDIR/state"
+		for many in '"",' '{},' '1,'; do
+			jq -c --arg many "$many" 'if $many == "\"\"," then .process.env += ["HERE"] elif $many == "{}," then .mounts = ["HERE"]
+				else .process.user.additionalGids = ["HERE"] end' "$BATS_TEST_TMPDIR/bundle/config.json" >"$BATS_TEST_TMPDIR/short"
+			MANY=$many awk '{ many = ENVIRON["MANY"]; while (length(many) < 8000000) many = many many
+				n = index($0, "\"HERE\""); print substr($0, 1, n - 1) many substr($0, n) }' \
+				"$BATS_TEST_TMPDIR/short" >"$BATS_TEST_TMPDIR/bundle/config.json"
+			run prlimit --as=134217728 "$hook" prestart <"$BATS_TEST_TMPDIR/state"
+			echo "$ask, $many: $status $output"
+			if [[ -z $ask ]]; then
+				[[ $status -eq 0 && -z $output ]]
+			else
+				[[ $status -ne 0 && $output == *"config.json cannot be used: more than 131072 values"* ]]
+			fi
+			cp "$BATS_TEST_TMPDIR/short" "$BATS_TEST_TMPDIR/bundle/config.json"
+			sed -i 's/,\?"HERE"//' "$BATS_TEST_TMPDIR/bundle/config.json"
+		done
+	done
+}

@@ -24,7 +24,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "model/adapter.h"
-#include "vcuda/protocol/landlock.h"
+#include "base/landlock.h"
 
 enum { LANDLOCK_RULES_NAME = 300, LANDLOCK_RULES_INFORMATION = 4096 };
 

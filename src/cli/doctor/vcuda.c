@@ -13,7 +13,7 @@
 #include "system/trusted_file.h"
 #include "vcuda/grant/backend.h"
 #include "vcuda/protocol/control.h"
-#include "vcuda/protocol/landlock.h"
+#include "base/landlock.h"
 
 static void vcuda_check_client(struct findings *findings, enum severity severity)
 {

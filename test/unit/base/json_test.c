@@ -85,12 +85,38 @@ static void test_refused(void **unused)
 	}
 }
 
+/* A value takes a hundred times the memory of its text. What looks like values in a string is one. */
+static void test_number_of_values(void **unused)
+{
+	static char text[2 * JSON_MAX_VALUES + 16];
+	char reason[JSON_ERROR_TEXT_LENGTH] = "";
+	const size_t most = JSON_MAX_VALUES - 2; /* commas, besides the array and its first value */
+	json_t *json = NULL;
+
+	(void)unused;
+	text[0] = '[';
+	for (size_t i = 0; i <= most; i++)
+		memcpy(text + 1 + 2 * i, i < most ? "0," : "0]", 2);
+	assert_int_equal(json_parse(text, 2 * most + 3, &json, reason), 0);
+	assert_int_equal(json_array_size(json), most + 1);
+	json_decref(json);
+	memcpy(text + 2 * most + 2, ",0]", 3);
+	assert_int_equal(json_parse(text, 2 * most + 5, &json, reason), -EINVAL);
+	assert_string_equal(reason, "more than 131072 values");
+	memset(text + 1, ',', sizeof(text) - 2);
+	text[1] = text[sizeof(text) - 2] = '"';
+	text[sizeof(text) - 1] = ']';
+	assert_int_equal(json_parse(text, sizeof(text), &json, reason), 0);
+	json_decref(json);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round_trips),
 		cmocka_unit_test(test_large_is_no_integer),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_number_of_values),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -497,11 +497,15 @@ static char *library_path(const char *library)
 static void bounds_what_nvml_says(void **state)
 {
 	char *path = library_path("nvml");
+	int everybodys = open("/tmp/ctr-gpu-nvml-everybodys", O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	struct driverd_name *names = NULL;
 	struct err err = {0};
 	size_t count = 0;
 
 	(void)state;
+	assert_int_equal(fchmod(everybodys, 0666), 0);
+	assert_int_equal(write(everybodys, "x", 1), 1);
+	close(everybodys);
 	assert_int_equal(driverd_nvml_names(&settings, path, true, "Do without.", &names, &count, &err), 0);
 	assert_int_equal(count, 256);
 	assert_int_equal(strlen(names[0].uuid), 96);
@@ -510,6 +514,7 @@ static void bounds_what_nvml_says(void **state)
 	/* A device node could be opened for both, and nothing else was gained. */
 	assert_int_equal(names[1].gpu_instance, 1);
 	assert_int_equal(access("/tmp/ctr-gpu-nvml-test", F_OK), -1);
+	assert_int_equal(unlink("/tmp/ctr-gpu-nvml-everybodys"), 0);
 	driverd_names_free(names, count);
 	free(path);
 }

@@ -7,7 +7,9 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -24,11 +26,23 @@ EXPORT int cuDriverGetVersion(int *version);
 
 static unsigned gained;
 
+/* By a mapping that others share, or by write(2). */
+static bool changes_file(const char *path)
+{
+	const int fd = open(path, O_RDWR | O_CLOEXEC);
+	void *shared = mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (shared == MAP_FAILED)
+		shared = mmap(NULL, 1, PROT_READ, MAP_SHARED_VALIDATE, fd, 0);
+	return fd >= 0 && shared != MAP_FAILED;
+}
+
 /* A device node that is everybody's may be opened; files may not be made, cut off or changed. */
 int nvmlInit_v2(void)
 {
-	gained = (open("/dev/zero", O_RDWR | O_CLOEXEC) >= 0 ? 1U : 0U) |
+	gained = (open("/dev/null", O_RDWR | O_CLOEXEC) >= 0 ? 1U : 0U) |
 		 (open("/tmp/ctr-gpu-nvml-test", O_RDWR | O_CREAT | O_CLOEXEC, 0600) >= 0 ? 2U : 0U) |
+		 (changes_file("/tmp/ctr-gpu-nvml-everybodys") ? 64U : 0U) |
 		 (open("/dev/zero", O_RDWR | O_TRUNC | O_CLOEXEC) >= 0 ? 4U : 0U) |
 		 (open("/etc/passwd", O_RDWR | O_CLOEXEC) >= 0 ? 8U : 0U) |
 		 (open("/dev/zero", O_WRONLY | O_CLOEXEC) >= 0 ? 16U : 0U) |
