@@ -206,10 +206,10 @@ static void report_put_engines(FILE *file)
 			report_put_files(file, path);
 		}
 		/* A daemon may have been told to read another file than the usual one. */
-		if ((*engine)->option && daemon_find((*engine)->daemon, 0, NULL, &daemon) == 0 && daemon.pid) {
-			const char *path = daemon_option(&daemon, (*engine)->option, (*engine)->letter);
+		if ((*engine)->option && daemon_find(&(*engine)->daemon, 0, &daemon) == 0) {
+			_cleanup_free_ char *path = NULL;
 
-			if (path && path[0] == '/')
+			if (daemon_config(&daemon, (*engine)->option, (*engine)->letter, &path) == 0 && path)
 				report_put_file(file, path);
 		}
 	}

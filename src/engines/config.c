@@ -202,7 +202,8 @@ int engine_config_files(const struct engine *engine, const struct daemon *daemon
 		r = engine_config_expand(engine->files[i], ret);
 	/* Without a daemon the files are the caller's. */
 	for (size_t i = 0;
-	     r == 0 && !told && (rootless || !engine->daemon) && engine->user_files && engine->user_files[i]; i++) {
+	     r == 0 && !told && (rootless || !engine->daemon.name) && engine->user_files && engine->user_files[i];
+	     i++) {
 		_cleanup_free_ char *pattern = engine_config_user_file(daemon, engine->user_files[i]);
 
 		r = pattern ? engine_config_expand(pattern, ret) : -ENOMEM;
@@ -210,16 +211,28 @@ int engine_config_files(const struct engine *engine, const struct daemon *daemon
 	return r;
 }
 
+/* Root reads no file that others chose. One of a daemon with files of its own is read among those. */
+static int engine_config_check_file(const struct engine *engine, const struct daemon *daemon,
+				    struct engine_config *config)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (!engine->option || geteuid() != 0 || daemon->elsewhere ||
+	    daemon_config(daemon, engine->option, engine->letter, &path) != -EPERM)
+		return 0;
+	return str_format(&config->unread, "%s is not a file that root alone may change", path);
+}
+
 int engine_config_read(const struct engine *engine, const struct daemon *daemon, const struct rootfs *root,
 		       struct engine_config *ret)
 {
 	_cleanup_engine_config_ struct engine_config config = {.cdi = -1};
 	_cleanup_strv_ struct strv files = {0};
-	int r = 0;
+	int r = engine_config_check_file(engine, daemon, &config);
 
 	for (size_t i = 0; r == 0 && engine->hook_directories && engine->hook_directories[i]; i++)
 		r = strv_add(&config.hook_directories, engine->hook_directories[i]);
-	if (r == 0)
+	if (r == 0 && !config.unread)
 		r = engine_config_files(engine, daemon, &files);
 	for (size_t i = 0; r == 0 && i < files.count; i++)
 		r = engine_config_read_file(engine, root, files.items[i], &config);

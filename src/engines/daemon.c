@@ -5,87 +5,62 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/str.h"
 #include "engines/daemon_root.h"
+#include "engines/daemon_socket.h"
 #include "engines/path_lookup.h"
+#include "engines/process_view.h"
 #include "system/trusted_file.h"
 
-enum { PROCESS_FILE_MAX = 1024 * 1024 };
+enum { COMM_MAX = 64 };
+
+/* What a process lacks that is called so, for a sentence about it. */
+#define DAEMON_ELSEWHERE "does not belong to this host (a container's?)"
+#define DAEMON_OTHER_PROGRAM "runs another program"
+#define DAEMON_OTHERS_PROGRAM "runs a program that others than root may change"
+#define DAEMON_OTHERS_SOCKET "another process answers at its socket"
+#define DAEMON_CHANGED "became another while it was looked at"
 
 void daemon_close(struct daemon *daemon)
 {
 	free(daemon->arguments);
 	free(daemon->environment);
 	cleanup_closep(&daemon->root);
+	cleanup_closep(&daemon->pidfd);
 	*daemon = DAEMON_NONE;
-}
-
-/* ---- which process ---- */
-
-/* A file of a process, or of @process AT_FDCWD, with a NUL behind it. Return: NULL if it cannot be read. */
-static char *daemon_read_file(int process, const char *name, size_t *ret_size)
-{
-	_cleanup_free_ char *data = NULL;
-
-	if (fd_read_file_at(process, name, PROCESS_FILE_MAX, &data, ret_size) < 0)
-		return NULL;
-	return steal_ptr(data);
-}
-
-static bool daemon_is_called(int process, const char *name)
-{
-	size_t size, length = strlen(name);
-	_cleanup_free_ char *comm = daemon_read_file(process, "comm", &size);
-
-	return comm && size == length + 1 && strncmp(comm, name, length) == 0;
-}
-
-/* Whoever asks may have no right to look at its pid namespace, but sees its numbers in each: "NSpid:\t4711\t1". */
-static bool daemon_is_in_container(const char *status)
-{
-	const char *line = strstr(status, "\nNSpid:\t");
-
-	if (!line)
-		return false;
-	line += strlen("\nNSpid:\t");
-	return line[strcspn(line, "\t\n")] == '\t';
-}
-
-/*
- * The first of its four ids. Anybody may have a process of this name, and with a setuid program one whose files in
- * /proc are root's; the real id stays that of who started it.
- */
-static bool daemon_is_of(const char *status, uid_t uid)
-{
-	const char *line = strstr(status, "\nUid:\t");
-
-	return line && strtoul(line + strlen("\nUid:\t"), NULL, 10) == uid;
 }
 
 /* ---- what is known of it ---- */
 
-/* proc(5): field 22 of stat is ticks since the boot, counted behind the name, which may have blanks. */
-static struct timespec daemon_find_start(int process)
+/* Anybody may have a process of this name; a kernel thread or one that is ending has no program. */
+static bool daemon_is_called(int proc, const char *entry, const char *name)
 {
-	_cleanup_free_ char *stat = daemon_read_file(process, "stat", NULL);
-	const char *field = stat ? strrchr(stat, ')') : NULL;
+	_cleanup_free_ char *path = NULL, *comm = NULL;
+	size_t size, length = strlen(name);
+
+	return str_format(&path, "%s/comm", entry) == 0 && fd_read_file_at(proc, path, COMM_MAX, &comm, &size) == 0 &&
+	       size == length + 1 && strncmp(comm, name, length) == 0;
+}
+
+/* proc(5): ticks since the boot. */
+static struct timespec daemon_find_start(unsigned long long ticks)
+{
 	long per_second = sysconf(_SC_CLK_TCK);
 	struct timespec now, up, start = {0};
-	unsigned long long ticks;
 
-	for (int i = 2; field && i < 22; i++)
-		field = strchr(field + 1, ' ');
 	/* The boot to the nanosecond: /proc/stat has whole seconds only. */
-	if (!field || per_second <= 0 || clock_gettime(CLOCK_REALTIME, &now) < 0 ||
-	    clock_gettime(CLOCK_BOOTTIME, &up) < 0)
+	if (per_second <= 0 || clock_gettime(CLOCK_REALTIME, &now) < 0 || clock_gettime(CLOCK_BOOTTIME, &up) < 0)
 		return start;
-	ticks = strtoull(field, NULL, 10);
 	start.tv_sec = now.tv_sec - up.tv_sec + (time_t)(ticks / (unsigned long)per_second);
 	start.tv_nsec =
 		now.tv_nsec - up.tv_nsec + (long)(ticks % (unsigned long)per_second) * (1000000000 / per_second);
@@ -114,110 +89,170 @@ static int daemon_shares(int process, const char *name, const char *path)
 /* The kernel's own word for a program that was replaced while it ran, as an upgrade does it. */
 static const char deleted[] = " (deleted)";
 
-/*
- * The program that a process runs, if root or @uid put it where it is. One that an upgrade removed is known by its path
- * alone; only in our own root does that name what it was.
- */
-static char *daemon_find_program(int process, uid_t uid, bool in_our_root)
+/* Whether whoever starts it becomes somebody else by that: such a program is root's, and runs for anybody. */
+static bool daemon_gives_rights(int program, const struct stat *st)
 {
-	_cleanup_close_ int ours = -1, its = openat(process, "exe", O_PATH | O_CLOEXEC);
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", program);
+	return (st->st_mode & (S_ISUID | S_ISGID)) || getxattr(path, "security.capability", NULL, 0) >= 0;
+}
+
+/* Whether a file at this path is the engine's program. */
+static bool daemon_is_program(const struct daemon_kind *kind, const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	if (!name)
+		return false;
+	if (streq(name + 1, kind->name))
+		return true;
+	return kind->multicall && str_has_prefix(path, kind->multicall) && streq(name, strrchr(kind->multicall, '/'));
+}
+
+/*
+ * The program that a process runs, if it is the engine's and root or @uid put it where it is. One that an upgrade
+ * removed is known by its path alone; only in our own root does that name what it was.
+ *
+ * Return: its path; NULL with @ret_why.
+ */
+static char *daemon_find_program(const struct daemon_kind *kind, const struct process_view *view, uid_t uid,
+				 bool in_our_root, const char **ret_why)
+{
+	_cleanup_close_ int ours = -1, its = openat(view->directory, "exe", O_PATH | O_CLOEXEC);
 	_cleanup_free_ char *path = NULL;
 	struct stat our_file, its_file;
+	bool gone;
 	char *end;
 
-	if (its < 0 || fstat(its, &its_file) < 0 || fd_read_link_at(process, "exe", &path) < 0)
+	*ret_why = DAEMON_OTHER_PROGRAM;
+	if (its < 0 || fstat(its, &its_file) < 0 || fd_read_link_at(view->directory, "exe", &path) < 0)
 		return NULL;
 	end = path + strlen(path) - strlen(deleted);
-	if (in_our_root && its_file.st_nlink == 0 && end > path && streq(end, deleted)) {
+	gone = in_our_root && its_file.st_nlink == 0 && end > path && streq(end, deleted);
+	if (gone)
 		*end = '\0';
-		ours = trusted_file_open(path, S_IFREG, uid, O_PATH);
+	if (!daemon_is_program(kind, path) || daemon_gives_rights(its, &its_file))
+		return NULL;
+	*ret_why = DAEMON_OTHERS_PROGRAM;
+	ours = trusted_file_open(path, S_IFREG, uid, O_PATH);
+	if (gone)
 		return (ours >= 0 || ours == -ENOENT) && (its_file.st_uid == 0 || its_file.st_uid == uid)
 			       ? steal_ptr(path)
 			       : NULL;
-	}
-	ours = trusted_file_open(path, S_IFREG, uid, O_PATH);
 	return ours >= 0 && fstat(ours, &our_file) == 0 && daemon_is_same(&our_file, &its_file) ? steal_ptr(path)
 												: NULL;
 }
 
-/* Whether a process of the right name and user is a daemon of this host; sets what depends on where it lives. */
-static bool daemon_counts(struct daemon *daemon, int process)
+/*
+ * Whether a process of the right name and user is a daemon of this host; sets what depends on where it lives.
+ *
+ * Return: NULL; why not.
+ */
+static const char *daemon_check(const struct daemon_kind *kind, const struct process_view *view, struct daemon *daemon)
 {
+	int process = view->directory;
 	int root = daemon_shares(process, "root", "/"), mounts = daemon_shares(process, "ns/mnt", "/proc/self/ns/mnt"),
 	    users = daemon_shares(process, "ns/user", "/proc/self/ns/user");
 	_cleanup_free_ char *program = NULL;
+	const char *why;
 
 	/*
 	 * A user may not look at root's process; what follows from its arguments is done with no more than the user's
 	 * rights.
 	 */
 	if (root < 0 || mounts < 0 || users < 0)
-		return geteuid() != 0 && daemon->uid == 0;
+		return geteuid() != 0 && daemon->uid == 0 ? NULL : DAEMON_ELSEWHERE;
 	daemon->elsewhere = !root || !mounts;
-	program = daemon_find_program(process, daemon->uid, root);
-	if (!program)
-		return false;
-	daemon->snap =
-		str_has_prefix(program, "/snap/docker/") || str_has_prefix(program, "/var/lib/snapd/snap/docker/");
-	if (daemon->snap)
-		return users;
-	return root && (daemon->uid != 0 || (mounts && users));
+	program = daemon_find_program(kind, view, daemon->uid, root, &why);
+	daemon->snap = program && (str_has_prefix(program, "/snap/docker/") ||
+				   str_has_prefix(program, "/var/lib/snapd/snap/docker/"));
+	if (!users && daemon->uid == 0)
+		return DAEMON_ELSEWHERE;
+	if (!daemon->snap && (!root || (daemon->uid == 0 && !mounts)))
+		return DAEMON_ELSEWHERE;
+	return program ? NULL : why;
 }
 
-static void daemon_describe(int process, struct daemon *daemon)
+static void daemon_describe(const struct process_view *view, struct daemon *daemon)
 {
-	daemon->arguments = daemon_read_file(process, "cmdline", &daemon->arguments_size);
-	daemon->environment = daemon_read_file(process, "environ", &daemon->environment_size);
-	daemon->root = openat(process, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	daemon->started = daemon_find_start(process);
+	daemon->pid = view->pid;
+	daemon->arguments = process_view_read(view, "cmdline", &daemon->arguments_size);
+	daemon->environment = process_view_read(view, "environ", &daemon->environment_size);
+	daemon->root = openat(view->directory, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	daemon->started = daemon_find_start(view->state.started);
+	daemon->pidfd = fcntl(view->pidfd, F_DUPFD_CLOEXEC, 0);
+}
+
+/* ---- which process ---- */
+
+/* Whether it is what it was, and answers where the engine listens, if anybody does. Return: NULL; why not. */
+static const char *daemon_confirm(const struct daemon_kind *kind, const struct process_view *view,
+				  const struct daemon *daemon)
+{
+	const char *path = daemon->uid == 0 && !daemon->elsewhere ? daemon_socket_path(kind, daemon) : NULL;
+	const char *why = path && !daemon_socket_is_of(path, daemon->pid) ? DAEMON_OTHERS_SOCKET : NULL;
+
+	return process_view_is_unchanged(view) ? why : DAEMON_CHANGED;
 }
 
 /*
- * Return: whether this process is the one; what is in @ret is to be closed then. @stranger: the process, if only its
- * name is right.
+ * Return: whether this process is the one; what is in @ret is to be closed then. @rejected: the process, if only its
+ * name and user are right.
  */
-static bool daemon_examine(int proc, const char *entry, const char *name, uid_t uid, pid_t *stranger,
-			   struct daemon *ret)
+static bool daemon_examine(int proc, const char *entry, const struct daemon_kind *kind, uid_t uid,
+			   struct daemon *rejected, struct daemon *ret)
 {
-	_cleanup_close_ int process = -1;
-	_cleanup_free_ char *status = NULL;
+	_cleanup_process_view_ struct process_view view = PROCESS_VIEW_NONE;
+	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
+	const char *why;
 	char *end;
 	long pid = strtol(entry, &end, 10);
 
-	if (pid <= 0 || *end)
+	if (pid <= 0 || *end || !daemon_is_called(proc, entry, kind->name) ||
+	    process_view_open(proc, (pid_t)pid, &view) < 0 || !process_view_is_of(&view, uid) ||
+	    view.state.in_container)
 		return false;
-	process = openat(proc, entry, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (process < 0 || !daemon_is_called(process, name))
-		return false;
-	status = daemon_read_file(process, "status", NULL);
-	if (!status || !daemon_is_of(status, uid) || daemon_is_in_container(status))
-		return false;
-	*ret = (struct daemon){.uid = uid, .root = -1};
-	if (!daemon_counts(ret, process)) {
-		*stranger = (pid_t)pid;
+	daemon.uid = uid;
+	why = daemon_check(kind, &view, &daemon);
+	if (!why) {
+		daemon_describe(&view, &daemon);
+		if (kind->is_wanted && !kind->is_wanted(&daemon))
+			return false;
+		why = daemon_confirm(kind, &view, &daemon);
+	}
+	if (why) {
+		rejected->rejected_pid = (pid_t)pid;
+		rejected->rejected_why = why;
 		return false;
 	}
-	ret->pid = (pid_t)pid;
-	daemon_describe(process, ret);
+	*ret = daemon;
+	daemon = DAEMON_NONE;
 	return true;
 }
 
-int daemon_find(const char *name, uid_t uid, bool (*wanted)(const struct daemon *daemon), struct daemon *ret)
+int daemon_find(const struct daemon_kind *kind, uid_t uid, struct daemon *ret)
 {
 	_cleanup_dir_ DIR *proc = opendir("/proc");
-	struct daemon daemon = DAEMON_NONE;
+	struct daemon daemon = DAEMON_NONE, rejected = DAEMON_NONE;
 	const struct dirent *entry;
-	pid_t stranger = 0;
 
 	if (!proc)
 		return -errno;
 	while (daemon.pid == 0 && (entry = readdir(proc)))
-		if (daemon_examine(directory_fd(proc), entry->d_name, name, uid, &stranger, &daemon) && wanted &&
-		    !wanted(&daemon))
-			daemon_close(&daemon);
+		(void)daemon_examine(directory_fd(proc), entry->d_name, kind, uid, &rejected, &daemon);
 	*ret = daemon;
-	ret->rejected_pid = stranger;
+	ret->rejected_pid = rejected.rejected_pid;
+	ret->rejected_why = rejected.rejected_why;
 	return 0;
+}
+
+void daemon_signal(const struct daemon *daemon, int number)
+{
+	if (daemon->pidfd >= 0)
+		(void)syscall(SYS_pidfd_send_signal, daemon->pidfd, number, NULL, 0);
+	else if (daemon->pid > 0)
+		(void)kill(daemon->pid, number);
 }
 
 /* ---- arguments and environment ---- */
@@ -243,9 +278,10 @@ static const char *daemon_behind(const char *argument, const char *name)
 	return str_has_prefix(argument, name) && (*rest == '=' || !*rest) ? rest : NULL;
 }
 
-const char *daemon_option(const struct daemon *daemon, const char *name, const char *letter)
+const char *daemon_next_option(const struct daemon *daemon, const char *name, const char *letter, const char *value)
 {
-	for (const char *at = daemon_next_argument(daemon, NULL); at; at = daemon_next_argument(daemon, at)) {
+	/* From inside of "--name=value", too, the next string is the next argument. */
+	for (const char *at = daemon_next_argument(daemon, value); name && at; at = daemon_next_argument(daemon, at)) {
 		const char *rest = daemon_behind(at, name);
 
 		if (!rest && letter)
@@ -254,6 +290,11 @@ const char *daemon_option(const struct daemon *daemon, const char *name, const c
 			return *rest ? rest + 1 : daemon_next_argument(daemon, at);
 	}
 	return NULL;
+}
+
+const char *daemon_option(const struct daemon *daemon, const char *name, const char *letter)
+{
+	return daemon_next_option(daemon, name, letter, NULL);
 }
 
 bool daemon_has_option(const struct daemon *daemon, const char *name)

@@ -12,36 +12,19 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "engines/daemon_socket.h"
+#include "engines/engine.h"
 
 enum {
 	PATIENCE_MS = 2000,
 	ANSWER_MAX = 1024 * 1024,
 };
-
-/* Return: the connection; negative errno. */
-static int docker_api_connect(const char *path)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd, r;
-
-	if (strlen(path) >= sizeof(address.sun_path))
-		return -ENAMETOOLONG;
-	memcpy(address.sun_path, path, strlen(path));
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* A full queue is EAGAIN: whoever listens does not answer. */
-	if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
-		return fd;
-	r = -errno;
-	cleanup_closep(&fd);
-	return r;
-}
 
 static long docker_api_left_ms(const struct timespec *start)
 {
@@ -83,12 +66,13 @@ static bool docker_api_is_success(const char *answer)
 /* Where dockerd listens unless it is told otherwise (its rootless mode: in its user's runtime directory). */
 static int docker_api_find_socket(const struct daemon *daemon, char **ret)
 {
-	const char *host = daemon_option(daemon, "--host", "-H"), *run = daemon_variable(daemon, "XDG_RUNTIME_DIR");
+	const struct daemon_kind *kind = &engine_docker.daemon;
+	const char *path = daemon_socket_path(kind, daemon), *run = daemon_variable(daemon, "XDG_RUNTIME_DIR");
 
-	if (host && str_has_prefix(host, "unix://"))
-		return str_format(ret, "%s", host + strlen("unix://"));
+	if (path && (daemon->uid == 0 || path != kind->socket))
+		return str_format(ret, "%s", path);
 	if (daemon->uid == 0)
-		return str_format(ret, "/var/run/docker.sock");
+		return -ENOENT;
 	return run ? str_format(ret, "%s/docker.sock", run)
 		   : str_format(ret, "/run/user/%u/docker.sock", (unsigned)daemon->uid);
 }
@@ -114,7 +98,7 @@ json_t *docker_api_get(const struct daemon *daemon, const char *what)
 
 	if (docker_api_find_socket(daemon, &socket_path) < 0)
 		return NULL;
-	fd = docker_api_connect(socket_path);
+	fd = daemon_socket_connect(socket_path);
 	answer = fd < 0 || !docker_api_ask(fd, what) ? NULL : malloc(ANSWER_MAX + 1);
 	size = answer ? docker_api_receive(fd, answer) : -1;
 	if (size < 0)
@@ -131,9 +115,10 @@ int docker_api_open(const struct daemon *daemon)
 {
 	_cleanup_free_ char *path = NULL;
 	_cleanup_close_ int fd = -1;
+	int r = docker_api_find_socket(daemon, &path);
 
-	if (docker_api_find_socket(daemon, &path) < 0)
-		return -ENOMEM;
-	fd = docker_api_connect(path);
+	if (r < 0)
+		return r;
+	fd = daemon_socket_connect(path);
 	return fd < 0 ? fd : 0;
 }

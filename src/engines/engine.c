@@ -2,7 +2,9 @@
 
 #include "engines/engine.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -116,6 +118,42 @@ char *engine_user_file(const char *name)
 	return r == 0 ? path : NULL;
 }
 
+/* The real path of a file that may be missing in a directory that is there, owned by the caller; NULL. */
+static char *engine_real_path(const char *path)
+{
+	const char *name = strrchr(path, '/');
+	_cleanup_free_ char *above = NULL, *real = realpath(path, NULL);
+	char *result;
+
+	if (real || errno != ENOENT || !name)
+		return steal_ptr(real);
+	above = strndup(path, (size_t)(name - path));
+	real = above ? realpath(above, NULL) : NULL;
+	return real && str_format(&result, "%s%s", real, name) == 0 ? result : NULL;
+}
+
+/* @directory: without a slash at its end. */
+static bool engine_is_below(const char *path, const char *directory)
+{
+	size_t length = strlen(directory);
+
+	return strncmp(path, directory, length) == 0 && path[length] == '/' && !strstr(path + length, "/../");
+}
+
+bool engine_has_file(const struct engine *engine, const char *path)
+{
+	_cleanup_free_ char *real = engine_real_path(path);
+
+	for (const char *const *known = engine->directories; known && *known; known++) {
+		_cleanup_free_ char *directory = realpath(*known, NULL);
+
+		if (directory ? real && engine_is_below(real, directory)
+			      : errno == ENOENT && engine_is_below(path, *known))
+			return true;
+	}
+	return false;
+}
+
 /* ---- services ---- */
 
 static bool engine_runs_here(const char *manager)
@@ -150,6 +188,6 @@ char *engine_restart_command(const struct engine *engine, const struct daemon *d
 	else if (daemon->pid)
 		r = str_format(&command, "kill %d, and start it again as it was started", daemon->pid);
 	else
-		r = str_format(&command, "%s &", engine->daemon);
+		r = str_format(&command, "%s &", engine->daemon.name);
 	return r == 0 ? command : NULL;
 }

@@ -26,16 +26,16 @@ struct engine {
 	const char *label;        /* "CRI-O" */
 	const char *const *programs, *const *packages; /* any of which is it; NULL at the end */
 
-	const char *daemon;                             /* its process's name; NULL: none */
-	bool (*is_wanted)(const struct daemon *daemon); /* for daemon_find(); NULL: any of that name */
-	const char *service;                            /* of systemd and others; NULL: none */
-	const char *socket;                             /* where it listens, unless told otherwise; NULL: nowhere */
-	const char *snap;                               /* where snapd has it; NULL: nowhere */
+	struct daemon_kind daemon;
+	const char *service; /* of systemd and others; NULL: none */
+	const char *snap;    /* where snapd has it; NULL: nowhere */
 	const char *desktop; /* where WSL shows that Docker Desktop has it elsewhere; NULL: nowhere */
 
 	/* Its configuration: these files, as patterns of glob(7), of which later ones count more. */
 	enum engine_format format;
 	const char *const *files;
+	const char *const
+		*directories; /* where such a file of root's may be that its daemon alone names; NULL: nowhere */
 	const char *const *user_files; /* of one that runs as a user, or besides those: below $XDG_CONFIG_HOME */
 	const char *imported;          /* what such a file may import; NULL: nothing */
 	const char *option, *letter;   /* of the daemon, naming one file to be read instead; NULL: none */
@@ -107,6 +107,14 @@ enum engine_step { ENGINE_START, ENGINE_RELOAD, ENGINE_RESTART };
  */
 char *engine_restart_command(const struct engine *engine, const struct daemon *daemon, bool user,
 			     enum engine_step step);
+
+/**
+ * engine_has_file() - whether a path that a daemon names is one of its engine's known places
+ *
+ * Arguments of a process are a hint: root writes to no other place without being asked to by a person. Links are
+ * resolved on both sides; what is missing may be only the file and the known directory.
+ */
+bool engine_has_file(const struct engine *engine, const char *path);
 
 /** Return: the path of a user's own file, such as "docker/daemon.json", owned by the caller; NULL without memory. */
 char *engine_user_file(const char *name);

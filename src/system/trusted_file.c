@@ -144,17 +144,34 @@ static int trusted_file_reopen(int handle, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+/* @walk: -1 and who is trusted. */
+static int trusted_file_walk_path(struct trusted_file_walk *walk, const char *path)
+{
+	int r = path[0] == '/' ? trusted_file_walk_start(walk) : -EINVAL;
+
+	walk->rest = strdup(path);
+	if (!walk->rest)
+		return -ENOMEM;
+	while (r == 0 && !trusted_file_is_last(walk)) {
+		_cleanup_free_ char *name = trusted_file_next_name(walk);
+
+		r = name ? trusted_file_step(walk, name) : -ENOMEM;
+	}
+	return r;
+}
+
+int trusted_file_look(const char *path, uid_t other)
+{
+	_cleanup_(trusted_file_walk_end) struct trusted_file_walk walk = {.fd = -1, .other = other};
+
+	return trusted_file_walk_path(&walk, path);
+}
+
 int trusted_file_open(const char *path, mode_t type, uid_t other, int flags)
 {
-	_cleanup_(trusted_file_walk_end) struct trusted_file_walk walk = {
-		.fd = -1, .other = other, .rest = strdup(path)};
-	int r = !walk.rest ? -ENOMEM : path[0] != '/' ? -EINVAL : trusted_file_walk_start(&walk);
+	_cleanup_(trusted_file_walk_end) struct trusted_file_walk walk = {.fd = -1, .other = other};
+	int r = trusted_file_walk_path(&walk, path);
 
-	while (r == 0 && !trusted_file_is_last(&walk)) {
-		_cleanup_free_ char *name = trusted_file_next_name(&walk);
-
-		r = name ? trusted_file_step(&walk, name) : -ENOMEM;
-	}
 	if (r == 0)
 		r = trusted_file_check(&walk, type);
 	if (r < 0)

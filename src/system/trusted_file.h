@@ -30,6 +30,14 @@
  */
 int trusted_file_open(const char *path, mode_t type, uid_t other, int flags);
 
+/**
+ * trusted_file_look() - whether root, or one other user, put there what is at a path, whoever owns it itself
+ *
+ * Return: 0; -ENOENT if it is missing where they alone could make it; -EPERM if others could have put it there, or
+ * could now; negative errno.
+ */
+int trusted_file_look(const char *path, uid_t other);
+
 /* Small looks at this machine's files, for checks. */
 
 enum { FILE_TEXT_MAX = 256 * 1024 };

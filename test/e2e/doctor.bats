@@ -632,12 +632,12 @@ setup_file() {
 @test "the containerd that Docker has for itself alone, and another beside it" {
 	# The first that /proc shows is Docker's.
 	run on wsl-nvidia '
-		rm -rf /etc/containerd
+		rm -rf /etc/containerd /run/containerd/containerd.sock
 		mkfifo /run/wait
 		mkdir -p /run/programs
-		printf "#!/bin/sh\nread line\n" >/run/programs/containerd
-		chmod +x /run/programs/containerd
-		fake() { /run/programs/containerd "$@" <>/run/wait & until [[ $(cat "/proc/$!/comm") == containerd ]]; do sleep 0.01; done; }
+		echo "read line" >/run/script
+		cp /bin/sh /run/programs/containerd
+		fake() { /run/programs/containerd /run/script "$@" <>/run/wait & until [[ $(cat "/proc/$!/comm") == containerd ]]; do sleep 0.01; done; }
 		fake --config /var/run/docker/containerd/containerd.toml
 		doctor | grep containerd || echo "only Docker"
 		mkdir /etc/containerd
@@ -875,7 +875,9 @@ opens_no() {
 
 @test "a daemon that takes connections and says nothing does not hold it up" {
 	run on wsl-nvidia 'wire
-		rm /run/docker.sock; perl -e "use Socket; \$0 = q(dockerd); socket S, AF_UNIX, SOCK_STREAM, 0; bind S, sockaddr_un(q(/run/docker.sock)); listen S, 0; sleep 60" &
+		rm /run/docker.sock
+		cp "$(command -v perl)" /run/dockerd
+		/run/dockerd -e "use Socket; socket S, AF_UNIX, SOCK_STREAM, 0; bind S, sockaddr_un(q(/run/docker.sock)); listen S, 0; sleep 60" &
 		for _ in {1..100}; do [[ -S /run/docker.sock ]] && break; sleep 0.05; done
 		timeout 20 ctr-gpu doctor'
 	expect_status 1

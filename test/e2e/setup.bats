@@ -34,14 +34,15 @@ in_machine() {
 	machine bash -ec 'setup() { ctr-gpu setup --runtime=/run/bin/ctr-gpu-runtime "$@"; }
 		# What fails, with its message in a file.
 		refused() { if "$@" 2>message; then echo "not refused: $*"; exit 1; fi; }
-		# fake NAME [ARGUMENT…]: a process that /proc shows as this daemon, until "ends"
+		# fake NAME [ARGUMENT…]: a process that /proc shows as this daemon, until "ends"; a shell, or $fake_program with $fake_script
 		fake() {
 			local daemon=/run/fake/$1
 			mkdir -p /run/fake
 			[[ -p /run/fake/wait ]] || mkfifo /run/fake/wait
-			[[ -x $daemon ]] || { printf "#!/bin/sh\nread line\n" >"$daemon" && chmod +x "$daemon"; }
+			[[ -x $daemon ]] || cp "${fake_program:-/bin/sh}" "$daemon"
+			[[ -e /run/fake/script ]] || printf "%s\n" "${fake_script:-read line}" >/run/fake/script
 			shift
-			"$daemon" "$@" <>/run/fake/wait &
+			"$daemon" /run/fake/script "$@" <>/run/fake/wait &
 			until [[ $(cat "/proc/$!/comm") == "${daemon##*/}" ]]; do sleep 0.01; done
 		}
 		ends() { kill -KILL %% && wait %% || true; }
@@ -614,9 +615,9 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		until [[ $(cat "/proc/$(pgrep --parent $!)/comm") == dockerd ]]; do sleep 0.01; done
 		setup docker --dry-run 2>&1 | grep -q "no dockerd is running"
 		ends
-		fake dockerd --config-file=/run/other.json
-		setup docker --dry-run 2>&1 >/dev/null | grep -qF "/run/other.json would be:"
-		setup docker --dry-run --engine-config=/etc/docker/daemon.json 2>&1 | grep -qF "but /run/other.json"
+		fake dockerd --config-file=/etc/docker/other.json
+		setup docker --dry-run 2>&1 >/dev/null | grep -qF "/etc/docker/other.json would be:"
+		setup docker --dry-run --engine-config=/etc/docker/daemon.json 2>&1 | grep -qF "but /etc/docker/other.json"
 		ends
 		mount -t tmpfs tmpfs /mnt
 		mkdir -p /mnt/wsl/docker-desktop
@@ -628,6 +629,73 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		refused setup docker
 		grep -q "snap" message
 		[[ $(wc -l <message) -le 3 && ! -e /etc/docker ]]'
+}
+
+@test "a file that only a process names is shown with the line to type, and used where the engine'\''s files are" {
+	in_machine '
+		fake dockerd --config-file=/srv/new/daemon.json
+		refused setup docker
+		grep -qF "(process $!) reads /srv/new/daemon.json, which is not below /etc/docker" message
+		grep -qxF "    If you mean that file: sudo ctr-gpu setup docker --engine-config=/srv/new/daemon.json" message
+		refused setup docker --remove
+		grep -qF "sudo ctr-gpu setup --remove docker --engine-config=/srv/new/daemon.json" message
+		setup --remove all
+		[[ ! -e /srv/new && ! -e /etc/docker && ! -e /var/lib/ctr-gpu ]]
+		ends
+		# What a shell would do something with is not shown as a line to type.
+		fake dockerd "--config-file=/srv/a;reboot"
+		refused setup docker
+		grep -qxF "    Name the file that is meant: --engine-config=FILE" message
+		ends
+		for path in /etc/docker/../passwd /etc/ld.so.preload /etc/docker2/daemon.json; do
+			fake dockerd --config-file=$path
+			refused setup docker
+			grep -qF "reads $path, which is not below" message
+			ends
+		done
+		# Where the directory leads, root has said.
+		mkdir /run/moved && ln -s /run/moved /etc/docker && ln -s /etc/ld.so.preload /run/moved/link.json && echo "{}" >/run/moved/there.json
+		fake dockerd --config-file=/etc/docker/there.json
+		setup docker | grep -q "runtimes/nvidia written"
+		grep -q nvidia /run/moved/there.json
+		setup docker --remove
+		ends
+		touch /etc/ld.so.preload
+		fake dockerd --config-file=/etc/docker/link.json
+		refused setup docker
+		[[ ! -s /etc/ld.so.preload ]]
+		rm /etc/ld.so.preload
+		ends
+		fake containerd --config=/srv/containerd.toml
+		refused setup containerd
+		grep -qF "sudo ctr-gpu setup containerd --engine-config=/srv/containerd.toml" message'
+}
+
+@test "root writes nowhere where others could have put the file, or a link, also if a person names it" {
+	in_machine '
+		user() { setpriv --reuid 54321 --regid 54321 --clear-groups "$@"; }
+		mkdir theirs shared && chown 54321 theirs && chmod 1777 shared && chmod 755 .
+		echo "{}" | tee shared/daemon.json >theirs/daemon.json
+		touch target.json
+		user ln -s "$PWD/target.json" theirs/link.json
+		for file in theirs/daemon.json theirs/new.json theirs/link.json shared/daemon.json shared/new.json theirs/new/daemon.json; do
+			for way in "" --remove --dry-run; do
+				refused setup docker --engine-config=$file $way
+				grep -q "others than root may change what is at $file" message
+				[[ $(wc -l <message) -le 3 ]]
+			done
+		done
+		[[ ! -s target.json && ! -e /var/lib/ctr-gpu && $(cat theirs/daemon.json shared/daemon.json) == $(printf "{}\n{}") ]]
+		[[ $(ls theirs shared | tr "\n" " ") == "shared: daemon.json  theirs: daemon.json link.json " ]]
+		# The same of the usual one; its user may set it up, and one that belongs to somebody else in root'\''s directory is what it was.
+		mkdir /etc/docker && chgrp 54321 /etc/docker && chmod g+w /etc/docker
+		refused setup docker
+		grep -q "others than root may change what is at /etc/docker/daemon.json" message
+		chmod g-w /etc/docker
+		setup docker >/dev/null
+		chown 54321 target.json
+		setup docker --engine-config=target.json >/dev/null
+		[[ $(stat -c %u target.json) == 54321 ]]'
 }
 
 @test "a machine that moves: NVIDIA'\''s settings that matter are named, those of its packages are not" {
@@ -804,25 +872,26 @@ gpu_machine() {
 }
 
 @test "Docker: what a daemon that answers no more has by default is not claimed" {
-	require_program python3
 	in_machine '
 		mkdir -p /etc/docker
 		setup docker --set-as-default >/dev/null
 		# It says once that its default runtime is ours, and then nothing.
-		python3 -c "
-import socket
-s = socket.socket(socket.AF_UNIX)
-s.bind(\"/run/api\")
-s.listen()
-while True:
-    c = s.accept()[0]
-    c.recv(9999)
-    c.send(b\"HTTP/1.0 200 OK\r\n\r\n{\\\"DefaultRuntime\\\": \\\"nvidia\\\"}\")
-    c.close()
-    kept = [s.accept() for i in range(99)]
-" &
-		until [[ -S /run/api ]]; do sleep 0.01; done
+		fake_program=$(command -v perl)
+		fake_script="
+use Socket;
+socket S, AF_UNIX, SOCK_STREAM, 0;
+bind S, sockaddr_un(q(/run/api));
+listen S, 99;
+while (accept \$c, S) {
+	next if !sysread \$c, \$asked, 9999;
+	last if \$answered++;
+	syswrite \$c, qq(HTTP/1.0 200 OK\r\n\r\n{\"DefaultRuntime\": \"nvidia\"});
+	close \$c;
+}
+sleep 60;
+"
 		fake dockerd --host=unix:///run/api
+		until [[ -S /run/api ]]; do sleep 0.01; done
 		setup all --remove >said
 		cat said
 		[[ $(<said) != *"by default again"* ]]

@@ -51,7 +51,7 @@ untouched() {
 		memlock runc --root /run/runtime run --detach container </dev/null >/dev/null
 		shows "$(runc --root /run/runtime state container | jq .pid)" dockerd
 		ctr-gpu setup docker 2>&1
-		ctr-gpu doctor | grep Docker
+		ctr-gpu doctor -v | grep Docker
 		[[ -e /etc/ld.so.preload ]] && echo "preload: yes" || echo "preload: no"
 		runc --root /run/runtime delete --force container' "$BATS_TEST_TMPDIR/bundle"
 	untouched dockerd
@@ -79,7 +79,8 @@ untouched() {
 # A process of the host's root that is a daemon, with a file that others may have put there.
 @test "a configuration file that others may change is not written, and what is no file is not opened" {
 	host '
-		printf "#!/bin/sh\nread line\n" >/run/daemon/dockerd
+		cp /bin/sh /run/daemon/dockerd
+		echo "read line" >/run/daemon/script
 		chmod 755 /run /run/daemon /run/daemon/dockerd
 		mkfifo /run/wait /run/pipe
 		mkdir /run/user/home /run/user/home/docker
@@ -88,7 +89,7 @@ untouched() {
 		echo "{}" >/run/link-target && ln -s /run/link-target /run/user/home/link
 		echo "{}" >/tmp/daemons-test.json
 		for file in /run/pipe /dev/null /run/user/home/daemon.json /run/user/home/link /run/user/home/none /tmp/daemons-test.json; do
-			/run/daemon/dockerd --config-file="$file" <>/run/wait &
+			/run/daemon/dockerd /run/daemon/script --config-file="$file" <>/run/wait &
 			shows $! dockerd
 			if ctr-gpu setup docker >/run/out 2>&1; then echo "not refused: $file"; fi
 			grep -c "process $!) reads $file, which is not a file that root alone may change" /run/out || cat /run/out
@@ -102,4 +103,52 @@ untouched() {
 	expect_not "not refused"
 	[[ $(grep -cx 1 <<<"$output") -eq 6 ]]
 	[[ $(grep -cx '{}' <<<"$output") -eq 3 ]]
+}
+
+# As a user whom root's programs serve: sudo is root by all of its ids until it asks for a password.
+@test "set-uid programs in a loop, by a daemon's name and with its arguments: no verb of root's takes one for a daemon" {
+	host '
+		mkdir /run/set-uid /run/engine /run/home
+		install -m 4755 "$1" /run/set-uid/ask
+		for name in dockerd containerd; do install -m 755 "$1" /run/engine/$name; done
+		chmod 755 /run && chown 4711 /run/home
+		setpriv --reuid 4711 --regid 4711 --clear-groups bash -c "
+			cd /run/home
+			attack() {
+				local name=\$1 option=\$2 link=\$3 program
+				mkdir -p own && ln -s /run/set-uid/ask own/\$name
+				for i in 1 2 3; do (exec own/\$name \$option=/etc/ld.so.preload \$PWD/own/\$name /run/engine/\$name) & done
+				for program in su mount umount newgrp passwd sudo pkexec fusermount3; do
+					[[ -u /usr/bin/\$program ]] || continue
+					mkdir \$program-\$name && ln -s /usr/bin/\$program \$program-\$name/\$name
+					while :; do \$program-\$name/\$name \$option=/etc/ld.so.preload; sleep 0.01; done &
+				done
+			}
+			attack dockerd --config-file
+			attack containerd --config
+			touch started; wait" </dev/null >/dev/null 2>&1 &
+		until [[ -e /run/home/started ]]; do sleep 0.02; done
+		# The attack works: root by all ids, with the name.
+		for _ in {1..500}; do
+			grep -lsx "Uid:	0	0	0	0" $(pgrep -x dockerd | sed "s,.*,/proc/&/status,") >/run/seen 2>/dev/null && break
+		done
+		[[ -s /run/seen ]] && echo "seen as root"
+		takes_none() {
+			"$@" >/run/out 2>&1 || [[ "$1 $2" == "ctr-gpu doctor" ]] || { echo "failed: $*"; cat /run/out; }
+			[[ ! -e /etc/ld.so.preload ]] || { echo "written by: $*"; rm -f /etc/ld.so.preload; }
+			if grep -e "ld.so.preload" -e "\(Docker\|containerd\).*, running" /run/out; then echo "believed by: $*"; fi
+		}
+		for ((i = 0; i < ${CTR_GPU_TEST_ROUNDS:-2}; i++)); do
+			takes_none ctr-gpu setup docker
+			takes_none ctr-gpu setup containerd
+			takes_none ctr-gpu doctor -v
+			takes_none ctr-gpu setup --remove all
+		done
+		echo "rounds: $i"' "$CTR_GPU_BUILD/test/tools/set-uid-daemon"
+	expect_status 0
+	expect_line "seen as root"
+	expect "rounds: "
+	expect_not "failed:"
+	expect_not "written by:"
+	expect_not "believed by:"
 }

@@ -25,12 +25,10 @@ void engine_check_clear(struct engine_check *look)
 }
 
 /* Root's daemon, or else the caller's own. Those of other users do not count. */
-static int engine_check_find_daemon(const struct engine *engine, bool (*wanted)(const struct daemon *daemon),
-				    struct engine_check *look)
+static int engine_check_find_daemon(const struct daemon_kind *kind, struct engine_check *look)
 {
-	if (engine->daemon && daemon_find(engine->daemon, 0, wanted, &look->daemon) == 0 && look->daemon.pid == 0 &&
-	    geteuid() != 0)
-		(void)daemon_find(engine->daemon, geteuid(), wanted, &look->daemon);
+	if (kind->name && daemon_find(kind, 0, &look->daemon) == 0 && look->daemon.pid == 0 && geteuid() != 0)
+		(void)daemon_find(kind, geteuid(), &look->daemon);
 	return daemon_open_root(&look->daemon, &look->root);
 }
 
@@ -38,10 +36,14 @@ static int engine_check_find_daemon(const struct engine *engine, bool (*wanted)(
 static bool engine_check_is_docker_s(const struct engine_check *look)
 {
 	_cleanup_engine_check_ struct engine_check any = ENGINE_CHECK_NONE;
+	struct daemon_kind kind = look->engine->daemon;
 
+	/* Docker's listens elsewhere, which its own file says. */
+	kind.is_wanted = NULL;
+	kind.socket = NULL;
 	if (look->engine != &engine_containerd || look->daemon.pid > 0)
 		return false;
-	if (engine_check_find_daemon(look->engine, NULL, &any) == 0 && any.daemon.pid > 0)
+	if (engine_check_find_daemon(&kind, &any) == 0 && any.daemon.pid > 0)
 		return true;
 	return engine_is_installed(&engine_docker) && !file_exists(look->engine->files[0]);
 }
@@ -53,7 +55,7 @@ bool engine_check_begin(struct doctor_context *examination, const struct engine 
 	ret->examination = examination;
 	ret->findings = &examination->findings;
 	ret->engine = engine;
-	if (engine_check_find_daemon(engine, engine->is_wanted, ret) < 0)
+	if (engine_check_find_daemon(&engine->daemon, ret) < 0)
 		return false;
 	installed = ret->daemon.pid > 0 || engine_is_installed(engine);
 	/* A daemon that does not run does not show whether it is the snap's; the program does. */
@@ -97,10 +99,10 @@ static bool engine_check_is_awaited(const char *path)
 
 void engine_check_describe(struct engine_check *look)
 {
-	const char *state = !look->engine->daemon                           ? ""
-			    : look->daemon.pid > 0                          ? ", running"
-			    : engine_check_is_awaited(look->engine->socket) ? ", starts on demand"
-									    : ", not running";
+	const char *state = !look->engine->daemon.name                             ? ""
+			    : look->daemon.pid > 0                                 ? ", running"
+			    : engine_check_is_awaited(look->engine->daemon.socket) ? ", starts on demand"
+										   : ", not running";
 
 	look->idle = streq(state, ", not running");
 

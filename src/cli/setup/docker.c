@@ -212,7 +212,7 @@ static int docker_release(struct setup *setup)
 		r = config_file_write(&setup->file, &meanwhile, 0644);
 	if (r)
 		return r;
-	(void)kill(setup->daemon.pid, SIGHUP);
+	daemon_signal(&setup->daemon, SIGHUP);
 	for (int i = 0; i < RELOAD_TRIES && (now = docker_find_default(setup)) == DOCKER_OURS; i++)
 		(void)poll(NULL, 0, RELOAD_WAIT_MS);
 	setup->released = now == DOCKER_OTHER;

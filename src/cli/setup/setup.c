@@ -139,13 +139,11 @@ int setup_refuse_user(const struct setup *setup)
 int setup_find_daemon(struct setup *setup, uid_t uid)
 {
 	const struct engine *facts = setup->engine->facts;
-	int r = daemon_find(facts->daemon, uid, facts->is_wanted, &setup->daemon);
+	int r = daemon_find(&facts->daemon, uid, &setup->daemon);
 
 	if (r == 0 && !setup->daemon.pid && setup->daemon.rejected_pid)
-		setup_print(
-			setup,
-			"process %d is called %s, but does not belong to this host (a container's?), and is left alone",
-			setup->daemon.rejected_pid, facts->daemon);
+		setup_print(setup, "process %d is called %s, but %s, and is left alone", setup->daemon.rejected_pid,
+			    facts->daemon.name, setup->daemon.rejected_why);
 	if (r == 0)
 		return 0;
 	errno = -r;
@@ -161,25 +159,63 @@ static char *setup_usual_path(const struct setup *setup)
 	return strdup(engine->file ? engine->file : engine->facts->files[0]);
 }
 
+/* Whether a shell takes it as it is; a line with anything else in it is not shown for typing. */
+static bool setup_is_plain(const char *path)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+@:=,";
+
+	return path[strspn(path, plain)] == '\0';
+}
+
+/* What another process was started with is a hint: a person decides about a file in an unusual place. */
+static int setup_refuse_path(const struct setup *setup, bool trusted)
+{
+	const struct engine *facts = setup->engine->facts;
+	bool plain = trusted && setup_is_plain(setup->path);
+
+	return output_print(
+		"the %s that runs (process %d) reads %s, which is not %s%s\n"
+		"    %s%s%s --engine-config=%s",
+		facts->name, setup->daemon.pid, setup->path, trusted ? "below " : "a file that root alone may change",
+		trusted && facts->directories ? facts->directories[0] : "",
+		plain ? "If you mean that file: sudo ctr-gpu setup " : "Name the file that is meant:",
+		plain && setup->remove ? "--remove " : "", plain ? facts->name : "", plain ? setup->path : "FILE");
+}
+
+/* The file that the daemon's option names, if it is one to follow. */
+static int setup_find_daemon_path(struct setup *setup)
+{
+	const struct engine *facts = setup->engine->facts;
+	int r = daemon_config(&setup->daemon, facts->option, facts->letter, &setup->path);
+
+	if (r == -ENOMEM)
+		return output_no_memory();
+	if (!setup->path || (r == 0 && (geteuid() != 0 || engine_has_file(facts, setup->path))))
+		return 0;
+	/* What is remembered is taken out of all the same, and so is the usual file. */
+	if (setup->all) {
+		free(steal_ptr(setup->path));
+		return 0;
+	}
+	if (r == -EPERM && setup->daemon.elsewhere)
+		return output_print("the %s that runs (process %d) reads %s, which may be another file here\n"
+				    "    Name the file that is meant: --engine-config=FILE",
+				    facts->name, setup->daemon.pid, setup->path);
+	return setup_refuse_path(setup, r == 0);
+}
+
 /* The file of --engine-config, that of the daemon's option, or the usual one. */
 static int setup_find_path(struct setup *setup)
 {
-	const struct engine *facts = setup->engine->facts;
 	int r = 0;
 
 	if (setup->config)
 		setup->path = strdup(setup->config);
-	else if (facts->option)
-		r = daemon_config(&setup->daemon, facts->option, facts->letter, &setup->path);
-	if (r == -EPERM)
-		return output_print("the %s that runs (process %d) reads %s, %s\n    Name the file that is meant: "
-				    "--engine-config=FILE",
-				    facts->name, setup->daemon.pid, setup->path,
-				    setup->daemon.elsewhere ? "which may be another file here"
-							    : "which is not a file that root alone may change");
+	else if (setup->engine->facts->option)
+		r = setup_find_daemon_path(setup);
 	if (r == 0 && !setup->path)
 		setup->path = setup_usual_path(setup);
-	return setup->path ? 0 : output_no_memory();
+	return r ? r : setup->path ? 0 : output_no_memory();
 }
 
 /* Whether the daemon reads our file and can run our program. */
@@ -195,11 +231,11 @@ static bool setup_reaches_daemon(const struct setup *setup)
 								    : NULL;
 
 	if (used && facts->option && !streq(ours ? ours : setup->path, theirs ? theirs : used))
-		setup_print(setup, "the %s that runs (process %d) does not read %s, but %s", facts->daemon, daemon->pid,
-			    setup->path, used);
+		setup_print(setup, "the %s that runs (process %d) does not read %s, but %s", facts->daemon.name,
+			    daemon->pid, setup->path, used);
 	else if (unseen)
 		setup_print(setup, "the %s that runs (process %d) has files of its own, and does not see %s",
-			    facts->daemon, daemon->pid, unseen);
+			    facts->daemon.name, daemon->pid, unseen);
 	else
 		return true;
 	return false;
@@ -216,7 +252,7 @@ static int setup_look(struct setup *setup)
 	if (!setup->remove && access(setup->runtime, X_OK) < 0)
 		return output_print("the program %s is missing\n    Install all of ctr-gpu, or name it with --runtime.",
 				    setup->runtime);
-	r = engine->facts->daemon ? setup_find_daemon(setup, geteuid()) : 0;
+	r = engine->facts->daemon.name ? setup_find_daemon(setup, geteuid()) : 0;
 	if (!r && engine->look)
 		r = engine->look(setup);
 	if (!r)
@@ -234,7 +270,7 @@ void setup_advise_restart(struct setup *setup, bool changed)
 	_cleanup_free_ char *command = NULL;
 
 	if (!setup->daemon.pid)
-		setup_print(setup, "no %s is running; it reads the file when it starts", facts->daemon);
+		setup_print(setup, "no %s is running; it reads the file when it starts", facts->daemon.name);
 	if (!setup->daemon.pid || !changed)
 		return;
 	command = engine_restart_command(facts, &setup->daemon, setup->rootless,
@@ -550,11 +586,30 @@ static void setup_warn_of_others(const struct setup *setup)
 			    setup->engine->facts->label);
 }
 
+/*
+ * Root writes nowhere where another user could have put the file, or a link, or could do so now. Return: 0; the exit
+ * status after a message was printed.
+ */
+static int setup_check_place(const struct setup *setup)
+{
+	_cleanup_free_ char *path = geteuid() == 0 ? path_absolute(setup->path) : NULL;
+
+	if (!path || trusted_file_look(path, TRUSTED_FILE_ROOT_ONLY) != -EPERM)
+		return 0;
+	return output_print(
+		"others than root may change what is at %s, or a directory above it\n"
+		"    Take their rights away (ls -ld). A user's own engine is set up by that user: ctr-gpu setup "
+		"%s --rootless",
+		setup->path, setup->engine->facts->name);
+}
+
 static int setup_do_file(struct setup *setup)
 {
-	int r = saved_state_open(&setup->state, !setup->dry_run);
+	int r = setup_check_place(setup);
 	bool changed;
 
+	if (!r)
+		r = saved_state_open(&setup->state, !setup->dry_run);
 	/* As another one left it, if there was one to wait for. */
 	if (!r)
 		r = config_file_read(setup->path, &setup->file);

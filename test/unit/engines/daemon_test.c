@@ -9,19 +9,32 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "engines/daemon.h"
+#include "engines/daemon_socket.h"
+#include "engines/process_view.h"
 
 /* No engine's, nor another run's of this test, so that none of this machine's is found. The kernel keeps 15 bytes of it. */
 static char name[16];
 
 static char directory[] = "/tmp/ctr-gpu-test-XXXXXX", program[64];
+
+static struct daemon_kind kind = {.name = name};
+
+/* A copy, since a daemon is known by its program's file. */
+static int make_program(void)
+{
+	return system("cp /bin/sh \"$PROGRAM\"");
+}
 
 struct detach_wait {
 	pid_t pid;
@@ -72,7 +85,7 @@ static void nothing_runs(void **state)
 	struct daemon daemon = {0};
 
 	(void)state;
-	assert_int_equal(daemon_find(name, geteuid(), NULL, &daemon), 0);
+	assert_int_equal(daemon_find(&kind, geteuid(), &daemon), 0);
 	assert_int_equal(daemon.pid, 0);
 	assert_int_equal(daemon.root, -1);
 	assert_null(daemon_option(&daemon, "--config", "-c"));
@@ -95,7 +108,7 @@ static void arguments_and_environment(void **state)
 	(void)state;
 	(void)snprintf(path, sizeof(path), "PATH=relative:/nowhere:%s:/bin", directory);
 	running = start(program, environment);
-	assert_int_equal(daemon_find(name, geteuid(), NULL, &daemon), 0);
+	assert_int_equal(daemon_find(&kind, geteuid(), &daemon), 0);
 	assert_int_equal(daemon.pid, running.pid);
 	assert_int_equal(daemon.uid, geteuid());
 	assert_string_equal(daemon_option(&daemon, "--config", "-c"), "read line");
@@ -131,7 +144,7 @@ static void the_start_is_told_from_what_came_before_and_after(void **state)
 	running = start(program, no_environment);
 	(void)nanosleep(&pause, NULL);
 	(void)clock_gettime(CLOCK_REALTIME, &after);
-	assert_int_equal(daemon_find(name, geteuid(), NULL, &daemon), 0);
+	assert_int_equal(daemon_find(&kind, geteuid(), &daemon), 0);
 	assert_false(daemon_is_older(&daemon, &before));
 	assert_true(daemon_is_older(&daemon, &after));
 	end(&running);
@@ -144,18 +157,19 @@ static bool is_second(const struct daemon *daemon)
 
 static void one_of_several(void **state)
 {
+	const struct daemon_kind second_kind = {.name = name, .is_wanted = is_second};
 	char *second[] = {"SECOND=", NULL};
 	struct detach_wait first = start(program, no_environment), last = start(program, second);
 	struct daemon daemon;
 
 	(void)state;
-	assert_int_equal(daemon_find(name, geteuid(), is_second, &daemon), 0);
+	assert_int_equal(daemon_find(&second_kind, geteuid(), &daemon), 0);
 	assert_int_equal(daemon.pid, last.pid);
 	daemon_close(&daemon);
 	end(&last);
-	assert_int_equal(daemon_find(name, geteuid(), is_second, &daemon), 0);
+	assert_int_equal(daemon_find(&second_kind, geteuid(), &daemon), 0);
 	assert_int_equal(daemon.pid, 0);
-	assert_int_equal(daemon_find(name, geteuid(), NULL, &daemon), 0);
+	assert_int_equal(daemon_find(&kind, geteuid(), &daemon), 0);
 	assert_int_equal(daemon.pid, first.pid);
 	daemon_close(&daemon);
 	end(&first);
@@ -192,7 +206,7 @@ static void another_user_s_is_not_ours(void **state)
 	struct daemon daemon;
 
 	(void)state;
-	assert_int_equal(daemon_find(name, geteuid() + 1, NULL, &daemon), 0);
+	assert_int_equal(daemon_find(&kind, geteuid() + 1, &daemon), 0);
 	assert_int_equal(daemon.pid, 0);
 	end(&running);
 }
@@ -217,7 +231,7 @@ static pid_t find_of(uid_t uid)
 {
 	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
 
-	return daemon_find(name, uid, NULL, &daemon) == 0 ? daemon.pid : -1;
+	return daemon_find(&kind, uid, &daemon) == 0 ? daemon.pid : -1;
 }
 
 /* Its files in /proc are root's. */
@@ -229,7 +243,7 @@ static int start_setuid(void)
 	if (setresuid(4711, 0, 0) < 0)
 		return 1;
 	running = start(program, no_environment);
-	r = find_of(0) == 0 && find_of(4711) == running.pid ? 0 : 2;
+	r = find_of(0) == 0 && find_of(4711) == 0 ? 0 : 2;
 	end(&running);
 	return r;
 }
@@ -247,7 +261,7 @@ static int start_in_container(void)
 	return r;
 }
 
-static void a_setuid_program_is_of_who_started_it(void **state)
+static void one_with_ids_of_two_users_is_of_neither(void **state)
 {
 	(void)state;
 	in_child(start_setuid);
@@ -282,7 +296,7 @@ static int become_strange(int (*become)(void))
 	(void)close(ready[1]);
 	if (read(ready[0], &byte, 1) != 1)
 		return 2;
-	r = daemon_find(name, 0, NULL, &daemon) == 0 && daemon.pid == 0 && daemon.rejected_pid > 0 ? 0 : 3;
+	r = daemon_find(&kind, 0, &daemon) == 0 && daemon.pid == 0 && daemon.rejected_pid > 0 ? 0 : 3;
 	if (write(release[1], "", 1) != 1)
 		return 4;
 	(void)waitpid(pid, NULL, 0);
@@ -342,13 +356,9 @@ static int with_own_root(void)
 
 static int with_own_program(void)
 {
-	int r;
+	int r = become_strange(own_program);
 
-	/* A copy, not the link to the system's shell. */
-	if (unlink(program) < 0 || system("cp /bin/sh \"$PROGRAM\"") != 0)
-		return 5;
-	r = become_strange(own_program);
-	return chmod(directory, 0755) < 0 || unlink(program) < 0 || symlink("/bin/sh", program) < 0 ? 6 : r;
+	return chmod(directory, 0755) < 0 ? 6 : r;
 }
 
 static void one_with_anything_of_its_own_does_not_count(void **state)
@@ -356,12 +366,217 @@ static void one_with_anything_of_its_own_does_not_count(void **state)
 	int (*const undo_log[])(void) = {with_own_mounts, with_own_users, with_own_root, with_own_program};
 
 	(void)state;
-	(void)setenv("PROGRAM", program, 1);
 	for (size_t i = 0; i < ARRAY_SIZE(undo_log); i++)
 		in_child(undo_log[i]);
 	(void)snprintf(program, sizeof(program), "%s/root", directory);
 	(void)rmdir(program);
 	(void)snprintf(program, sizeof(program), "%s/%s", directory, name);
+}
+
+/* A program of root's that is not the engine's, by the engine's name. */
+static int with_another_program(void)
+{
+	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
+	struct detach_wait running;
+	int r;
+
+	if (unlink(program) < 0 || symlink("/bin/sh", program) < 0)
+		return 1;
+	running = start(program, no_environment);
+	r = daemon_find(&kind, 0, &daemon) == 0 && daemon.pid == 0 && daemon.rejected_pid == running.pid &&
+			    strstr(daemon.rejected_why, "another program")
+		    ? 0
+		    : 2;
+	end(&running);
+	return unlink(program) < 0 || make_program() != 0 ? 3 : r;
+}
+
+/* The engine's name on a program that gives rights to whoever starts it. */
+static int with_rights_to_give(const char *command)
+{
+	struct detach_wait running;
+	int r;
+
+	if (system(command) != 0)
+		return 1;
+	running = start(program, no_environment);
+	r = find_of(0) == 0 ? 0 : 2;
+	end(&running);
+	return unlink(program) < 0 || make_program() != 0 ? 3 : r;
+}
+
+static int with_set_uid(void)
+{
+	return with_rights_to_give("chmod u+s \"$PROGRAM\"");
+}
+
+static int with_set_gid(void)
+{
+	return with_rights_to_give("chmod g+s \"$PROGRAM\"");
+}
+
+static int with_capabilities(void)
+{
+	return with_rights_to_give("setcap cap_chown+ep \"$PROGRAM\"");
+}
+
+static void one_is_what_its_program_is(void **state)
+{
+	int (*const programs[])(void) = {with_another_program, with_set_uid, with_set_gid, with_capabilities};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(programs); i++)
+		in_child(programs[i]);
+}
+
+/* Below @directory a program of that name serves under others, by links. */
+static void a_program_of_several_names_counts_below_its_directory(void **state)
+{
+	struct daemon_kind several = {.name = "x", .multicall = directory};
+	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
+	char real[96], link[96], command[512];
+	struct detach_wait running;
+
+	(void)state;
+	(void)snprintf(real, sizeof(real), "%s%s", directory, strrchr(directory, '/'));
+	(void)snprintf(link, sizeof(link), "%s/x", directory);
+	(void)snprintf(command, sizeof(command), "cp /bin/sh %s && ln -s %s %s", real, real, link);
+	assert_int_equal(system(command), 0);
+	running = start(link, no_environment);
+	assert_int_equal(daemon_find(&several, geteuid(), &daemon), 0);
+	assert_int_equal(daemon.pid, running.pid);
+	daemon_close(&daemon);
+	several.multicall = "/usr";
+	assert_int_equal(daemon_find(&several, geteuid(), &daemon), 0);
+	assert_int_equal(daemon.pid, 0);
+	end(&running);
+	assert_int_equal(unlink(link), 0);
+	assert_int_equal(unlink(real), 0);
+}
+
+/* A socket at this path, whose listener the kernel remembers. */
+static int listen_at(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(fd, 8), 0);
+	return fd;
+}
+
+static void one_whose_socket_is_another_s_does_not_count(void **state)
+{
+	struct daemon_kind listens = {.name = name, .socket_option = "--host", .socket_letter = "-H"};
+	struct detach_wait running;
+	struct daemon daemon;
+	char path[64];
+	int fd;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	(void)snprintf(path, sizeof(path), "%s/socket", directory);
+	listens.socket = path;
+	running = start(program, no_environment);
+	/* It was told to have another socket, at which nobody listens. */
+	fd = listen_at(path);
+	assert_int_equal(daemon_find(&listens, 0, &daemon), 0);
+	assert_int_equal(daemon.pid, running.pid);
+	daemon_close(&daemon);
+	listens.socket_option = NULL;
+	assert_int_equal(daemon_find(&listens, 0, &daemon), 0);
+	assert_int_equal(daemon.pid, 0);
+	assert_int_equal(daemon.rejected_pid, running.pid);
+	assert_non_null(strstr(daemon.rejected_why, "socket"));
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(daemon_find(&listens, 0, &daemon), 0);
+	assert_int_equal(daemon.pid, running.pid);
+	daemon_close(&daemon);
+	end(&running);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void where_a_daemon_listens(void **state)
+{
+	static const struct {
+		const char *arguments;
+		size_t size;
+		const char *path;
+	} cases[] = {
+#define LISTENS(text, path) {text, sizeof(text), path}
+		LISTENS("x", "/usual"),
+		LISTENS("x\0-H\0fd://", "/usual"),
+		LISTENS("x\0-H\0tcp://a\0--host=unix:///b", "/b"),
+		LISTENS("x\0--host\0/c\0-H\0/d", "/c"),
+		LISTENS("x\0--host=tcp://a", NULL),
+		LISTENS("x\0-H", "/usual"),
+	};
+	const struct daemon_kind usual = {
+		.name = name, .socket = "/usual", .socket_option = "--host", .socket_letter = "-H"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct daemon daemon = {.arguments = (char *)(uintptr_t)cases[i].arguments,
+					      .arguments_size = cases[i].size,
+					      .root = -1};
+		const char *path = daemon_socket_path(&usual, &daemon);
+
+		assert_true(cases[i].path ? path && strcmp(path, cases[i].path) == 0 : !path);
+	}
+}
+
+static void a_signal_goes_to_the_process_that_was_found(void **state)
+{
+	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
+	struct detach_wait running = start(program, no_environment);
+	int status;
+
+	(void)state;
+	assert_int_equal(daemon_find(&kind, geteuid(), &daemon), 0);
+	daemon_signal(&daemon, SIGKILL);
+	assert_int_equal(waitpid(running.pid, &status, 0), running.pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	(void)close(running.input);
+}
+
+/* The same number and the same start: a process that executes another program. */
+static void a_process_that_executes_is_another(void **state)
+{
+	_cleanup_process_view_ struct process_view view = PROCESS_VIEW_NONE, gone = PROCESS_VIEW_NONE;
+	_cleanup_close_ int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char *const arguments[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c",
+				   (char *)(uintptr_t) "echo; read line; exec /bin/sh -c 'echo; read line'", NULL};
+	int input[2], output[2];
+	char byte;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(input), 0);
+	assert_int_equal(pipe(output), 0);
+	pid = fork();
+	if (pid == 0) {
+		(void)dup2(input[0], 0);
+		(void)dup2(output[1], 1);
+		(void)close(input[1]);
+		(void)execv("/bin/sh", arguments);
+		_exit(127);
+	}
+	(void)close(input[0]);
+	(void)close(output[1]);
+	assert_int_equal(read(output[0], &byte, 1), 1);
+	assert_int_equal(process_view_open(proc, pid, &view), 0);
+	assert_true(process_view_is_of(&view, geteuid()) && !process_view_is_of(&view, geteuid() + 1));
+	assert_true(process_view_is_unchanged(&view));
+	assert_int_equal(write(input[1], "\n", 1), 1);
+	assert_int_equal(read(output[0], &byte, 1), 1);
+	assert_false(process_view_is_unchanged(&view));
+	(void)close(input[1]);
+	(void)close(output[0]);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_false(process_view_is_unchanged(&view));
+	assert_int_equal(process_view_open(proc, pid, &gone), -ENOENT);
 }
 
 /* As an upgrade leaves it. */
@@ -372,12 +587,10 @@ static void one_whose_program_was_removed_counts(void **state)
 	(void)state;
 	if (geteuid() != 0)
 		skip();
-	assert_int_equal(unlink(program), 0);
-	assert_int_equal(system("cp /bin/sh \"$PROGRAM\""), 0);
 	running = start(program, no_environment);
 	assert_int_equal(unlink(program), 0);
 	assert_int_equal(find_of(0), running.pid);
-	assert_int_equal(symlink("/bin/sh", program), 0);
+	assert_int_equal(make_program(), 0);
 	end(&running);
 }
 
@@ -431,7 +644,8 @@ static int prepare(void **state)
 	if (!mkdtemp(directory) || chmod(directory, 0755) < 0)
 		return -1;
 	(void)snprintf(program, sizeof(program), "%s/%s", directory, name);
-	return symlink("/bin/sh", program);
+	(void)setenv("PROGRAM", program, 1);
+	return make_program();
 }
 
 static int clean(void **state)
@@ -450,9 +664,15 @@ int main(void)
 		cmocka_unit_test(one_of_several),
 		cmocka_unit_test(docker_s_own_containerd),
 		cmocka_unit_test(another_user_s_is_not_ours),
-		cmocka_unit_test(a_setuid_program_is_of_who_started_it),
+		cmocka_unit_test(one_with_ids_of_two_users_is_of_neither),
 		cmocka_unit_test(one_in_a_container_does_not_count),
 		cmocka_unit_test(one_with_anything_of_its_own_does_not_count),
+		cmocka_unit_test(one_is_what_its_program_is),
+		cmocka_unit_test(a_program_of_several_names_counts_below_its_directory),
+		cmocka_unit_test(one_whose_socket_is_another_s_does_not_count),
+		cmocka_unit_test(where_a_daemon_listens),
+		cmocka_unit_test(a_signal_goes_to_the_process_that_was_found),
+		cmocka_unit_test(a_process_that_executes_is_another),
 		cmocka_unit_test(one_whose_program_was_removed_counts),
 		cmocka_unit_test(configuration_that_is_followed),
 		cmocka_unit_test(one_in_a_root_of_its_own),
