@@ -25,7 +25,7 @@ $(O)/fuzz/%: $(O)/test/fuzz/%.o $(O)/lib/libctr-gpu.a
 
 # vCUDA's server, on the simulated driver, without the main() that would not return; and its client, for which the fuzzer is
 # the server.
-vcuda_frames = $(filter-out %/server/main.o %/server/executor.o,$(vcuda_server_objects))
+vcuda_frames = $(filter-out %/server/main.o %/server/lane.o,$(vcuda_server_objects))
 $(O)/fuzz/vcuda_frames_fuzz: $(vcuda_frames) $(O)/test/vcuda/sim/libcuda.so.1 $(O)/test/vcuda/sim/libnvidia-ml.so.1
 $(O)/fuzz/vcuda_frames_fuzz: $(O)/test/fuzz/vcuda_frames_fuzz.o $(vcuda_frames) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /* Its entries are taken here as there, without its threads. */
-#include "vcuda/server/executor.c"
+#include "vcuda/server/lane.c"
 
 #include "vcuda/server/arena.h"
 #include "vcuda/server/driver_memory.h"
@@ -198,7 +198,7 @@ static CUresult fuzz_ask(struct request *q, unsigned op, uint64_t word)
 
 	q->header = (struct wire_entry){.op = (uint16_t)op, .words = 1, .bytes = 8, .context = context};
 	q->argument[0] = word;
-	r = executor_serve(q, executor_kind(q));
+	r = lane_serve(q);
 	if (!r && q->reply_bytes >= 8)
 		memcpy(&context, q->reply, 8);
 	return r;
@@ -206,7 +206,7 @@ static CUresult fuzz_ask(struct request *q, unsigned op, uint64_t word)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	static struct request q;
+	struct request *q = &reader.request;
 	struct wire_entry *entry = (struct wire_entry *)server.wire->command;
 	volatile int entries = 0;
 
@@ -215,24 +215,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	known_count = 0;
 	memset(known, 0, sizeof(known));
 	context = 0;
-	if (fuzz_ask(&q, OP_cuDevicePrimaryCtxRetain, 0))
+	if (fuzz_ask(q, OP_cuDevicePrimaryCtxRetain, 0))
 		abort();
 	known[known_count++] = context;
 	while (setjmp(ended) == 0 && left > 0 && entries++ < ENTRIES) {
 		const uint32_t units = fuzz_take(1) < RAW ? fuzz_write_raw(entry) : fuzz_write(entry);
 		CUresult r;
 
-		(void)executor_take(&q, 0, units);
-		if (q.header.op == WIRE_FILLER || fuzz_is_left_out(q.header.op))
+		(void)lane_fetch_entry(q, 0, units);
+		if (q->header.op == WIRE_FILLER || fuzz_is_left_out(q->header.op))
 			continue;
-		r = executor_serve(&q, executor_kind(&q));
+		r = lane_serve(q);
 		if (r != REQUEST_WAITS)
-			executor_finish(&q, r);
-		if (q.header.slot != WIRE_SCRATCH)
-			fuzz_learn(&q);
+			lane_reply(&reader, r);
+		if (q->header.slot != WIRE_SCRATCH)
+			fuzz_learn(q);
 	}
 	fuzz_drain();
-	server.wire->sticky = server.wire->deferred = 0;
-	(void)fuzz_ask(&q, OP_cuDevicePrimaryCtxReset_v2, 0);
+	memset(server.wire->failed, 0, sizeof(server.wire->failed));
+	for (int i = 0; i < THREADS; i++)
+		server.wire->reply[i].deferred = 0;
+	(void)fuzz_ask(q, OP_cuDevicePrimaryCtxReset_v2, 0);
 	return 0;
 }

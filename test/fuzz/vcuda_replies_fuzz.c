@@ -281,7 +281,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	data = bytes;
 	left = size;
 	client.wire->state = WIRE_READY;
-	client.wire->sticky = client.wire->deferred = 0;
+	memset(client.wire->failed, 0, sizeof(client.wire->failed));
+	for (int i = 0; i < WIRE_SLOTS; i++)
+		client.wire->reply[i].deferred = 0;
 	client.captures = 0;
 	for (int i = 0; i < CALLS && left > 0; i++) {
 		uint64_t *words = fuzz_words(SMALL);

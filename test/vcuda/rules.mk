@@ -60,7 +60,7 @@ vcuda_question_objects = $(patsubst %.c,$(O)/%.o,$(wildcard test/vcuda/real/ques
 $(vcuda_question): $(vcuda_question_objects)
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -ldl
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -pthread -ldl
 
 # What has the driver take memory that nobody asks it for.
 test_programs += $(O)/test/vcuda/unasked

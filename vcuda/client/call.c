@@ -19,11 +19,25 @@ static uint32_t call_tail;    /* as it was last looked at, which costs the serve
 
 static const struct timespec call_patience = {.tv_nsec = 100000000};
 
+CUresult call_context_failure(const struct thread *thread)
+{
+	const struct context *context = thread_context(thread);
+	const struct wire_failed *failed;
+
+	if (!context)
+		return CUDA_SUCCESS;
+	failed = &client.wire->failed[wire_failed_of(context->handle)];
+	if (atomic_load_explicit(&failed->context, memory_order_acquire) != context->handle)
+		return CUDA_SUCCESS;
+	return client_result(atomic_load_explicit(&failed->result, memory_order_relaxed));
+}
+
 CUresult call_lost(void)
 {
-	const int32_t sticky = client.wire->sticky;
+	const struct thread *thread = thread_self();
+	const CUresult r = thread ? call_context_failure(thread) : CUDA_SUCCESS;
 
-	return sticky ? client_result(sticky) : CUDA_ERROR_LAUNCH_FAILED;
+	return r ? r : CUDA_ERROR_LAUNCH_FAILED;
 }
 
 CUresult call_enter(struct thread **ret)
@@ -44,16 +58,15 @@ CUresult call_fail(CUresult result)
 	return r ? r : result;
 }
 
-CUresult call_failure(void)
+CUresult call_failure(const struct thread *thread)
 {
-	struct wire *wire = client.wire;
+	_Atomic int32_t *deferred = &client.wire->reply[thread->slot].deferred;
+	const CUresult r = call_context_failure(thread);
 
-	const int32_t sticky = atomic_load_explicit(&wire->sticky, memory_order_relaxed);
-
-	if (sticky)
-		return client_result(sticky);
-	if (atomic_load_explicit(&wire->deferred, memory_order_relaxed))
-		return client_result(atomic_exchange(&wire->deferred, 0));
+	if (r)
+		return r;
+	if (atomic_load_explicit(deferred, memory_order_relaxed))
+		return client_result(atomic_exchange(deferred, 0));
 	return CUDA_SUCCESS;
 }
 
@@ -206,13 +219,12 @@ CUresult call_sync(unsigned op, const uint64_t *words, unsigned count, const str
 	if (!r)
 		r = call_push(thread, op, words, count, parts, part_count, true);
 	if (!r)
-		r = call_wait(thread, op == WIRE_STAGE_WAIT || op == OP_cuStreamSynchronize ||
-					      op == OP_cuCtxSynchronize || op == OP_cuEventSynchronize);
+		r = call_wait(thread, op == WIRE_STAGE_WAIT || OP_ASKS(op));
 	if (r)
 		return r;
 	reply = &client.wire->reply[thread->slot];
 	if (out_bytes == 0)
-		return call_failure();
+		return call_failure(thread);
 	if (CLIENT_READ(reply->bytes) < out_bytes || out_bytes > WIRE_REPLY)
 		return CUDA_ERROR_UNKNOWN;
 	memcpy(out, reply->word, out_bytes);
@@ -230,7 +242,7 @@ CUresult call_async(unsigned op, const uint64_t *words, unsigned count, const st
 		r = call_push(thread, op, words, count, parts, part_count, waits);
 	if (!r && waits)
 		r = call_wait(thread, false);
-	return r ? r : call_failure();
+	return r ? r : call_failure(thread);
 }
 
 CUresult call_unless_failed(unsigned op, const uint64_t *words, unsigned count)
@@ -240,7 +252,7 @@ CUresult call_unless_failed(unsigned op, const uint64_t *words, unsigned count)
 	CUresult r = call_enter(&thread);
 
 	if (!r)
-		r = call_failure();
+		r = call_failure(thread);
 	if (!r)
 		r = call_push(thread, op, words, count, NULL, 0, waits);
 	return r || !waits ? r : call_wait(thread, false);

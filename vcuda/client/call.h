@@ -81,5 +81,11 @@ CUresult call_wait(struct thread *thread, bool long_wait);
 /** Return: what every call fails with once the server is lost. */
 CUresult call_lost(void);
 
-/** Return: what an earlier command failed with, and that no call has returned yet; CUDA_SUCCESS. */
-CUresult call_failure(void);
+/** Return: what every call in the thread's current context fails with; CUDA_SUCCESS. */
+CUresult call_context_failure(const struct thread *thread);
+
+/**
+ * Return: the same, or what an earlier command of the thread's failed with, and that no call has returned yet;
+ * CUDA_SUCCESS.
+ */
+CUresult call_failure(const struct thread *thread);

@@ -13,7 +13,9 @@
 static struct lock context_lock;
 static struct context *contexts;
 
+/* Its lock is held while the driver makes or ends the context. */
 static struct {
+	struct lock lock;
 	struct context *context; /* NULL: not active */
 	unsigned held, flags;
 } primary[START_GPUS];
@@ -50,6 +52,7 @@ static struct context *context_add(uint64_t handle, CUdevice device, unsigned fl
 	context->device = device;
 	context->flags = flags;
 	context->primary = is_primary;
+	LOCK_HOLD(&context_lock);
 	context->next = contexts;
 	contexts = context;
 	return context;
@@ -77,7 +80,7 @@ CUresult on_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 	uint64_t handle;
 	CUresult r;
 
-	LOCK_HOLD(&context_lock);
+	LOCK_HOLD(&primary[device].lock);
 	if (!primary[device].context) {
 		r = call_sync(OP_cuDevicePrimaryCtxRetain, &word, 1, NULL, 0, &handle, sizeof(handle));
 		if (r)
@@ -104,7 +107,7 @@ static CUresult context_end_primary(CUdevice device, unsigned op)
 
 CUresult on_cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
-	LOCK_HOLD(&context_lock);
+	LOCK_HOLD(&primary[device].lock);
 	if (primary[device].held == 0)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (--primary[device].held > 0)
@@ -114,7 +117,7 @@ CUresult on_cuDevicePrimaryCtxRelease_v2(CUdevice device)
 
 CUresult on_cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
-	LOCK_HOLD(&context_lock);
+	LOCK_HOLD(&primary[device].lock);
 	return context_end_primary(device, OP_cuDevicePrimaryCtxReset_v2);
 }
 
@@ -123,7 +126,7 @@ CUresult on_cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
 	const uint64_t words[] = {(uint64_t)device, flags};
 	CUresult r;
 
-	LOCK_HOLD(&context_lock);
+	LOCK_HOLD(&primary[device].lock);
 	r = call_sync(OP_cuDevicePrimaryCtxSetFlags_v2, words, 2, NULL, 0, NULL, 0);
 	if (r)
 		return r;
@@ -145,10 +148,7 @@ CUresult on_cuCtxCreate_v2(struct thread *thread, CUcontext *context, unsigned f
 	const uint64_t words[] = {flags, (uint64_t)device};
 	struct context *new;
 	uint64_t handle;
-	CUresult r;
-
-	LOCK_HOLD(&context_lock);
-	r = call_sync(OP_cuCtxCreate_v2, words, 2, NULL, 0, &handle, sizeof(handle));
+	CUresult r = call_sync(OP_cuCtxCreate_v2, words, 2, NULL, 0, &handle, sizeof(handle));
 	if (r)
 		return r;
 	new = context_add(handle, device, flags, false);

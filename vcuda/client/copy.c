@@ -149,10 +149,10 @@ static struct staged copy_begin_staged(size_t bytes)
 	LOCK_HOLD(&taking);
 	for (unsigned i = 0; i < staged.depth; i++)
 		staged.chunk[i] = copy_take_chunk(large);
-	if (staged.shared) {
-		lock_take(&helper_lock);
+	/* Whoever has their help may wait for long. */
+	staged.shared = staged.shared && lock_try(&helper_lock);
+	if (staged.shared)
 		copy_get_help();
-	}
 	return staged;
 }
 

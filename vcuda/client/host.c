@@ -15,7 +15,8 @@
 
 enum { HOST_STEP = 65536, HOST_FLAGS = 7, HOST_HOLES = 4096 };
 
-static struct lock host_lock;
+static struct lock host_lock;    /* of what is given out */
+static struct lock host_receive; /* while a descriptor comes for what one thread asked for */
 static uint64_t host_next; /* offset in the arena of what was never given out, which comes first: 1 TiB lasts long */
 static struct {
 	uint64_t offset, bytes;
@@ -84,6 +85,12 @@ static void host_give_back(uint64_t offset, uint64_t bytes)
 	host_holes[i].bytes = bytes;
 }
 
+static void host_leave(uint64_t offset, uint64_t bytes)
+{
+	LOCK_HOLD(&host_lock);
+	host_give_back(offset, bytes);
+}
+
 /* The server has sent it before it answered. */
 static CUresult host_map(uint64_t offset, size_t bytes)
 {
@@ -110,10 +117,15 @@ static CUresult host_alloc_plain(void **pointer, size_t bytes)
 static CUresult host_alloc_shared(void **pointer, size_t bytes, unsigned flags)
 {
 	uint64_t words[] = {0, bytes, flags};
+	bool taken;
 	CUresult r;
 
-	if (!host_take(bytes, &words[0]))
+	lock_take(&host_lock);
+	taken = host_take(bytes, &words[0]);
+	lock_release(&host_lock);
+	if (!taken)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	LOCK_HOLD(&host_receive);
 	r = call_sync(WIRE_ARENA_ADD, words, 3, NULL, 0, NULL, 0);
 	if (!r) {
 		r = host_map(words[0], bytes);
@@ -121,7 +133,7 @@ static CUresult host_alloc_shared(void **pointer, size_t bytes, unsigned flags)
 			return r;
 	}
 	if (r)
-		host_give_back(words[0], bytes);
+		host_leave(words[0], bytes);
 	else
 		*pointer = (void *)(client.arena + words[0]);
 	return r;
@@ -139,7 +151,6 @@ CUresult on_cuMemHostAlloc(struct context *context, void **pointer, size_t bytes
 	}
 	if (flags & ~(unsigned)HOST_FLAGS || whole < bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	LOCK_HOLD(&host_lock);
 	r = client.arena ? host_alloc_shared(pointer, whole, flags) : host_alloc_plain(pointer, whole);
 	if (r)
 		return r;
@@ -167,13 +178,12 @@ CUresult on_cuMemFreeHost(void *pointer)
 	if (!client.arena)
 		return munmap(pointer, whole) < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	/* Behind all that uses it. */
-	LOCK_HOLD(&host_lock);
 	r = call_sync(WIRE_ARENA_DROP, &offset, 1, NULL, 0, NULL, 0);
 	if (mmap(pointer, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
 	    MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (!r)
-		host_give_back(offset, whole);
+		host_leave(offset, whole);
 	return r;
 }
 

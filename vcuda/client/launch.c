@@ -97,7 +97,7 @@ static CUresult launch_check(const struct launch *launch, struct thread **ret_th
 	if (!thread_context(*ret_thread))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!launch->function) {
-		r = client.wire->sticky ? call_lost() : CUDA_SUCCESS;
+		r = call_context_failure(*ret_thread);
 		return r ? r : CUDA_ERROR_INVALID_HANDLE;
 	}
 	r = image_function(launch->function, ret_function);
@@ -146,7 +146,7 @@ static CUresult launch_push(unsigned op, const struct launch *launch)
 	call_end();
 	if (waits)
 		r = call_wait(thread, false);
-	return r ? r : call_failure();
+	return r ? r : call_failure(thread);
 }
 
 CUresult on_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,

@@ -19,6 +19,14 @@ static inline void lock_take(struct lock *lock)
 		BELL_SLEEP(&lock->state, 2, NULL);
 }
 
+/** Return: whether it was free. */
+static inline bool lock_try(struct lock *lock)
+{
+	uint32_t old = 0;
+
+	return atomic_compare_exchange_strong(&lock->state, &old, 1);
+}
+
 static inline void lock_release(struct lock *lock)
 {
 	if (atomic_exchange(&lock->state, 0) == 2)

@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <signal.h>
 
+#include "vcuda/client/call.h"
+
 static struct lock thread_lock;
 static struct thread threads[WIRE_SLOTS];
 static __thread struct thread *thread_own;
@@ -19,6 +21,12 @@ static bool thread_is_dead(int id)
 	return syscall(SYS_tgkill, syscall(SYS_getpid), id, 0) < 0 && errno == ESRCH;
 }
 
+/* What a thread that was cancelled waits for may still come. */
+static bool thread_has_answer(const struct thread *thread)
+{
+	return BELL_LOAD(&client.wire->reply[thread->slot].done.value) == thread->sequence;
+}
+
 static struct thread *thread_take(int id)
 {
 	struct thread *dead = NULL;
@@ -26,15 +34,23 @@ static struct thread *thread_take(int id)
 	for (uint32_t i = 0; i < WIRE_SLOTS; i++) {
 		struct thread *thread = &threads[i];
 
-		if (thread->id == 0 || thread->id == id) {
+		if (thread->id == 0 || (thread->id == id && thread_has_answer(thread))) {
 			thread->slot = i;
 			return thread;
 		}
 	}
 	for (uint32_t i = 0; i < WIRE_SLOTS && !dead; i++)
-		if (thread_is_dead(threads[i].id))
+		if (thread_is_dead(threads[i].id) && thread_has_answer(&threads[i]))
 			dead = &threads[i];
 	return dead;
+}
+
+/* What the driver keeps for a thread, and what failed, was the one's that had the place. */
+static void thread_renew(struct thread *thread)
+{
+	client.wire->reply[thread->slot].deferred = 0;
+	if (call_begin(thread, WIRE_THREAD, 0, 0, false))
+		call_end();
 }
 
 /* In its first call. */
@@ -42,15 +58,20 @@ static __attribute__((noinline)) struct thread *thread_begin(void)
 {
 	const int id = (int)syscall(SYS_gettid);
 	struct thread *thread;
+	bool used;
 
-	LOCK_HOLD(&thread_lock);
+	lock_take(&thread_lock);
 	thread = thread_take(id);
-	if (!thread)
-		return NULL;
-	thread->id = id;
-	thread->depth = 0;
-	thread->calls_back = false;
+	used = thread && thread->id != 0;
+	if (thread) {
+		thread->id = id;
+		thread->depth = 0;
+		thread->calls_back = false;
+	}
+	lock_release(&thread_lock);
 	thread_own = thread;
+	if (used)
+		thread_renew(thread);
 	return thread;
 }
 

@@ -17,6 +17,12 @@ void api_print_ops(void)
 		if (function_has_op(&functions[i]))
 			printf("\tOP_%s,\n", functions[i].name);
 	printf("\tOP_END,\n};\n#define OP_DIGEST 0x%08xU\n", function_digest());
+	/* Those that take as long as the GPU does. */
+	printf("#define OP_ASKS(op) (false");
+	for (int i = 0; i < function_count; i++)
+		if (strcmp(functions[i].driver, "asks") == 0)
+			printf(" || (op) == OP_%s", functions[i].name);
+	printf(")\n");
 }
 
 static int api_compare(const void *a, const void *b)
@@ -96,6 +102,6 @@ void api_print_driver(void)
 			printf("\tX(%s) \\\n", functions[i].name);
 	printf("\n\n/* Those that are written by hand. */\nstruct request;\n");
 	for (int i = 0; i < function_count; i++)
-		if (function_is(&functions[i], "server hand compile"))
+		if (function_is(&functions[i], "server hand"))
 			printf("CUresult serve_%s(struct request *q);\n", functions[i].name);
 }

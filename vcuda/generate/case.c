@@ -81,6 +81,18 @@ static void case_print_check(const struct argument *a, int word)
 		       word, name, name, name);
 }
 
+/* Others go on meanwhile, but do not end what the first handle is of. */
+static void case_print_leave(const struct function *f)
+{
+	for (int i = 0; i < f->count; i++)
+		if (argument_is(&f->argument[i], "H")) {
+			printf("\tif (!r)\n\t\tlane_leave(q, (struct object_ref){WIRE_%s, %s});\n",
+			       f->argument[i].field[0], argument_name(&f->argument[i]));
+			return;
+		}
+	definition_stop("nothing to be held while the driver waits", f->name);
+}
+
 static void case_print(const struct function *f)
 {
 	const int parent = case_parent(f);
@@ -97,6 +109,8 @@ static void case_print(const struct function *f)
 		case_print_check(&f->argument[i], word);
 		word += !argument_is(&f->argument[i], "OUT OUT0 NEW NAME");
 	}
+	if (strcmp(f->driver, "waits") == 0)
+		case_print_leave(f);
 	printf("\tif (!r)\n\t\tr = driver.%s(", f->name);
 	for (int i = 0; i < f->count; i++)
 		printf("%s%s%s", i ? ", " : "", argument_is(&f->argument[i], "IN OUT OUT0 NEW NAME") ? "&" : "",
@@ -151,16 +165,23 @@ static bool case_makes(const struct function *f)
 	return false;
 }
 
+static const char *case_time(const struct function *f)
+{
+	return strcmp(f->driver, "waits") == 0  ? "REQUEST_MAY_WAIT"
+	       : strcmp(f->driver, "asks") == 0 ? "REQUEST_ASKS"
+						: "REQUEST_NOW";
+}
+
 void case_print_all(void)
 {
 	for (int i = 0; i < function_count; i++)
-		if (function_is(&functions[i], "sync async wait client"))
+		if (function_is(&functions[i], "sync async client"))
 			(function_count_kind(&functions[i], "DROP") ? case_print_end : case_print)(&functions[i]);
 	printf("const struct request_kind request_kinds[] = {\n");
 	for (int i = 0; i < function_count; i++)
 		if (function_has_op(&functions[i]))
 			printf("\t[OP_%s] = {serve_%s, \"%s\", %s, %s},\n", functions[i].name, functions[i].name,
-			       functions[i].name, function_is(&functions[i], "wait compile") ? "true" : "false",
+			       functions[i].name, case_time(&functions[i]),
 			       case_makes(&functions[i]) ? "true" : "false");
 	printf("};\n");
 }

@@ -8,11 +8,13 @@
 static const struct line {
 	const char *name, *twins, *class, *same, *arguments;
 	int version;
+	const char *driver;
 } lines[] = {
-#define F(name_, version_, twins_, class_, ...) {#name_, #twins_, #class_, NULL, #__VA_ARGS__, version_},
-#define A(name_, version_, same_) {#name_, "-", "alias", #same_, "", version_},
-#define R(version_, ...) {#__VA_ARGS__, "-", "refused", NULL, "", version_},
-#define S(name_, ...) {#name_, "-", "needed", NULL, #__VA_ARGS__, 0},
+#define F(name_, version_, twins_, class_, driver_, ...) \
+	{#name_, #twins_, #class_, NULL, #__VA_ARGS__, version_, #driver_},
+#define A(name_, version_, same_) {#name_, "-", "alias", #same_, "", version_, "-"},
+#define R(version_, ...) {#__VA_ARGS__, "-", "refused", NULL, "", version_, "-"},
+#define S(name_, ...) {#name_, "-", "needed", NULL, #__VA_ARGS__, 0, "-"},
 #include "vcuda/protocol/cuda.def"
 #undef F
 #undef A
@@ -21,10 +23,10 @@ static const struct line {
 };
 
 static const struct line nvml_lines[] = {
-#define N(name_, ...) {#name_, "-", "local", NULL, #__VA_ARGS__, 0},
-#define T(name_, ...) {#name_, "-", "text", NULL, #__VA_ARGS__, 0},
-#define A(name_, same_) {#name_, "-", "alias", #same_, "", 0},
-#define R(...) {#__VA_ARGS__, "-", "refused", NULL, "", 0},
+#define N(name_, ...) {#name_, "-", "local", NULL, #__VA_ARGS__, 0, "-"},
+#define T(name_, ...) {#name_, "-", "text", NULL, #__VA_ARGS__, 0, "-"},
+#define A(name_, same_) {#name_, "-", "alias", #same_, "", 0, "-"},
+#define R(...) {#__VA_ARGS__, "-", "refused", NULL, "", 0, "-"},
 #include "vcuda/protocol/nvml.def"
 #undef N
 #undef T
@@ -101,6 +103,7 @@ static void definition_parse(const struct line *line, const char *name, size_t l
 	definition_copy(function->name, name, length, name);
 	function->twins = line->twins;
 	function->class = line->class;
+	function->driver = line->driver;
 	function->version = line->version;
 	function->same = line->same;
 	for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
@@ -111,6 +114,18 @@ static void definition_parse(const struct line *line, const char *name, size_t l
 		if (argument_is(&function->argument[function->count - 1], "SELF CURRENT"))
 			function->enters = function->argument[--function->count];
 	}
+	/* Whether other threads go on meanwhile is for each to be said. Nobody waits for the answer of an async one. */
+	if (!function_is_nvml(function) &&
+	    !definition_is(line->driver, !function_has_op(function)       ? "-"
+					 : function_is(function, "async") ? "now"
+									  : "now waits asks"))
+		definition_stop("what the driver does meanwhile is not said", function->name);
+	/* Whether other threads go on meanwhile is for each to be said. Nobody waits for the answer of an async one. */
+	if (!function_is_nvml(function) &&
+	    !definition_is(line->driver, !function_has_op(function)       ? "-"
+					 : function_is(function, "async") ? "now"
+									  : "now waits asks"))
+		definition_stop("what the driver does meanwhile is not said", function->name);
 	for (int i = 0; i < function_count - 1; i++)
 		if (strcmp(functions[i].name, function->name) == 0 && strcmp(functions[i].class, "needed") != 0)
 			definition_stop("twice", function->name);
@@ -244,8 +259,7 @@ bool function_takes_stream(const struct function *function)
 
 bool function_is_on(const struct function *function)
 {
-	return function->enters.kind[0] ||
-	       (function_has_twin(function) && function_is(function, "hand compile local client"));
+	return function->enters.kind[0] || (function_has_twin(function) && function_is(function, "hand local client"));
 }
 
 bool function_has_op(const struct function *function)
@@ -258,7 +272,7 @@ uint32_t function_digest(void)
 	uint32_t digest = 2166136261U;
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-		const char *const texts[] = {lines[i].name, lines[i].class, lines[i].arguments};
+		const char *const texts[] = {lines[i].name, lines[i].class, lines[i].driver, lines[i].arguments};
 
 		for (size_t k = 0; k < sizeof(texts) / sizeof(texts[0]); k++)
 			for (size_t at = 0; at <= strlen(texts[k]); at++)

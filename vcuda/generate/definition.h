@@ -16,7 +16,7 @@ struct argument {
 
 struct function {
 	char name[TEXT_MAX];
-	const char *twins, *class;
+	const char *twins, *class, *driver;
 	int version;
 	const char *same;       /* the function that this is another name of */
 	struct argument enters; /* what the client's function begins with, if it is not of its own writing */

@@ -26,7 +26,7 @@ static void main_print_includes(const char *output)
 			  "\"vcuda/client_api.h\" "
 			  "\"vcuda/ops.h\""},
 		{"cases", "\"vcuda/driver_api.h\" \"vcuda/ops.h\" \"vcuda/server/driver.h\" \"vcuda/server/handle.h\" "
-			  "\"vcuda/server/request.h\""},
+			  "\"vcuda/server/lane.h\""},
 	};
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)

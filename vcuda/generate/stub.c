@@ -181,7 +181,7 @@ static void stub_print(const struct function *f)
 		stub_print_entry(f);
 		stub_print_twin(f, "on_", "", false);
 		printf("}\n");
-	} else if (function_is(f, "sync async wait server")) {
+	} else if (function_is(f, "sync async server")) {
 		function_print_head("", f, "", false);
 		printf("\n{\n");
 		stub_print_body(f);

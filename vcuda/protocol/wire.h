@@ -15,7 +15,7 @@
 #include "vcuda/protocol/ring.h"
 
 enum {
-	WIRE_MAGIC = 0x76437702,
+	WIRE_MAGIC = 0x76437703,
 	WIRE_SLOTS = 1024,   /* threads of a client */
 	WIRE_REPLY = 4032,   /* bytes of a reply; more is fetched by WIRE_DOWNLOAD */
 	WIRE_INLINE = 65536, /* bytes of an entry behind its header */
@@ -27,6 +27,7 @@ enum {
 	WIRE_CALLBACKS = 256,
 	WIRE_ATTRIBUTES = 256, /* of a device, from number 0 */
 	WIRE_ARENAS = 4,       /* addresses that the server offers for page-locked memory */
+	WIRE_FAILED = 64,      /* contexts that have failed, of which clients know at once */
 };
 
 /* No slot: nobody waits for a reply. Not above, where it would make all of them unsigned for gcc 13 and later. */
@@ -80,7 +81,16 @@ struct wire_reply {
 	_Alignas(64) struct bell done; /* its value: the sequence that was answered */
 	int32_t result;
 	uint32_t bytes; /* of the reply; what is beyond WIRE_REPLY waits to be fetched */
+	/* What a command of the thread's failed with that nobody waited for; who reports it, clears it. */
+	_Atomic int32_t deferred;
+	uint32_t reserved;
 	uint64_t word[WIRE_REPLY / 8];
+};
+
+/* A context in which every call fails from now on. */
+struct wire_failed {
+	_Atomic uint64_t context; /* its handle; 0: none */
+	_Atomic int32_t result;
 };
 
 /* A host function that a stream has reached. Its bell is rung by the client when it has run. */
@@ -101,10 +111,9 @@ struct wire {
 	uint32_t wait_spin;          /* the same where it waits for the GPU: there, the driver itself spins */
 	uint32_t copy_threads;       /* that may help with large copies */
 	_Alignas(BELL_APART) _Atomic uint32_t state; /* enum wire_state */
-	_Atomic int32_t sticky;                      /* what every call fails with from now on; 0: nothing */
-	_Atomic int32_t deferred; /* what a command failed with that nobody waited for; who reports it, clears it */
 	struct ring ring;
-	_Alignas(BELL_APART) struct bell calls; /* its value: how many callbacks were given out */
+	_Alignas(BELL_APART) struct wire_failed failed[WIRE_FAILED]; /* each at wire_failed_of() */
+	_Alignas(BELL_APART) struct bell calls;                      /* its value: how many callbacks were given out */
 	struct wire_callback callback[WIRE_CALLBACKS];
 	_Alignas(4096) uint8_t command[RING_UNITS * RING_UNIT];
 	struct wire_reply reply[WIRE_SLOTS];
@@ -133,6 +142,7 @@ enum wire_op {
 	WIRE_ARENA_DROP, /* offset */
 	WIRE_REFUSED,    /* kind, text */
 	WIRE_USAGE,      /* ordinal; reply: struct wire_usage */
+	WIRE_THREAD,     /* the slot is another thread's from now on */
 	WIRE_OPS,
 };
 
@@ -223,6 +233,12 @@ static inline bool wire_is_stream(uint64_t handle)
 static inline uint32_t wire_handle_index(uint64_t handle)
 {
 	return (uint32_t)(handle >> 4) & 0xffffff;
+}
+
+/* Where a context is among those that have failed. Of two with one place, clients hear of the second by their calls. */
+static inline uint32_t wire_failed_of(uint64_t context)
+{
+	return wire_handle_index(context) % WIRE_FAILED;
 }
 
 /* Two objects with different tags are of different contexts. */

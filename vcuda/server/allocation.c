@@ -14,6 +14,7 @@
 #include "vcuda/server/driver.h"
 #include "vcuda/server/driver_memory.h"
 #include "vcuda/server/handle.h"
+#include "vcuda/server/lane.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/request.h"
 
@@ -44,7 +45,7 @@ CUresult serve_cuMemGetInfo_v2(struct request *q)
 }
 
 static void allocation_trim(void);
-static void allocation_forget(CUdeviceptr pointer);
+static void allocation_forget(struct quota_note *note, uint32_t counts);
 
 bool allocation_take(uint64_t bytes)
 {
@@ -161,12 +162,19 @@ CUresult serve_cuMemAllocPitch_v2(struct request *q)
 CUresult serve_cuMemFree_v2(struct request *q)
 {
 	CUresult r = request_words(q, 1);
-	DRIVER_MEMORY_HOLD;
+	struct quota_note *note;
+	uint32_t counts;
 
-	if (!r)
-		r = driver.cuMemFree_v2(q->argument[0]);
-	if (!r)
-		allocation_forget(q->argument[0]);
+	if (r)
+		return r;
+	note = quota_take_note(QUOTA_POINTER, q->argument[0]);
+	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	counts = driver_memory_counts();
+	r = driver.cuMemFree_v2(q->argument[0]);
+	if (r)
+		quota_put_note(note);
+	else
+		allocation_forget(note, counts);
 	return r;
 }
 
@@ -244,15 +252,21 @@ static void allocation_trim(void)
 	(void)pthread_mutex_unlock(&allocation_mutex);
 }
 
-/* What was freed to a pool counts as the pool's before it counts as nobody's. A page that others share is not free. */
-static void allocation_forget(CUdeviceptr pointer)
+/*
+ * What was freed to a pool counts as the pool's before it counts as nobody's. A page that others share is not free.
+ * Where the driver was asked meanwhile how much there is, it may have been free for it, and counted still.
+ */
+static void allocation_forget(struct quota_note *note, uint32_t counts)
 {
-	const uint64_t bytes = quota_noted(QUOTA_POINTER, pointer);
+	const uint64_t bytes = quota_note_bytes(note);
+	DRIVER_MEMORY_HOLD;
 
 	allocation_settle();
 	if (bytes <= PIECE_MAX)
 		driver_memory_set_dirty_by(bytes);
-	(void)quota_forget(QUOTA_POINTER, pointer);
+	quota_end_note(note);
+	if (counts != driver_memory_counts())
+		driver_memory_set_dirty();
 }
 
 static bool allocation_add_pool(uint64_t pool)
@@ -441,7 +455,7 @@ CUresult serve_cuMemFreeAsync(struct request *q)
 		r = driver.cuMemFreeAsync(q->argument[0], stream);
 	pool_was_given_back = true;
 	if (!r && !captured)
-		allocation_forget(q->argument[0]);
+		allocation_forget(quota_take_note(QUOTA_POINTER, q->argument[0]), driver_memory_counts());
 	return r;
 }
 

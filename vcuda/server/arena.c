@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -14,6 +15,7 @@
 #include "vcuda/driver_api.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/handle.h"
+#include "vcuda/server/lane.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/serve.h"
 
@@ -21,7 +23,7 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-enum { ARENA_PIECES = 4096, ARENA_STEP = 65536, REGISTER_PORTABLE = 1, REGISTER_MAPPED = 2 };
+enum { ARENA_STEP = 65536, REGISTER_PORTABLE = 1, REGISTER_MAPPED = 2 };
 
 /* Where neither programs, libraries and stacks nor the driver's own reservations are. */
 static const uint64_t arena_addresses[WIRE_ARENAS] = {
@@ -31,12 +33,15 @@ static const uint64_t arena_addresses[WIRE_ARENAS] = {
 	0x200000000000,
 };
 
-static struct {
+struct piece {
 	uint64_t at, bytes, context;
 	bool registered;
-} pieces[ARENA_PIECES];
-static unsigned piece_count;
-static pthread_mutex_t arena_mutex = PTHREAD_MUTEX_INITIALIZER; /* of what the client was sent */
+	bool whole; /* the client has it */
+};
+
+static pthread_mutex_t arena_mutex = PTHREAD_MUTEX_INITIALIZER; /* of the pieces, and of what the client was sent */
+static struct piece *pieces;                                    /* by address */
+static size_t piece_count, piece_room;
 static uint64_t offers[WIRE_ARENAS];
 
 void arena_offer(uint64_t ret_offers[])
@@ -67,12 +72,46 @@ int32_t arena_choose(int64_t offer)
 	return server.arena ? (int32_t)offer : -1;
 }
 
+static void arena_unlock(pthread_mutex_t *const *mutex)
+{
+	(void)pthread_mutex_unlock(*mutex);
+}
+
+#define ARENA_HOLD()                                                                 \
+	pthread_mutex_t *const held __attribute__((cleanup(arena_unlock), unused)) = \
+		((void)pthread_mutex_lock(&arena_mutex), &arena_mutex)
+
+/* Return: the place of the first piece that begins behind @at. */
+static size_t arena_search(uint64_t at)
+{
+	size_t low = 0, high = piece_count;
+
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+
+		if (pieces[middle].at > at)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+/* Return: the piece that @at is in; NULL. */
+static struct piece *arena_find(uint64_t at)
+{
+	const size_t place = arena_search(at);
+
+	return place > 0 && at - pieces[place - 1].at < pieces[place - 1].bytes ? &pieces[place - 1] : NULL;
+}
+
 bool arena_has(uint64_t at, uint64_t bytes)
 {
-	for (unsigned i = 0; i < piece_count; i++)
-		if (at >= pieces[i].at && at - pieces[i].at < pieces[i].bytes)
-			return bytes <= pieces[i].bytes - (at - pieces[i].at);
-	return false;
+	const struct piece *piece;
+
+	ARENA_HOLD();
+	piece = arena_find(at);
+	return piece && piece->whole && bytes <= piece->bytes - (at - piece->at);
 }
 
 bool arena_register(void *at, uint64_t bytes)
@@ -93,11 +132,56 @@ bool arena_register_in(uint64_t context, void *at, uint64_t bytes)
 	return registered;
 }
 
-static bool arena_is_free(uint64_t at, uint64_t bytes)
+static bool arena_make_room(void)
 {
-	for (unsigned i = 0; i < piece_count; i++)
-		if (at < pieces[i].at + pieces[i].bytes && pieces[i].at < at + bytes)
-			return false;
+	struct piece *larger;
+
+	if (piece_count < piece_room)
+		return true;
+	larger = realloc(pieces, (piece_room * 2 + 64) * sizeof(*pieces));
+	if (!larger)
+		return false;
+	pieces = larger;
+	piece_room = piece_room * 2 + 64;
+	return true;
+}
+
+/* The place is the piece's from now on. */
+static CUresult arena_take_place(uint64_t at, uint64_t bytes, uint64_t context)
+{
+	size_t place;
+
+	ARENA_HOLD();
+	place = arena_search(at);
+	if (arena_find(at) || (place < piece_count && pieces[place].at - at < bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!arena_make_room())
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memmove(&pieces[place + 1], &pieces[place], (piece_count++ - place) * sizeof(*pieces));
+	pieces[place] = (struct piece){.at = at, .bytes = bytes, .context = context};
+	return CUDA_SUCCESS;
+}
+
+static void arena_give_place(uint64_t at)
+{
+	size_t place;
+
+	ARENA_HOLD();
+	place = arena_search(at) - 1;
+	memmove(&pieces[place], &pieces[place + 1], (--piece_count - place) * sizeof(*pieces));
+}
+
+/* Nobody copies from or to it any more. Return: whether there was one at @at. */
+static bool arena_close(uint64_t at, struct piece *ret)
+{
+	struct piece *piece;
+
+	ARENA_HOLD();
+	piece = arena_find(at);
+	if (!piece || piece->at != at || !piece->whole)
+		return false;
+	*ret = *piece;
+	piece->whole = false;
 	return true;
 }
 
@@ -141,22 +225,24 @@ static void arena_unmap(uint64_t at, uint64_t bytes)
 }
 
 /* The client has no piece that arena_exit() does not see. */
-static int arena_give(int fd)
+static int arena_give(uint64_t at, bool registered, int fd)
 {
+	struct piece *piece;
 	int r;
 
-	(void)pthread_mutex_lock(&arena_mutex);
+	ARENA_HOLD();
+	piece = arena_find(at);
 	r = arena_send(fd);
-	if (r == 0)
-		piece_count++;
-	(void)pthread_mutex_unlock(&arena_mutex);
+	piece->whole = r == 0;
+	piece->registered = registered;
 	return r;
 }
 
 /* A piece of what was counted. */
-static CUresult arena_fill(struct request *q, uint64_t at, uint64_t bytes)
+static CUresult arena_fill(uint64_t at, uint64_t bytes)
 {
 	_cleanup_close_ int fd = arena_make(bytes);
+	bool registered;
 	void *memory;
 
 	if (fd < 0)
@@ -164,17 +250,13 @@ static CUresult arena_fill(struct request *q, uint64_t at, uint64_t bytes)
 	memory = mmap((void *)at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0);
 	if (memory == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	pieces[piece_count].registered = arena_register(memory, bytes);
-	pieces[piece_count].at = at;
-	pieces[piece_count].bytes = bytes;
-	pieces[piece_count].context = q->header.context;
-	if (arena_give(fd) < 0) {
-		if (pieces[piece_count].registered && driver.cuMemHostUnregister)
-			(void)driver.cuMemHostUnregister(memory);
-		arena_unmap(at, bytes);
-		return CUDA_ERROR_OPERATING_SYSTEM;
-	}
-	return CUDA_SUCCESS;
+	registered = arena_register(memory, bytes);
+	if (arena_give(at, registered, fd) == 0)
+		return CUDA_SUCCESS;
+	if (registered && driver.cuMemHostUnregister)
+		(void)driver.cuMemHostUnregister(memory);
+	arena_unmap(at, bytes);
+	return CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 CUresult serve_wire_arena_add(struct request *q)
@@ -183,13 +265,21 @@ CUresult serve_wire_arena_add(struct request *q)
 	const uint64_t offset = q->argument[0], bytes = q->argument[1], at = server.arena + offset;
 
 	if (r || !server.arena || bytes == 0 || bytes % ARENA_STEP || offset % ARENA_STEP || bytes > WIRE_ARENA_BYTES ||
-	    offset > WIRE_ARENA_BYTES - bytes || !arena_is_free(at, bytes))
+	    offset > WIRE_ARENA_BYTES - bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (piece_count == ARENA_PIECES || !quota_lock(bytes))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	r = arena_fill(q, at, bytes);
+	r = arena_take_place(at, bytes, q->header.context);
 	if (r)
+		return r;
+	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	if (!quota_lock(bytes)) {
+		arena_give_place(at);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	r = arena_fill(at, bytes);
+	if (r) {
 		quota_unlock(bytes);
+		arena_give_place(at);
+	}
 	return r;
 }
 
@@ -197,27 +287,23 @@ CUresult serve_wire_arena_drop(struct request *q)
 {
 	CUresult r = request_words(q, 1);
 	const uint64_t at = server.arena + q->argument[0];
-	unsigned i = 0;
+	struct piece piece;
 
-	if (r)
-		return r;
-	while (i < piece_count && pieces[i].at != at)
-		i++;
-	if (i == piece_count)
+	if (r || !arena_close(at, &piece))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (pieces[i].registered && driver.cuMemHostUnregister)
+	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	if (piece.registered && driver.cuMemHostUnregister)
 		r = driver.cuMemHostUnregister((void *)at);
-	arena_unmap(at, pieces[i].bytes);
-	quota_unlock(pieces[i].bytes);
-	(void)pthread_mutex_lock(&arena_mutex);
-	pieces[i] = pieces[--piece_count];
-	(void)pthread_mutex_unlock(&arena_mutex);
+	arena_unmap(at, piece.bytes);
+	quota_unlock(piece.bytes);
+	arena_give_place(at);
 	return r;
 }
 
 void arena_forget_context(uint64_t context)
 {
-	for (unsigned i = 0; i < piece_count; i++)
+	ARENA_HOLD();
+	for (size_t i = 0; i < piece_count; i++)
 		if (pieces[i].context == context)
 			pieces[i].registered = false;
 }
@@ -230,7 +316,7 @@ void arena_stop(void)
 
 _Noreturn void arena_exit(int exit_status)
 {
-	for (unsigned i = 0; i < piece_count; i++)
+	for (size_t i = 0; i < piece_count; i++)
 		arena_free((void *)pieces[i].at, pieces[i].bytes);
 	arena_free(server.staging, WIRE_STAGING_BYTES);
 	arena_free(server.wire, sizeof(*server.wire));

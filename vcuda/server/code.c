@@ -15,6 +15,7 @@
 #include "vcuda/server/driver_memory.h"
 #include "vcuda/server/handle.h"
 #include "vcuda/server/image.h"
+#include "vcuda/server/lane.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/serve.h"
 
@@ -118,16 +119,20 @@ static void code_load_library(uint64_t real)
 		(void)driver.cuLibraryGetModule(&module, real);
 }
 
+/* Others may end some of them meanwhile. */
 void code_load_libraries(void)
 {
+	struct object_ref hold = {WIRE_LIBRARY, 0};
 	uint32_t place = 0;
-	uint64_t real;
 
-	while (quota_is_limited() && handle_next(WIRE_LIBRARY, 0, &place, &real))
-		code_load_library(real);
+	while (quota_is_limited() && handle_next(WIRE_LIBRARY, 0, &place, &hold.real))
+		if (object_ref_take(hold)) {
+			code_load_library(hold.real);
+			object_ref_let_go(hold);
+		}
 }
 
-/* On a thread besides the executor, which may end contexts meanwhile. */
+/* Others may end some of them meanwhile. */
 static void code_load_in_contexts(uint64_t library)
 {
 	struct object_ref hold = {WIRE_CONTEXT, 0};
@@ -154,6 +159,7 @@ CUresult serve_cuModuleLoadDataEx(struct request *q)
 	uint64_t globals = 0;
 	CUmodule module = 0;
 
+	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
 	if (image)
 		r = code_take_globals(q, image, &globals);
 	if (image && !r)
@@ -178,6 +184,7 @@ CUresult serve_cuLibraryLoadData(struct request *q)
 	uint64_t globals = 0;
 	CUlibrary library = 0;
 
+	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
 	if (image)
 		r = code_take_globals(q, image, &globals);
 	if (image && !r)

@@ -9,16 +9,16 @@
 #include "vcuda/server/context_limits.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/driver_memory.h"
-#include "vcuda/server/executor.h"
 #include "vcuda/server/fence.h"
 #include "vcuda/server/handle.h"
+#include "vcuda/server/lane.h"
 #include "vcuda/server/linker.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/request.h"
 #include "vcuda/server/staging.h"
 
 /* The client's handles of primary contexts. */
-static uint64_t primary[START_GPUS];
+static _Atomic uint64_t primary[START_GPUS];
 
 /* Work of streams that were destroyed: an event behind the last of each. */
 enum { ORPHANS = 4096 };
@@ -55,23 +55,51 @@ static void contexts_forget_orphans(uint64_t context)
 			orphans[i - 1] = orphans[--orphan_count];
 }
 
-static void contexts_forget(uint64_t handle)
+/* What a context leaves behind, until it has ended. */
+struct remains {
+	struct staging *staging;
+	struct fence_page *fence;
+};
+
+/* A context is about to end: nobody begins anything in it, and what the lead has of it goes. */
+static struct remains contexts_begin_end(uint64_t handle)
 {
-	linker_forget_context(handle);
-	staging_forget_context(handle);
+	handle_hide(handle);
 	contexts_forget_orphans(handle);
 	arena_forget_context(handle);
-	fence_forget_context(handle);
+	lane_forget_context();
+	return (struct remains){staging_take_context(handle), fence_take_context(handle)};
+}
+
+static void contexts_forget(uint64_t handle, struct remains remains)
+{
+	linker_forget_context(handle);
+	staging_free(remains.staging);
+	fence_free(remains.fence);
 	quota_forget_context(handle);
 	driver_memory_set_dirty();
 	handle_drop(handle);
-	executor_forget_context();
+	lane_forget_context();
 }
 
-static void contexts_end(uint64_t handle)
+/* Others go on, but those who wait or work in the context are awaited. */
+static struct remains contexts_await(struct request *q, uint64_t handle, struct object_ref context)
 {
-	contexts_forget(handle);
-	server.wire->sticky = 0;
+	const struct remains remains = contexts_begin_end(handle);
+
+	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	object_ref_await(context);
+	return remains;
+}
+
+static void contexts_end(uint64_t handle, struct object_ref context, struct remains remains)
+{
+	struct wire_failed *failed = &server.wire->failed[wire_failed_of(handle)];
+	uint64_t own = handle;
+
+	contexts_forget(handle, remains);
+	(void)atomic_compare_exchange_strong(&failed->context, &own, 0);
+	object_ref_forget(context);
 }
 
 /* What contexts of each GPU have taken at least. One that would be too large is not tried again and again. */
@@ -127,9 +155,9 @@ static CUresult contexts_reply(struct request *q, uint64_t real, uint64_t gpu, u
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	(void)driver.cuCtxSetCurrent(real);
-	executor_forget_context();
+	lane_forget_context();
 	if (!contexts_count(handle, gpu, expected)) {
-		contexts_forget(handle);
+		contexts_forget(handle, (struct remains){NULL, NULL});
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	request_reply(q, &handle, sizeof(handle));
@@ -151,6 +179,7 @@ CUresult serve_cuDevicePrimaryCtxRetain(struct request *q)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!allocation_take(expected))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
 	r = driver.cuDevicePrimaryCtxRetain(&real, device);
 	if (r) {
 		quota_give(expected);
@@ -168,7 +197,9 @@ CUresult serve_cuDevicePrimaryCtxRetain(struct request *q)
 static CUresult contexts_end_primary(struct request *q, CUresult (*end)(CUdevice))
 {
 	CUresult r = request_words(q, 1);
-	uint64_t handle, real = 0;
+	struct object_ref context = {WIRE_CONTEXT, 0};
+	struct remains remains;
+	uint64_t handle;
 	CUdevice device;
 
 	if (!r)
@@ -176,15 +207,12 @@ static CUresult contexts_end_primary(struct request *q, CUresult (*end)(CUdevice
 	if (r)
 		return r;
 	handle = primary[q->argument[0]];
-	if (!handle_look(handle, WIRE_CONTEXT, &real))
+	if (!handle_look(handle, WIRE_CONTEXT, &context.real))
 		return end(device);
-	executor_await(real);
+	primary[q->argument[0]] = 0;
+	remains = contexts_await(q, handle, context);
 	r = end(device);
-	if (!r) {
-		contexts_end(handle);
-		primary[q->argument[0]] = 0;
-	}
-	object_ref_forget((struct object_ref){WIRE_CONTEXT, real});
+	contexts_end(handle, context, remains);
 	return r;
 }
 
@@ -230,6 +258,7 @@ CUresult serve_cuCtxCreate_v2(struct request *q)
 		return r;
 	if (!allocation_take(expected))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
 	r = driver.cuCtxCreate_v2(&real, (unsigned)q->argument[0], device);
 	if (r) {
 		quota_give(expected);
@@ -246,19 +275,19 @@ CUresult serve_cuCtxCreate_v2(struct request *q)
 CUresult serve_cuCtxDestroy_v2(struct request *q)
 {
 	CUresult r = request_words(q, 1);
-	uint64_t real = 0;
+	struct object_ref context = {WIRE_CONTEXT, 0};
+	struct remains remains;
 
 	if (!r)
-		r = request_handle(q, 0, WIRE_CONTEXT, &real);
+		r = request_handle(q, 0, WIRE_CONTEXT, &context.real);
 	for (int i = 0; i < START_GPUS && !r; i++)
 		if (primary[i] == q->argument[0])
 			r = CUDA_ERROR_INVALID_CONTEXT;
 	if (r)
 		return r;
-	executor_await(real);
-	r = driver.cuCtxDestroy_v2(real);
-	contexts_end(q->argument[0]);
-	object_ref_forget((struct object_ref){WIRE_CONTEXT, real});
+	remains = contexts_await(q, q->argument[0], context);
+	r = driver.cuCtxDestroy_v2(context.real);
+	contexts_end(q->argument[0], context, remains);
 	return r;
 }
 

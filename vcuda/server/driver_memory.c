@@ -41,6 +41,7 @@ static unsigned driver_memory_gpu_count;
 
 static pthread_mutex_t driver_memory_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static _Atomic bool driver_memory_stirred;
+static _Atomic uint32_t driver_memory_count_number;
 static _Atomic uint64_t driver_memory_little; /* since it was asked last */
 static bool driver_memory_seen;               /* this process was among those that it counts */
 static bool driver_memory_known;              /* it said how much that is, when it was asked last */
@@ -193,6 +194,7 @@ bool driver_memory_count(void)
 	if (!quota_is_limited())
 		return true;
 	driver_memory_stirred = false;
+	driver_memory_count_number++;
 	driver_memory_little = 0;
 	driver_memory_known = overhead_ask && driver_memory_measure(&has, &there);
 	driver_memory_seen |= driver_memory_known && there;
@@ -216,6 +218,11 @@ bool driver_memory_fits(void)
 	if (!fits)
 		server_tell(START_EVENT_QUOTA, driver_memory_surplus, "");
 	return fits;
+}
+
+uint32_t driver_memory_counts(void)
+{
+	return driver_memory_count_number;
 }
 
 void driver_memory_set_dirty(void)

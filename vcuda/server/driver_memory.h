@@ -22,6 +22,9 @@ bool driver_memory_is_known(void);
 
 /** What was done may have made it more or less: whoever next wants memory has it counted first. */
 void driver_memory_set_dirty(void);
+
+/** Return: another number for each time that it was counted. */
+uint32_t driver_memory_counts(void);
 void driver_memory_settle(void);
 
 /** The same, of so little that it does not matter before it has come to a page of the GPU. */

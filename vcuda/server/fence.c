@@ -33,17 +33,22 @@ struct fence_page {
 static struct fence_page *fence_pages;
 static bool fence_cannot;
 
-/* Nobody waits in it any more. */
-void fence_forget_context(uint64_t context)
+struct fence_page *fence_take_context(uint64_t context)
 {
 	struct fence_page **at = &fence_pages, *page;
 
 	while (*at && (*at)->context != context)
 		at = &(*at)->next;
 	page = *at;
+	if (page)
+		*at = page->next;
+	return page;
+}
+
+void fence_free(struct fence_page *page)
+{
 	if (!page)
 		return;
-	*at = page->next;
 	(void)munmap(page->numbers, FENCE_BYTES);
 	free(page);
 }

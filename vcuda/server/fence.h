@@ -24,5 +24,8 @@ CUresult fence_query(uint64_t slot);
 /** Return: what the thread waits for. */
 const struct fence *fence_of(uint64_t slot);
 
-/** A context has ended. */
-void fence_forget_context(uint64_t context);
+struct fence_page;
+
+/** A context is about to end: nobody waits in it any more. Return: what is to be freed when it has. */
+struct fence_page *fence_take_context(uint64_t context);
+void fence_free(struct fence_page *page);

@@ -156,7 +156,8 @@ uint64_t handle_parent(uint64_t value)
 static void handle_unlink(struct handle *handle)
 {
 	const uint32_t place = (uint32_t)(handle - handle_table) + 1;
-	uint32_t *at = &handle_hash[handle_hash_of(wire_handle_type(handle->handle), handle->real)];
+	const enum wire_type type = wire_handle_type(handle->handle ? handle->handle : handle->hidden);
+	uint32_t *at = &handle_hash[handle_hash_of(type, handle->real)];
 
 	while (*at && *at != place)
 		at = &handle_table[*at - 1].next;
@@ -165,7 +166,7 @@ static void handle_unlink(struct handle *handle)
 	handle_busy -= handle->busy;
 	handle_used--;
 	handle->handle = 0;
-	handle->real = handle->parent = 0;
+	handle->real = handle->parent = handle->hidden = handle->hider = 0;
 	handle->next = handle_free;
 	handle_free = place;
 }
@@ -183,20 +184,101 @@ static bool handle_drop_orphans(void)
 	return dropped;
 }
 
-void handle_drop(uint64_t value)
+/* These have nothing below them; of streams see handle_drop_captures(). */
+static bool handle_is_alone(uint64_t value)
+{
+	const enum wire_type type = wire_handle_type(value);
+
+	return type == WIRE_STREAM || type == WIRE_EVENT || type == WIRE_EXEC || type == WIRE_MEMORY;
+}
+
+static void handle_hide_one(struct handle *handle, uint64_t hider)
+{
+	handle->hidden = handle->handle;
+	handle->hider = hider;
+	handle->handle = 0;
+}
+
+/* What is below something that cannot be found is below what is hidden: else it would be gone. */
+static bool handle_hide_orphans(uint64_t hider)
+{
+	bool hidden = false;
+
+	for (uint32_t i = 0; i < handle_count; i++)
+		if (handle_table[i].handle && handle_table[i].parent && !handle_find(handle_table[i].parent)) {
+			handle_hide_one(&handle_table[i], hider);
+			hidden = true;
+		}
+	return hidden;
+}
+
+void handle_hide(uint64_t value)
 {
 	struct handle *handle;
-	enum wire_type type;
 
 	HANDLE_HOLD();
 	handle = handle_find(value);
 	if (!handle)
 		return;
-	type = wire_handle_type(value);
-	handle_unlink(handle);
-	/* These have nothing below them; of streams see handle_drop_captures(). */
-	if (type == WIRE_STREAM || type == WIRE_EVENT || type == WIRE_EXEC || type == WIRE_MEMORY)
+	handle_hide_one(handle, value);
+	for (uint32_t i = 0; wire_handle_type(value) == WIRE_CONTEXT && i < handle_count; i++)
+		if (handle_table[i].handle && handle_table[i].context == value)
+			handle_hide_one(&handle_table[i], value);
+	while (!handle_is_alone(value) && handle_hide_orphans(value))
+		;
+}
+
+/* Return: the place of a handle, hidden or not. */
+static struct handle *handle_place(uint64_t value)
+{
+	const uint32_t index = wire_handle_index(value);
+
+	if (index < handle_count && value && handle_table[index].hidden == value)
+		return &handle_table[index];
+	return handle_find(value);
+}
+
+void handle_show(uint64_t value)
+{
+	struct handle *handle;
+
+	HANDLE_HOLD();
+	handle = handle_place(value);
+	for (uint32_t i = 0; handle && handle->hidden && i < handle_count; i++)
+		if (handle_table[i].hider == value && &handle_table[i] != handle) {
+			handle_table[i].handle = handle_table[i].hidden;
+			handle_table[i].hidden = handle_table[i].hider = 0;
+		}
+	if (!handle || !handle->hidden)
 		return;
+	handle->hidden = handle->hider = 0;
+	handle->handle = value;
+}
+
+static void handle_drop_hidden(uint64_t hider)
+{
+	for (uint32_t i = 0; i < handle_count; i++)
+		if (handle_table[i].hidden && handle_table[i].hider == hider)
+			handle_unlink(&handle_table[i]);
+}
+
+void handle_drop(uint64_t value)
+{
+	struct handle *handle;
+	enum wire_type type;
+	bool hidden;
+
+	HANDLE_HOLD();
+	handle = handle_place(value);
+	if (!handle)
+		return;
+	type = wire_handle_type(value);
+	hidden = handle->hidden;
+	handle_unlink(handle);
+	if (handle_is_alone(value))
+		return;
+	if (hidden)
+		handle_drop_hidden(value);
 	for (uint32_t i = 0; type == WIRE_CONTEXT && i < handle_count; i++)
 		if (handle_table[i].handle && handle_table[i].context == value)
 			handle_unlink(&handle_table[i]);

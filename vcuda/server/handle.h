@@ -11,6 +11,7 @@ struct handle {
 	_Atomic uint64_t real;
 	uint64_t parent, context;
 	uint32_t generation, next; /* next: place + 1 of another with the same hash, or of the next free one */
+	uint64_t hidden, hider;    /* the handle while it is not to be found, and with whose end it would come */
 	uint32_t thread;           /* of a stream of a thread's own: its slot + 1 */
 	uint32_t holders;
 	bool busy; /* of a stream: something was asked of it since it was last seen to have no work */
@@ -29,7 +30,7 @@ bool handle_has_room(void);
 uint64_t handle_give(enum wire_type type, uint64_t real, uint64_t parent, uint64_t context);
 
 /**
- * The same for what a thread besides the executor has just had made. A handle that stands for that name is of something
+ * The same for what a lane without the lead has just had made. A handle that stands for that name is of something
  * that another thread has ended meanwhile and has not taken from the client yet.
  */
 uint64_t handle_make(enum wire_type type, uint64_t real, uint64_t parent, uint64_t context);
@@ -68,6 +69,10 @@ void handle_drop_captures(void);
 
 /** Takes a handle from the client, and those that end with it. */
 void handle_drop(uint64_t handle);
+
+/** The same, until handle_show() gives all of them back, or handle_drop() does not: what it is of is about to end. */
+void handle_hide(uint64_t handle);
+void handle_show(uint64_t handle);
 
 /** One more who has the handle, and one less. Return of the second: whether that was the last; it is dropped then. */
 void handle_hold(uint64_t handle);

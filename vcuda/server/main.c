@@ -21,7 +21,7 @@
 #include "vcuda/server/arena.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/driver_memory.h"
-#include "vcuda/server/executor.h"
+#include "vcuda/server/lane.h"
 #include "vcuda/server/sandbox.h"
 #include "vcuda/server/server.h"
 
@@ -47,16 +47,19 @@ void server_tell(enum start_event_kind kind, uint64_t number, const char *text)
 
 void server_tell_once(enum start_event_kind kind, const char *text)
 {
+	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 	static char told[SERVER_NAMES][START_NAME];
 	static int count;
+	int i = 0;
 
-	for (int i = 0; i < count; i++)
-		if (strcmp(told[i], text) == 0)
-			return;
-	if (count == SERVER_NAMES)
-		return;
-	(void)snprintf(told[count++], START_NAME, "%s", text);
-	server_tell(kind, 0, text);
+	(void)pthread_mutex_lock(&mutex);
+	while (i < count && strcmp(told[i], text) != 0)
+		i++;
+	if (i == count && count < SERVER_NAMES) {
+		(void)snprintf(told[count++], START_NAME, "%s", text);
+		server_tell(kind, 0, text);
+	}
+	(void)pthread_mutex_unlock(&mutex);
 }
 
 void server_end(const char *why)
@@ -177,7 +180,7 @@ static long server_now(void)
 }
 
 /*
- * Sees the client go, whatever the executor is waiting for. A client library says hello at once: whoever connects and
+ * Sees the client go, whatever lanes are waiting for. A client library says hello at once: whoever connects and
  * says nothing has a place that others of its container, or other containers, could have.
  */
 static void *server_watch(void *nothing)
@@ -306,5 +309,5 @@ int main(void)
 	(void)close(descriptors[1]);
 	server_tell(START_EVENT_READY, (uint64_t)server.driver_version, took);
 	server_tell_reached();
-	executor_run();
+	lane_run();
 }

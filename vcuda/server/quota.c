@@ -234,6 +234,44 @@ bool quota_forget(enum quota_kind kind, uint64_t key)
 	return found;
 }
 
+struct quota_note *quota_take_note(enum quota_kind kind, uint64_t key)
+{
+	struct quota_note **at, *note;
+
+	(void)pthread_mutex_lock(&quota_mutex);
+	at = quota_find(kind, key);
+	note = *at;
+	if (note)
+		*at = note->next;
+	(void)pthread_mutex_unlock(&quota_mutex);
+	return note;
+}
+
+void quota_put_note(struct quota_note *note)
+{
+	struct quota_note **at;
+
+	if (!note)
+		return;
+	(void)pthread_mutex_lock(&quota_mutex);
+	at = &quota_notes[quota_hash(note->key)];
+	note->next = *at;
+	*at = note;
+	(void)pthread_mutex_unlock(&quota_mutex);
+}
+
+void quota_end_note(struct quota_note *note)
+{
+	if (note)
+		quota_give(note->bytes);
+	free(note);
+}
+
+uint64_t quota_note_bytes(const struct quota_note *note)
+{
+	return note ? note->bytes : 0;
+}
+
 void quota_forget_context(uint64_t context)
 {
 	(void)pthread_mutex_lock(&quota_mutex);

@@ -71,6 +71,19 @@ bool quota_note(enum quota_kind kind, uint64_t key, uint64_t bytes, uint64_t con
 /** Takes back what was counted for @key. Return: whether there was such a note. */
 bool quota_forget(enum quota_kind kind, uint64_t key);
 
+/**
+ * quota_take_note() - have nobody find what was noted for @key, which is about to be given back
+ *
+ * What the driver gives its name to meanwhile is another's. Return: NULL if there is none. It is counted until
+ * quota_end_note(), or goes on after quota_put_note().
+ */
+struct quota_note *quota_take_note(enum quota_kind kind, uint64_t key);
+void quota_end_note(struct quota_note *note);
+void quota_put_note(struct quota_note *note);
+
+/** Return: how many bytes it is of; 0: NULL. */
+uint64_t quota_note_bytes(const struct quota_note *note);
+
 /** One more, or one less, who keeps the memory of @key from being given back after quota_forget(). */
 void quota_hold(enum quota_kind kind, uint64_t key, int holders);
 

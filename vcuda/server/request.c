@@ -11,6 +11,7 @@
 #include "vcuda/server/driver.h"
 #include "vcuda/server/driver_memory.h"
 #include "vcuda/server/handle.h"
+#include "vcuda/server/lane.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/serve.h"
 
@@ -181,19 +182,28 @@ CUresult request_end(struct request *q, unsigned word, enum wire_type type, CUre
 	const uint64_t handle = q->argument[word];
 	struct object_ref hold = {type, 0};
 	CUresult r = request_handle(q, word, type, &hold.real);
+	uint64_t context;
 
 	/* The graph of a node or of a capture is not the client's to end. */
 	if (!r && type == WIRE_GRAPH && handle_parent(handle))
 		r = CUDA_ERROR_INVALID_VALUE;
-	if (!r)
-		r = object_ref_end(hold, request_hold_context(handle_context(handle)).real, end);
-	if (!r && (type == WIRE_MODULE || type == WIRE_LIBRARY))
+	if (r)
+		return r;
+	context = request_hold_context(handle_context(handle)).real;
+	/* While it ends, others may make what gets the same name from the driver. */
+	handle_hide(handle);
+	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	r = object_ref_end(hold, context, end);
+	if (r) {
+		handle_show(handle);
+		return r;
+	}
+	if (type == WIRE_MODULE || type == WIRE_LIBRARY)
 		(void)quota_forget(QUOTA_GLOBALS, handle);
-	if (!r && (type == WIRE_MODULE || type == WIRE_LIBRARY || type == WIRE_STREAM || type == WIRE_EXEC))
+	if (type == WIRE_MODULE || type == WIRE_LIBRARY || type == WIRE_STREAM || type == WIRE_EXEC)
 		driver_memory_set_dirty();
-	if (!r)
-		handle_drop(handle);
-	return r;
+	handle_drop(handle);
+	return CUDA_SUCCESS;
 }
 
 CUresult request_wait(struct request *q, struct object_ref hold, uint64_t context, CUresult (*query)(uint64_t object),
@@ -225,9 +235,9 @@ void request_let_go(struct request *q)
 	q->wait = (struct request_wait){0};
 }
 
-void request_begin_work(struct request *q)
+void request_begin_work(struct request *q, struct object_ref hold)
 {
-	q->wait = (struct request_wait){.hold = {request_hold_context(q->header.context)}};
+	q->wait = (struct request_wait){.hold = {hold, request_hold_context(q->header.context)}};
 }
 
 /* ---- what is larger than an entry or a reply ---- */

@@ -11,7 +11,7 @@
 /* The object, its context and the current one. */
 enum { REQUEST_HOLDS = 3 };
 
-/* What a request waits for after it has been served: asked again and again for a while, then waited for by a thread. */
+/* What a request waits for after it has been served: asked again and again for a while, then waited for. */
 struct request_wait {
 	CUresult (*query)(uint64_t object), (*block)(uint64_t object);
 	uint64_t object;
@@ -32,10 +32,13 @@ struct request {
 _Static_assert(offsetof(struct request, argument) == offsetof(struct request, header) + sizeof(struct wire_entry),
 	       "an entry is copied in one piece");
 
+/* As cuda.def says of each function. */
+enum request_time { REQUEST_NOW, REQUEST_MAY_WAIT, REQUEST_ASKS };
+
 struct request_kind {
 	CUresult (*serve)(struct request *q);
 	const char *name;
-	bool waits; /* on a thread of its own */
+	enum request_time waits;
 	bool makes; /* what gets a handle */
 };
 
@@ -52,8 +55,8 @@ static inline CUresult request_words(struct request *q, unsigned count)
 /** The next part, whose length is argument @word. Return: NULL if it is not there. */
 const void *request_part(struct request *q, unsigned word);
 
-/** The request is about to be carried out on a thread of its own, in its context. */
-void request_begin_work(struct request *q);
+/** The request is about to be carried out without the lead, in its context and with @hold. */
+void request_begin_work(struct request *q, struct object_ref hold);
 
 /** Holds what it waits for or works in. Return: false if that cannot be. */
 bool request_hold(struct request *q);
@@ -85,7 +88,7 @@ void request_reply_text(struct request *q, const char *text);
  */
 CUresult request_reply_handle(struct request *q, enum wire_type type, uint64_t real, uint64_t parent);
 
-/** Ends the object of argument @word, whose handle is nobody's from now on. */
+/** Ends the object of argument @word, whose handle is nobody's from now on, unless the driver keeps it. */
 CUresult request_end(struct request *q, unsigned word, enum wire_type type, CUresult (*end)(uint64_t real));
 
 /**

@@ -102,6 +102,17 @@ static CUresult serve_usage(struct request *q)
 	return CUDA_SUCCESS;
 }
 
+/* Its lane has the mode of captures of a thread that has ended. */
+static CUresult serve_thread(struct request *q)
+{
+	CUresult r = request_words(q, 0);
+	CUstreamCaptureMode mode = 0;
+
+	if (!r && driver.cuThreadExchangeStreamCaptureMode)
+		(void)driver.cuThreadExchangeStreamCaptureMode(&mode);
+	return r;
+}
+
 static CUresult serve_refused(struct request *q)
 {
 	char text[START_NAME] = {0};
@@ -117,18 +128,19 @@ static CUresult serve_refused(struct request *q)
 }
 
 const struct request_kind serve_kinds[WIRE_OPS] = {
-	[WIRE_HELLO] = {serve_hello, "hello", false, false},
-	[WIRE_DEVICE] = {serve_device, "device", false, false},
-	[WIRE_UPLOAD] = {serve_wire_upload, "upload", false, false},
-	[WIRE_DOWNLOAD] = {serve_wire_download, "download", false, false},
-	[WIRE_FUNCTION] = {serve_wire_function, "function", false, false},
-	[WIRE_COPY_IN] = {serve_wire_copy_in, "copy in", false, false},
-	[WIRE_STAGE_IN] = {serve_wire_stage_in, "stage in", false, false},
-	[WIRE_STAGE_OUT] = {serve_wire_stage_out, "stage out", false, false},
-	[WIRE_STAGE_WAIT] = {serve_wire_stage_wait, "stage wait", false, false},
-	[WIRE_PROBE] = {serve_wire_probe, "probe", false, false},
-	[WIRE_ARENA_ADD] = {serve_wire_arena_add, "arena add", false, false},
-	[WIRE_ARENA_DROP] = {serve_wire_arena_drop, "arena drop", false, false},
-	[WIRE_REFUSED] = {serve_refused, "refused", false, false},
-	[WIRE_USAGE] = {serve_usage, "usage", false, false},
+	[WIRE_HELLO] = {serve_hello, "hello", REQUEST_NOW, false},
+	[WIRE_DEVICE] = {serve_device, "device", REQUEST_NOW, false},
+	[WIRE_UPLOAD] = {serve_wire_upload, "upload", REQUEST_NOW, false},
+	[WIRE_DOWNLOAD] = {serve_wire_download, "download", REQUEST_NOW, false},
+	[WIRE_FUNCTION] = {serve_wire_function, "function", REQUEST_NOW, false},
+	[WIRE_COPY_IN] = {serve_wire_copy_in, "copy in", REQUEST_NOW, false},
+	[WIRE_STAGE_IN] = {serve_wire_stage_in, "stage in", REQUEST_NOW, false},
+	[WIRE_STAGE_OUT] = {serve_wire_stage_out, "stage out", REQUEST_NOW, false},
+	[WIRE_STAGE_WAIT] = {serve_wire_stage_wait, "stage wait", REQUEST_ASKS, false},
+	[WIRE_PROBE] = {serve_wire_probe, "probe", REQUEST_NOW, false},
+	[WIRE_ARENA_ADD] = {serve_wire_arena_add, "arena add", REQUEST_MAY_WAIT, false},
+	[WIRE_ARENA_DROP] = {serve_wire_arena_drop, "arena drop", REQUEST_MAY_WAIT, false},
+	[WIRE_REFUSED] = {serve_refused, "refused", REQUEST_NOW, false},
+	[WIRE_THREAD] = {serve_thread, "thread", REQUEST_NOW, false},
+	[WIRE_USAGE] = {serve_usage, "usage", REQUEST_NOW, false},
 };

@@ -31,29 +31,18 @@ static struct staging *stages;
 /* Whose the last copy through a chunk was; NULL: nobody waits for one. */
 static struct staging *chunks[WIRE_CHUNKS];
 
-static bool staging_has(const uint8_t *memory)
-{
-	for (const struct staging *stage = stages; stage; stage = stage->next)
-		if (stage->memory == memory)
-			return true;
-	return false;
-}
+/* By a context that has not ended yet. */
+static _Atomic bool staging_original_is_used;
 
 /* The same pages once more, which the driver then takes for others. Return: NULL if they are not to be had. */
 static uint8_t *staging_map(void)
 {
 	void *memory;
 
-	if (!staging_has(server.staging))
+	if (!atomic_exchange(&staging_original_is_used, true))
 		return server.staging;
 	memory = mremap(server.staging, 0, WIRE_STAGING_BYTES, MREMAP_MAYMOVE);
 	return memory == MAP_FAILED ? NULL : memory;
-}
-
-static void staging_unmap(uint8_t *memory)
-{
-	if (memory != server.staging)
-		(void)munmap(memory, WIRE_STAGING_BYTES);
 }
 
 /* Not before it is needed: it takes milliseconds. Where the driver cannot, copies are slower. */
@@ -81,7 +70,7 @@ static struct staging *staging_of(uint64_t context)
 	return stage;
 }
 
-void staging_forget_context(uint64_t context)
+struct staging *staging_take_context(uint64_t context)
 {
 	struct staging **at = &stages, *stage;
 
@@ -89,12 +78,20 @@ void staging_forget_context(uint64_t context)
 		at = &(*at)->next;
 	stage = *at;
 	if (!stage)
-		return;
+		return NULL;
 	for (int i = 0; i < WIRE_CHUNKS; i++)
 		if (chunks[i] == stage)
 			chunks[i] = NULL;
 	*at = stage->next;
-	staging_unmap(stage->memory);
+	return stage;
+}
+
+void staging_free(struct staging *stage)
+{
+	if (stage && stage->memory != server.staging)
+		(void)munmap(stage->memory, WIRE_STAGING_BYTES);
+	if (stage && stage->memory == server.staging)
+		staging_original_is_used = false;
 	free(stage);
 }
 

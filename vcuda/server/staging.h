@@ -8,5 +8,6 @@
 /** Return: CUDA_SUCCESS if the stream captures nothing. */
 CUresult staging_check_capture(CUstream stream);
 
-/** A context has ended. */
-void staging_forget_context(uint64_t context);
+/** A context is about to end: nobody copies in it any more. Return: what is to be freed when it has. */
+struct staging *staging_take_context(uint64_t context);
+void staging_free(struct staging *staging);

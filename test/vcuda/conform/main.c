@@ -3,7 +3,7 @@
 /*
  * conform: what the CUDA driver API does, checked call by call, as TAP. Needs libcuda.so.1 and nothing else, no toolkit.
  *
- *	conform [GROUP…]        all checks, or those of groups
+ *	conform [GROUP…]        all checks but those of two GPUs (pair), or those of groups
  *	conform --attributes    every attribute of every device, for comparison on one machine
  *	conform --entries       of each name that is read, from which versions on cuGetProcAddress() gives which of its functions
  *
@@ -36,6 +36,7 @@ static const struct group groups[] = {
 	{"stream", stream_checks, false},   {"event", event_checks, false},
 	{"word", word_checks, false},       {"graph", graph_checks, false},
 	{"capture", capture_checks, false}, {"thread", thread_checks, false},
+	{"pair", pair_checks, false},
 };
 
 struct driver cu;
@@ -377,7 +378,7 @@ int main(int argc, char **argv)
 		return 2;
 	for (int i = 1; i < argc; i++)
 		main_run_group(main_find(argv[i]));
-	for (size_t i = 0; argc < 2 && i < sizeof(groups) / sizeof(groups[0]); i++)
+	for (size_t i = 0; argc < 2 && i < sizeof(groups) / sizeof(groups[0]) - 1; i++)
 		main_run_group(&groups[i]);
 	printf("1..%d\n", number);
 	return failures > 0;

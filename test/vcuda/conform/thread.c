@@ -107,9 +107,114 @@ static void thread_own_default(void)
 	TRUE(mine != other);
 }
 
+/* ---- captures, whose mode is a thread's own ---- */
+
+static CUresult thread_results[4];
+
+/* Return: a thread's with the primary context, which has ended. */
+static void thread_do(void *(*run)(void *argument), void *argument)
+{
+	pthread_t thread;
+
+	(void)pthread_create(&thread, NULL, run, argument);
+	(void)pthread_join(thread, NULL);
+}
+
+static void *thread_allocate(void *argument)
+{
+	CUdeviceptr pointer = 0;
+
+	(void)argument;
+	(void)cu.cuCtxSetCurrent(context);
+	thread_results[0] = cu.cuMemAlloc_v2(&pointer, 4096);
+	thread_results[1] = cu.cuMemFree_v2(pointer);
+	return NULL;
+}
+
+/* In a mode of capture: what another thread may do, and whether the capture is whole after it. */
+static void thread_beside_capture(int mode)
+{
+	CUstream stream = NULL;
+	CUgraph graph = NULL;
+
+	check_load();
+	OK(cu.cuStreamCreate(&stream, 1));
+	OK(cu.cuStreamBeginCapture_v2(stream, mode));
+	OK(check_launch("nop", 1, stream, NULL));
+	thread_do(thread_allocate, NULL);
+	NOTE(thread_results[0]);
+	NOTE(thread_results[1]);
+	NOTE(cu.cuStreamEndCapture(stream, &graph));
+	if (graph)
+		OK(cu.cuGraphDestroy(graph));
+	OK(cu.cuStreamDestroy_v2(stream));
+}
+
+static void thread_capture_own(void)
+{
+	thread_beside_capture(1);
+}
+
+static void thread_capture_relaxed(void)
+{
+	thread_beside_capture(2);
+}
+
+static void *thread_end_capture(void *argument)
+{
+	CUgraph graph = NULL;
+
+	(void)cu.cuCtxSetCurrent(context);
+	thread_results[0] = cu.cuStreamEndCapture(argument, &graph);
+	return NULL;
+}
+
+static void thread_capture_of_another(void)
+{
+	CUstream stream = NULL;
+	CUgraph graph = NULL;
+
+	OK(cu.cuStreamCreate(&stream, 1));
+	OK(cu.cuStreamBeginCapture_v2(stream, 1));
+	thread_do(thread_end_capture, stream);
+	IS(908, thread_results[0]);
+	NOTE(cu.cuStreamEndCapture(stream, &graph));
+}
+
+static void *thread_exchange(void *argument)
+{
+	int mode = 1;
+
+	(void)argument;
+	thread_results[0] = cu.cuThreadExchangeStreamCaptureMode(&mode);
+	thread_results[1] = mode;
+	return NULL;
+}
+
+static void thread_modes(void)
+{
+	int mode = 2;
+
+	OK(cu.cuThreadExchangeStreamCaptureMode(&mode));
+	IS(0, mode);
+	thread_do(thread_exchange, NULL);
+	IS(0, thread_results[0]);
+	IS(0, thread_results[1]);
+	/* One that comes when the other has gone has nothing of it. */
+	thread_do(thread_exchange, NULL);
+	IS(0, thread_results[1]);
+	mode = 0;
+	OK(cu.cuThreadExchangeStreamCaptureMode(&mode));
+	IS(2, mode);
+}
+
 const struct check thread_checks[] = {
 	{"eight at once", thread_many, false},
 	{"one that waits does not stop another", thread_waiting, false},
 	{"each has its own default stream", thread_own_default, false},
+	{"one allocates while another captures for its thread alone", thread_capture_own, true},
+	{"one allocates while another captures and allows all", thread_capture_relaxed, true},
+	{"one does not end what another captures", thread_capture_of_another, true},
+	{"each has its own mode of captures", thread_modes, true},
 	END,
 };

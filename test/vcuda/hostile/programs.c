@@ -30,6 +30,7 @@
 
 #include "../cuda.h"
 #include "vcuda/protocol/start.h"
+#include "vcuda/protocol/wire.h"
 
 enum { SOON = 60 };
 
@@ -373,6 +374,30 @@ static void program_has_a_child_that_writes(void)
 	is("the signal that ends the child", SIGSEGV, WIFSIGNALED(status) ? WTERMSIG(status) : -status);
 	is("what the parent wrote", 1, locked[0]);
 	MUST(cuCtxSynchronize());
+}
+
+static void *thread_changes_its_mode(void *argument)
+{
+	int *seen = argument, mode = 2;
+
+	*seen = cu.cuThreadExchangeStreamCaptureMode(&mode) ? -1 : mode;
+	return NULL;
+}
+
+/* More than there are places for: what the driver keeps for a thread ends with it. */
+static void program_has_threads_one_after_the_other(void)
+{
+	begin();
+	for (int i = 0; i < WIRE_SLOTS + 200; i++) {
+		pthread_t thread;
+		int seen = -1;
+
+		if (pthread_create(&thread, NULL, thread_changes_its_mode, &seen) != 0)
+			fail("pthread_create", i);
+		(void)pthread_join(thread, NULL);
+		if (seen != 0)
+			fail("a mode of captures that another thread had", seen);
+	}
 }
 
 /* ---- signals ---- */
@@ -799,6 +824,7 @@ static const struct {
 	{"that forks while a thread begins with NVML", program_forks_while_nvml_begins, false},
 	{"that forks while a thread begins", program_forks_while_it_begins, false},
 	{"that has a child which writes into its page-locked memory", program_has_a_child_that_writes, false},
+	{"that has more threads than places, one after the other", program_has_threads_one_after_the_other, false},
 	{"that has names of any length", program_has_names_of_any_length, false},
 	{"that copies what is gone", program_copies_what_is_gone, false},
 	{"that names streams that are none", program_names_streams_that_are_none, false},

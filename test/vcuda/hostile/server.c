@@ -934,12 +934,16 @@ HOST(host_results_are_no_numbers, twist_large, OP_cuMemAlloc_v2)
 
 HOST(host_is_sticky_with_nonsense, twist_sticky, EVERY)
 {
-	host->wire->sticky = -9;
+	for (int i = 0; i < WIRE_FAILED; i++) {
+		host->wire->failed[i].result = -9;
+		host->wire->failed[i].context = wire_handle(WIRE_CONTEXT, 1, CONTEXT, 0);
+	}
 }
 
 HOST(host_defers_nonsense, twist_deferred, OP_cuCtxSynchronize)
 {
-	host->wire->deferred = 123456;
+	for (int i = 0; i < WIRE_SLOTS; i++)
+		host->wire->reply[i].deferred = 123456;
 }
 
 HOST(host_answers_short, twist_short, OP_cuMemGetInfo_v2)

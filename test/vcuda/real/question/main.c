@@ -10,6 +10,7 @@
  *	taken [IMAGE…]   a line for each way to take memory: its name, what cuMemGetInfo() has less, what the calls returned
  *	images IMAGE…    of what parts an image is
  *	linkers          whether a linker can be used by several threads, one after the other
+ *	waits            which functions wait for what the GPU does already
  */
 
 #include <dlfcn.h>
@@ -30,7 +31,7 @@ static const struct {
 	void (*ask)(int argc, char **argv);
 } groups[] = {
 	{"addresses", ask_addresses}, {"unified", ask_unified}, {"taken", ask_taken},     {"limits", ask_limits},
-	{"contexts", ask_contexts},   {"images", ask_images},   {"linkers", ask_linkers},
+	{"contexts", ask_contexts},   {"images", ask_images},   {"linkers", ask_linkers}, {"waits", ask_waits},
 };
 
 struct driver cu;

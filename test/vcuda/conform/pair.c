@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Two GPUs, or where there is but one, two contexts of it: what one thread waits for in the one does not stop the other. */
+
+#include <pthread.h>
+
+#include "check.h"
+
+enum { MOMENT_NS = 50000000 };
+
+/* The second context, with a stream that waits for *gate, and what a thread ends there meanwhile. */
+static struct {
+	CUcontext context;
+	CUmodule module;
+	CUstream stream;
+	CUdeviceptr memory;
+	void *locked;
+	volatile uint32_t *gate;
+} other;
+
+static CUdevice pair_device(void)
+{
+	int count = 1;
+
+	(void)cu.cuDeviceGetCount(&count);
+	return count > 1;
+}
+
+static void pair_begin(void)
+{
+	CUfunction gate = NULL, functions[64];
+	unsigned count = 0;
+
+	check_load();
+	other.gate = check_pinned(4096);
+	OK(cu.cuCtxCreate_v2(&other.context, 0, pair_device()));
+	OK(cu.cuModuleLoadData(&other.module, kernels_ptx));
+	(void)cu.cuModuleGetFunctionCount(&count, other.module);
+	if (count <= 64 && !cu.cuModuleEnumerateFunctions(functions, count, other.module))
+		for (unsigned i = 0; i < count; i++)
+			(void)cu.cuFuncLoad(functions[i]);
+	OK(cu.cuStreamCreate(&other.stream, 1));
+	OK(cu.cuMemAlloc_v2(&other.memory, 4096));
+	OK(cu.cuMemHostAlloc(&other.locked, 4096, 0));
+	OK(cu.cuModuleGetFunction(&gate, other.module, "gate"));
+	*other.gate = 0;
+	OK(cu.cuLaunchKernel(gate, 1, 1, 1, 1, 1, 1, 0, other.stream, PARAMETERS(&other.gate), NULL));
+	OK(cu.cuCtxPopCurrent_v2(NULL));
+	OK(cu.cuCtxSetCurrent(context));
+}
+
+static void *pair_free(void *argument)
+{
+	(void)argument;
+	(void)cu.cuCtxSetCurrent(other.context);
+	return (void *)(intptr_t)cu.cuMemFree_v2(other.memory);
+}
+
+static void *pair_free_host(void *argument)
+{
+	(void)argument;
+	(void)cu.cuCtxSetCurrent(other.context);
+	return (void *)(intptr_t)cu.cuMemFreeHost(other.locked);
+}
+
+static void *pair_unload(void *argument)
+{
+	(void)argument;
+	(void)cu.cuCtxSetCurrent(other.context);
+	return (void *)(intptr_t)cu.cuModuleUnload(other.module);
+}
+
+static void *pair_synchronize(void *argument)
+{
+	(void)argument;
+	(void)cu.cuCtxSetCurrent(other.context);
+	return (void *)(intptr_t)cu.cuCtxSynchronize();
+}
+
+static void *pair_destroy(void *argument)
+{
+	(void)argument;
+	return (void *)(intptr_t)cu.cuCtxDestroy_v2(other.context);
+}
+
+static void *pair_copy(void *argument)
+{
+	static char host[4 << 20];
+	CUdeviceptr memory = 0;
+
+	(void)argument;
+	(void)cu.cuCtxSetCurrent(other.context);
+	(void)cu.cuMemAlloc_v2(&memory, sizeof(host));
+	return (void *)(intptr_t)cu.cuMemcpyDtoHAsync_v2(host, memory, sizeof(host), other.stream);
+}
+
+/* All that a program does, in the first context; the gate is opened when it is done. */
+static void pair_beside(void *(*run)(void *argument))
+{
+	static char host[2 << 20];
+	uint32_t value = 5, count = 1;
+	CUdeviceptr out = 0;
+	void *locked = NULL, *returned = NULL;
+	CUstream stream = NULL;
+	pthread_t thread;
+
+	pair_begin();
+	(void)pthread_create(&thread, NULL, run, NULL);
+	(void)nanosleep(&(struct timespec){.tv_nsec = MOMENT_NS}, NULL);
+	OK(cu.cuCtxSetCurrent(context));
+	OK(cu.cuMemAlloc_v2(&out, sizeof(host)));
+	OK(cu.cuStreamCreate(&stream, 1));
+	OK(cu.cuMemHostAlloc(&locked, 4096, 0));
+	OK(check_launch("fill", 1, stream, PARAMETERS(&out, &value, &count)));
+	OK(cu.cuMemcpyDtoHAsync_v2(host, out, sizeof(host), stream));
+	OK(cu.cuStreamSynchronize(stream));
+	IS(5, host[0]);
+	OK(cu.cuMemFree_v2(out));
+	*other.gate = 1;
+	(void)pthread_join(thread, &returned);
+	IS(0, (long long)(intptr_t)returned);
+	OK(cu.cuMemFreeHost(locked));
+}
+
+static void pair_beside_free(void)
+{
+	pair_beside(pair_free);
+}
+
+static void pair_beside_free_host(void)
+{
+	pair_beside(pair_free_host);
+}
+
+static void pair_beside_unload(void)
+{
+	pair_beside(pair_unload);
+}
+
+static void pair_beside_synchronize(void)
+{
+	pair_beside(pair_synchronize);
+}
+
+static void pair_beside_destroy(void)
+{
+	pair_beside(pair_destroy);
+}
+
+static void pair_beside_copy(void)
+{
+	pair_beside(pair_copy);
+}
+
+/* What a kernel does in the one context, the other does not hear of. */
+static void pair_failure(void)
+{
+	CUfunction trap = NULL;
+	CUdeviceptr out = 0;
+
+	pair_begin();
+	*other.gate = 1;
+	OK(cu.cuCtxPushCurrent_v2(other.context));
+	OK(cu.cuStreamSynchronize(other.stream));
+	OK(cu.cuModuleGetFunction(&trap, other.module, "trap"));
+	OK(cu.cuLaunchKernel(trap, 1, 1, 1, 1, 1, 1, 0, other.stream, NULL, NULL));
+	NOTE(cu.cuStreamSynchronize(other.stream));
+	NOTE(cu.cuMemAlloc_v2(&out, 4096));
+	OK(cu.cuCtxPopCurrent_v2(NULL));
+	NOTE(cu.cuMemAlloc_v2(&out, 4096));
+	NOTE(check_launch("nop", 1, NULL, NULL));
+	NOTE(cu.cuCtxSynchronize());
+	OK(cu.cuCtxPushCurrent_v2(other.context));
+	NOTE(cu.cuMemAlloc_v2(&out, 4096));
+	OK(cu.cuCtxPopCurrent_v2(NULL));
+}
+
+/* Needs two GPUs: those of one that wait hold up the other, where it is the same. */
+const struct check pair_checks[] = {
+	{"while one waits", pair_beside_synchronize, true},
+	{"while one frees", pair_beside_free, true},
+	{"while one frees page-locked memory", pair_beside_free_host, true},
+	{"while one unloads", pair_beside_unload, true},
+	{"while one ends", pair_beside_destroy, true},
+	{"while one copies", pair_beside_copy, true},
+	{"after one has failed", pair_failure, true},
+	END,
+};

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The client has one ring, in the order of its program, and each of its threads a lane. One lane at a time has the
+ * lead: it alone reads the ring and starts what it finds there. An entry of its own thread it carries out; with
+ * another's it passes the lead to that one's lane. So as long as one thread calls, nothing is passed.
+ *
+ * Entries start in their order, and one that the client does not wait for has been given to the driver before the next
+ * starts. What the client waits for and the driver may take long for, does not hold up other threads: the lane leaves
+ * the lead to whoever takes it. It waits for the GPU with the lead, by asking, until somebody else's entry comes.
+ *
+ * Whoever has the lead may use all of the server's data that have no lock of their own.
+ *
+ * The reader is a lane of no thread of the client. It is there to have the lead when all others work, and carries out
+ * what is of a thread whose lane is not to be had.
+ */
+
+#include "vcuda/server/lane.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "vcuda/driver_api.h"
+#include "vcuda/ops.h"
+#include "vcuda/server/driver.h"
+#include "vcuda/server/handle.h"
+#include "vcuda/server/serve.h"
+
+enum {
+	LANE_TRIES = 64, /* of a wait, before the time is looked at */
+	LANE_STACK = 64 << 20,
+	LANE_FIRST = RING_UNIT - sizeof(struct wire_entry), /* bytes of arguments in an entry's first unit */
+};
+
+struct lane {
+	_Alignas(64) struct bell bell; /* its value: how often it was given the lead, or was told that nobody has it */
+	bool leads;                    /* its own thread's word */
+	_Atomic bool given;            /* the lead comes with a request */
+	_Atomic bool busy; /* it works without the lead, and its thread of the client waits and can send nothing */
+	struct request request;
+};
+
+static struct lane reader = {.leads = true};
+static struct lane *lanes[WIRE_SLOTS];
+
+enum lead { LEAD_TAKEN, LEAD_FREE };
+/* Free: whoever wants it takes it, and somebody looks at the ring. */
+static _Atomic uint32_t lane_lead;
+
+/* The lead's own. */
+static uint32_t lane_seen;   /* how much the client has written, when it was last looked at */
+static uint32_t lane_tail;   /* how much of it is done, or handed on */
+static uint32_t lane_next;   /* where the entry ends that was taken last */
+static uint64_t lane_number; /* of requests */
+
+static const struct timespec lane_patience = {.tv_sec = 1};
+static __thread uint64_t lane_context; /* the client's handle of what is current */
+static __thread uint32_t lane_known;   /* the era in which it was made current; 0: not known */
+static _Atomic uint32_t lane_era = 1;  /* each ends with a context, or what a lane had to do with one */
+
+static int64_t lane_now(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+void lane_forget_context(void)
+{
+	lane_era++;
+}
+
+static bool lane_has_context(uint64_t handle)
+{
+	return lane_context == handle && lane_known == atomic_load_explicit(&lane_era, memory_order_relaxed);
+}
+
+static void lane_change_context(uint64_t handle)
+{
+	const uint32_t era = atomic_load_explicit(&lane_era, memory_order_relaxed);
+	uint64_t real = 0;
+
+	if (handle && !handle_look(handle, WIRE_CONTEXT, &real))
+		real = 0;
+	/* Not in another's, in which nothing is counted for this one. */
+	if (driver.cuCtxSetCurrent(real))
+		(void)driver.cuCtxSetCurrent(0);
+	lane_context = handle;
+	lane_known = era;
+}
+
+static inline void lane_set_context(uint64_t handle)
+{
+	if (!lane_has_context(handle))
+		lane_change_context(handle);
+}
+
+static const struct request_kind *lane_kind(const struct request *q)
+{
+	return q->header.op < WIRE_OPS ? &serve_kinds[q->header.op] : &request_kinds[q->header.op];
+}
+
+static bool lane_is_awaited(const struct request *q)
+{
+	return q->header.slot != WIRE_SCRATCH;
+}
+
+/* ---- the ring ---- */
+
+static const uint8_t *lane_entry_at(uint32_t tail)
+{
+	return server.wire->command + (size_t)(tail % RING_UNITS) * RING_UNIT;
+}
+
+/* Out of the client's reach. The compiler is kept from reading there again what is here. */
+static inline void lane_fetch(uint8_t *to, const uint8_t *at, size_t bytes)
+{
+	memcpy(to, at, bytes);
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* Behind its first unit. The second is what a launch has: it is copied whole, too, which needs no call. */
+static void lane_fetch_rest(struct request *q, const uint8_t *at)
+{
+	uint8_t *to = (uint8_t *)q->argument + LANE_FIRST;
+
+	lane_fetch(to, at + RING_UNIT, RING_UNIT);
+	if (q->header.bytes > LANE_FIRST + RING_UNIT)
+		lane_fetch(to + RING_UNIT, at + 2 * RING_UNIT, q->header.bytes - LANE_FIRST - RING_UNIT);
+}
+
+/* Return: how many units the entry at @tail has. What the client says of it is read once. */
+static uint32_t lane_fetch_entry(struct request *q, uint32_t tail, uint32_t head)
+{
+	const uint8_t *at = lane_entry_at(tail);
+	const uint32_t rest = RING_UNITS - tail % RING_UNITS;
+	uint64_t units;
+
+	/* The first unit whole, with the arguments: all that most entries have. */
+	lane_fetch((uint8_t *)q + offsetof(struct request, header), at, RING_UNIT);
+	units = wire_units(q->header.bytes);
+	if (units > ring_distance(tail, head) || units > rest)
+		server_end("an entry reaches beyond what was written");
+	if (q->header.op == WIRE_FILLER)
+		return (uint32_t)units;
+	if (q->header.op >= OP_END || q->header.bytes > WIRE_INLINE || q->header.words * 8U > q->header.bytes)
+		server_end("an entry is no operation");
+	if (q->header.thread >= WIRE_SLOTS || (lane_is_awaited(q) && q->header.slot != q->header.thread))
+		server_end("an entry is of no thread");
+	if (units > 1)
+		lane_fetch_rest(q, at);
+	return (uint32_t)units;
+}
+
+/* The next entry comes while the driver works. None wraps, so it is there or a filler. */
+static void lane_prefetch(uint32_t tail)
+{
+	const uint8_t *at = lane_entry_at(tail);
+
+	__builtin_prefetch(at);
+	__builtin_prefetch(at + RING_UNIT);
+	__builtin_prefetch(at + 2 * RING_UNIT);
+}
+
+/*
+ * What was taken is done, or another lane's. Whoever waits for room sleeps until half of the ring is free, or all is
+ * done. What was written since the head was last looked at counts, too: else a client would be woken for each entry
+ * that is done, fill its place and sleep again.
+ */
+static void lane_advance(void)
+{
+	struct ring *ring = &server.wire->ring;
+
+	lane_tail = lane_next;
+	BELL_STORE(&ring->tail.value, lane_tail);
+	if (BELL_LOAD(&ring->tail.sleeps) && ring_distance(lane_tail, BELL_LOAD(&ring->head.value)) < RING_UNITS / 2)
+		bell_wake(&ring->tail);
+}
+
+/* Takes a line of the client's cache, so it is done when all that was seen is done. */
+static void lane_look(void)
+{
+	lane_seen = BELL_LOAD(&server.wire->ring.head.value);
+	if (ring_distance(lane_tail, lane_seen) > RING_UNITS)
+		server_end("the ring has more than its size");
+}
+
+/* Return: whether there is an entry. A filler is none. */
+static bool lane_take(struct request *q)
+{
+	while (lane_seen != lane_tail || (lane_look(), lane_seen != lane_tail)) {
+		lane_next = lane_tail + lane_fetch_entry(q, lane_tail, lane_seen);
+		/* Not what the client has still to write, which would have to wait for it. */
+		if (lane_next != lane_seen)
+			lane_prefetch(lane_next);
+		q->number = ++lane_number;
+		if (q->header.op != WIRE_FILLER)
+			return true;
+		lane_advance();
+	}
+	return false;
+}
+
+/* ---- the lead ---- */
+
+static void lane_ring(struct lane *lane)
+{
+	(void)atomic_fetch_add(&lane->bell.value, 1);
+	bell_wake(&lane->bell);
+}
+
+/* Return: whether it was free, and is the caller's now. */
+static bool lane_take_lead(struct lane *lane)
+{
+	uint32_t was = LEAD_FREE;
+
+	lane->leads = atomic_load_explicit(&lane_lead, memory_order_relaxed) == LEAD_FREE &&
+		      atomic_compare_exchange_strong(&lane_lead, &was, LEAD_TAKEN);
+	return lane->leads;
+}
+
+/* To the lane, which has a request. */
+static void lane_pass_lead(struct lane *from, struct lane *to)
+{
+	to->given = true;
+	from->leads = false;
+	lane_ring(to);
+}
+
+/* To whoever takes it; the reader looks at the ring. */
+static void lane_free_lead(struct lane *lane)
+{
+	lane->leads = false;
+	atomic_store(&lane_lead, LEAD_FREE);
+	lane_ring(&reader);
+}
+
+static void *lane_begin(void *lane);
+
+/* With room for a compiler, whatever the limit of stacks is here. */
+static bool lane_start(struct lane *lane)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	int r;
+
+	if (pthread_attr_init(&attributes) != 0)
+		return false;
+	(void)pthread_attr_setstacksize(&attributes, LANE_STACK);
+	r = pthread_create(&thread, &attributes, lane_begin, lane);
+	(void)pthread_attr_destroy(&attributes);
+	return r == 0;
+}
+
+/* Of a thread of the client, made when it first calls. Return: the reader, if there is none to be had. */
+static struct lane *lane_of(uint32_t thread)
+{
+	struct lane *lane = lanes[thread];
+
+	if (lane)
+		return lane;
+	lane = mmap(NULL, sizeof(*lane), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (lane == MAP_FAILED)
+		return &reader;
+	if (!lane_start(lane)) {
+		(void)munmap(lane, sizeof(*lane));
+		return &reader;
+	}
+	lanes[thread] = lane;
+	return lane;
+}
+
+static void lane_copy(struct request *to, const struct request *from)
+{
+	to->header = from->header;
+	memcpy(to->argument, from->argument, from->header.bytes);
+	to->number = from->number;
+}
+
+/* Hands the entry that was taken, and the lead, to its lane. Return: whether that is another than @lane. */
+static bool lane_hand_on(struct lane *lane, const struct request *q)
+{
+	struct lane *owner = lane_of(q->header.thread);
+
+	if (owner->busy)
+		server_end("an entry of a thread that waits");
+	if (owner == lane)
+		return false;
+	if (&owner->request != q)
+		lane_copy(&owner->request, q);
+	lane_pass_lead(lane, owner);
+	return true;
+}
+
+static void lane_begin_work(struct lane *lane)
+{
+	lane->busy = true;
+	lane_advance();
+}
+
+void lane_leave(struct request *q, struct object_ref hold)
+{
+	struct lane *lane = (struct lane *)((char *)q - offsetof(struct lane, request));
+
+	/* Where the reader works, nobody would look at the ring. */
+	if (!lane->leads || lane == &reader || !lane_is_awaited(q) || lane_kind(q)->waits != REQUEST_MAY_WAIT)
+		return;
+	request_begin_work(q, hold);
+	if (!request_hold(q))
+		return;
+	lane_begin_work(lane);
+	lane_free_lead(lane);
+}
+
+/* ---- replies ---- */
+
+/* Failures after which a context is good for nothing. */
+static bool lane_is_sticky(CUresult result)
+{
+	return result == 214 || result == 220 || result == 700 || result == 702 || result == 710 ||
+	       (result >= 714 && result <= 719);
+}
+
+/* Of what it was asked for; the current context, if that is of none. */
+static uint64_t lane_failed_context(const struct request *q)
+{
+	const uint64_t context = q->header.words > 0 ? handle_context(q->argument[0]) : 0;
+
+	return context ? context : q->header.context;
+}
+
+static void lane_note(const struct request *q, CUresult result)
+{
+	const uint64_t context = lane_is_sticky(result) ? lane_failed_context(q) : 0;
+	struct wire_failed *failed = &server.wire->failed[wire_failed_of(context)];
+	uint64_t real;
+
+	if (!handle_look(context, WIRE_CONTEXT, &real) || failed->context == context)
+		return;
+	failed->result = result;
+	failed->context = context;
+	server_tell(START_EVENT_STICKY, (uint64_t)result, "");
+}
+
+static void lane_reply(struct lane *lane, CUresult result)
+{
+	const struct request *q = &lane->request;
+	const uint32_t sequence = q->header.sequence; /* read before the next request can be here */
+	struct wire_reply *reply = &server.wire->reply[q->header.thread];
+	int32_t none = 0;
+
+	if (result)
+		lane_note(q, result);
+	if (!lane_is_awaited(q)) {
+		(void)atomic_compare_exchange_strong(&reply->deferred, &none, result);
+		return;
+	}
+	reply->result = result;
+	reply->bytes = q->reply_bytes;
+	memcpy(reply->word, q->reply, q->reply_bytes);
+	/* Before the client can know that it may go on. */
+	if (!lane->leads)
+		lane->busy = false;
+	bell_ring(&reply->done, sequence);
+}
+
+/* ---- waits ---- */
+
+/* Asks on until something else is to be done. */
+static CUresult lane_ask_on(const struct request *q)
+{
+	const struct bell *head = &server.wire->ring.head;
+	const int64_t until = lane_now() + server.wait_spin;
+	CUresult r = CUDA_ERROR_NOT_READY;
+
+	for (int tries = 1; r == CUDA_ERROR_NOT_READY && BELL_LOAD(&head->value) == lane_next; tries++) {
+		if (tries % LANE_TRIES == 0 && lane_now() > until)
+			break;
+		r = q->wait.query(q->wait.object);
+	}
+	return r;
+}
+
+/* The lane will wait in the driver. The entry that is there already goes to its lane without a detour. */
+static void lane_leave_waiting(struct lane *lane)
+{
+	lane_begin_work(lane);
+	if (!lane_take(&reader.request))
+		lane_free_lead(lane);
+	else
+		(void)lane_hand_on(lane, &reader.request);
+}
+
+/* What it waits for is held, since others may end it. Where nobody is told, it is done before the next starts. */
+static CUresult lane_wait(struct lane *lane)
+{
+	struct request *q = &lane->request;
+	CUresult r = lane_is_awaited(q) ? q->wait.query(q->wait.object) : CUDA_ERROR_NOT_READY;
+
+	if (r == CUDA_ERROR_NOT_READY && lane_is_awaited(q) && server.wait_spin > 0)
+		r = lane_ask_on(q);
+	if (r != CUDA_ERROR_NOT_READY)
+		return r;
+	if (lane_is_awaited(q) && lane != &reader && request_hold(q))
+		lane_leave_waiting(lane);
+	return q->wait.block(q->wait.object);
+}
+
+/* ---- lanes ---- */
+
+static CUresult lane_serve(struct request *q)
+{
+	const struct request_kind *kind = lane_kind(q);
+
+	q->reply_bytes = 0;
+	if (kind->makes && !handle_has_room())
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	lane_set_context(q->header.context);
+	return kind->serve(q);
+}
+
+/* The request that the lane has, and the lead. */
+static void lane_do(struct lane *lane)
+{
+	CUresult r = lane_serve(&lane->request);
+
+	if (r == REQUEST_WAITS)
+		r = lane_wait(lane);
+	if (!lane->leads)
+		request_let_go(&lane->request);
+	if (r != CUDA_SUCCESS || lane_is_awaited(&lane->request))
+		lane_reply(lane, r);
+	if (lane->leads)
+		lane_advance();
+	else
+		(void)lane_take_lead(lane);
+}
+
+/* Spins until something is written. Return: whether it is, or the lead is another's. */
+static bool lane_spin(uint32_t tail, long nanoseconds)
+{
+	struct bell *head = &server.wire->ring.head;
+	const int64_t until = nanoseconds > 0 ? lane_now() + nanoseconds : 0;
+
+	while (BELL_LOAD(&head->value) == tail && atomic_load_explicit(&lane_lead, memory_order_relaxed) == LEAD_FREE) {
+		if (nanoseconds == 0 || lane_now() > until)
+			return false;
+		for (int i = 0; i < 64 && BELL_LOAD(&head->value) == tail; i++)
+			bell_pause();
+	}
+	return true;
+}
+
+/* Waits for an entry. While it spins, others may take the lead. */
+static void lane_idle(struct lane *lane)
+{
+	static long learnt; /* the lead's own */
+	struct bell *head = &server.wire->ring.head;
+	const uint32_t tail = lane_tail;
+	const long spin = learnt > server.spin ? learnt : server.spin;
+	int64_t began;
+	bool spun;
+
+	bell_wake(&server.wire->ring.tail);
+	atomic_store_explicit(&lane_lead, LEAD_FREE, memory_order_release);
+	spun = lane_spin(tail, spin);
+	if (!lane_take_lead(lane) || spun)
+		return;
+	began = lane_now();
+	bell_sleep(head, lane_tail, &lane_patience);
+	learnt = bell_learn(spin + (long)(lane_now() - began), server.spin, server.long_spin);
+}
+
+/* As long as it has the lead. */
+static void lane_go_on(struct lane *lane)
+{
+	if (lane->given) {
+		lane->given = false;
+		lane_do(lane);
+	}
+	while (lane->leads) {
+		if (!lane_take(&lane->request))
+			lane_idle(lane);
+		else if (!lane_hand_on(lane, &lane->request))
+			lane_do(lane);
+	}
+}
+
+static _Noreturn void lane_work(struct lane *lane)
+{
+	for (uint32_t seen = 0;;) {
+		const uint32_t value = BELL_LOAD(&lane->bell.value);
+
+		if (value == seen) {
+			if (!bell_spin(&lane->bell, seen, server.spin))
+				bell_sleep(&lane->bell, seen, NULL);
+			continue;
+		}
+		seen = value;
+		/* The reader is told of a lead that may be another's by now. */
+		if (lane->given)
+			lane->leads = true;
+		else if (!lane_take_lead(lane))
+			continue;
+		lane_go_on(lane);
+	}
+}
+
+static void *lane_begin(void *lane)
+{
+	lane_work(lane);
+}
+
+void lane_run(void)
+{
+	lane_go_on(&reader);
+	lane_work(&reader);
+}
