@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <linux/bpf.h>
 #include <linux/magic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -23,30 +22,18 @@ static int choice_call(enum bpf_cmd command, union bpf_attr *attr)
 	return r < 0 ? -errno : (int)r;
 }
 
-/* Only Linux 6.5 takes a descriptor for a path to begin at. */
-static int choices_open_pin(int pins, const char *name)
-{
-	union bpf_attr attr;
-	char path[64];
-
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", pins, name);
-	memset(&attr, 0, sizeof(attr));
-	attr.pathname = (uint64_t)(uintptr_t)path;
-	return choice_call(BPF_OBJ_GET, &attr);
-}
-
 /* Another load has another directory, so both are of one. */
 int choices_open(struct choices *ret)
 {
-	_cleanup_close_ int pins = pins_open(), map = -1;
+	_cleanup_close_ int pins = pins_open(NULL), map = -1;
 	int counts;
 
 	if (pins < 0)
 		return pins;
-	map = choices_open_pin(pins, GUARD_CHOICES_NAME);
+	map = pins_open_pin(pins, GUARD_CHOICES_NAME);
 	if (map < 0)
 		return map;
-	counts = choices_open_pin(pins, GUARD_PRESENT_NAME);
+	counts = pins_open_pin(pins, GUARD_PRESENT_NAME);
 	if (counts < 0 && counts != -ENOENT)
 		return counts;
 	*ret = (struct choices){.map = steal_fd(&map), .counts = counts < 0 ? -1 : counts};
@@ -83,17 +70,34 @@ static int choice_do(enum bpf_cmd command, int map, const void *key, const void 
 	return choice_call(command, &attr);
 }
 
-/* The programs count as well, so this is memory that both have. */
+/* The programs count as well, so this is memory that both have. Return: NULL with errno set. */
+static struct guard_counts *choice_map_counts(int counts)
+{
+	void *memory = mmap(NULL, sizeof(struct guard_counts), PROT_READ | PROT_WRITE, MAP_SHARED, counts, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
 int choice_count(int counts, unsigned hierarchy, int by)
 {
 	struct guard_counts *memory;
 
 	if (hierarchy >= GUARD_HIERARCHIES)
 		return -EINVAL;
-	memory = mmap(NULL, sizeof(*memory), PROT_READ | PROT_WRITE, MAP_SHARED, counts, 0);
-	if (memory == MAP_FAILED)
+	memory = choice_map_counts(counts);
+	if (!memory)
 		return -errno;
 	(void)__atomic_fetch_add(&memory->choices[hierarchy], (unsigned)by, __ATOMIC_SEQ_CST);
+	return munmap(memory, sizeof(*memory)) < 0 ? -errno : 0;
+}
+
+int choice_set_first(int counts, unsigned load)
+{
+	struct guard_counts *memory = choice_map_counts(counts);
+
+	if (!memory)
+		return -errno;
+	__atomic_store_n(&memory->first, load, __ATOMIC_SEQ_CST);
 	return munmap(memory, sizeof(*memory)) < 0 ? -errno : 0;
 }
 
@@ -152,6 +156,21 @@ int choice_get(const struct choices *choices, const struct guard_key *who, struc
 int choice_next(const struct choices *choices, const struct guard_key *last, struct guard_key *ret)
 {
 	return choice_do(BPF_MAP_GET_NEXT_KEY, choices->map, last, ret);
+}
+
+size_t choice_count_marked_for_kill(const struct choices *choices)
+{
+	struct guard_key key;
+	size_t condemned = 0;
+	int r = choice_next(choices, NULL, &key);
+
+	while (r == 0) {
+		struct guard_choice choice;
+
+		condemned += choice_get(choices, &key, &choice) == 0 && choice.state & GUARD_RACED;
+		r = choice_next(choices, &key, &key);
+	}
+	return condemned;
 }
 
 /* Another hierarchy of version 1 has the same numbers for other cgroups. */

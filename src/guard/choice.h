@@ -12,12 +12,8 @@
 
 #include "guard/layout.h"
 
-#define GUARD_BPFFS "/sys/fs/bpf"
-#define GUARD_PINS GUARD_BPFFS "/ctr-gpu"
 #define GUARD_CHOICES_NAME "choices"
-#define GUARD_CHOICES GUARD_PINS "/" GUARD_CHOICES_NAME
 #define GUARD_PRESENT_NAME "present"
-#define GUARD_PRESENT GUARD_PINS "/" GUARD_PRESENT_NAME
 
 /* The maps of one load of the programs: a choice in one that another counts would not be looked for. */
 struct choices {
@@ -43,6 +39,9 @@ int choice_set(const struct choices *choices, const struct guard_key *who, const
  */
 int choice_count(int counts, unsigned hierarchy, int by);
 
+/** Says which load of the programs is the first to see lists. Return: 0 or negative errno. */
+int choice_set_first(int counts, unsigned load);
+
 /** How many they take for granted. Return: 0 or negative errno. */
 int choice_read_count(int counts, unsigned hierarchy, unsigned *ret);
 
@@ -54,6 +53,9 @@ int choice_get(const struct choices *choices, const struct guard_key *who, struc
 
 /** The key behind @last (NULL: the first). Return: 0; -ENOENT behind the last; negative errno. */
 int choice_next(const struct choices *choices, const struct guard_key *last, struct guard_key *ret);
+
+/** How many of the choices are of cgroups whose processes raced with the guard. */
+size_t choice_count_marked_for_kill(const struct choices *choices);
 
 /**
  * choice_key() - the key of the cgroup whose directory is open

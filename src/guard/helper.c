@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "guard/check_cache.h"
 #include "guard/choice.h"
-#include "guard/pins.h"
+#include "guard/links.h"
 #include "guard/tracing.h"
 #include "system/own_programs.h"
 #include "system/trusted_file.h"
@@ -27,7 +27,9 @@ static const ino_t first_user_namespace = 0xEFFFFFFDU;
 
 bool helper_is_loaded(void)
 {
-	return pins_are_roots() && access(GUARD_CHOICES, F_OK) == 0;
+	_cleanup_choices_ struct choices choices = CHOICES_NONE;
+
+	return choices_open(&choices) == 0 && links_are_attached();
 }
 
 char *helper_find(void)

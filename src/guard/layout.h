@@ -28,8 +28,19 @@ struct guard_key {
 	unsigned long long hierarchy; /* enum guard_hierarchy */
 };
 
+/*
+ * What the programs have found out about the processes that have a choice, in one word, which is changed in one step.
+ * A choice that is written anew begins with none.
+ */
+enum {
+	GUARD_RACED = 1, /* one reached another adapter: none of them makes a further call */
+	GUARD_PLACE = 2, /* how many threads may wait for a page of their arguments just now, times that */
+	GUARD_PLACES = 0x7fff,
+	GUARD_DOUBT = 1 << 16, /* lists that could not be written again, times that */
+};
+
 struct guard_choice {
-	unsigned count, zero;
+	unsigned count, state;
 	unsigned long long luids[GUARD_ADAPTERS_MAX]; /* low part in the low word */
 };
 
@@ -39,4 +50,6 @@ struct guard_choice {
  */
 struct guard_counts {
 	unsigned choices[GUARD_HIERARCHIES];
+	/* Which load of the programs is the first to see a driver's list; others see what it made of it. */
+	unsigned first;
 };

@@ -2,6 +2,7 @@
 
 /* Whether a choice among the GPUs of this host would be held. */
 
+#include "guard/choice.h"
 #include "guard/helper.h"
 #include "guard/preempt.h"
 #include "wsl/check.h"
@@ -45,6 +46,20 @@ static void check_guard_add(struct doctor_context *examination, const char *weak
 			     weakness, refused ? ", or set \"choice\" to \"guard\" in /etc/ctr-gpu/config.json" : "");
 }
 
+/* Root alone can look. */
+static void check_guard_racers(struct doctor_context *examination)
+{
+	_cleanup_choices_ struct choices choices = CHOICES_NONE;
+	size_t condemned = choices_open(&choices) == 0 ? choice_count_marked_for_kill(&choices) : 0;
+
+	if (condemned > 0)
+		findings_add(&examination->findings, "choice.raced", SEVERITY_WARNING,
+			     "%zu cgroups have raced with the guard for an adapter that was not chosen for them, "
+			     "and make no further call\n"
+			     "ctr-gpu-guard status names them; look at what runs in those containers.",
+			     condemned);
+}
+
 void check_guard(struct doctor_context *examination)
 {
 	const struct inventory *inventory = examination->inventory;
@@ -62,4 +77,5 @@ void check_guard(struct doctor_context *examination)
 		check_guard_report(examination, obstacle);
 	else if (preempt_check(&weakness) == 0)
 		check_guard_add(examination, weakness);
+	check_guard_racers(examination);
 }

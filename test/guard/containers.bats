@@ -255,7 +255,7 @@ refresh() {
 	local units=$BATS_TEST_DIRNAME/../../pkg/systemd unit=/run/systemd/system/ctr-gpu-refresh.service
 
 	cp "$units/ctr-gpu-refresh.service" "$unit"
-	mkdir -p "$unit.d" /run/ctr-gpu
+	mkdir -p "$unit.d"
 	printf '[Service]\nExecStart=\nExecStart=%s/bin/ctr-gpu refresh\n' "$CTR_GPU_BUILD" >"$unit.d/build.conf"
 	systemctl daemon-reload
 	systemctl reset-failed ctr-gpu-refresh.service 2>/dev/null || true
@@ -272,7 +272,7 @@ refresh() {
 	[[ -d /run/systemd/system ]] || skip "the first process is not systemd"
 	host one-store
 	grade guard
-	rm -rf /run/ctr-gpu/guard /etc/cdi
+	rm -rf /run/ctr-gpu /etc/cdi
 	refresh
 	run ctr-gpu-guard status --json
 	[[ $(jq -c '[.loaded, .otherVersion]' <<<"$output") == '[true,false]' ]]

@@ -7,16 +7,18 @@
 
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "dxg.h"
 
-enum { CALLS = 2000, ROUNDS = 5 };
+enum { CALLS = 2000, ROUNDS = 5, PAGE = 4096 };
 
 static int fd, ends[2];
 static uint32_t handle;
 static D3DKMT_ADAPTERINFO infos[64];
+static volatile char *page;
 
 /* What every program pays: a call of this type that is no business of the driver's. */
 static void other_device(void)
@@ -55,6 +57,22 @@ static void enumerate_close(void)
 		(void)dxg_call(fd, LX_DXCLOSEADAPTER, &infos[i].hAdapter);
 }
 
+/* A fault of the program's own, and one of the kernel's, which are those that the guard looks at on x86. */
+static void touch(void)
+{
+	(void)madvise((void *)page, PAGE, MADV_DONTNEED);
+	*page = 1;
+}
+
+static void have_touched(void)
+{
+	char byte;
+
+	(void)madvise((void *)page, PAGE, MADV_DONTNEED);
+	(void)!write(ends[1], (char *)page, 1);
+	(void)!read(ends[0], &byte, 1);
+}
+
 static double measure(void (*call)(void))
 {
 	double best = 1e12;
@@ -79,12 +97,15 @@ int main(int argc, char **argv)
 
 	arguments_read(argc, argv, 1, &arguments);
 	fd = dxg_open();
+	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		return 2;
 	if (arguments.seen_count != 1 || pipe(ends) < 0 || dxg_open_luid(fd, arguments.seen[0], 0, &handle) < 0)
 		return 2;
 	(void)printf(
 		"FIONREAD of a pipe %.0f, CloseAdapter of no handle %.0f, of an unknown one %.0f, QueryAdapterInfo %.0f, "
-		"EnumAdapters3 and closing %.0f\n",
+		"EnumAdapters3 and closing %.0f, a page dropped and touched %.0f, or read by the kernel %.0f\n",
 		measure(other_device), measure(close_nothing), measure(close_unknown), measure(query),
-		measure(enumerate_close));
+		measure(enumerate_close), measure(touch), measure(have_touched));
 	return 0;
 }

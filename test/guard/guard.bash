@@ -12,7 +12,7 @@ PATH=$CTR_GPU_BUILD/bin:$tools_directory:$PATH
 
 guest_setup() {
 	[[ -n $CTR_GPU_GUEST ]] || return
-	mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf
+	mountpoint -q /sys/fs/bpf || mount -t bpf -o mode=700 bpf /sys/fs/bpf
 }
 
 # trace_functions 0|1: whether the kernel lets functions be traced

@@ -136,25 +136,75 @@ teardown() {
 
 # Where the kernel preempts itself one may get some more, which docs/guard.md says, but all of them hardly more, and none of them lives there
 # either. $CTR_GPU_GUARD_ROUNDS is how often.
-@test "threads that change the words get one answer at most, die of it, and nobody in the middle of a call" {
+@test "threads that change the words get hardly an answer in a container's life, die of it, and nobody in the middle of a call" {
 	local window kind more rounds=${CTR_GPU_GUARD_ROUNDS:-1}
 
 	mapfile -t more < <(race_options)
 
 	guarded_host one-store
-	choose racers 1:a1
 	for window in $(for ((i = 0; i < rounds; i++)); do echo 0 200; done); do
 		echo "$window" >"$module/window"
 		for kind in handle luid statistics; do
+			choose racers 1:a1
 			holds in_cgroup racers "$clients/race" "${more[@]}" "$kind" 8 1:a1 -- 1:a2
 		done
 	done
+	choose racers 1:a1
 	holds in_cgroup racers "$clients/race" "${more[@]}" handle 4 --int80 1:a1 -- 1:a2
+	# In an emulator nobody is seen at it in some runs.
+	for _ in {1..10}; do
+		[[ $(ctr-gpu-guard status) != *"raced with the guard"* ]] || break
+		holds in_cgroup racers "$clients/race" "${more[@]}" statistics 8 1:a1 -- 1:a2
+	done
 	[[ $(<"$module/abandoned") == 0 ]]
 	echo "$(messages 1:a2) messages"
-	[[ $(messages 1:a2) -le $((60 * rounds)) ]]
+	[[ $(messages 1:a2) -le $((30 * rounds)) ]]
 	echo 0 >"$module/window"
-	sees_only racers 1:a1 1:a2
+	# None of its processes makes a call any more.
+	run ctr-gpu-guard status
+	expect "raced with the guard"
+	run in_cgroup racers "$clients/enumerate" 1:a1 -- 1:a2
+	expect_status 137
+	choose others 1:a1
+	sees_only others 1:a1 1:a2
+}
+
+# parks KIND…: threads that wait in the driver's copy of their arguments, in a cgroup of their own: a container gets its answers once
+parks() {
+	local kind
+
+	for kind in "$@"; do
+		choose "parked-$kind" 1:a1
+		holds in_cgroup "parked-$kind" "$clients/park" "$kind" 44 1 1:a1 -- 1:a2
+		holds in_cgroup "parked-$kind" "$clients/park" "$kind" 11 8 1:a1 -- 1:a2
+	done
+}
+
+@test "threads that wait for a page of their arguments get hardly more answers than there are processors" {
+	guarded_host one-store
+	parks statistics memory reuse handle
+	[[ $(<"$module/abandoned") == 0 ]]
+	echo "$(messages 1:a2) messages"
+	[[ $(messages 1:a2) -le 12 ]]
+}
+
+@test "a list of adapters whose place is exchanged tells hardly once of the hidden one" {
+	local kind
+
+	guarded_host one-store
+	for kind in list room none; do
+		choose "exchanged-$kind" 1:a1
+		holds in_cgroup "exchanged-$kind" "$clients/exchange" "$kind" 2000 1:a1 -- 1:a2
+	done
+	[[ $(<"$module/abandoned") == 0 ]]
+}
+
+# $CTR_GPU_GUARD_CALLS is how many.
+@test "of the calls of an honest program with 64 threads none fails" {
+	guarded_host one-store
+	choose honest 1:a1
+	holds in_cgroup honest "$clients/honest" 64 "${CTR_GPU_GUARD_CALLS:-20000}" 1:a1
+	[[ $(messages 1:a2) == 0 ]]
 }
 
 # skipped: how often the kernel has left out one of the guard's programs that are no probes
@@ -198,14 +248,16 @@ preempting() {
 	local kind round
 
 	preempting
+	choose honest 1:a1
 	run bpftool prog list
 	expect "name guard_probe_end "
 	# The kernel follows ten threads at once to a function's end. In some rounds it leaves nothing out.
 	for round in 1 2 3 4 5; do
 		for kind in handle luid statistics; do
+			choose starved 1:a1
 			(holds in_cgroup starved "$clients/race" --more --starved "$kind" 2 1:a1 -- 1:a2) &
 			for _ in {1..5}; do
-				holds in_cgroup starved "$clients/enumerate" 1:a1 -- 1:a2
+				holds in_cgroup honest "$clients/enumerate" 1:a1 -- 1:a2
 			done
 			wait $!
 		done
@@ -227,9 +279,9 @@ preempting() {
 	[[ $(uname -r) != 6.1.* ]] || skip "Landlock knows calls of devices since Linux 6.10"
 	mapfile -t more < <(race_options)
 	guarded_host one-store
-	choose landlocked 1:a1
 	echo 200 >"$module/window"
 	for kind in handle luid statistics; do
+		choose landlocked 1:a1
 		holds in_cgroup landlocked "$clients/race" "${more[@]}" --landlocked "$kind" 8 1:a1 -- 1:a2
 	done
 	[[ $(<"$module/abandoned") == 0 ]]
@@ -269,6 +321,7 @@ preempting() {
 	echo 200 >"$module/window"
 	echo 4 >"$module/host_delay"
 	holds in_cgroup slow "$clients/race" "${more[@]}" handle 6 1:a1 -- 1:a2
+	choose slow 1:a1
 	holds in_cgroup slow "$clients/race" "${more[@]}" statistics 6 1:a1 -- 1:a2
 	[[ $(<"$module/abandoned") == 0 ]]
 }
@@ -341,7 +394,7 @@ killed_at() {
 
 	guarded_host one-store
 	choose stays 1:a1
-	for call in mkdir symlink rename,renameat,renameat2 unlinkat rmdir; do
+	for call in mkdirat symlinkat rename,renameat,renameat2 unlinkat rmdir; do
 		ln -sfn other /sys/fs/bpf/ctr-gpu/version
 		killed_at "$call"
 		# The kernel detaches programs one after the other when their pins are gone; until then a list may be empty.
@@ -357,7 +410,7 @@ killed_at() {
 	done
 	# Also what such a load has left goes.
 	ln -sfn other /sys/fs/bpf/ctr-gpu/version
-	killed_at symlink
+	killed_at symlinkat
 	ctr-gpu-guard unload
 	[[ -z $(ls -d /sys/fs/bpf/ctr-gpu* 2>/dev/null) ]]
 	holds in_cgroup stays "$clients/enumerate" 1:a1 1:a2
@@ -369,6 +422,70 @@ killed_at() {
 	[[ $(ctr-gpu-guard status --json | jq .otherVersion) == true ]]
 	ctr-gpu-guard load
 	[[ $(ctr-gpu-guard status --json | jq .otherVersion) == false ]]
+}
+
+# as_user COMMAND…
+as_user() {
+	setpriv --reuid 1000 --regid 1000 --clear-groups "$@"
+}
+
+@test "where everybody may write to the BPF file system, and somebody was there first and holds its lock, the guard has another one" {
+	local holder
+
+	host one-store
+	umount /sys/fs/bpf
+	mount -t bpf bpf /sys/fs/bpf
+	as_user mkdir /sys/fs/bpf/ctr-gpu /sys/fs/bpf/ctr-gpu-next
+	setpriv --reuid 1000 --regid 1000 --clear-groups flock --no-fork /sys/fs/bpf sleep 100 3>&- &
+	holder=$!
+	run ctr-gpu-guard status
+	expect "loaded      no"
+	ctr-gpu-guard load
+	kill "$holder"
+	wait "$holder" || true
+	run ctr-gpu-guard status
+	expect "loaded      yes"
+	[[ $(ctr-gpu-guard status --json | jq '.links | length') -eq $(ls /run/ctr-gpu/bpf/ctr-gpu | grep -c '^guard_') ]]
+	for link in $(ctr-gpu-guard status --json | jq '.links[]'); do
+		bpftool link show id "$link"
+	done
+	choose chosen 1:a1
+	sees_only chosen 1:a1 1:a2
+	for path in /run/ctr-gpu/bpf /run/ctr-gpu/guard.lock; do
+		run as_user ls "$path"
+		[[ $status -ne 0 ]]
+	done
+	# One that was there before others could write is replaced all the same.
+	ln -sfn other /run/ctr-gpu/bpf/ctr-gpu/version
+	ctr-gpu-guard load
+	[[ $(ctr-gpu-guard status --json | jq .otherVersion) == false && ! -e /run/ctr-gpu/bpf/ctr-gpu-next ]]
+	# A pin that is gone is a program that is.
+	rm /run/ctr-gpu/bpf/ctr-gpu/guard_ioctl
+	run ctr-gpu-guard status
+	expect "loaded      no"
+	ctr-gpu-guard load
+	sees_only chosen 1:a1 1:a2
+	ctr-gpu-guard unload
+	[[ -z $(ls /run/ctr-gpu/bpf) && -d /sys/fs/bpf/ctr-gpu ]]
+	umount /run/ctr-gpu/bpf /sys/fs/bpf
+	guest_setup
+}
+
+# bats test_tags=slow
+@test "who waits for another load waits for some seconds, and says for whom" {
+	local holder
+
+	host one-store
+	mkdir -p /run/ctr-gpu
+	flock --no-fork /run/ctr-gpu/guard.lock sleep 100 3>&- &
+	holder=$!
+	sleep 1
+	printf '%10d\n' "$holder" >/run/ctr-gpu/guard.lock
+	run ctr-gpu-guard load
+	[[ $status -ne 0 ]]
+	expect "process $holder is loading or unloading the guard"
+	kill "$holder"
+	ctr-gpu-guard load
 }
 
 @test "a cgroup of the devices controller of version 1 holds a choice" {

@@ -263,6 +263,7 @@ static void child(const struct kind *kind, int number)
 
 static void sum_up(const struct kind *kind, int processes, const pid_t *pids)
 {
+	int processors = (int)sysconf(_SC_NPROCESSORS_ONLN);
 	int killed = 0, lived_with_one = 0, with_one = 0, most = 0, odd = 0;
 
 	for (int i = 0; i < processes; i++) {
@@ -282,6 +283,8 @@ static void sum_up(const struct kind *kind, int processes, const pid_t *pids)
 		     processes, with_one, most);
 	tap(odd == 0, "race for the %s: %d processes ended in another way", kind->name, odd);
 	tap(most <= 1 || more, "race for the %s: at most one answer of the hidden adapter, not %d", kind->name, most);
+	tap(with_one <= 2 * processors || more, "race for the %s: hardly more answers than processors, not %d",
+	    kind->name, with_one);
 	tap(lived_with_one == 0, "race for the %s: %d of %d lived on with an answer", kind->name, lived_with_one,
 	    processes);
 }

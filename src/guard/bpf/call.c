@@ -2,6 +2,8 @@
 
 #include "guard/bpf/call.h"
 
+#include "guard/bpf/scope.h"
+
 enum { MAKE_TRIES = 4 };
 
 struct process {
@@ -26,6 +28,9 @@ struct {
 	__type(key, int);
 	__type(value, struct process);
 } processes SEC(".maps");
+
+/* How many processors there are, set by the loader. */
+const volatile __u32 guard_processors = 1;
 
 /* Whether the kernel preempts itself and has these functions (Linux 6.10), set by the loader. */
 const volatile bool guard_can_stay = false;
@@ -86,38 +91,82 @@ __hidden int call_note(const struct request *request)
 
 	if (!call || !process)
 		return -ENOMEM;
+	if (call->placed)
+		call_note_copied(call);
 	call->request = *request;
 	call->opening = 0;
 	call->found = 0;
+	call->opened = 0;
+	call->sum = 0;
+	call->reached = 0;
+	call->listed = 0;
 	if (!call->begun)
 		(void)__sync_fetch_and_add(&process->busy, 1);
 	call->begun = GATED;
 	return 0;
 }
 
+__hidden bool call_take_place(struct call *call)
+{
+	__u32 before;
+
+	if (call->placed)
+		return true;
+	before = scope_add_state(&call->request.key, GUARD_PLACE);
+	if ((before / GUARD_PLACE & GUARD_PLACES) >= guard_processors) {
+		(void)scope_add_state(&call->request.key, -GUARD_PLACE);
+		return false;
+	}
+	call->placed = 1;
+	return true;
+}
+
+__hidden void call_note_copied(struct call *call)
+{
+	__u32 before;
+
+	call->reached = 1;
+	if (!call->placed)
+		return;
+	call->placed = 0;
+	before = scope_add_state(&call->request.key, -GUARD_PLACE);
+	/* The choice was written anew meanwhile. */
+	if (!(before / GUARD_PLACE & GUARD_PLACES))
+		(void)scope_add_state(&call->request.key, GUARD_PLACE);
+}
+
 __hidden void call_leave(struct call *call)
 {
 	struct process *process = call_get_process();
 
+	call_note_copied(call);
 	call->begun = NOT_BEGUN;
 	if (!process)
 		return;
 	/* Whoever sees the last one go may end the process: nobody is in the driver, and nobody gets in. */
-	if (__sync_fetch_and_add(&process->busy, -1) == 1 && *(volatile __u32 *)&process->condemned)
+	if (__sync_fetch_and_add(&process->busy, -1) == 1 && call_is_marked_for_kill(call))
 		(void)bpf_send_signal(SIGKILL);
 }
 
-__hidden void call_mark_for_kill(void)
+/* The process stays so if somebody moves it away. */
+__hidden void call_mark_for_kill(const struct call *call)
 {
 	struct process *process = call_get_process();
 
 	if (process)
 		*(volatile __u32 *)&process->condemned = 1;
+	scope_mark_for_kill(&call->request.key);
 }
 
-__hidden bool call_is_marked_for_kill(void)
+__hidden bool call_is_marked_for_kill(const struct call *call)
 {
 	struct process *process = call_get_process();
 
-	return process && *(volatile __u32 *)&process->condemned;
+	return (process && *(volatile __u32 *)&process->condemned) || scope_is_marked_for_kill(&call->request.key);
+}
+
+__hidden void call_doubt(const struct call *call)
+{
+	if (scope_add_state(&call->request.key, GUARD_DOUBT) / GUARD_DOUBT >= guard_processors)
+		call_mark_for_kill(call);
 }

@@ -2,9 +2,14 @@
 #pragma once
 
 /*
- * Guarded threads that are in a call, and their processes. Who reached another adapter is condemned, makes no further
- * call, and is killed when its last call has ended. Never earlier: dxgvmb_send_sync_msg() waits killably and then
- * frees a packet that the channel's callback may still use.
+ * Guarded threads that are in a call, and their processes. Who reached another adapter is condemned with all that have
+ * the same choice: none of them makes a further call, and each is killed at the next one, when its last call has ended.
+ * Never earlier: dxgvmb_send_sync_msg() waits killably and then frees a packet that the channel's callback may still
+ * use.
+ *
+ * Between the guard's look and the driver's copy a thread runs on, unless a page of its arguments is not there: that
+ * takes one of as many places as there are processors. So those who were past the look when the first one of them was
+ * seen with another adapter, and may reach it, too, are not many more.
  */
 
 #include "guard/bpf/request.h"
@@ -20,8 +25,12 @@ struct call {
 	struct request request;
 	__u64 opening; /* the adapter that the driver opens just now, and where its handle will be; for probes */
 	__u64 opening_handle;
-	__u32 begun; /* enum progress */
-	__u32 found; /* allowed adapters that the driver opened for it */
+	__u32 begun;       /* enum progress */
+	__u32 found;       /* allowed adapters that the driver opened for it */
+	__u32 opened, sum; /* how many in all, and what their entries of the list add up to */
+	__u32 placed;      /* whether it has a place to wait in */
+	__u32 reached;     /* whether the driver has found what the arguments name, and so has copied them */
+	__u32 listed;      /* whether the list was written again */
 	struct adapter_info infos[GUARD_ADAPTERS_MAX];
 };
 
@@ -32,5 +41,16 @@ struct call *call_get_begun(void);
 int call_note(const struct request *request);
 
 void call_leave(struct call *call);
-void call_mark_for_kill(void);
-bool call_is_marked_for_kill(void);
+
+/** Whether the thread may wait for a page of its arguments, until call_note_copied() or the call's end. */
+bool call_take_place(struct call *call);
+
+/** The driver has the arguments. */
+void call_note_copied(struct call *call);
+
+/** The caller, and whoever has the same choice, makes no further call. */
+void call_mark_for_kill(const struct call *call);
+bool call_is_marked_for_kill(const struct call *call);
+
+/** What may be an attack, and may be the kernel's doing, is one if it happens again and again. */
+void call_doubt(const struct call *call);

@@ -27,15 +27,18 @@ static __always_inline void driver_clear_arguments(unsigned int command, unsigne
 static __always_inline void driver_pass_late(struct request *request, unsigned int command)
 {
 	int r = request_look(request);
+	struct call *call = call_note(request) ? NULL : call_get_begun();
 
-	if (call_note(request) || r || call_is_marked_for_kill())
+	if (!call || r || call_is_marked_for_kill(call) ||
+	    (request->missing && !request_luid_end(request) && !call_take_place(call)))
 		driver_clear_arguments(command, request->arguments);
 }
 
 __hidden void driver_begin_late(struct file *file, unsigned int command, unsigned long arguments)
 {
-	struct request request = {.number = command & 0xff, .arguments = arguments};
+	struct request request = {0};
 
+	request_begin(&request, command, arguments);
 	if (scope_take_mark() || !scope_find(&request.key))
 		return;
 	request.process = (__u64)BPF_CORE_READ(file, private_data);
@@ -88,8 +91,11 @@ __hidden void driver_check_call(struct dxgadapter *adapter)
 {
 	struct call *call = scope_is_idle() ? NULL : call_get_begun();
 
-	if (call && adapter && !scope_allows(&call->request.key, scope_luid(adapter)))
-		call_mark_for_kill();
+	if (!call || !adapter)
+		return;
+	call_note_copied(call);
+	if (!scope_allows(&call->request.key, scope_luid(adapter)))
+		call_mark_for_kill(call);
 }
 
 SEC("fexit/dxgprocess_adapter_by_handle")

@@ -5,9 +5,7 @@
  *
  * Before a call, what names another adapter is refused as the driver refuses an unknown one, so that no message
  * leaves the guest. Behind an enumeration the caller's list is written again with the chosen adapters alone. Who
- * changes the words between our look and the driver's copy of them reaches another adapter once: the process is
- * condemned, makes no further call, and is killed when its last call has ended. Never earlier: dxgvmb_send_sync_msg()
- * waits killably and then frees a packet that the channel's callback may still use.
+ * changes the words between our look and the driver's copy of them reaches another adapter once (guard/bpf/call.h).
  *
  * The kernel skips a program that already runs on the same CPU, which a kernel that preempts itself can bring about.
  * So every program does what one before it left undone, and such a kernel has probes besides, which are not skipped.
@@ -26,14 +24,26 @@ static __always_inline bool gate_is_dxg(struct file *file)
 	return inode->i_rdev == guard_device && (inode->i_mode & S_IFMT) == S_IFCHR;
 }
 
+/*
+ * Of a call that is noted. One that waits behind a LUID is looked at when it begins to. A handle may mean another
+ * adapter by the time that it has waited, and a device there may be only then.
+ */
+static __always_inline int gate_find_obstacle(struct call *call)
+{
+	if (call_is_marked_for_kill(call))
+		return -EPERM;
+	return call->request.missing && !request_luid_end(&call->request) && !call_take_place(call) ? -EFAULT : 0;
+}
+
 static __always_inline int gate_check(struct file *file, unsigned int command, unsigned long arguments, int answer)
 {
-	struct request request = {.number = command & 0xff, .arguments = arguments};
+	struct request request = {0};
 	struct call *call;
 	int r;
 
 	if (answer || (command >> 8 & 0xff) != TYPE_DXG || scope_is_idle() || !gate_is_dxg(file))
 		return answer;
+	request_begin(&request, command, arguments);
 	if (!scope_find(&request.key)) {
 		call = call_get_begun();
 		if (call)
@@ -45,13 +55,14 @@ static __always_inline int gate_check(struct file *file, unsigned int command, u
 	r = request_look(&request);
 	if (!r)
 		r = call_note(&request);
-	/* Counted first: whoever condemns the process later sees us. */
-	if (r || !call_is_marked_for_kill())
+	call = r ? NULL : call_get_begun();
+	if (!call)
 		return r;
-	call = call_get_begun();
-	if (call)
+	/* Counted first: whoever condemns us later sees us. */
+	r = gate_find_obstacle(call);
+	if (r)
 		call_leave(call);
-	return -EPERM;
+	return r;
 }
 
 SEC("fmod_ret/security_file_ioctl")

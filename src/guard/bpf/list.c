@@ -9,6 +9,10 @@ enum {
 	CLEARED_MAX = 16, /* times that many entries */
 };
 
+/* Whether the kernel preempts itself, set by the loader. */
+const volatile bool guard_preempts = false;
+
+static const __u64 UNREADABLE = 1ULL << 32;
 static const char zeros[CLEARED_AT_ONCE * sizeof(struct adapter_info)] = {0};
 
 __hidden bool list_is_asked(const struct call *call)
@@ -16,15 +20,41 @@ __hidden bool list_is_asked(const struct call *call)
 	return call->request.number == ENUM_ADAPTERS2 || call->request.number == ENUM_ADAPTERS3;
 }
 
+/* What an entry of a list adds to it. */
+static __always_inline __u32 list_weigh(__u64 luid, __u32 handle)
+{
+	return handle * 0x9e3779b1 + (__u32)luid * 0x85ebca6b + (__u32)(luid >> 32) * 0xc2b2ae35;
+}
+
+/*
+ * An enumeration goes on. The driver has its own copy of the arguments, which tells it where the list shall be, and we
+ * have only what we saw: so whoever exchanges them must not do it at any time that we look, and where we saw no list
+ * the driver opens nothing.
+ */
+static __always_inline void list_note(struct call *call, __u64 luid, __u32 handle)
+{
+	if (!list_is_asked(call)) {
+		call_note_copied(call);
+		return;
+	}
+	if (!call->request.list || !call->request.room || request_is_exchanged(&call->request))
+		call_mark_for_kill(call);
+	if (call->opened < GUARD_ADAPTERS_MAX)
+		call->sum += list_weigh(luid, handle);
+	call->opened++;
+}
+
 __hidden void list_note_opened(struct call *call, struct dxgadapter *adapter, const void *handle)
 {
 	__u64 luid = scope_luid(adapter);
 	struct adapter_info *info;
-	__u32 index = call->found;
+	__u32 index = call->found, word = 0;
 
+	(void)bpf_probe_read_kernel(&word, sizeof(word), handle);
+	list_note(call, luid, word);
 	if (!scope_allows(&call->request.key, luid)) {
 		if (!list_is_asked(call))
-			call_mark_for_kill();
+			call_mark_for_kill(call);
 		return;
 	}
 	if (index >= GUARD_ADAPTERS_MAX)
@@ -33,7 +63,7 @@ __hidden void list_note_opened(struct call *call, struct dxgadapter *adapter, co
 	info = &call->infos[index & (GUARD_ADAPTERS_MAX - 1)];
 	info->luid[0] = (__u32)luid;
 	info->luid[1] = (__u32)(luid >> 32);
-	(void)bpf_probe_read_kernel(&info->handle, sizeof(info->handle), handle);
+	info->handle = word;
 	call->found = index + 1;
 }
 
@@ -51,10 +81,11 @@ int BPF_PROG(guard_opened, struct dxgprocess *process, struct dxgadapter *adapte
 	return 0;
 }
 
-/* Not static, so that the verifier looks at it once, and not in every round of a loop. */
+/* Not static, so that the verifier looks at them once, and not in every round of a loop. */
 int list_clear_some(__u64 list, __u32 from, __u32 to);
+__u64 list_add_up(__u64 list, __u32 count);
 
-/* Return: how many entries; none if there is nothing left. */
+/* Return: how many entries; none if there is nothing left, or that cannot be. */
 __noinline int list_clear_some(__u64 list, __u32 from, __u32 to)
 {
 	__u32 others;
@@ -66,13 +97,28 @@ __noinline int list_clear_some(__u64 list, __u32 from, __u32 to)
 	if (others >= CLEARED_AT_ONCE)
 		others = CLEARED_AT_ONCE - 1;
 	asm volatile("" : "+r"(others));
-	(void)bpf_probe_write_user((void *)(list + (__u64)from * sizeof(struct adapter_info)), zeros,
-				   (others + 1) * sizeof(struct adapter_info));
+	if (bpf_probe_write_user((void *)(list + (__u64)from * sizeof(struct adapter_info)), zeros,
+				 (others + 1) * sizeof(struct adapter_info)))
+		return 0;
 	return (int)others + 1;
 }
 
-/* Entries behind the list: the driver wrote hidden adapters there. */
-static __always_inline void list_clear(__u64 list, __u32 from, __u32 to)
+/* Return: the sum, or UNREADABLE. */
+__noinline __u64 list_add_up(__u64 list, __u32 count)
+{
+	struct adapter_info info;
+	__u32 sum = 0;
+
+	for (__u32 i = 0; i < GUARD_ADAPTERS_MAX && i < count; i++) {
+		if (bpf_probe_read_user(&info, sizeof(info), (void *)(list + (__u64)i * sizeof(info))))
+			return UNREADABLE;
+		sum += list_weigh((__u64)info.luid[1] << 32 | info.luid[0], info.handle);
+	}
+	return sum;
+}
+
+/* Entries behind the list: the driver wrote hidden adapters there. Return: whether it is done. */
+static __always_inline bool list_clear(__u64 list, __u32 from, __u32 to)
 {
 	for (int i = 0; i < CLEARED_MAX; i++) {
 		int cleared = list_clear_some(list, from, to);
@@ -81,6 +127,7 @@ static __always_inline void list_clear(__u64 list, __u32 from, __u32 to)
 			break;
 		from += cleared;
 	}
+	return from >= to;
 }
 
 /* Writes what was found. Return: how many; none if that cannot be. */
@@ -98,31 +145,72 @@ static __always_inline __u32 list_write(struct call *call)
 		       : 0;
 }
 
+/* Whether the list that we saw is the one that the driver wrote. */
+static __always_inline void list_check(struct call *call)
+{
+	__u64 sum = list_add_up(call->request.list, call->opened);
+
+	if (sum == UNREADABLE)
+		call_doubt(call);
+	else if ((__u32)sum != call->sum)
+		call_mark_for_kill(call);
+}
+
 /*
- * @told: the count that the driver wrote
- * Return: the count to write in its place.
+ * How many entries the driver wrote, if they fit: what it opened, whatever somebody has written in the place of its
+ * count. Where the kernel preempts itself, we may not have seen all of those.
  */
-static __always_inline __u32 list_rewrite(struct call *call, __u32 told)
+static __always_inline __u32 list_count(const struct call *call, __u64 place)
+{
+	__u32 told = 0;
+
+	if (guard_preempts && !bpf_probe_read_user(&told, sizeof(told), (void *)place) && told > call->opened)
+		return told;
+	return call->opened;
+}
+
+/*
+ * @place: of the count
+ * Return: the count to write there.
+ */
+static __always_inline __u32 list_rewrite(struct call *call, __u64 place)
 {
 	bool fits = call->found <= call->request.room;
-	__u32 written = fits ? list_write(call) : 0;
+	__u32 count = list_count(call, place), written;
 
 	/* More than there is room for is a count of what there is; nothing was written then. */
-	if (told <= call->request.room)
-		list_clear(call->request.list, written, told);
+	if (count <= call->request.room && !guard_preempts && scope_is_first())
+		list_check(call);
+	written = fits ? list_write(call) : 0;
+	if (count <= call->request.room && !list_clear(call->request.list, written, count))
+		call_doubt(call);
 	return fits ? written : call->found;
 }
 
-__hidden void list_end_enum3(struct call *call, __u64 arguments)
+/* Some entries may have been written before one that could not be. */
+static __always_inline void list_end_failed(struct call *call)
+{
+	if (call->request.list && call->opened <= call->request.room)
+		(void)list_clear(call->request.list, 0, call->opened);
+}
+
+__hidden void list_end_enum3(struct call *call, __u64 arguments, int answer)
 {
 	__u64 place = arguments + offsetof(struct enum_adapters3, count);
 	__u32 told, count;
 
-	if (bpf_probe_read_user(&told, sizeof(told), (void *)place))
+	if (call->listed)
 		return;
+	call->listed = 1;
+	if (answer < 0) {
+		list_end_failed(call);
+		return;
+	}
 	if (call->request.list && call->request.room) {
-		told = list_rewrite(call, told);
+		told = list_rewrite(call, place);
 	} else {
+		if (bpf_probe_read_user(&told, sizeof(told), (void *)place))
+			return;
 		count = scope_count(&call->request.key);
 		if (count < told)
 			told = count;
@@ -130,14 +218,19 @@ __hidden void list_end_enum3(struct call *call, __u64 arguments)
 	(void)bpf_probe_write_user((void *)place, &told, sizeof(told));
 }
 
-__hidden void list_end_enum2(struct call *call, __u64 arguments)
+__hidden void list_end_enum2(struct call *call, __u64 arguments, int answer)
 {
 	__u64 place = arguments + offsetof(struct enum_adapters2, count);
 	__u32 told;
 
-	if (!call->request.list || bpf_probe_read_user(&told, sizeof(told), (void *)place))
+	if (call->listed || !call->request.list)
 		return;
-	told = list_rewrite(call, told);
+	call->listed = 1;
+	if (answer < 0) {
+		list_end_failed(call);
+		return;
+	}
+	told = list_rewrite(call, place);
 	(void)bpf_probe_write_user((void *)place, &told, sizeof(told));
 }
 
@@ -146,8 +239,8 @@ int BPF_PROG(guard_enum3, struct dxgprocess *process, void *arguments, int answe
 {
 	struct call *call = call_get_begun();
 
-	if (call && answer >= 0)
-		list_end_enum3(call, (__u64)arguments);
+	if (call)
+		list_end_enum3(call, (__u64)arguments, answer);
 	return 0;
 }
 
@@ -156,7 +249,7 @@ int BPF_PROG(guard_enum2, struct dxgprocess *process, void *arguments, int answe
 {
 	struct call *call = call_get_begun();
 
-	if (call && answer >= 0)
-		list_end_enum2(call, (__u64)arguments);
+	if (call)
+		list_end_enum2(call, (__u64)arguments, answer);
 	return 0;
 }

@@ -16,8 +16,8 @@ bool list_is_asked(const struct call *call);
  */
 void list_note_opened(struct call *call, struct dxgadapter *adapter, const void *handle);
 
-/** The driver has answered an enumeration with room for a list, or one that asks how many there are. */
-void list_end_enum3(struct call *call, __u64 arguments);
+/** The driver has answered an enumeration with room for a list, or one that asks how many there are; or it failed. */
+void list_end_enum3(struct call *call, __u64 arguments, int answer);
 
 /**
  * list_end_enum2() - the driver has answered the older one
@@ -25,4 +25,4 @@ void list_end_enum3(struct call *call, __u64 arguments);
  * Without an array the driver's own count stays: a program that then brings room for just the chosen ones would have
  * EOVERFLOW of the driver, before it has opened any.
  */
-void list_end_enum2(struct call *call, __u64 arguments);
+void list_end_enum2(struct call *call, __u64 arguments, int answer);

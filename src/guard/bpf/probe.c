@@ -67,7 +67,7 @@ int BPF_KPROBE(guard_probe_look, struct dxgprocess *process, __u32 handle)
 	struct call *call = scope_is_idle() ? NULL : call_get_begun();
 
 	if (call && request_hides(&call->request.key, process, handle))
-		call_mark_for_kill();
+		call_mark_for_kill(call);
 	return 0;
 }
 
@@ -126,8 +126,8 @@ int BPF_KRETPROBE(guard_probe_enum3, int answer)
 {
 	struct call *call = call_get_begun();
 
-	if (call && answer >= 0)
-		list_end_enum3(call, call->request.arguments);
+	if (call)
+		list_end_enum3(call, call->request.arguments, answer);
 	return 0;
 }
 
@@ -136,7 +136,7 @@ int BPF_KRETPROBE(guard_probe_enum2, int answer)
 {
 	struct call *call = call_get_begun();
 
-	if (call && answer >= 0)
-		list_end_enum2(call, call->request.arguments);
+	if (call)
+		list_end_enum2(call, call->request.arguments, answer);
 	return 0;
 }

@@ -4,6 +4,18 @@
 
 #include "guard/bpf/scope.h"
 
+enum {
+	PAGE = 4096, /* or more */
+	PAGES = 4,   /* that arguments lie on, besides the first */
+};
+
+__hidden void request_begin(struct request *request, unsigned int command, unsigned long arguments)
+{
+	request->number = command & 0xff;
+	request->size = command >> 16 & 0x3fff; /* _IOC_SIZE */
+	request->arguments = arguments;
+}
+
 /* How far into the arguments a LUID is; -1: the call has none. */
 static __always_inline int request_luid_place(__u32 number)
 {
@@ -40,6 +52,13 @@ static __always_inline int request_handle_place(__u32 number)
 	}
 }
 
+__hidden __u32 request_luid_end(const struct request *request)
+{
+	int place = request_luid_place(request->number);
+
+	return place >= 0 ? place + sizeof(__u64) : 0;
+}
+
 __hidden bool request_hides(const struct guard_key *who, struct dxgprocess *process, __u32 handle)
 {
 	struct hmgrentry *table = BPF_CORE_READ(process, local_handle_table.entry_table);
@@ -51,13 +70,32 @@ __hidden bool request_hides(const struct guard_key *who, struct dxgprocess *proc
 	return !scope_allows(who, scope_luid(BPF_CORE_READ(entry, object)));
 }
 
-/* What cannot be read now is refused: whoever waits with a page would have the driver read what we did not see. */
-static __always_inline int request_check(const struct request *request)
+static __always_inline bool request_lacks(const struct request *request, __u32 offset)
+{
+	char byte;
+
+	return bpf_probe_read_user(&byte, sizeof(byte), (void *)(request->arguments + offset));
+}
+
+/* A page is there or not, so a byte of each is enough. */
+static __always_inline bool request_lacks_any(const struct request *request)
+{
+	if (!request->size)
+		return false;
+	for (__u32 i = 0; i < PAGES && i * PAGE < request->size; i++)
+		if (request_lacks(request, i * PAGE))
+			return true;
+	return request_lacks(request, request->size - 1);
+}
+
+__hidden int request_check(const struct request *request)
 {
 	int luid_place = request_luid_place(request->number), handle_place = request_handle_place(request->number);
 	__u32 handle;
 	__u64 luid;
 
+	if ((luid_place > 0 || handle_place > 0) && request_lacks(request, 0))
+		return -EFAULT;
 	if (luid_place >= 0) {
 		if (bpf_probe_read_user(&luid, sizeof(luid), (void *)(request->arguments + luid_place)))
 			return -EFAULT;
@@ -94,5 +132,18 @@ __hidden int request_look(struct request *request)
 {
 	int r = request_check(request);
 
+	request->missing = request_lacks_any(request);
 	return r ? r : request_note_list(request);
+}
+
+__hidden bool request_is_exchanged(const struct request *request)
+{
+	struct enum_adapters2 two;
+	struct enum_adapters3 three;
+
+	if (request->number == ENUM_ADAPTERS2)
+		return !bpf_probe_read_user(&two, sizeof(two), (void *)request->arguments) &&
+		       (two.count != request->room || two.adapters != request->list);
+	return !bpf_probe_read_user(&three, sizeof(three), (void *)request->arguments) &&
+	       (three.count != request->room || three.adapters != request->list);
 }

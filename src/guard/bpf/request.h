@@ -13,16 +13,31 @@ struct request {
 	__u64 list;      /* of an enumeration: the caller's array, and its room */
 	__u32 room;
 	__u32 number;
+	__u32 size;    /* of the arguments */
+	__u32 missing; /* whether some of their pages are not there, so that the driver's copy of them may wait */
 };
 
 /**
- * request_look() - whether it may be asked; what cannot be read now may not
+ * request_look() - whether it may be asked
  *
- * Notes the list of an enumeration.
+ * Whoever waits with a page would have the driver read what we did not see: so what names an adapter, and all before
+ * it, has to be there. Notes the list of an enumeration.
  *
  * Return: 0 or negative errno.
  */
 int request_look(struct request *request);
+
+/** Whether what names an adapter names one of the choice, or the call names none. Return: 0; -EINVAL; -EFAULT. */
+int request_check(const struct request *request);
+
+/** How far into the arguments a LUID ends; 0: the call has none. A handle may mean another adapter a while later. */
+__u32 request_luid_end(const struct request *request);
+
+/** Begins to describe a call. */
+void request_begin(struct request *request, unsigned int command, unsigned long arguments);
+
+/** Whether the list of an enumeration is no longer the one that was noted; not if that cannot be read. */
+bool request_is_exchanged(const struct request *request);
 
 /** Whether a handle of the process means an adapter that is not in the choice. */
 bool request_hides(const struct guard_key *who, struct dxgprocess *process, __u32 handle);

@@ -50,6 +50,16 @@ __hidden bool scope_is_idle(void)
 			   *(volatile __u32 *)&counts->choices[GUARD_DEVICES]);
 }
 
+/* The number of this load, set by the loader. The kernel runs those at a function's end that came last first. */
+const volatile __u32 guard_load = 0;
+
+__hidden bool scope_is_first(void)
+{
+	struct guard_counts *counts = scope_get_counts();
+
+	return counts && *(volatile __u32 *)&counts->first == guard_load;
+}
+
 static __always_inline bool scope_has(struct guard_key *key, __u64 cgroup, __u64 hierarchy)
 {
 	key->cgroup = cgroup;
@@ -139,6 +149,36 @@ __hidden __u32 scope_count(const struct guard_key *who)
 	struct guard_choice *choice = bpf_map_lookup_elem(&choices, &key);
 
 	return choice ? choice->count : (__u32)-1;
+}
+
+static __always_inline __u32 *scope_get_state(const struct guard_key *who)
+{
+	struct guard_key key = *who;
+	struct guard_choice *choice = bpf_map_lookup_elem(&choices, &key);
+
+	return choice ? &choice->state : NULL;
+}
+
+__hidden __u32 scope_add_state(const struct guard_key *who, __u32 change)
+{
+	__u32 *state = scope_get_state(who);
+
+	return state ? __sync_fetch_and_add(state, change) : 0;
+}
+
+__hidden void scope_mark_for_kill(const struct guard_key *who)
+{
+	__u32 *state = scope_get_state(who);
+
+	if (state)
+		(void)__sync_fetch_and_or(state, GUARD_RACED);
+}
+
+__hidden bool scope_is_marked_for_kill(const struct guard_key *who)
+{
+	__u32 *state = scope_get_state(who);
+
+	return state && *(volatile __u32 *)state & GUARD_RACED;
 }
 
 __hidden void scope_mark(void)

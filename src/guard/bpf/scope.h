@@ -9,6 +9,9 @@
 /** Whether nobody has a choice. */
 bool scope_is_idle(void);
 
+/** Whether no other load of these programs comes between the driver's answer and ours. */
+bool scope_is_first(void);
+
 /** Finds the caller's choice. Return: whether there is one. */
 bool scope_find(struct guard_key *ret);
 
@@ -17,6 +20,13 @@ bool scope_allows(const struct guard_key *who, __u64 luid);
 
 /** Return: how many adapters the choice has; more than there can be if it is gone. */
 __u32 scope_count(const struct guard_key *who);
+
+/** Adds to the state of a choice. Return: what it was before; 0 if the choice is gone. */
+__u32 scope_add_state(const struct guard_key *who, __u32 change);
+
+/** Nobody of this choice makes a further call. */
+void scope_mark_for_kill(const struct guard_key *who);
+bool scope_is_marked_for_kill(const struct guard_key *who);
 
 /** Notes that the caller has no choice, until it is in the driver. */
 void scope_mark(void);

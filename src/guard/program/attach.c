@@ -12,17 +12,19 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/lock_file.h"
 #include "base/str.h"
 #include "dxg/ioctl.h"
 #include "guard/choice.h"
+#include "guard/links.h"
 #include "guard/pins.h"
 #include "guard/program/btf_check.h"
 #include "guard/program/detach_wait.h"
@@ -32,16 +34,18 @@
 #include "guard/tracing.h"
 
 /* A symlink of bpffs, which holds links besides pins; no file is behind it. */
-#define VERSION_LINK GUARD_PINS "/version"
-/*
- * Of a load that has not ended; one that was killed leaves them attached. No dot: names with one are the file system's
- * own.
- */
-#define NEXT_PINS GUARD_BPFFS "/ctr-gpu-next"
+#define VERSION_LINK "version"
+
+/* Root's alone. */
+#define LOCK_FOLDER "/run/ctr-gpu"
+#define LOCK_NAME "guard.lock"
 
 enum {
 	COMPLAINT_MAX = 512,
 	VERSION_MAX = 64,
+	PIN_PATH_MAX = 128,
+	NOTE_MAX = 32,
+	LOCK_WAIT_MS = 10000,  /* a load takes one or two seconds; a container waits for it */
 	NOT_COUNTED = 1 << 30, /* choices that another version of the guard has not counted, more than there can be */
 };
 
@@ -92,21 +96,65 @@ __attribute__((format(printf, 2, 0))) static int attach_listen(enum libbpf_print
 
 /* ---- pins ---- */
 
-static bool attach_is_bpffs(const char *path)
+static bool attach_is_mounted(const char *path)
 {
 	struct statfs fs;
 
 	return statfs(path, &fs) == 0 && fs.f_type == BPF_FS_MAGIC;
 }
 
-/* WSL without systemd has nobody who mounts it. */
-static int attach_mount_bpffs(struct err *err)
+/* WSL without systemd has nobody who mounts the usual one. */
+static int attach_mount(const char *path, struct err *err)
 {
-	if (attach_is_bpffs(GUARD_BPFFS))
+	if (attach_is_mounted(path))
 		return 0;
-	if (mount("bpf", GUARD_BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=700") < 0)
-		return err_set(err, -errno, "cannot mount a BPF file system on " GUARD_BPFFS ": %m");
+	if (mount("bpf", path, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=700") < 0)
+		return err_set(err, -errno, "cannot mount a BPF file system on %s: %m", path);
 	return 0;
+}
+
+/* Others may write to the usual one, or have taken our names there. */
+static int attach_mount_own(struct err *err)
+{
+	if (mkdir(PINS_OWN_FILE_SYSTEM, 0700) < 0 && errno != EEXIST)
+		return err_set(err, -errno, "cannot make " PINS_OWN_FILE_SYSTEM ": %m");
+	return attach_mount(PINS_OWN_FILE_SYSTEM, err);
+}
+
+/*
+ * The BPF file system where nobody but root can make, remove or take the place of pins.
+ * @ret: its number
+ * Return: descriptor; negative errno with @err set.
+ */
+static int attach_open_file_system(size_t *ret, struct err *err)
+{
+	int fd, r = attach_mount(PINS_USUAL_FILE_SYSTEM, err);
+
+	if (r < 0)
+		return r;
+	fd = pins_open_file_system(PINS_USUAL);
+	*ret = PINS_USUAL;
+	if (fd >= 0 && !pins_are_others(fd))
+		return fd;
+	cleanup_closep(&fd);
+	r = attach_mount_own(err);
+	if (r < 0)
+		return r;
+	fd = pins_open_file_system(PINS_OWN);
+	*ret = PINS_OWN;
+	return fd < 0 ? err_set(err, fd, "cannot use " PINS_OWN_FILE_SYSTEM ": %m") : fd;
+}
+
+/* Whether a load that was killed has left its pins. */
+static bool attach_is_unfinished(void)
+{
+	for (size_t i = 0; i < PINS_FILE_SYSTEMS; i++) {
+		_cleanup_close_ int fd = pins_open_at(i, PINS_NEXT_NAME);
+
+		if (fd >= 0)
+			return true;
+	}
+	return false;
 }
 
 /* A distribution mends a version without changing its number, so the programs themselves count. */
@@ -121,56 +169,85 @@ static const char *attach_version(void)
 
 bool attach_is_done(bool *ret_other)
 {
+	_cleanup_close_ int pins = pins_open(NULL);
 	_cleanup_free_ char *version = NULL;
-	bool there = pins_are_roots() && fd_read_link_at(AT_FDCWD, VERSION_LINK, &version) == 0;
-	bool ours = there && streq(version, attach_version());
+	struct links links;
+	bool ours = pins >= 0 && fd_read_link_at(pins, VERSION_LINK, &version) == 0 &&
+		    streq(version, attach_version()) && links_read(pins, &links) == 0 &&
+		    links_are_complete(pins, &links);
 
 	if (ret_other)
-		*ret_other = !ours && access(GUARD_PINS, F_OK) == 0;
+		*ret_other = !ours && links_are_attached();
 	return ours;
 }
 
-static int attach_pin(struct guard *guard, struct err *err)
+/* libbpf takes paths. */
+static char *attach_pin_path(char path[PIN_PATH_MAX], int pins, const char *name)
+{
+	(void)snprintf(path, PIN_PATH_MAX, "/proc/self/fd/%d/%s", pins, name);
+	return path;
+}
+
+static int attach_pin_links(struct guard *guard, int pins)
 {
 	struct bpf_link **links = (struct bpf_link **)&guard->links;
 	struct bpf_program *program;
 	size_t count = sizeof(guard->links) / sizeof(*links), i = 0;
-	char path[256];
-	int r;
+	char path[PIN_PATH_MAX], note[NOTE_MAX];
+	unsigned pinned = 0;
+	int r = 0;
 
-	if (mkdir(NEXT_PINS, 0700) < 0)
-		return err_set(err, -errno, "cannot make " NEXT_PINS ": %m");
-	r = bpf_map__pin(guard->maps.choices, NEXT_PINS "/choices");
-	if (r == 0)
-		r = bpf_map__pin(guard->maps.present, NEXT_PINS "/present");
 	bpf_object__for_each_program(program, guard->obj)
 	{
 		if (i == count || r < 0)
 			break;
-		(void)snprintf(path, sizeof(path), NEXT_PINS "/%s", bpf_program__name(program));
-		if (links[i])
-			r = bpf_link__pin(links[i], path);
+		if (links[i]) {
+			r = bpf_link__pin(links[i], attach_pin_path(path, pins, bpf_program__name(program)));
+			pinned++;
+		}
 		i++;
 	}
-	if (r == 0 && symlink(attach_version(), NEXT_PINS "/version") < 0)
+	(void)snprintf(note, sizeof(note), "%u %u", pinned, guard->load);
+	if (r == 0 && (symlinkat(note, pins, LINKS_NOTE) < 0 || symlinkat(attach_version(), pins, VERSION_LINK) < 0))
 		r = -errno;
-	return r < 0 ? err_set(err, r, "cannot pin the guard below " GUARD_BPFFS ": %m") : 0;
+	return r;
+}
+
+static int attach_pin(struct guard *guard, size_t number, int file_system, struct err *err)
+{
+	_cleanup_close_ int pins = -1;
+	char path[PIN_PATH_MAX];
+	int r;
+
+	if (mkdirat(file_system, PINS_NEXT_NAME, 0700) < 0)
+		return err_set(err, -errno, "cannot make %s/" PINS_NEXT_NAME ": %m", pins_file_systems[number]);
+	pins = pins_open_at(number, PINS_NEXT_NAME);
+	r = pins < 0 ? pins : bpf_map__pin(guard->maps.choices, attach_pin_path(path, pins, GUARD_CHOICES_NAME));
+	if (r == 0)
+		r = bpf_map__pin(guard->maps.present, attach_pin_path(path, pins, GUARD_PRESENT_NAME));
+	if (r == 0)
+		r = attach_pin_links(guard, pins);
+	return r < 0 ? err_set(err, r, "cannot pin the guard below %s: %m", pins_file_systems[number]) : 0;
 }
 
 /*
  * The new ones are attached already, so nobody is unguarded between, and in one step: a start that looks for the
  * choices finds them, and if this process is killed, so does the next load.
  */
-static int attach_take_place(struct err *err)
+static int attach_take_place(size_t number, int file_system, struct err *err)
 {
-	bool replaces = faccessat(AT_FDCWD, GUARD_PINS, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-	int r = replaces && !pins_are_roots() ? -EPERM : 0;
+	bool replaces = faccessat(file_system, PINS_NAME, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	int r = 0;
 
-	if (r == 0 && renameat2(AT_FDCWD, NEXT_PINS, AT_FDCWD, GUARD_PINS, replaces ? RENAME_EXCHANGE : 0) < 0)
+	if (renameat2(file_system, PINS_NEXT_NAME, file_system, PINS_NAME, replaces ? RENAME_EXCHANGE : 0) < 0)
 		r = -errno;
-	if (r == 0)
-		r = pins_remove(NEXT_PINS);
-	return r < 0 ? err_set(err, r, "cannot put the guard's programs in the place of others in " GUARD_PINS ": %m")
+	for (size_t i = 0; i < PINS_FILE_SYSTEMS && r == 0; i++) {
+		r = pins_remove(i, PINS_NEXT_NAME);
+		if (r == 0 && i != number)
+			r = pins_remove(i, PINS_NAME);
+	}
+	return r < 0 ? err_set(err, r, "cannot put the guard's programs in the place of others in %s/" PINS_NAME ": %m",
+			       pins_file_systems[number])
 		     : 0;
 }
 
@@ -243,6 +320,9 @@ static int attach_load_and_attach(struct guard *guard, bool counted, struct err 
 	int r = attach_load(guard, counted);
 	bool may_pass = errno_is_temporary(r);
 
+	/* Before they are attached: no load may find another one's lists and believe itself first. */
+	if (r == 0)
+		r = choice_set_first(bpf_map__fd(guard->maps.present), guard->load);
 	if (r == 0) {
 		r = programs_attach(guard);
 		/* Others' programs may be as many as a function can have. */
@@ -257,30 +337,68 @@ static int attach_load_and_attach(struct guard *guard, bool counted, struct err 
 	return r < 0 ? attach_explain(r, NULL, err) : 0;
 }
 
-static int attach_configure(const struct btf_facts *facts, struct guard *guard, unsigned device, bool can_stay)
+/* Two loads may count the same thread until one has taken the other's place. */
+static unsigned attach_processors(void)
 {
+	int count = libbpf_num_possible_cpus();
+
+	return count > 2 ? (unsigned)count : 2;
+}
+
+/* Of this load; no other one has it, and it is not 0. */
+static unsigned attach_number(void)
+{
+	struct timespec time;
+
+	(void)clock_gettime(CLOCK_BOOTTIME, &time);
+	return (unsigned)(time.tv_sec * 1000 + time.tv_nsec / 1000000) | 1U << 31;
+}
+
+static int attach_set_constants(const struct btf_facts *facts, struct guard *guard, unsigned device, bool preempts)
+{
+	const bool can_stay = preempts && facts->has_preempt_calls && probes_may_stay();
+	const unsigned processors = attach_processors(), number = attach_number();
 	int r = programs_set(guard, "guard_device", &device, sizeof(device));
 
+	guard->load = number;
 	if (r == 0)
-		r = programs_set(guard, "guard_can_stay", &can_stay, sizeof(can_stay));
+		r = programs_set(guard, "guard_processors", &processors, sizeof(processors));
 	if (r == 0)
-		r = programs_choose(guard, "guard_ioctl_compat", facts->has_compat_hook);
+		r = programs_set(guard, "guard_load", &number, sizeof(number));
 	if (r == 0)
-		r = programs_choose(guard, "guard_removed", facts->has_rmdir_event);
-	return r < 0 ? r : programs_choose(guard, "guard_refused_compat", facts->has_compat_hook);
+		r = programs_set(guard, "guard_preempts", &preempts, sizeof(preempts));
+	return r == 0 ? programs_set(guard, "guard_can_stay", &can_stay, sizeof(can_stay)) : r;
+}
+
+static int attach_choose(const struct btf_facts *facts, struct guard *guard)
+{
+	const struct {
+		const char *program;
+		bool wanted;
+	} choices[] = {
+		{"guard_ioctl_compat", facts->has_compat_hook},   {"guard_removed", facts->has_rmdir_event},
+		{"guard_refused_compat", facts->has_compat_hook}, {"guard_fault", facts->has_fault_event},
+		{"guard_fault_any", !facts->has_fault_event},
+	};
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(choices) && r == 0; i++)
+		r = programs_choose(guard, choices[i].program, choices[i].wanted);
+	return r;
 }
 
 static int attach_begin(const struct btf_facts *facts, struct guard *guard, struct err *err)
 {
 	const bool preempts = probes_are_wanted();
-	const bool can_stay = preempts && facts->has_preempt_calls && probes_may_stay();
 	unsigned device = 0;
 	bool counted;
 	int r = attach_device(&device, err);
 
 	if (r < 0)
 		return r;
-	r = attach_configure(facts, guard, device, can_stay);
+	r = attach_set_constants(facts, guard, device, preempts);
+	if (r == 0)
+		r = attach_choose(facts, guard);
 	if (r < 0)
 		return err_set(err, r, "the guard's programs are not those that this program was built for: %m");
 	probes_choose(guard->obj, facts, preempts);
@@ -288,6 +406,23 @@ static int attach_begin(const struct btf_facts *facts, struct guard *guard, stru
 	if (r < 0)
 		return err_set(err, r, "cannot keep the choices that there are: %m");
 	return attach_load_and_attach(guard, counted, err);
+}
+
+static int attach_put(struct guard *guard, struct err *err)
+{
+	_cleanup_close_ int file_system = -1;
+	size_t number;
+	int r = 0;
+
+	file_system = attach_open_file_system(&number, err);
+	if (file_system < 0)
+		return file_system;
+	for (size_t i = 0; i < PINS_FILE_SYSTEMS && r == 0; i++)
+		r = pins_remove(i, PINS_NEXT_NAME);
+	if (r < 0)
+		return err_set(err, r, "cannot remove the pins of a load that was not ended: %m");
+	r = attach_pin(guard, number, file_system, err);
+	return r == 0 ? attach_take_place(number, file_system, err) : r;
 }
 
 static int attach_all(const struct btf_facts *facts, struct err *err)
@@ -301,11 +436,7 @@ static int attach_all(const struct btf_facts *facts, struct err *err)
 		return err_set(err, -errno, "cannot read the guard's programs: %m");
 	r = attach_begin(facts, guard, err);
 	if (r == 0)
-		r = pins_remove(NEXT_PINS);
-	if (r == 0)
-		r = attach_pin(guard, err);
-	if (r == 0)
-		r = attach_take_place(err);
+		r = attach_put(guard, err);
 	programs_close(guard);
 	return r;
 }
@@ -313,25 +444,68 @@ static int attach_all(const struct btf_facts *facts, struct err *err)
 /* One at a time; the others find it done. */
 static int attach_lock(int *ret, struct err *err)
 {
-	_cleanup_close_ int fd = open(GUARD_BPFFS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int folder = -1;
+	pid_t holder = 0;
+	int fd;
 
-	if (fd < 0 || flock(fd, LOCK_EX) < 0)
-		return err_set(err, -errno, "cannot lock " GUARD_BPFFS ": %m");
-	*ret = steal_fd(&fd);
+	if (mkdir(LOCK_FOLDER, 0700) < 0 && errno != EEXIST)
+		return err_set(err, -errno, "cannot make " LOCK_FOLDER ": %m");
+	folder = lock_file_open_directory(LOCK_FOLDER);
+	if (folder < 0)
+		return err_set(err, folder, "cannot open " LOCK_FOLDER ": %m");
+	fd = lock_file_take(folder, LOCK_NAME, LOCK_WAIT_MS, &holder);
+	if (fd == -ETIMEDOUT)
+		return err_set(err, fd,
+			       "process %d is loading or unloading the guard (" LOCK_FOLDER "/" LOCK_NAME ")\n"
+			       "Wait until it has ended, or end it.",
+			       (int)holder);
+	if (fd < 0)
+		return err_set(err, fd, "cannot lock " LOCK_FOLDER "/" LOCK_NAME ": %m");
+	*ret = fd;
 	return 0;
 }
 
-static int attach_remove(const char *pins, struct err *err)
+/* Their programs are the kernel's until a while after their pins are gone. */
+static int attach_remove(size_t file_system, const char *name, struct err *err)
 {
-	struct detach_wait running;
+	_cleanup_close_ int pins = pins_open_at(file_system, name);
+	struct links links = {0};
 	int r;
 
-	detach_wait_read(pins, &running);
-	r = pins_remove(pins);
+	if (pins >= 0)
+		(void)links_read(pins, &links);
+	r = pins_remove(file_system, name);
 	if (r < 0)
-		return err_set(err, r, "cannot remove %s: %m", pins);
-	detach_wait_wait(&running);
+		return err_set(err, r, "cannot remove %s/%s: %m", pins_file_systems[file_system], name);
+	detach_wait(&links);
 	return 0;
+}
+
+static int attach_remove_everywhere(const char *name, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < PINS_FILE_SYSTEMS && r == 0; i++)
+		r = attach_remove(i, name, err);
+	return r;
+}
+
+/* Those that stay are the first again, after a load that was not ended. */
+static void attach_restore_first(void)
+{
+	_cleanup_close_ int pins = pins_open(NULL);
+	_cleanup_choices_ struct choices choices = CHOICES_NONE;
+
+	if (pins >= 0 && choices_open(&choices) == 0 && attach_can_count(choices.counts))
+		(void)choice_set_first(choices.counts, links_load(pins));
+}
+
+static int attach_replace(const struct btf_facts *facts, struct err *err)
+{
+	int r = attach_is_done(NULL) ? attach_remove_everywhere(PINS_NEXT_NAME, err) : attach_all(facts, err);
+
+	attach_restore_first();
+	return r;
 }
 
 int attach_do(bool verbose, struct err *err)
@@ -342,7 +516,7 @@ int attach_do(bool verbose, struct err *err)
 	int r;
 
 	attach_verbose = verbose;
-	if (attach_is_done(NULL) && access(NEXT_PINS, F_OK) < 0)
+	if (attach_is_done(NULL) && !attach_is_unfinished())
 		return 0;
 	if (geteuid() != 0)
 		return err_set(err, CTR_GPU_E_NO_PERMISSION, "loading BPF programs takes root");
@@ -353,23 +527,21 @@ int attach_do(bool verbose, struct err *err)
 		return r;
 	if (missing.count > 0)
 		return attach_explain(0, &missing, err);
-	r = attach_mount_bpffs(err);
+	r = attach_lock(&lock, err);
 	if (r == 0)
-		r = attach_lock(&lock, err);
-	if (r == 0)
-		r = attach_is_done(NULL) ? attach_remove(NEXT_PINS, err) : attach_all(&facts, err);
+		r = attach_replace(&facts, err);
 	return r;
 }
 
 int attach_undo(struct err *err)
 {
-	_cleanup_close_ int lock = -1;
+	_cleanup_close_ int lock = -1, pins = pins_open(NULL);
 	int r;
 
-	if (access(GUARD_PINS, F_OK) < 0 && access(NEXT_PINS, F_OK) < 0)
+	if (pins == -ENOENT && !attach_is_unfinished())
 		return 0;
 	r = attach_lock(&lock, err);
 	if (r == 0)
-		r = attach_remove(GUARD_PINS, err);
-	return r == 0 ? attach_remove(NEXT_PINS, err) : r;
+		r = attach_remove_everywhere(PINS_NAME, err);
+	return r == 0 ? attach_remove_everywhere(PINS_NEXT_NAME, err) : r;
 }

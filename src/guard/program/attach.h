@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The BPF programs, loaded, attached and pinned below GUARD_PINS, where they stay when this program ends. */
+/* The BPF programs, loaded, attached and pinned, where they stay when this program ends. */
 
 #include <stdbool.h>
 

@@ -28,6 +28,12 @@ static const struct function kernel_functions[] = {
 };
 static const struct function compat_hook = {"security_file_ioctl_compat", "s32(struct file*,u32,u64)", NULL};
 
+/* The kernel's own page faults, on x86; elsewhere all are looked at. */
+static const struct function fault_event = {"btf_trace_page_fault_kernel", "void(void*,u64,struct pt_regs*,u64)*",
+					    NULL};
+static const struct function any_fault = {"handle_mm_fault", "u32(struct vm_area_struct*,u64,u32,struct pt_regs*)",
+					  NULL};
+
 static const struct function driver_functions[] = {
 	{"dxgk_unlocked_ioctl", "s64(struct file*,u32,u64)", NULL},
 	{"dxgk_compat_ioctl", "s64(struct file*,u32,u64)", NULL},
@@ -216,6 +222,26 @@ static int btf_check_check_member(const struct btf *btf, const struct member *wa
 	return btf_check_compare(what, found, wanted->type, NULL, missing);
 }
 
+/* Return: whether there is such an event. */
+static int btf_check_has_event(const struct btf *btf, const struct function *event)
+{
+	_cleanup_free_ char *found = NULL;
+	__s32 id = btf__find_by_name_kind(btf, event->name, BTF_KIND_TYPEDEF);
+
+	if (id <= 0)
+		return 0;
+	found = btf_check_of_type(btf, (__u32)id);
+	return found ? streq(found, event->type) : -ENOMEM;
+}
+
+static int btf_check_check_faults(const struct btf *btf, struct btf_facts *facts, struct strv *missing)
+{
+	int r = btf_check_has_event(btf, &fault_event);
+
+	facts->has_fault_event = r > 0;
+	return r == 0 ? btf_check_check_function(btf, &any_fault, missing) : r < 0 ? r : 0;
+}
+
 static int btf_check_check_kernel(const struct btf *btf, struct btf_facts *facts, struct strv *missing)
 {
 	__u32 bits;
@@ -228,6 +254,8 @@ static int btf_check_check_kernel(const struct btf *btf, struct btf_facts *facts
 	if (r == 0)
 		r = btf_check_check_member(btf, &ancestors[btf_check_get_member(btf, &ancestors[1], &bits) != NULL],
 					   missing);
+	if (r == 0)
+		r = btf_check_check_faults(btf, facts, missing);
 	facts->has_compat_hook = btf_check_has_function(btf, &compat_hook);
 	facts->has_bpf_lsm = btf__find_by_name_kind(btf, "bpf_lsm_file_ioctl", BTF_KIND_FUNC) > 0;
 	facts->has_preempt_calls = btf__find_by_name_kind(btf, "bpf_preempt_disable", BTF_KIND_FUNC) > 0 &&

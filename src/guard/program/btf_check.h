@@ -15,6 +15,7 @@ struct btf_facts {
 	bool has_compat_hook;   /* 32-bit callers have a security hook of their own */
 	bool has_rmdir_event;   /* the end of a cgroup is announced */
 	bool has_preempt_calls; /* BPF programs can forbid that they are preempted */
+	bool has_fault_event;   /* the kernel's own page faults are announced */
 	bool has_bpf_lsm;       /* BPF programs can be a security module */
 };
 

@@ -16,6 +16,8 @@
 #include "base/print.h"
 #include "base/str.h"
 #include "guard/choice.h"
+#include "guard/links.h"
+#include "guard/pins.h"
 #include "guard/preempt.h"
 #include "guard/program/attach.h"
 #include "guard/program/btf_check.h"
@@ -69,7 +71,7 @@ static int main_open(struct choices *ret, struct err *err)
 	if (r == -ENOENT)
 		return err_set(err, CTR_GPU_E_GUARD,
 			       "the guard is not loaded\nsudo " CTR_GPU_LIBEXECDIR "/ctr-gpu-guard load");
-	return r < 0 ? err_set(err, r, "cannot open " GUARD_CHOICES ": %m") : 0;
+	return r < 0 ? err_set(err, r, "cannot open the guard's choices: %m") : 0;
 }
 
 /* A cgroup by its directory, and the maps. */
@@ -157,7 +159,7 @@ static int main_sweep(char **arguments, struct err *err)
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)
-		return err_set(err, r, "cannot open " GUARD_CHOICES ": %m");
+		return err_set(err, r, "cannot open the guard's choices: %m");
 	r = expire(&choices, &removed, &left, err);
 	if (r == 0)
 		(void)printf("%zu removed, %zu left\n", removed, left);
@@ -168,8 +170,9 @@ static int main_sweep(char **arguments, struct err *err)
 
 static json_t *main_choice_json(const struct guard_key *key, const struct guard_choice *choice)
 {
-	return json_pack("{s:I, s:s, s:o}", "cgroup", (json_int_t)key->cgroup, "hierarchy",
-			 key->hierarchy == GUARD_CGROUP2 ? "cgroup2" : "devices", "luids",
+	return json_pack("{s:I, s:s, s:b, s:o}", "cgroup", (json_int_t)key->cgroup, "hierarchy",
+			 key->hierarchy == GUARD_CGROUP2 ? "cgroup2" : "devices", "raced", choice->state & GUARD_RACED,
+			 "luids",
 			 print_array(i, choice->count, json_sprintf("LUID-%016" PRIx64, (uint64_t)choice->luids[i])));
 }
 
@@ -192,10 +195,16 @@ static json_t *main_choices_json(const struct choices *choices)
 static void main_print_status(const json_t *status)
 {
 	const json_t *choices = json_object_get(status, "choices"), *choice, *luid;
+	const json_t *links = json_object_get(status, "links"), *link;
 	const char *weakness = json_string_value(json_object_get(status, "weakness"));
 	size_t i, j;
 
 	(void)printf("loaded      %s\n", json_is_true(json_object_get(status, "loaded")) ? "yes" : "no");
+	if (json_array_size(links) > 0)
+		(void)printf("attached    %zu programs, by the kernel's links", json_array_size(links));
+	json_array_foreach ((json_t *)links, i, link)
+		(void)printf(" %" JSON_INTEGER_FORMAT "%s", json_integer_value(link),
+			     i + 1 == json_array_size(links) ? "\n" : "");
 	if (weakness)
 		(void)printf("weakness    %s\n", weakness);
 	json_array_foreach ((json_t *)choices, i, choice) {
@@ -203,8 +212,21 @@ static void main_print_status(const json_t *status)
 			     json_integer_value(json_object_get(choice, "cgroup")));
 		json_array_foreach (json_object_get(choice, "luids"), j, luid)
 			(void)printf(" %s", json_string_value(luid));
-		(void)putchar('\n');
+		(void)printf("%s\n", json_is_true(json_object_get(choice, "raced"))
+					     ? " raced with the guard, and makes no further call"
+					     : "");
 	}
+}
+
+/* The kernel's own numbers of what is attached. */
+static json_t *main_links_json(void)
+{
+	_cleanup_close_ int pins = pins_open(NULL);
+	struct links links = {0};
+
+	if (pins >= 0)
+		(void)links_read(pins, &links);
+	return print_array(i, links.count, json_integer(links.ids[i]));
 }
 
 /* Whether there is no choice that the programs would have to look for. */
@@ -243,12 +265,13 @@ static int main_status(char **arguments, struct err *err)
 
 	if ((loaded || other) && main_find_weakness(&weakness) < 0)
 		return -ENOMEM;
-	status = json_pack("{s:b, s:b, s:b, s:s?, s:o}", "loaded", loaded || other, "otherVersion", other, "idle",
-			   main_is_idle(choices.counts), "weakness", weakness, "choices", main_choices_json(&choices));
+	status = json_pack("{s:b, s:b, s:b, s:s?, s:o, s:o}", "loaded", loaded || other, "otherVersion", other, "idle",
+			   main_is_idle(choices.counts), "weakness", weakness, "links", main_links_json(), "choices",
+			   main_choices_json(&choices));
 
 	if (r < 0 && r != -ENOENT) {
 		json_decref(status);
-		return err_set(err, r, "cannot open " GUARD_CHOICES ": %m");
+		return err_set(err, r, "cannot open the guard's choices: %m");
 	}
 	if (arguments[0] && streq(arguments[0], "--json"))
 		return print_write_json(status, stdout);

@@ -21,6 +21,7 @@ struct guard {
 	struct {
 		struct bpf_map *choices, *present;
 	} maps;
+	unsigned load;                        /* the number of this load */
 	struct bpf_link *links[PROGRAMS_MAX]; /* in the order of the programs; NULL where one is not attached */
 };
 

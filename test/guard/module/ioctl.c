@@ -247,15 +247,27 @@ static noinline int dxgkio_destroy_paging_queue(struct dxgprocess *process, void
 	return queue ? 0 : -EINVAL;
 }
 
-/* Calls of which only matters here that a message goes to the device whose handle, or whose queue's, comes first. */
-static int message_to_device(struct dxgprocess *process, enum hmgrentry_type type, void __user *inargs)
+/* The driver copies all of a call's arguments before it looks at any. */
+enum { ARGUMENTS_MAX = 128 };
+
+static int copy_arguments(char arguments[ARGUMENTS_MAX], const void __user *inargs, u32 call)
 {
+	if (WARN_ON(_IOC_SIZE(call) > ARGUMENTS_MAX))
+		return -EINVAL;
+	return copy_from_user(arguments, inargs, _IOC_SIZE(call)) ? -EFAULT : 0;
+}
+
+/* Calls of which only matters here that a message goes to the device whose handle, or whose queue's, comes first. */
+static int message_to_device(struct dxgprocess *process, enum hmgrentry_type type, void __user *inargs, u32 call)
+{
+	char arguments[ARGUMENTS_MAX];
 	struct d3dkmthandle handle;
 	struct dxgdevice *device;
-	int r;
+	int r = copy_arguments(arguments, inargs, call);
 
-	if (copy_from_user(&handle, inargs, sizeof(handle)))
-		return -EFAULT;
+	if (r)
+		return r;
+	memcpy(&handle, arguments, sizeof(handle));
 	device = dxgprocess_device_by_object_handle(process, type, handle);
 	if (!device)
 		return -EINVAL;
@@ -266,64 +278,67 @@ static int message_to_device(struct dxgprocess *process, enum hmgrentry_type typ
 
 static noinline int dxgkio_get_device_state(struct dxgprocess *process, void __user *inargs)
 {
-	return message_to_device(process, HMGRENTRY_TYPE_DXGDEVICE, inargs);
+	return message_to_device(process, HMGRENTRY_TYPE_DXGDEVICE, inargs, LX_DXGETDEVICESTATE);
 }
 
 static noinline int dxgkio_make_resident(struct dxgprocess *process, void __user *inargs)
 {
-	return message_to_device(process, HMGRENTRY_TYPE_DXGPAGINGQUEUE, inargs);
+	return message_to_device(process, HMGRENTRY_TYPE_DXGPAGINGQUEUE, inargs, LX_DXMAKERESIDENT);
 }
 
 /* The same for the adapter whose handle is @offset bytes behind the start. */
-static int message_to_adapter(struct dxgprocess *process, char __user *inargs, size_t offset)
+static int message_to_adapter(struct dxgprocess *process, void __user *inargs, size_t offset, u32 call)
 {
+	char arguments[ARGUMENTS_MAX];
 	struct dxgadapter *adapter;
 	struct d3dkmthandle handle;
+	int r = copy_arguments(arguments, inargs, call);
 
-	if (copy_from_user(&handle, inargs + offset, sizeof(handle)))
-		return -EFAULT;
+	if (r)
+		return r;
+	memcpy(&handle, arguments + offset, sizeof(handle));
 	adapter = dxgprocess_adapter_by_handle(process, handle);
 	return adapter ? dxgvmb_send_sync_msg(adapter) : -EINVAL;
 }
 
 static noinline int dxgkio_reserve_gpu_va(struct dxgprocess *process, void __user *inargs)
 {
-	return message_to_adapter(process, inargs, 0);
+	return message_to_adapter(process, inargs, 0, LX_DXRESERVEGPUVIRTUALADDRESS);
 }
 
 static noinline int dxgkio_free_gpu_va(struct dxgprocess *process, void __user *inargs)
 {
-	return message_to_adapter(process, inargs, 0);
+	return message_to_adapter(process, inargs, 0, LX_DXFREEGPUVIRTUALADDRESS);
 }
 
 static noinline int dxgkio_escape(struct dxgprocess *process, void __user *inargs)
 {
-	return message_to_adapter(process, inargs, 0);
+	return message_to_adapter(process, inargs, 0, LX_DXESCAPE);
 }
 
 static noinline int dxgkio_flush_heap_transitions(struct dxgprocess *process, void __user *inargs)
 {
-	return message_to_adapter(process, inargs, 0);
+	return message_to_adapter(process, inargs, 0, LX_DXFLUSHHEAPTRANSITIONS);
 }
 
 static noinline int dxgkio_query_clock_calibration(struct dxgprocess *process, void __user *inargs)
 {
-	return message_to_adapter(process, inargs, 0);
+	return message_to_adapter(process, inargs, 0, LX_DXQUERYCLOCKCALIBRATION);
 }
 
 static noinline int dxgkio_is_feature_enabled(struct dxgprocess *process, void __user *inargs)
 {
-	return message_to_adapter(process, inargs, 0);
+	return message_to_adapter(process, inargs, 0, LX_ISFEATUREENABLED);
 }
 
 static noinline int dxgkio_query_vidmem_info(struct dxgprocess *process, void __user *inargs)
 {
-	return message_to_adapter(process, inargs, 8);
+	return message_to_adapter(process, inargs, 8, LX_DXQUERYVIDEOMEMORYINFO);
 }
 
 static noinline int dxgkio_change_vidmem_reservation(struct dxgprocess *process, void __user *inargs)
 {
-	return message_to_adapter(process, inargs, 8);
+	return message_to_adapter(process, inargs, 8, LX_DXCHANGEVIDEOMEMORYRESERVATION);
 }
 
 static int give_statistics(struct dxgprocess *process, struct d3dkmt_querystatistics *args, void __user *inargs)
@@ -406,8 +421,9 @@ static int dxgk_ioctl(struct file *f, unsigned int p1, unsigned long p2)
 		return -ENOTTY;
 	if (process->tgid != current->tgid)
 		return -ENOTTY;
-	if (window)
-		usleep_range(window, window + 1);
+	/* The driver does not sleep there. */
+	for (unsigned int i = 0; i < window; i++)
+		udelay(1);
 	return ioctls[code].ioctl_callback(process, (void __user *)p2);
 }
 

@@ -8,6 +8,11 @@
 #include <sys/syscall.h>
 
 #include "guard/choice.h"
+#include "guard/pins.h"
+
+#define DIRECTORY PINS_USUAL_FILE_SYSTEM "/" PINS_NAME
+#define CHOICES DIRECTORY "/" GUARD_CHOICES_NAME
+#define PRESENT DIRECTORY "/" GUARD_PRESENT_NAME
 
 static const struct guard_key first = {.cgroup = 1001}, second = {.cgroup = 1002};
 static const uint64_t luids[] = {0x1000000a1, 0x1000000a2};
@@ -43,17 +48,17 @@ static void make_map(const char *path, enum bpf_map_type type, uint32_t key, uin
 /* What a load of the guard leaves, but for the programs. */
 static void load(void)
 {
-	assert_int_equal(mkdir(GUARD_PINS, 0700), 0);
-	make_map(GUARD_CHOICES, BPF_MAP_TYPE_HASH, sizeof(struct guard_key), sizeof(struct guard_choice), 4,
+	assert_int_equal(mkdir(DIRECTORY, 0700), 0);
+	make_map(CHOICES, BPF_MAP_TYPE_HASH, sizeof(struct guard_key), sizeof(struct guard_choice), 4,
 		 BPF_F_NO_PREALLOC);
-	make_map(GUARD_PRESENT, BPF_MAP_TYPE_ARRAY, sizeof(uint32_t), sizeof(struct guard_counts), 1, BPF_F_MMAPABLE);
+	make_map(PRESENT, BPF_MAP_TYPE_ARRAY, sizeof(uint32_t), sizeof(struct guard_counts), 1, BPF_F_MMAPABLE);
 }
 
 static void unload(void)
 {
-	assert_int_equal(unlink(GUARD_CHOICES), 0);
-	assert_int_equal(unlink(GUARD_PRESENT), 0);
-	assert_int_equal(rmdir(GUARD_PINS), 0);
+	assert_int_equal(unlink(CHOICES), 0);
+	assert_int_equal(unlink(PRESENT), 0);
+	assert_int_equal(rmdir(DIRECTORY), 0);
 }
 
 /* A BPF file system of this program's mount namespace. */
@@ -62,8 +67,8 @@ static int begin(void **state)
 	(void)state;
 	assert_int_equal(mount("none", "/sys", "tmpfs", 0, NULL), 0);
 	assert_int_equal(mkdir("/sys/fs", 0755), 0);
-	assert_int_equal(mkdir(GUARD_BPFFS, 0700), 0);
-	if (mount("bpf", GUARD_BPFFS, "bpf", 0, "mode=700") < 0)
+	assert_int_equal(mkdir(PINS_USUAL_FILE_SYSTEM, 0700), 0);
+	if (mount("bpf", PINS_USUAL_FILE_SYSTEM, "bpf", 0, "mode=700") < 0)
 		skip();
 	load();
 	return 0;
@@ -150,7 +155,7 @@ static void without_counts_choices_can_be_read(void **state)
 	struct guard_key key;
 
 	(void)state;
-	assert_int_equal(unlink(GUARD_PRESENT), 0);
+	assert_int_equal(unlink(PRESENT), 0);
 	assert_int_equal(choices_open(&choices), 0);
 	assert_int_equal(choices.counts, -1);
 	assert_int_equal(choice_next(&choices, NULL, &key), -ENOENT);
