@@ -535,6 +535,7 @@ static int apply_do_all(struct apply *apply)
 	apply->sources = calloc(plan->mount_count + plan->device_count + 2, sizeof(*apply->sources));
 	if (!apply->undo_log || !apply->sources)
 		return err_set(apply->err, -ENOMEM, "%m");
+	apply->undo_log->ends = apply->context->ends;
 	apply->owner = &apply->undo_log->owner;
 	apply->attach_context = (struct attach_context){&apply->rootfs, &apply->stage, &apply->own,
 							apply->owner,   apply->log,    apply->err};

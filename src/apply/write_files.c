@@ -83,6 +83,18 @@ int write_files_make_symlinks(const struct file_writer *writer)
 
 /* ---- loader files ---- */
 
+static int write_files_replace(const struct file_writer *writer, const struct loader_file *file)
+{
+	int r;
+
+	if (file->covered && file->handle >= 0)
+		return -EBUSY;
+	mapped_root_begin(writer->owner);
+	r = rootfs_replace_file(writer->rootfs, file->path, file->parts, ARRAY_SIZE(file->parts), 0644);
+	mapped_root_end(writer->owner);
+	return r;
+}
+
 int write_files_make_loader_files(const struct file_writer *writer)
 {
 	struct loader_file *files = NULL;
@@ -97,9 +109,7 @@ int write_files_make_loader_files(const struct file_writer *writer)
 	for (size_t i = 0; i < count && r == 0; i++) {
 		const struct loader_file *file = &files[i];
 
-		mapped_root_begin(writer->owner);
-		r = rootfs_replace_file(writer->rootfs, file->path, file->parts, ARRAY_SIZE(file->parts), 0644);
-		mapped_root_end(writer->owner);
+		r = write_files_replace(writer, file);
 		/*
 		 * A file that cannot be written, or that a volume holds, is covered by one that says what it should
 		 * say.
@@ -111,6 +121,7 @@ int write_files_make_loader_files(const struct file_writer *writer)
 		else
 			log_debug(writer->log, "wrote %s", file->path);
 	}
-	loader_files_free(files, count);
+	if (!writer->rootfs->undo_log || !writer->rootfs->undo_log->ends)
+		loader_files_free(files, count);
 	return r;
 }

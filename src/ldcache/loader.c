@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 
 #define CACHE_PATH "/etc/ld.so.cache"
+#define MAIN_CONF_PATH "/etc/ld.so.conf"
 
 #if defined(__x86_64__)
 #define GLIBC_LOADER "/lib64/ld-linux-x86-64.so.2"
@@ -196,6 +197,29 @@ static int loader_add_conf(struct loader_work *loader, bool first)
 	return loader_add_text(loader, path, steal_ptr(text), true, &old);
 }
 
+/*
+ * Without it an ldconfig run in the container would read none of our files. The image keeps its own: it may have one
+ * that somebody looks after. One that cannot be read is ldconfig's to complain of.
+ */
+static int loader_add_main_conf(struct loader_work *loader)
+{
+	_cleanup_content_ struct content old = CONTENT_NONE;
+	_cleanup_file_ struct loader_file file = {
+		.path = MAIN_CONF_PATH, .covered = true, .optional = true, .handle = -1};
+	char *text;
+	int r;
+
+	r = loader_open_content(loader->rootfs, MAIN_CONF_PATH, LOADER_CONF_MAX_SIZE, &old);
+	if (r < 0 && (r != -ENOENT || old.handle >= 0))
+		return r == -ENOMEM ? r : 0;
+	r = loader_conf_include(old.data, &text);
+	if (r < 0 || !text)
+		return r;
+	file.parts[0] = span_text(text);
+	file.owned[0] = text;
+	return loader_add_file(loader, &file, &old);
+}
+
 static int loader_add_musl_path(struct loader_work *loader, bool only_loader)
 {
 	_cleanup_strv_ struct strv front = {0}, behind = {0};
@@ -323,6 +347,8 @@ int loader_files(const struct rootfs *rootfs, const struct plan *plan, struct lo
 		r = loader_add_conf(&loader, true);
 	if (r == 0 && glibc)
 		r = loader_add_conf(&loader, false);
+	if (r == 0 && glibc && plan->library_dir_count > 0)
+		r = loader_add_main_conf(&loader);
 	if (r == 0 && glibc && (plan->library_dir_count > 0 || loader.was_here))
 		r = loader_add_cache(&loader);
 	strv_clear(&loader.former);

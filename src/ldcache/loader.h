@@ -22,6 +22,7 @@ struct loader_file {
 	struct span parts[LDCACHE_PARTS]; /* the content, one behind the other; some may be empty */
 	void *owned[2];                   /* where they lie: in memory of theirs, and in the old content */
 	int handle;    /* of the file that was read, to cover it where it cannot be replaced; -1: it is missing */
+	bool covered;  /* an existing one is not replaced: it stays as it is in the image */
 	bool optional; /* on a read-only root filesystem the container works without it */
 };
 
@@ -68,6 +69,15 @@ bool loader_conf_is_ours(const struct plan *plan, const struct plan_library_dir 
  * Return: 0 or -ENOMEM.
  */
 int loader_conf_text(const struct plan *plan, bool first, char **ret);
+
+/**
+ * loader_conf_include() - a ld.so.conf that has ldconfig read our files, too
+ * @old: the image's; NULL if it has none
+ * @ret: text; NULL: the image's does, as most do by "include /etc/ld.so.conf.d/" and a pattern
+ *
+ * What an included file includes is not looked at. Return: 0 or -ENOMEM.
+ */
+int loader_conf_include(const char *old, char **ret);
 
 /** Appends the directories that were ours alone when @text was written, at most some dozens. Return: 0 or -ENOMEM. */
 int loader_conf_parse(const char *text, struct strv *ret);

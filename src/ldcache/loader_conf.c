@@ -3,6 +3,8 @@
 #include "ldcache/loader.h"
 
 #include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -68,4 +70,52 @@ int loader_conf_parse(const char *text, struct strv *ret)
 		text += *text ? 1 : 0;
 	}
 	return 0;
+}
+
+/* Relative patterns count from the file's directory (glibc's elf/ldconfig.c, parse_conf_include()). */
+static bool loader_conf_line_includes(const char *line, size_t length, const char *path)
+{
+	const char *word = line + strlen("include");
+	char pattern[256] = "/etc/";
+	size_t size;
+
+	if (length <= strlen("include") || strncmp(line, "include", strlen("include")) != 0 || !strchr(" \t", *word))
+		return false;
+	/* Several patterns may stand in a line. */
+	for (const char *end = line + length; word < end; word += size) {
+		word += strspn(word, " \t");
+		size = word < end ? strcspn(word, " \t\r\n#") : 0;
+		if (size == 0 || word + size > end)
+			return false;
+		(void)snprintf(pattern, sizeof(pattern), "%s%.*s", *word == '/' ? "" : "/etc/", (int)size, word);
+		if (fnmatch(pattern, path, FNM_PATHNAME) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool loader_conf_includes(const char *text, const char *path)
+{
+	while (*text) {
+		size_t blank = strspn(text, " \t"), length = strcspn(text += blank, "\n");
+
+		if (loader_conf_line_includes(text, length, path))
+			return true;
+		text += length + (text[length] == '\n');
+	}
+	return false;
+}
+
+int loader_conf_include(const char *old, char **ret)
+{
+	bool first = old && loader_conf_includes(old, LOADER_CONF_FIRST);
+	bool last = old && loader_conf_includes(old, LOADER_CONF_LAST);
+	const char *text = old ? old : "";
+
+	*ret = NULL;
+	if (first && last)
+		return 0;
+	return str_format(ret, "%s%s%s%s", first ? "" : "include " LOADER_CONF_FIRST "\n", text,
+			  *text && text[strlen(text) - 1] != '\n' ? "\n" : "",
+			  last ? "" : "include " LOADER_CONF_LAST "\n");
 }

@@ -602,6 +602,8 @@ static int rootfs_write_and_rename(struct undo_log *undo_log, int parent, const 
 	if (r < 0 || new->points_to)
 		(void)unlinkat(parent, temporary, 0);
 	undo_log_pop(undo_log);
+	if (r == 0 && undo_log && undo_log->ends)
+		(void)steal_fd(&fd);
 	return r;
 }
 

@@ -43,6 +43,7 @@ struct undo_step {
 };
 
 struct undo_log {
+	bool ends;         /* the program does, with its work; descriptors that are left are closed then */
 	int proc_self_fd;  /* /proc/self/fd of the process that undoes; owned; -1: none */
 	int namespaces[2]; /* user and mount namespace, to be entered first; owned; -1: stay */
 	struct mapped_root owner;

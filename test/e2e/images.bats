@@ -77,6 +77,33 @@ starts_read_only() {
 	starts_twice no-etc
 }
 
+# finds_after_ldconfig SETUP: with a ld.so.conf that a shell command makes, in a start and in another one of the same files
+finds_after_ldconfig() {
+	local bundle=$BATS_TEST_TMPDIR/bundle before
+
+	rm -rf "$bundle"
+	bundle debian "$bundle" "$(script 'probe >/dev/null && ldconfig && probe')"
+	mkdir -p "$bundle/rootfs/sbin" && cp /sbin/ldconfig "$bundle/rootfs/sbin/"
+	(cd "$bundle/rootfs/etc" && eval "$1")
+	before=$(cat "$bundle/rootfs/etc/ld.so.conf" 2>/dev/null) || true
+	for _ in 1 2; do
+		run run_bundle wsl-nvidia runc "$bundle"
+		expect_gpu
+	done
+	[[ -z $before || $(<"$bundle/rootfs/etc/ld.so.conf") == "$before" ]]
+}
+
+@test "ldconfig in the container, whose ld.so.conf includes nothing of ours, other things, or is missing" {
+	local directory
+
+	directory=/usr/lib/$(gcc -print-multiarch)
+	finds_after_ldconfig :
+	finds_after_ldconfig "printf '$directory\n' >ld.so.conf; rm -r ld.so.conf.d"
+	finds_after_ldconfig "printf '$directory' >ld.so.conf"
+	finds_after_ldconfig "printf '# include ld.so.conf.d/*.conf\ninclude ld.so.conf.d/zz-*.conf\n$directory\n' >ld.so.conf"
+	finds_after_ldconfig "rm -r ld.so.conf ld.so.conf.d"
+}
+
 @test "musl" {
 	require_program musl-gcc
 	starts_twice musl

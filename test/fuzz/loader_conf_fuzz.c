@@ -27,6 +27,15 @@ static void check_musl(const char *text)
 		abort();
 }
 
+/* What was added is found. */
+static void check_include(const char *text)
+{
+	_cleanup_free_ char *once = NULL, *twice = NULL;
+
+	if (loader_conf_include(text, &once) < 0 || (once && loader_conf_include(once, &twice) < 0) || twice)
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	_cleanup_free_ char *text = strndup((const char *)data, size);
@@ -38,5 +47,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (directories.items[i][0] != '/')
 			abort();
 	check_musl(text);
+	check_include(text);
 	return 0;
 }

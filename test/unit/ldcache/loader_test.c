@@ -16,6 +16,7 @@
 #include "ldcache/loader.h"
 
 #define FIRST "/etc/ld.so.conf.d/00-ctr-gpu.conf"
+#define MAIN "/etc/ld.so.conf"
 #define LAST "/etc/ld.so.conf.d/zz-ctr-gpu.conf"
 #define CACHE "/etc/ld.so.cache"
 #ifdef __x86_64__
@@ -40,6 +41,8 @@ struct image {
 	struct err err;
 };
 
+static void put_text(struct image *image, const char *path, const char *text);
+
 static int image_new(void **state)
 {
 	struct image *image = calloc(1, sizeof(*image));
@@ -52,6 +55,7 @@ static int image_new(void **state)
 	assert_non_null(image->rootfs.undo_log);
 	assert_int_equal(mkdirat(image->fd, "etc", 0755), 0);
 	assert_int_equal(mkdirat(image->fd, "etc/ld.so.conf.d", 0755), 0);
+	put_text(image, MAIN, "include ld.so.conf.d/*.conf\n");
 	assert_int_equal(mkdirat(image->fd, "lib", 0755), 0);
 	(void)mkdirat(image->fd, GLIBC_DIRECTORY, 0755);
 	*state = image;
@@ -483,6 +487,61 @@ static void test_forged_conf(void **state)
 	expect_library(image, "libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1");
 }
 
+/* What the image's ld.so.conf must say besides, so that ldconfig reads our files. */
+static void test_include(void **state)
+{
+	static const struct {
+		const char *old, *expected; /* NULL: it need not */
+	} cases[] = {
+		{NULL, "include " FIRST "\ninclude " LAST "\n"},
+		{"", "include " FIRST "\ninclude " LAST "\n"},
+		{"include /etc/ld.so.conf.d/*.conf\n", NULL},
+		{"/lib\n \tinclude\told/*.conf ld.so.conf.d/*.conf # ours", NULL},
+		{"include " FIRST "\ninclude " LAST, NULL},
+		{"include " FIRST "\n/lib", "include " FIRST "\n/lib\ninclude " LAST "\n"},
+		{"# include ld.so.conf.d/*.conf\n",
+		 "include " FIRST "\n# include ld.so.conf.d/*.conf\ninclude " LAST "\n"},
+		{"include # ld.so.conf.d/*.conf\n",
+		 "include " FIRST "\ninclude # ld.so.conf.d/*.conf\ninclude " LAST "\n"},
+		{"includes ld.so.conf.d/*.conf\n",
+		 "include " FIRST "\nincludes ld.so.conf.d/*.conf\ninclude " LAST "\n"},
+		{"include ld.so.conf.d/*/*.conf\n",
+		 "include " FIRST "\ninclude ld.so.conf.d/*/*.conf\ninclude " LAST "\n"},
+		{"include", "include " FIRST "\ninclude\ninclude " LAST "\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_free_ char *text = NULL;
+
+		assert_int_equal(loader_conf_include(cases[i].old, &text), 0);
+		if (cases[i].expected)
+			assert_string_equal(text, cases[i].expected);
+		else
+			assert_null(text);
+	}
+}
+
+/* One in a volume may be the host's, and is left alone; one that ldconfig does not find is made. */
+static void test_main_conf(void **state)
+{
+	struct image *image = *state;
+
+	assert_int_equal(unlinkat(image->fd, MAIN + 1, 0), 0);
+	make_fifo(image, MAIN);
+	ask(image, &wsl_plan);
+	assert_int_equal(image->count, 3);
+	assert_int_equal(unlinkat(image->fd, MAIN + 1, 0), 0);
+	put_text(image, MAIN, "/opt/lib");
+	ask(image, &wsl_plan);
+	assert_int_equal(image->count, 4);
+	expect_text(image, MAIN, "include " FIRST "\n/opt/lib\ninclude " LAST "\n");
+	assert_int_equal(unlinkat(image->fd, MAIN + 1, 0), 0);
+	make_dangling(image, MAIN);
+	ask(image, &wsl_plan);
+	expect_text(image, MAIN, "include " FIRST "\ninclude " LAST "\n");
+}
+
 #define image_test(function) cmocka_unit_test_setup_teardown(function, image_new, image_free)
 
 int main(void)
@@ -499,6 +558,8 @@ int main(void)
 		image_test(test_musl),
 		image_test(test_musl_without_plan),
 		image_test(test_both_loaders),
+		cmocka_unit_test(test_include),
+		image_test(test_main_conf),
 		cmocka_unit_test(test_odd_files),
 		image_test(test_huge_cache),
 		image_test(test_huge_conf),
