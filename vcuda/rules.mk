@@ -26,8 +26,11 @@ $(eval $(call vcuda_generated,nvml_api.h,nvml-api))
 $(eval $(call vcuda_generated,nvml_stubs.c,nvml-stubs))
 
 # It is mapped into foreign images: no library is named, and no symbol asks for a version, so that the C library that the
-# program has serves it, glibc from 2.17 on and musl. What is in glibc only with a version of its own is not used.
-vcuda_client_cflags = $(filter-out $(hardening) -D_FORTIFY_SOURCE=2 -fsanitize=%,$(CFLAGS_ALL)) -U_FORTIFY_SOURCE -fno-stack-protector \
+# program has serves it, glibc from 2.17 on and musl. What is in glibc only with a version of its own is not used. All of them have what
+# a stack protector calls; what _FORTIFY_SOURCE makes of memcpy(3) and others musl has not.
+vcuda_client_hardening := -fno-common -fstack-protector-strong $(foreach flag,-fstack-clash-protection -fcf-protection -mbranch-protection=standard,\
+	$(shell $(CC) -Werror $(flag) -c -x c /dev/null -o /dev/null 2>/dev/null && echo $(flag)))
+vcuda_client_cflags = $(filter-out $(hardening) -D_FORTIFY_SOURCE=2 -fsanitize=%,$(CFLAGS_ALL)) -U_FORTIFY_SOURCE $(vcuda_client_hardening) \
 	$(if $(findstring aarch64,$(shell $(CC) -dumpmachine)),-mno-outline-atomics)
 
 $(O)/vcuda-client/%.o: %.c $(vcuda_headers) | needs
