@@ -271,7 +271,8 @@ $(O)/test/lib/%.so: test/unit/driverd/libraries/%.c
 	$(CC) -shared $(CPPFLAGS_ALL) $(filter-out -fsanitize=%,$(CFLAGS_ALL)) -MMD -MP -o $@ $<
 
 $(O)/test/unit/driverd/driverd_test: $(driverd_test_libraries) $(O)/bin/ctr-gpu-driverd
-$(unit_tests:%=%.o): CPPFLAGS += -Itest/unit -I.
+# Packagers give make flags of their own, which else would cancel what is added.
+$(unit_tests:%=%.o): override CPPFLAGS += -Itest/unit -I.
 
 include vcuda/rules.mk
 
@@ -397,7 +398,7 @@ $(O)/gen/libexecdir: always
 ifndef COMMIT
 COMMIT := $(shell pkg/version commit)
 endif
-$(O)/src/cli/version.o: CPPFLAGS += -DCTR_GPU_COMMIT='"$(COMMIT)"'
+$(O)/src/cli/version.o: override CPPFLAGS += -DCTR_GPU_COMMIT='"$(COMMIT)"'
 $(O)/src/cli/version.o: $(O)/gen/commit
 $(O)/gen/commit: always
 	@mkdir -p $(@D)
@@ -426,7 +427,7 @@ installed = $(addprefix $(bindir)/,ctr-gpu ctr-gpu-hook ctr-gpu-runtime) $(libex
 # The static library's own names are no concern of those who link it, as they are none in the shared one, and what no public
 # function needs is not in it.
 public_functions = $(shell sed -n 's/^[[:space:]]*\(ctr_gpu_[a-z0-9_]*\);.*/\1/p' src/lib/ctr-gpu.map)
-install-files: all sbom
+install-files: not-packaged all sbom
 	@mkdir -p $(O)/install
 	sed -e 's,@prefix@,$(prefix),; s,@libdir@,$(libdir),; s,@includedir@,$(includedir),; s,@version@,$(VERSION),' \
 		src/lib/ctr-gpu.pc.in >$(O)/install/ctr-gpu.pc
@@ -434,6 +435,14 @@ install-files: all sbom
 	$(CC) -r -nostdlib -o $(O)/install/libctr-gpu.o -Wl,--gc-sections $(public_functions:%=-Wl,-u,%) -Wl,-T,src/lib/archive.ld $(O)/lib/libctr-gpu.a
 	$(OBJCOPY) --wildcard --keep-global-symbol='ctr_gpu_*' --strip-unneeded $(O)/install/libctr-gpu.o
 	rm -f $(O)/install/libctr-gpu.a && $(AR) rcsD $(O)/install/libctr-gpu.a $(O)/install/libctr-gpu.o
+
+# What a package has installed is the package's: overwritten, it is of two versions, and uninstalled, dpkg and rpm miss it.
+.PHONY: not-packaged
+not-packaged:
+	$(if $(DESTDIR),,@package=$$(dpkg-query -S $(bindir)/ctr-gpu $(libdir)/libctr-gpu.so.$(SOVERSION) 2>/dev/null | sed -n '1s/:.*//p'); \
+		test "$$package" || package=$$(rpm -q --qf '%{name}\n' -f $(bindir)/ctr-gpu 2>/dev/null) || package=; \
+		test ! "$$package" || { echo "The files below $(prefix) are those of the package $$package. Remove the package first, with apt or dnf;" \
+		"\"make install prefix=/usr/local\" installs beside it." >&2; exit 1; })
 
 install: install-files
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(sort $(dir $(installed))))
@@ -477,7 +486,7 @@ install-vcuda: install
 
 # Nothing that was installed for somebody else to pack is anybody's to run. CDI specs name the hook, and engines start no container
 # that asks for their devices without it.
-uninstall:
+uninstall: not-packaged
 	$(if $(DESTDIR),,test ! -x $(unregister) || $(unregister))
 	$(call compat_each,compat_unlink)
 	$(if $(DESTDIR),,grep -lsF '"$(bindir)/ctr-gpu-hook"' /etc/cdi/ctr-gpu-*.json /var/run/cdi/ctr-gpu-*.json | xargs -r rm -f)

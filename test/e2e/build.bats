@@ -145,6 +145,39 @@ expect_before() {
 	[[ ! -e $tree/build ]]
 }
 
+@test "what a package has installed is neither overwritten nor deleted" {
+	local target
+
+	mkdir "$BATS_TEST_TMPDIR/dpkg"
+	printf '#!/bin/sh\n[ "$1 $2" = "-S /opt/ctr-gpu/bin/ctr-gpu" ] && echo "ctr-gpu: $2"\n' >"$BATS_TEST_TMPDIR/dpkg/dpkg-query"
+	printf '#!/bin/sh\n[ "$5" = /opt/rpm/bin/ctr-gpu ] && echo ctr-gpu-libs && exit\necho "file $5 is not owned by any package"; exit 1\n' \
+		>"$BATS_TEST_TMPDIR/dpkg/rpm"
+	chmod 755 "$BATS_TEST_TMPDIR"/dpkg/*
+	for target in install install-compat install-vcuda uninstall; do
+		in_tree env "PATH=$BATS_TEST_TMPDIR/dpkg:$PATH" make "$target" prefix=/opt/ctr-gpu
+		expect_status 2
+		expect "are those of the package ctr-gpu. Remove the package first"
+		expect_not "  CC "
+	done
+	[[ ! -e /opt/ctr-gpu ]]
+	in_tree env "PATH=$BATS_TEST_TMPDIR/dpkg:$PATH" make uninstall prefix=/opt/rpm
+	expect_status 2
+	expect "are those of the package ctr-gpu-libs."
+	in_tree env "PATH=$BATS_TEST_TMPDIR/dpkg:$PATH" make not-packaged prefix=/opt/other
+	expect_status 0
+	in_tree env "PATH=$BATS_TEST_TMPDIR/dpkg:$PATH" make not-packaged prefix=/opt/ctr-gpu "DESTDIR=$BATS_TEST_TMPDIR/staged"
+	expect_status 0
+}
+
+@test "flags of a packager's cancel none that a program needs" {
+	in_tree make -n V=1 LDFLAGS= CPPFLAGS= CFLAGS= O=build-flags \
+		build-flags/test/unit/base/memstream_test build-flags/src/cli/version.o
+	expect_status 0
+	expect "--wrap=realloc"
+	expect "-Itest/unit"
+	expect "-DCTR_GPU_COMMIT="
+}
+
 @test "make uninstall takes CDI specs along that name what it removes, and no others" {
 	run sandbox wsl-hybrid env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS sh -ec 'rm -rf /etc/cdi
 		ctr-gpu cdi generate --kind=nvidia.com/gpu --hook=/opt/ctr-gpu/bin/ctr-gpu-hook

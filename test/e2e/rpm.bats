@@ -84,6 +84,26 @@ query() {
 	expect "NVIDIA GeForce RTX 4090"
 }
 
+# Fedora, openSUSE Leap, Alma and Oracle have these alike; libraries of our own and versions of their symbols aside.
+provided='/bin/sh|/sbin/ldconfig|/usr/bin/(ba)?sh|/usr/bin/pkg-config|pkgconfig\((jansson|libtirpc|yaml-0\.1)\)
+rtld\(GNU_HASH\)|ld-linux-(x86-64|aarch64)\.so\..*|lib(c|m|dl|pthread)\.so\.6\(.*|libgcc_s\.so\.1\(.*
+libjansson\.so\.4\(.*|libyaml-0\.so\.2\(.*|libtirpc\.so\.3\(.*|libbpf\.so\.1\(.*'
+
+# required: what all packages together require of a distribution
+required() {
+	local package
+
+	for package in "$BATS_FILE_TMPDIR"/rpm/RPMS/*/*.rpm; do
+		query --requires "$package"
+	done | grep -v '^rpmlib(\|ctr-gpu' | sort -u
+}
+
+@test "they require nothing that Fedora, openSUSE, Alma and Oracle lack" {
+	run required
+	expect "libjansson.so.4()"
+	[[ -z $(grep -vxE "$(tr '\n' '|' <<<"$provided" | sed 's/|$//')" <<<"$output") ]] || { echo "$output"; return 1; }
+}
+
 # in_root ROOT RPM-OPTION…: rpm on a root of its own
 in_root() {
 	local root=$1
@@ -102,17 +122,16 @@ empty_root() {
 	cp -L /sbin/ldconfig "$root/sbin/ldconfig"
 	mkdir -p "$root/bin" "$root/etc/cdi" "$root/proc"
 	cp -L "$(command -v busybox)" "$root/bin/sh"
-	for name in rm cat dirname id mv sed mkdir; do ln -s sh "$root/bin/$name"; done
+	for name in rm cat dirname grep id mv sed mkdir; do ln -s sh "$root/bin/$name"; done
 	# What the package's command needs of the distribution.
 	rpm2cpio "$(rpm_of "$(library_package)")" | (cd "$BATS_TEST_TMPDIR" && cpio --quiet --extract --make-directories)
 	ldd "$(find "$BATS_TEST_TMPDIR/usr" -name 'libctr-gpu.so.0')" | grep -v libctr-gpu | grep -o '/[^ ]*' | while read -r file; do
 		install -D "$file" "$root$file"
 	done
-	touch "$root/etc/cdi/ctr-gpu-nvidia.json" "$root/etc/cdi/mine.json"
+	echo '{"path": "/usr/bin/ctr-gpu-hook"}' >"$root/etc/cdi/ctr-gpu-nvidia.json"
+	touch "$root/etc/cdi/ctr-gpu-mine.json" "$root/etc/cdi/mine.json"
 	in_root "$root" --initdb
-	distribution distribution "$(for package in "$BATS_FILE_TMPDIR"/rpm/RPMS/*/*.rpm; do
-		query --requires "$package"
-	done | grep -v '^rpmlib(\|ctr-gpu' | sed 's/^/Provides: /' | sort -u)"
+	distribution distribution "$(required | sed 's/^/Provides: /')"
 	in_root "$root" --install "$BATS_FILE_TMPDIR"/distribution/RPMS/noarch/distribution-1-1.noarch.rpm
 	echo "$root"
 }
@@ -169,7 +188,7 @@ distribution() {
 	run find "$root/usr" -name '*ctr-gpu*' -o -name 'nvidia*'
 	expect_not "ctr-gpu"
 	expect_not "nvidia"
-	[[ $(ls "$root/etc/cdi") == mine.json && ! -e $root/var/lib/ctr-gpu ]]
+	[[ $(echo $(ls "$root/etc/cdi")) == "ctr-gpu-mine.json mine.json" && ! -e $root/var/lib/ctr-gpu ]]
 	[[ $(jq -c . "$root/etc/docker.json") == '{"debug":true}' ]]
 }
 

@@ -157,6 +157,7 @@ expect_gpu() {
 	expect_line "exit status 0"
 	expect_line "/etc/ctr-gpu/config.json"
 	expect_line "/etc/cdi/mine.json"
+	expect_line "/etc/cdi/ctr-gpu-mine.json"
 	expect_no_line "/etc/cdi/ctr-gpu-nvidia.json"
 	expect_not "/usr/bin"
 	expect_not "hooks.d"
@@ -167,5 +168,6 @@ expect_gpu() {
 	expect_line "exit status 0"
 	expect_line "left: /etc/cdi"
 	expect_line "left: /etc/cdi/mine.json"
-	[[ $(grep -c '^left:' <<<"$output") == 2 ]] || { echo "$output"; return 1; }
+	expect_line "left: /etc/cdi/ctr-gpu-mine.json"
+	[[ $(grep -c '^left:' <<<"$output") == 3 ]] || { echo "$output"; return 1; }
 }

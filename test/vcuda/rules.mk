@@ -7,7 +7,7 @@ vcuda_sim = $(O)/test/vcuda/sim/libcuda.so.1
 vcuda_sim_objects = $(patsubst %.c,$(O)/%.o,$(filter-out %/nvml.c,$(wildcard test/vcuda/sim/*.c)))
 test_programs += $(vcuda_sim)
 
-$(vcuda_sim_objects): CFLAGS += -fvisibility=default
+$(vcuda_sim_objects): override CFLAGS += -fvisibility=default
 $(vcuda_sim): $(vcuda_sim_objects) test/vcuda/sim/sim.map
 	@mkdir -p $(@D)
 	$(say) LD $@
