@@ -356,7 +356,7 @@ static int cdi_check_file(const struct ctr_gpu_cdi_report *report, struct cdi_fi
 
 int ctr_gpu_cdi_report_check(struct ctr_gpu_cdi_report *report, const struct ctr_gpu_host *host, const char *engine)
 {
-	struct cdi_engine parsed;
+	struct cdi_engine parsed = {0};
 	int r = 0;
 
 	if (engine)

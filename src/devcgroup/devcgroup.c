@@ -144,7 +144,7 @@ static int devcgroup_add_level(struct devcgroup *cgroup, const struct cgroup_pla
 static int devcgroup_open_levels(struct devcgroup *cgroup, const struct cgroup_place *place)
 {
 	_cleanup_close_ int mount_fd = -1;
-	size_t size, all = strlen(place->below);
+	size_t all = strlen(place->below), size = all;
 	int r = place->dev ? devcgroup_open_mount(place, &mount_fd) : 0;
 
 	if (r == 0)

@@ -6,6 +6,7 @@
  * programs run on. It tells of one mount what mountinfo has among the lines of all.
  */
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/mount.h>

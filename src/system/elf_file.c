@@ -307,7 +307,7 @@ static int libcuda_parse_version(const char *json, size_t size, int *ret_major, 
 int libcuda_read_version(int fd, int *ret_major, int *ret_minor)
 {
 	_cleanup_free_ char *note = NULL;
-	size_t size;
+	size_t size = 0;
 	int r;
 
 	r = elf_file_read_note(fd, ".note.cuda.fwd_compatibility", "NVIDIA Corporation", &note, &size);

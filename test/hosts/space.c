@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <sched.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -292,23 +293,50 @@ static int make_native(const struct space *space)
 	return make_proc(space) < 0 || native_files(&space->profile->native, space->files) < 0 ? -1 : 0;
 }
 
-/* What programs remember of this host until its next boot is nothing for another. */
-static int make_run(void)
+/* What programs remember of this host until its next boot, and what they have set up on it, is nothing for another. */
+static int make_states(void)
 {
-	static const char directory[] = "/run/ctr-gpu";
+	static const char *const directories[] = {"/run/ctr-gpu", "/var/lib/ctr-gpu"};
 
-	return tree_mkdir(directory) < 0 || mount("none", directory, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") < 0
-		       ? complain(directory)
-		       : 0;
+	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
+		if (tree_mkdir(directories[i]) < 0 ||
+		    mount("none", directories[i], "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") < 0)
+			return complain(directories[i]);
+	return 0;
+}
+
+/* Engines would find in the simulated host what is installed and set up on the machine, as users of ctr-gpu have it. */
+static int hide_installed(void)
+{
+	static const char *const patterns[] = {
+		"/usr/bin/nvidia-c[dot]*", /* nvidia-cdi-hook, nvidia-container-…, nvidia-ctk */
+		"/usr/share/containers/oci/hooks.d/ctr-gpu.json",
+		"/usr/share/containers/oci/hooks.d/*nvidia*",
+		"/etc/cdi/ctr-gpu-*",
+		"/etc/containers/containers.conf.d/99-ctr-gpu.conf",
+		"/etc/ctr-gpu/config.json",
+		"/etc/docker/daemon.json",
+	};
+	glob_t found = {0};
+	int r = 0;
+
+	for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++)
+		(void)glob(patterns[i], i > 0 ? GLOB_APPEND : 0, NULL, &found);
+	for (size_t i = 0; i < found.gl_pathc && r == 0; i++)
+		if (unlink(found.gl_pathv[i]) < 0)
+			r = complain(found.gl_pathv[i]);
+	globfree(&found);
+	return r;
 }
 
 static int make_host(const struct space *space)
 {
 	const struct profile *profile = space->profile;
 
-	if (make_run() < 0)
+	if (make_states() < 0)
 		return -1;
-	if (make_dev(space) < 0 || make_class(space) < 0 || overlay("etc", "/etc") < 0 || overlay("usr", "/usr") < 0)
+	if (make_dev(space) < 0 || make_class(space) < 0 || overlay("etc", "/etc") < 0 || overlay("usr", "/usr") < 0 ||
+	    hide_installed() < 0)
 		return -1;
 	if (profile->dxg && make_wsl(space) < 0)
 		return -1;
@@ -321,8 +349,12 @@ static int make_host(const struct space *space)
 
 int space_enter(const struct space *space)
 {
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+	if (unshare(CLONE_NEWNS) < 0)
 		return complain("a mount namespace of its own");
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return complain(errno == EINVAL
+					? "/ is no mount point here, as in a plain chroot; use a container or a machine"
+					: "/");
 	if (mount("none", SCRATCH, "tmpfs", 0, "mode=755") < 0)
 		return complain(SCRATCH);
 	if (scratch_directories() < 0 || make_host(space) < 0)

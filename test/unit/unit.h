@@ -3,15 +3,33 @@
 
 /* What every unit test includes: cmocka and the headers it needs in front of it. */
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 /* Of cmocka 2, and as a macro it takes the word from everybody. */
 #undef stop
 
 #include "base/cleanup.h"
+
+/* Processes in a chroot may not make one: user_namespaces(7). */
+static inline bool unit_has_user_namespaces(void)
+{
+	int status = -1;
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(unshare(CLONE_NEWUSER) < 0);
+	if (child > 0 && waitpid(child, &status, 0) == child && status == 0)
+		return true;
+	print_message("# SKIP needs user namespaces, which a plain chroot has not\n");
+	return false;
+}

@@ -188,7 +188,7 @@ static int state_file_load(const struct manager *manager, json_t **ret)
 	_cleanup_close_ int fd = open(manager->ledger, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	_cleanup_free_ char *text = NULL;
 	struct stat st;
-	size_t size;
+	size_t size = 0;
 	int r;
 
 	if (fd < 0)

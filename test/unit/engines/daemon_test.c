@@ -367,7 +367,8 @@ static void one_with_anything_of_its_own_does_not_count(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(undo_log); i++)
-		in_child(undo_log[i]);
+		if (undo_log[i] != with_own_users || unit_has_user_namespaces())
+			in_child(undo_log[i]);
 	(void)snprintf(program, sizeof(program), "%s/root", directory);
 	(void)rmdir(program);
 	(void)snprintf(program, sizeof(program), "%s/%s", directory, name);
