@@ -170,7 +170,7 @@ static void lane_prefetch(uint32_t tail)
  * done. What was written since the head was last looked at counts, too: else a client would be woken for each entry
  * that is done, fill its place and sleep again.
  */
-static void lane_advance(void)
+static inline void lane_advance(void)
 {
 	struct ring *ring = &server.wire->ring;
 
@@ -189,7 +189,7 @@ static void lane_look(void)
 }
 
 /* Return: whether there is an entry. A filler is none. */
-static bool lane_take(struct request *q)
+static inline bool lane_take(struct request *q)
 {
 	while (lane_seen != lane_tail || (lane_look(), lane_seen != lane_tail)) {
 		lane_next = lane_tail + lane_fetch_entry(q, lane_tail, lane_seen);
@@ -281,7 +281,7 @@ static void lane_copy(struct request *to, const struct request *from)
 }
 
 /* Hands the entry that was taken, and the lead, to its lane. Return: whether that is another than @lane. */
-static bool lane_hand_on(struct lane *lane, const struct request *q)
+static __attribute__((noinline)) bool lane_hand_on(struct lane *lane, const struct request *q)
 {
 	struct lane *owner = lane_of(q->header.thread);
 
@@ -411,7 +411,7 @@ static CUresult lane_wait(struct lane *lane)
 
 /* ---- lanes ---- */
 
-static CUresult lane_serve(struct request *q)
+static inline CUresult lane_serve(struct request *q)
 {
 	const struct request_kind *kind = lane_kind(q);
 
@@ -423,20 +423,21 @@ static CUresult lane_serve(struct request *q)
 }
 
 /* The request that the lane has, and the lead. */
-static void lane_do(struct lane *lane)
+static inline void lane_do(struct lane *lane)
 {
 	CUresult r = lane_serve(&lane->request);
 
 	if (r == REQUEST_WAITS)
 		r = lane_wait(lane);
-	if (!lane->leads)
+	if (!lane->leads) {
 		request_let_go(&lane->request);
+		lane_reply(lane, r);
+		(void)lane_take_lead(lane);
+		return;
+	}
 	if (r != CUDA_SUCCESS || lane_is_awaited(&lane->request))
 		lane_reply(lane, r);
-	if (lane->leads)
-		lane_advance();
-	else
-		(void)lane_take_lead(lane);
+	lane_advance();
 }
 
 /* Spins until something is written. Return: whether it is, or the lead is another's. */
@@ -484,7 +485,8 @@ static void lane_go_on(struct lane *lane)
 	while (lane->leads) {
 		if (!lane_take(&lane->request))
 			lane_idle(lane);
-		else if (!lane_hand_on(lane, &lane->request))
+		/* Most are its own. */
+		else if (lanes[lane->request.header.thread] == lane || !lane_hand_on(lane, &lane->request))
 			lane_do(lane);
 	}
 }
