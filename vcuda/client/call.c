@@ -95,6 +95,15 @@ static struct wire_entry *call_entry_at(uint32_t head)
 	return (struct wire_entry *)(client.wire->command + (size_t)(head % RING_UNITS) * RING_UNIT);
 }
 
+/* Whether the program wants threads that wait in the current context to sleep. */
+static bool call_sleeps(const struct thread *thread)
+{
+	enum { SCHEDULE = 7, BLOCKING_SYNC = 4 };
+	const struct context *context = thread_context(thread);
+
+	return context && (context->flags & SCHEDULE) == BLOCKING_SYNC;
+}
+
 struct wire_entry *call_begin(struct thread *thread, unsigned op, unsigned words, size_t bytes, bool waits)
 {
 	const uint32_t units = (uint32_t)wire_units(bytes);
@@ -124,6 +133,7 @@ struct wire_entry *call_begin(struct thread *thread, unsigned op, unsigned words
 	entry->sequence = waits ? ++thread->sequence : 0;
 	entry->context = context ? context->handle : 0;
 	entry->thread = thread->slot;
+	entry->sleeps = call_sleeps(thread);
 	call_pending += units;
 	return entry;
 }
@@ -143,7 +153,7 @@ void call_end(void)
 
 CUresult call_wait(struct thread *thread, bool long_wait)
 {
-	const long spin = long_wait ? client.wait_spin : client.spin;
+	const long spin = !long_wait ? client.spin : call_sleeps(thread) ? 0 : client.wait_spin;
 	struct wire_reply *reply = &client.wire->reply[thread->slot];
 
 	for (;;) {

@@ -15,7 +15,7 @@
 #include "vcuda/protocol/ring.h"
 
 enum {
-	WIRE_MAGIC = 0x76437703,
+	WIRE_MAGIC = 0x76437704,
 	WIRE_SLOTS = 1024,   /* threads of a client */
 	WIRE_REPLY = 4032,   /* bytes of a reply; more is fetched by WIRE_DOWNLOAD */
 	WIRE_INLINE = 65536, /* bytes of an entry behind its header */
@@ -59,7 +59,7 @@ struct wire_entry {
 	uint32_t sequence; /* what the slot's bell is set to */
 	uint64_t context;  /* the calling thread's; 0: none */
 	uint32_t thread;   /* the calling thread's slot */
-	uint32_t reserved;
+	uint32_t sleeps;   /* the context is one whose waits sleep (CU_CTX_SCHED_BLOCKING_SYNC) */
 };
 /* So that a call with up to four arguments moves one line of the cache from the client to the server. */
 _Static_assert(sizeof(struct wire_entry) == RING_UNIT / 2, "half of a unit is left for arguments");

@@ -400,7 +400,7 @@ static CUresult lane_wait(struct lane *lane)
 	struct request *q = &lane->request;
 	CUresult r = lane_is_awaited(q) ? q->wait.query(q->wait.object) : CUDA_ERROR_NOT_READY;
 
-	if (r == CUDA_ERROR_NOT_READY && lane_is_awaited(q) && server.wait_spin > 0)
+	if (r == CUDA_ERROR_NOT_READY && lane_is_awaited(q) && server.wait_spin > 0 && !q->header.sleeps)
 		r = lane_ask_on(q);
 	if (r != CUDA_ERROR_NOT_READY)
 		return r;

@@ -410,6 +410,38 @@ static void function_runs(void *data)
 	ran++;
 }
 
+static void function_takes_long(void *data)
+{
+	(void)data;
+	(void)usleep(10000);
+}
+
+/* Processor time that 20 waits of 10 ms take, in milliseconds. */
+static long time_waits(void)
+{
+	struct timespec begin, end;
+
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+	for (int i = 0; i < 20; i++) {
+		MUST(cuLaunchHostFunc(NULL, function_takes_long, NULL));
+		MUST(cuStreamSynchronize(NULL));
+	}
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+	return (end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000;
+}
+
+static void program_wants_waits_to_sleep(void)
+{
+	enum { BLOCKING_SYNC = 4 };
+	long took;
+
+	begin();
+	MUST(cuCtxSetFlags(BLOCKING_SYNC));
+	took = time_waits();
+	if (took > 60)
+		fail("milliseconds of processor time in 200 of waiting", took);
+}
+
 static void program_blocks_signals_later(void)
 {
 	static char host[8 << 20];
@@ -829,6 +861,7 @@ static const struct {
 	{"that copies what is gone", program_copies_what_is_gone, false},
 	{"that names streams that are none", program_names_streams_that_are_none, false},
 	{"that blocks a signal after its first calls", program_blocks_signals_later, false},
+	{"that wants its waits to sleep", program_wants_waits_to_sleep, false},
 	{"that is interrupted while it connects", program_is_interrupted, false},
 	{"that unloads the library", program_unloads, false},
 	{"whose server crashed", program_goes_on_without_a_server, true},
