@@ -24,6 +24,8 @@
 #include "lib/context.h"
 #include "root/mount.h"
 #include "root/mount_class.h"
+#include "root/mountinfo.h"
+#include "root/statmount.h"
 #include "system/boot_cache.h"
 
 enum {
@@ -126,7 +128,7 @@ static int undo_record_write_replacement(const struct writer *writer, const stru
 			r = -errno;
 	} else if (S_ISREG(st.st_mode)) {
 		fd = openat(writer->home, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-		r = fd < 0 ? -errno : fd_copy(old, fd);
+		r = fd < 0 ? -errno : fd_copy(old, fd, ROOTFS_REPLACED_MAX);
 		if (r == 0 && (fchown(fd, st.st_uid, st.st_gid) < 0 || fchmod(fd, st.st_mode & 07777) < 0))
 			r = -errno;
 	} else {
@@ -411,9 +413,37 @@ struct reader {
 	struct rootfs rootfs;
 	struct mount_map mount_map;
 	struct undo_log *undo_log;
+	json_t *record;
 	int home;
 	bool same_boot; /* as when it was written */
 };
+
+/*
+ * Where a mount is by now: what is above it may have been renamed. @number: of undo_record_find_mount(). Return: 0;
+ * -ENOENT if it is gone; negative errno.
+ */
+static int undo_record_locate(json_int_t number, char **ret)
+{
+	struct mountinfo_line line;
+	_cleanup_free_ char *text = NULL;
+	struct mountinfo_field rest;
+	uint64_t wanted, id;
+	int r;
+
+	if (!statmount_find_id((uint64_t)number, &wanted))
+		return -ENOENT;
+	r = fd_read_file_at(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MAX, &text, NULL);
+	if (r < 0)
+		return r;
+	rest = mountinfo_field_of(text);
+	while (mountinfo_next(&rest, &line)) {
+		if (!mountinfo_id(&line, &id) || id != wanted)
+			continue;
+		*ret = mountinfo_unescape(line.point);
+		return *ret ? 0 : -ENOMEM;
+	}
+	return -ENOENT;
+}
 
 /* Whether what is found is what the deed was done on. */
 static bool undo_record_is_same(const struct reader *reader, const json_t *entry, size_t kind, int fd)
@@ -436,6 +466,29 @@ static bool undo_record_is_same(const struct reader *reader, const json_t *entry
 	       streq(changed, undo_record_text(entry, "changed"));
 }
 
+/* What lies over a mount, and what has come in its place, has another number. Return: descriptor; -1. */
+static int undo_record_open_mount(const struct reader *reader, const json_t *entry)
+{
+	_cleanup_free_ char *point = NULL;
+	_cleanup_close_ int fd = -1;
+
+	if (!reader->same_boot || undo_record_locate(json_integer_value(json_object_get(entry, "mount")), &point) < 0)
+		return -1;
+	fd = open(point, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	return fd >= 0 && undo_record_is_same(reader, entry, KIND_MOUNT, fd) ? steal_fd(&fd) : -1;
+}
+
+/* Where it was made, or where it is by now. Return: descriptor of what the deed was done on; -1. */
+static int undo_record_open_place(const struct reader *reader, const json_t *entry, size_t kind)
+{
+	const char *path = undo_record_text(entry, "path");
+	_cleanup_close_ int fd = rootfs_open_path(&reader->rootfs, *path ? path : "/", O_PATH);
+
+	if (fd >= 0 && undo_record_is_same(reader, entry, kind, fd))
+		return steal_fd(&fd);
+	return kind == KIND_MOUNT ? undo_record_open_mount(reader, entry) : -1;
+}
+
 /* Return: what was replaced; -1 without it. */
 static int undo_record_open_old(const struct reader *reader, const char *old)
 {
@@ -447,8 +500,7 @@ static int undo_record_open_old(const struct reader *reader, const char *old)
 /* The deed again, if what it was done on is still there. Our names have no slash, but a file may be damaged. */
 static int undo_record_read_step(struct reader *reader, const json_t *entry)
 {
-	const char *path = undo_record_text(entry, "path"), *name = undo_record_text(entry, "name"),
-		   *old = undo_record_text(entry, "old");
+	const char *name = undo_record_text(entry, "name"), *old = undo_record_text(entry, "old");
 	struct undo_step undo_step = {.fds = {-1, -1, -1}};
 	size_t kind = 0;
 	int r;
@@ -458,36 +510,53 @@ static int undo_record_read_step(struct reader *reader, const json_t *entry)
 	if (kind == ARRAY_SIZE(kinds) || strchr(name, '/') || strchr(old, '/') || (kind != KIND_MOUNT && !*name))
 		return 0;
 	undo_step.undo = kinds[kind].undo;
-	undo_step.fds[0] = rootfs_open_path(&reader->rootfs, *path ? path : "/", O_PATH);
+	undo_step.fds[0] = undo_record_open_place(reader, entry, kind);
 	if (undo_step.fds[0] < 0)
 		return 0;
 	undo_step.fds[1] = undo_record_open_old(reader, old);
-	r = undo_record_is_same(reader, entry, kind, undo_step.fds[0])
-		    ? undo_log_add(reader->undo_log, &undo_step, *name ? name : NULL)
-		    : 1;
+	r = undo_log_add(reader->undo_log, &undo_step, *name ? name : NULL);
 	for (size_t i = 0; r != 0 && i < UNDO_STEP_FDS; i++)
 		cleanup_closep(&undo_step.fds[i]);
-	return r < 0 ? r : 0;
+	return r;
+}
+
+/* Return: 0; -EBUSY with @err set if a mount stays, which something may lie over. */
+static int undo_record_check_mounts(const struct reader *reader, const char *root, struct err *err)
+{
+	const json_t *entry;
+	size_t i;
+
+	json_array_foreach (json_object_get(reader->record, "deeds"), i, entry) {
+		_cleanup_free_ char *point = NULL;
+
+		if (streq(undo_record_text(entry, "kind"), kinds[KIND_MOUNT].name) && reader->same_boot &&
+		    undo_record_locate(json_integer_value(json_object_get(entry, "mount")), &point) == 0)
+			return err_set(
+				err, -EBUSY,
+				"the mount on %s stays, which was made for %s: %m.\n"
+				"Unmount what was mounted over it since, and try again: it is still written down.",
+				point, root);
+	}
+	return 0;
 }
 
 static int undo_record_read(struct reader *reader, const char *root)
 {
 	_cleanup_free_ char *text = NULL, *boot = NULL;
-	_cleanup_json_ json_t *record = NULL;
 	const json_t *entry;
 	size_t size, i;
 	int r;
 
 	r = fd_read_file_at(reader->home, LIST, UNDO_RECORD_MAX, &text, &size);
 	if (r == 0)
-		r = json_parse(text, size, &record, NULL);
-	if (r < 0 || !streq(undo_record_text(record, "rootfs"), root))
+		r = json_parse(text, size, &reader->record, NULL);
+	if (r < 0 || !streq(undo_record_text(reader->record, "rootfs"), root))
 		return r < 0 ? r : -EINVAL;
 	r = undo_record_read_boot(&boot);
 	if (r < 0)
 		return r;
-	reader->same_boot = streq(boot, undo_record_text(record, "boot"));
-	json_array_foreach (json_object_get(record, "deeds"), i, entry) {
+	reader->same_boot = streq(boot, undo_record_text(reader->record, "boot"));
+	json_array_foreach (json_object_get(reader->record, "deeds"), i, entry) {
 		r = undo_record_read_step(reader, entry);
 		if (r < 0)
 			return r;
@@ -496,7 +565,7 @@ static int undo_record_read(struct reader *reader, const char *root)
 }
 
 /* What was done at one time. @fd: of the root that was named */
-static int undo_record_undo_one(int all, const char *name, const char *root, int fd)
+static int undo_record_undo_one(int all, const char *name, const char *root, int fd, struct err *err)
 {
 	struct reader reader = {
 		.rootfs = ROOTFS_CLOSED, .mount_map = MOUNT_CLASS_UNKNOWN, .undo_log = undo_log_new(false), .home = -1};
@@ -524,6 +593,9 @@ static int undo_record_undo_one(int all, const char *name, const char *root, int
 	if (r == 0)
 		undo_log_undo(reader.undo_log);
 	(void)undo_log_free(reader.undo_log);
+	if (r == 0)
+		r = undo_record_check_mounts(&reader, root, err);
+	json_decref(reader.record);
 	rootfs_close(&reader.rootfs);
 	mount_map_clear(&reader.mount_map);
 	cleanup_closep(&reader.home);
@@ -532,8 +604,8 @@ static int undo_record_undo_one(int all, const char *name, const char *root, int
 	return r;
 }
 
-/* The last first. Return: how many there were; negative errno. */
-static int undo_record_undo_each(int all, const char *root, int fd)
+/* The last first. Return: how many there were; -EBUSY with @err set; negative errno. */
+static int undo_record_undo_each(int all, const char *root, int fd, struct err *err)
 {
 	bool numbers[RECORDS_MAX] = {0};
 	int r = undo_record_list_numbers(all, numbers), taken = 0;
@@ -544,7 +616,7 @@ static int undo_record_undo_each(int all, const char *root, int fd)
 		if (!numbers[i])
 			continue;
 		(void)snprintf(name, sizeof(name), "%u", i);
-		r = undo_record_undo_one(all, name, root, fd);
+		r = undo_record_undo_one(all, name, root, fd, err);
 		taken++;
 	}
 	return r < 0 ? r : taken;
@@ -566,12 +638,13 @@ static int undo_record_undo_all(struct ctr_gpu_context *context, const char *pat
 		undo_record_close_all(&all, path);
 		return r;
 	}
-	r = undo_record_undo_each(all.fd, root, fd);
+	r = undo_record_undo_each(all.fd, root, fd, &context->err);
 	undo_record_remove(all.fd, UNFINISHED);
 	undo_record_close_all(&all, path);
-	return r >= 0 ? r
-		      : err_set(&context->err, r,
-				"cannot take back what was done to %s: %m\n%s has what was written down.", root, path);
+	return r >= 0 || r == -EBUSY
+		       ? r
+		       : err_set(&context->err, r,
+				 "cannot take back what was done to %s: %m\n%s has what was written down.", root, path);
 }
 
 int ctr_gpu_undo(struct ctr_gpu_context *context, const char *rootfs, const char *directory)

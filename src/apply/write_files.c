@@ -16,6 +16,7 @@ static const struct {
 	{EAGAIN, "Something renames directories there all the time; start the container without it."},
 	{ENOSPC, "Make room in the container's storage."},
 	{EFBIG, "The size of files is limited: raise \"ulimit -f\", or LimitFSIZE= of the engine's service."},
+	{EOVERFLOW, "What is there has more than 16 MiB, which no real one has; remove it from the image."},
 	{EDQUOT, "The quota of the container's storage is used up: make room there."},
 };
 

@@ -225,20 +225,23 @@ int fd_write_parts(int fd, const struct span *parts, size_t count)
 	return r;
 }
 
-int fd_copy(int from, int to)
+int fd_copy(int from, int to, off_t max)
 {
 	char buffer[4096];
 	ssize_t got = 1;
+	off_t at = 0, copied = 0;
 	struct stat st;
-	off_t at = 0;
 
 	if (fstat(from, &st) < 0)
 		return -errno;
 	while (got > 0 && (at = lseek(from, at, SEEK_DATA)) >= 0) {
+		if (copied >= max)
+			return -EFBIG;
 		got = pread(from, buffer, sizeof(buffer), at);
 		if (got > 0)
 			got = pwrite(to, buffer, (size_t)got, at);
 		at += got;
+		copied += got;
 	}
 	/* ENXIO: after the last data. */
 	if (got < 0 || (at < 0 && errno != ENXIO))

@@ -71,8 +71,13 @@ int fd_write_all(int fd, const void *data, size_t size);
 /** Writes all of some parts, one behind the other, or fails. Return: 0 or negative errno. */
 int fd_write_parts(int fd, const struct span *parts, size_t count);
 
-/** Makes an empty file a copy of another, holes too; safe in a signal handler. Return: 0 or negative errno. */
-int fd_copy(int from, int to);
+/**
+ * fd_copy() - makes an empty file a copy of another, holes too; safe in a signal handler
+ * @max: most bytes, without holes; who may write the other one can make it longer meanwhile
+ *
+ * Return: 0; -EFBIG; negative errno.
+ */
+int fd_copy(int from, int to, off_t max);
 
 /**
  * fd_reopen() - opens the regular file of a handle (O_PATH) for reading; its name may be a device's by now

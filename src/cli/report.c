@@ -33,6 +33,7 @@ enum {
 	LINE_SIZE = 1024,
 	TICK_MS = 20,
 	HOST_TICKS = 2000, /* above what a driver's libraries are given to answer */
+	MEMORY_MAX = 256 << 20,
 };
 
 static void report_title(FILE *file, const char *text)
@@ -303,7 +304,7 @@ static int report_put_in_file(int memory, const char *path)
 	if (fd < 0)
 		return output_print(
 			"cannot make %s: %m\n    Name another file: --report=FILE, or - for standard output.", path);
-	r = fd_copy(memory, fd);
+	r = fd_copy(memory, fd, MEMORY_MAX);
 	if (r < 0) {
 		(void)unlink(path);
 		errno = -r;

@@ -617,7 +617,7 @@ static bool rootfs_restore(int proc_self_fd, int parent, const char *name, int o
 	fd = atomic_file_open(proc_self_fd, parent, 0600, temporary, NULL);
 	if (fd < 0)
 		return false;
-	r = fd_copy(old, fd);
+	r = fd_copy(old, fd, ROOTFS_REPLACED_MAX);
 	/* Without the right to give files away it stays the caller's, with the right content. */
 	if (fchown(fd, st->st_uid, st->st_gid) < 0 && errno != EPERM)
 		r = -errno;
@@ -654,6 +654,14 @@ static bool rootfs_is_file(int fd)
 	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+/* To bring it back, all of it would be copied, in the time and on the disk of whoever runs us. */
+static bool rootfs_is_too_large(int old)
+{
+	struct stat st;
+
+	return fstat(old, &st) == 0 && S_ISREG(st.st_mode) && st.st_blocks > ROOTFS_REPLACED_MAX / 512;
+}
+
 static int rootfs_replace(struct rootfs *rootfs, const char *path, const struct replacement *new)
 {
 	_cleanup_close_ int parent = -1, old = -1;
@@ -669,6 +677,8 @@ static int rootfs_replace(struct rootfs *rootfs, const char *path, const struct 
 		return old;
 	if (new->keeps && !rootfs_is_file(old))
 		return -ELOOP;
+	if (old >= 0 && rootfs_is_too_large(old))
+		return -EOVERFLOW;
 	if (new->points_to && old >= 0 && rootfs_is_link_to(old, new->points_to))
 		return 0;
 	undo_step = (struct undo_step){

@@ -144,12 +144,14 @@ int rootfs_read_handle(const struct rootfs *rootfs, int handle, size_t max, char
  */
 int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, char **ret_data, size_t *ret_size);
 
+enum { ROOTFS_REPLACED_MAX = 16 << 20 }; /* of a file that is kept to be brought back, without holes */
+
 /**
  * rootfs_replace_file() - write a file through a temporary one and a rename, in a directory created where missing
  * @parts: its content, one behind the other
  *
  * Whatever is at @path is replaced, also a symlink. Return: 0; -EROFS; -EISDIR; -EBUSY if something is mounted there;
- * -EXDEV; negative errno.
+ * -EXDEV; -EOVERFLOW if what is there is larger than ROOTFS_REPLACED_MAX; negative errno.
  */
 int rootfs_replace_file(struct rootfs *rootfs, const char *path, const struct span *parts, size_t count, mode_t mode);
 

@@ -55,3 +55,19 @@ static inline bool statmount_is_shared(int fd, bool *ret)
 	*ret = answer.propagation & MS_SHARED;
 	return true;
 }
+
+/** The number that mountinfo has of a mount. @number: of statx(2), unique or not. Return: whether it may be there. */
+static inline bool statmount_find_id(uint64_t number, uint64_t *ret)
+{
+	struct statmount_request request = {.size = sizeof(request), .mount = number, .asked = STATMOUNT_BASIC};
+	struct statmount_answer answer;
+
+	*ret = number;
+	/* Unique ones begin behind the others. */
+	if (number <= INT32_MAX)
+		return true;
+	if (syscall(SYS_statmount, &request, &answer, sizeof(answer), 0) < 0 || !(answer.told & STATMOUNT_BASIC))
+		return false;
+	*ret = answer.old_mount;
+	return true;
+}

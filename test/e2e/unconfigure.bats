@@ -80,6 +80,23 @@ by_hand() {
 	[[ $(grep -oE "^[0-9]+" <<<"$output" | head -1) -lt 1000 ]]
 }
 
+@test "a mount is found where it is by now, and one that stays is said and stays written down" {
+	by_hand 'mount --make-rprivate / && picture >/run/before
+		ctr-gpu configure "$root" && mv "$root/usr" "$root/usr2" && ctr-gpu unconfigure "$root" && ! grep " $root/usr" /proc/self/mountinfo
+		! ls "$configured"/* && mv "$root/usr2" "$root/usr"
+		ctr-gpu configure "$root" && mount -t tmpfs tmpfs "$root/usr" && ! ctr-gpu unconfigure "$root" && ls "$configured"/*/0/deeds.json &&
+		umount "$root/usr" && ctr-gpu unconfigure "$root" && ! grep " $root/usr" /proc/self/mountinfo && ! ls "$configured"/*'
+	expect "stays, which was made for /run/root"
+	expect "/0/deeds.json"
+}
+
+@test "what is too large to be kept for undoing is refused, and nothing of it is copied" {
+	by_hand 'head -c 17M /dev/urandom >"$root/etc/ld.so.conf.d/00-ctr-gpu.conf" && picture >/run/before
+		! ctr-gpu configure "$root" && unchanged && ! find "$configured" "$root/etc" -newer /run/before -size +1M | grep .'
+	expect "cannot make /etc/ld.so.conf.d/00-ctr-gpu.conf in the container"
+	expect "more than 16 MiB"
+}
+
 @test "what was changed since is left" {
 	by_hand 'ctr-gpu configure "$root" && echo mine >"$root/etc/ld.so.cache" && mkdir "$root/usr/lib/wsl/mine"
 		ctr-gpu unconfigure "$root" && cat "$root/etc/ld.so.cache" && ls "$root/usr/lib/wsl"'
