@@ -82,15 +82,45 @@ int ctr_gpu_bundle_new(struct ctr_gpu_context *context, const char *directory, c
 	return 0;
 }
 
+/* Fills what is left of a buffer. Return: how much there is in it then; less than @max at the file's end. */
+static size_t bundle_read_on(int fd, char *data, size_t size, size_t max)
+{
+	ssize_t part = 1;
+
+	while (size < max && (part > 0 || (part < 0 && errno == EINTR))) {
+		part = read(fd, data + size, max - size);
+		size += part > 0 ? (size_t)part : 0;
+	}
+	return size;
+}
+
+bool bundle_file_may_ask(const char *path)
+{
+	_cleanup_close_ int fd = fd_open_file_at(AT_FDCWD, path, 0);
+	_cleanup_free_ char *data = fd < 0 ? NULL : buffer_new(OCI_CONFIG_MAX);
+	size_t size = 0, whole;
+
+	while (data && (size = bundle_read_on(fd, data, size, OCI_CONFIG_MAX)) == OCI_CONFIG_MAX) {
+		const char *quote = memrchr(data, '"', size);
+
+		/* A string that is cut in two is looked at with what follows, unless it fills most of the buffer. */
+		whole = quote && quote > data + size / 2 ? (size_t)(quote - data) : size;
+		/* The quote is the last of one string or the first of another. */
+		if (env_request_is_likely(data, whole < size ? whole + 1 : size))
+			return true;
+		memmove(data, data + whole, size - whole);
+		size -= whole;
+	}
+	return data && env_request_is_likely(data, size);
+}
+
 bool ctr_gpu_bundle_may_ask(const char *directory, const char *config)
 {
-	_cleanup_free_ char *path = NULL, *data = NULL;
+	_cleanup_free_ char *path = NULL;
 	const char *name = config ? config : "config.json";
-	size_t size;
 
 	return str_format(&path, "%s%s%s", name[0] == '/' ? "" : directory, name[0] == '/' ? "" : "/", name) == 0 &&
-	       fd_read_untrusted_at(AT_FDCWD, path, OCI_CONFIG_MAX, &data, &size) == 0 &&
-	       env_request_is_likely(data, size);
+	       bundle_file_may_ask(path);
 }
 
 int ctr_gpu_bundle_set_hook(struct ctr_gpu_bundle *bundle, const char *path)

@@ -21,6 +21,13 @@ struct ctr_gpu_bundle {
 };
 
 /**
+ * bundle_file_may_ask() - whether a config.json that cannot be used has what a container would ask for a GPU by
+ *
+ * However large it is: what is not read is not known to ask for nothing.
+ */
+bool bundle_file_may_ask(const char *path);
+
+/**
  * bundle_open_root() - its root directory, as container_find_root() opens it
  * @ret: released with rootfs_close()
  *

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "lib/bundle.h"
 #include "lib/context.h"
 #include "oci/env_request.h"
 #include "process/privilege.h"
@@ -356,15 +357,13 @@ static char *container_find_bundle(void)
 bool ctr_gpu_state_may_ask(const char *state, size_t size)
 {
 	_cleanup_(oci_state_clear) struct oci_state parsed = {0};
-	_cleanup_free_ char *path = NULL, *data = NULL;
-	size_t data_size;
+	_cleanup_free_ char *path = NULL;
 
 	if (oci_parse_state_inside(state, size, &parsed, NULL) != 0 || streq(parsed.bundle, "/")) {
 		free(parsed.bundle);
 		parsed.bundle = container_find_bundle();
 	}
-	return parsed.bundle && container_read_config_text(parsed.bundle, &path, &data, &data_size) == 0 &&
-	       env_request_is_likely(data, data_size);
+	return parsed.bundle && str_format(&path, "%s/config.json", parsed.bundle) == 0 && bundle_file_may_ask(path);
 }
 
 /* @pid: used instead of the state's */
@@ -388,6 +387,9 @@ static int container_new_from_state(struct ctr_gpu_context *context, struct oci_
 	r = container_read_config_text(state->bundle, &path, &data, &size);
 	if (r == -ENOMEM)
 		return err_set(&context->err, r, "%m");
+	if (r == -EFBIG)
+		return err_set(&context->err, CTR_GPU_E_BAD_STATE, "%s is larger than %d MiB; no real one is", path,
+			       OCI_CONFIG_MAX >> 20);
 	if (r < 0) {
 		errno = -r;
 		return err_set(&context->err, CTR_GPU_E_BAD_STATE,

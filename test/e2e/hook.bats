@@ -101,6 +101,35 @@ annotated() {
 	done
 }
 
+@test "a configuration that is too large is an error where it asks for a GPU, wherever in it" {
+	local bundle=$BATS_TEST_TMPDIR/bundle state filler=$BATS_TEST_TMPDIR/filler small=$BATS_TEST_TMPDIR/small variable
+
+	head -c $((17 << 20)) /dev/zero | tr '\0' ' ' >"$filler"
+	for variable in NVIDIA_VISIBLE_DEVICES=all NVIDIA_VISIBLE_DEVICES=void PATH=/bin; do
+		state=$(state "$variable")
+		mv "$bundle/config.json" "$small"
+		for parts in "$filler $small" "$small $filler"; do
+			# shellcheck disable=SC2086
+			cat $parts >"$bundle/config.json"
+			if [[ $variable == *=all ]]; then
+				refused 1 "[E_BAD_STATE] $bundle/config.json is larger than 16 MiB" "$hook" createRuntime <<<"$state"
+				refused 1 "$bundle/config.json is larger than 16 MiB" "$build/bin/ctr-gpu-runtime" create --bundle "$bundle" x
+			else
+				run "$hook" createRuntime <<<"$state"
+				[[ $status -eq 0 && -z $output ]]
+			fi
+		done
+	done
+	# Where a read ends in the middle of what is asked for.
+	for cut in 3 27 29; do
+		{ head -c $(((16 << 20) - cut)) "$filler" && printf '"NVIDIA_VISIBLE_DEVICES=void"' && head -c 99 "$filler"; } >"$bundle/config.json"
+		run "$hook" createRuntime <<<"$state"
+		[[ $status -eq 0 && -z $output ]]
+		sed -i 's/=void/=0   /' "$bundle/config.json"
+		refused 1 "larger than 16 MiB" "$hook" createRuntime <<<"$state"
+	done
+}
+
 @test "a bundle of which crun tells only \"/\" is found on its command line" {
 	state NVIDIA_VISIBLE_DEVICES=all >/dev/null
 	refused 1 "[E_CONTAINER_RUNNING]" bash -c 'printf "{\"bundle\":\"/\",\"status\":\"running\",\"pid\":1}" | "$0" createRuntime; exit $?' \
