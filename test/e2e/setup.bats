@@ -1361,16 +1361,19 @@ allowed_annotations = [
 	run timeout 60 bash -c "$(declare -f machine in_machine); $(declare -p BATS_TEST_TMPDIR CTR_GPU_BUILD); "'in_machine "$@"' - '
 		mkdir -p /run/prefix/bin /run/prefix/share/ctr-gpu
 		cp "$1" /run/prefix/share/ctr-gpu
-		for user in mallory:54321 oscar:54322; do
+		for user in mallory:54321 oscar:54322 eve:54323; do
 			mkdir -p "/run/${user%:*}/.local/state/ctr-gpu" && touch "/run/${user%:*}/.local/state/ctr-gpu/setup.json"
 			echo "${user%:*}:x:${user#*:}:54321::/run/${user%:*}:/bin/sh" >>/etc/passwd
 		done
-		chmod -R a+rX /run/prefix /run/mallory /run/oscar
-		printf "%s\n" "#!/bin/sh" "case \$(id -u) in" "54321) setsid sleep 1000 & ;;" "54322) setsid yes | tr -d \\\\n ;;" esac >/run/prefix/bin/ctr-gpu
+		chmod -R a+rX /run/prefix /run/mallory /run/oscar /run/eve
+		printf "%s\n" "#!/bin/sh" "case \$(id -u) in" "54321) setsid sleep 1000 & ;;" "54322) setsid yes | tr -d \\\\n ;;" "54323) ls -l /proc/\$\$/fd | grep -c secret ;;" esac >/run/prefix/bin/ctr-gpu
 		chmod +x /run/prefix/bin/ctr-gpu
+		echo secret >/run/secret && chmod 600 /run/secret
+		exec 7</run/secret 9</run/secret 15</run/secret
 		/run/prefix/share/ctr-gpu/unregister | cut -c -80' "$e2e/../../pkg/unregister"
 	expect_status 0
 	expect "mallory has set up an engine"
 	expect "oscar: yyyy"
+	expect_line "eve: 0"
 	expect "oscar has set up an engine"
 }

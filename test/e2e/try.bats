@@ -86,6 +86,37 @@ nothing_remains() {
 	done
 }
 
+# deaf_client SCRIPT: a client that runs this instead of a container, in $BATS_TEST_TMPDIR/bin
+deaf_client() {
+	mkdir -p "$BATS_TEST_TMPDIR/bin"
+	printf '#!/bin/bash\ncase $1 in run) %s ;; esac\nexit 0\n' "$1" >"$BATS_TEST_TMPDIR/bin/docker"
+	chmod 755 "$BATS_TEST_TMPDIR/bin/docker"
+}
+
+@test "a client that closes its output and lives on is given up by a signal, also one that ignores that" {
+	local script
+
+	for script in 'exec sleep 60' 'trap "" TERM INT; while :; do read -t 60 <>/dev/zero || :; done'; do
+		deaf_client "exec >&- 2>&-; touch $BATS_TEST_TMPDIR/runs; $script"
+		rm -f "$BATS_TEST_TMPDIR/runs"
+		PATH=$CTR_GPU_BUILD/bin:$BATS_TEST_TMPDIR/bin:$PATH perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' timeout -s KILL 20 ctr-gpu doctor --try=docker 2>"$BATS_TEST_TMPDIR/message" 3>&- &
+		for _ in {1..200}; do [[ -e $BATS_TEST_TMPDIR/runs ]] && break; sleep 0.02; done
+		sleep 0.1
+		pkill -INT -P $! ctr-gpu
+		status=0
+		wait $! || status=$?
+		[[ $status -eq 1 ]]
+		grep -q "given up" "$BATS_TEST_TMPDIR/message"
+	done
+}
+
+@test "a client gets no descriptor of whoever runs doctor" {
+	echo secret >"$BATS_TEST_TMPDIR/secret"
+	deaf_client 'ls -l /proc/self/fd | grep secret; exit 3'
+	PATH=$CTR_GPU_BUILD/bin:$BATS_TEST_TMPDIR/bin:$PATH run ctr-gpu doctor --try=docker 7<"$BATS_TEST_TMPDIR/secret" 19<"$BATS_TEST_TMPDIR/secret"
+	expect_not secret
+}
+
 @test "Podman: by the hooks directory" {
 	local directory
 

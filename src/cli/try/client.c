@@ -56,8 +56,11 @@ static _Noreturn void client_become(const char *const *arguments, int input, int
 	if (input < 0)
 		input = open("/dev/null", O_RDONLY);
 	if (input >= 0 && lseek(input, 0, SEEK_SET) == 0 && dup2(input, STDIN_FILENO) >= 0 &&
-	    dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0)
+	    dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0) {
+		/* What whoever runs us has open is none of the client's business. */
+		closefrom(STDERR_FILENO + 1);
 		(void)execvp(arguments[0], (char *const *)(const void *)arguments);
+	}
 	_exit(EXIT_NOT_FOUND);
 }
 
@@ -77,32 +80,67 @@ static bool client_take_output(int fd, struct client_result *ret, size_t *size)
 	return got > 0 || (got < 0 && errno == EINTR);
 }
 
-/* Until its streams are closed; a process that it left behind may hold them open after its end. */
-static void client_attend(pid_t pid, int fd, int timeout_s, struct client_result *ret)
+/* What is watched of a client that runs. */
+struct client_watch {
+	pid_t pid;
+	int output;   /* -1: its streams are closed */
+	time_t end_s; /* of the monotonic clock, when it is told to end, and then when it is killed; 0: not set */
+	bool killed, ended;
+	int wait_status;
+};
+
+static void client_look_for_end(struct client_watch *watch)
+{
+	if (!watch->ended && waitpid(watch->pid, &watch->wait_status, WNOHANG) == watch->pid)
+		watch->ended = true;
+}
+
+/* Tells it to end when its time is over or somebody gave up, and later makes it. Return: false: it is left behind. */
+static bool client_hurry(struct client_watch *watch, int timeout_s, struct client_result *ret)
 {
 	struct timespec now;
-	time_t end_s = 0;
-	size_t size = 0;
-	int wait_status;
 
-	while (client_take_output(fd, ret, &size)) {
-		(void)clock_gettime(CLOCK_MONOTONIC, &now);
-		if (end_s == 0)
-			end_s = now.tv_sec + timeout_s;
-		if (ret->status == 0 && (over || now.tv_sec >= end_s)) {
-			ret->status = over ? -EINTR : -ETIMEDOUT;
-			end_s = now.tv_sec + GRACE_S;
-			(void)kill(-pid, SIGTERM);
-		} else if (ret->status < 0 && now.tv_sec >= end_s) {
-			(void)kill(-pid, SIGKILL);
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	if (watch->end_s == 0)
+		watch->end_s = now.tv_sec + timeout_s;
+	if (ret->status == 0 && (over || now.tv_sec >= watch->end_s)) {
+		ret->status = over ? -EINTR : -ETIMEDOUT;
+		watch->end_s = now.tv_sec + GRACE_S;
+		(void)kill(-watch->pid, SIGTERM);
+	} else if (ret->status < 0 && now.tv_sec >= watch->end_s) {
+		if (watch->killed || watch->ended)
+			return false;
+		watch->killed = true;
+		watch->end_s = now.tv_sec + GRACE_S;
+		(void)kill(-watch->pid, SIGKILL);
+	}
+	return true;
+}
+
+/*
+ * Until it has ended and its streams are closed: a process that it left behind may hold them open, and it may close
+ * them and live on.
+ */
+static void client_attend(pid_t pid, int fd, int timeout_s, struct client_result *ret)
+{
+	struct client_watch watch = {.pid = pid, .output = fd};
+	size_t size = 0;
+
+	while (watch.output >= 0 || !watch.ended) {
+		if (watch.output < 0)
+			(void)poll(NULL, 0, watch.ended ? 0 : TICK_MS / 10);
+		else if (!client_take_output(watch.output, ret, &size))
+			watch.output = -1;
+		client_look_for_end(&watch);
+		if (watch.output < 0 && watch.ended)
 			break;
-		}
+		if (!client_hurry(&watch, timeout_s, ret) || (watch.killed && watch.ended))
+			break;
 	}
 	ret->output[size] = '\0';
-	while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
-		;
 	if (ret->status == 0)
-		ret->status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
+		ret->status = WIFEXITED(watch.wait_status) ? WEXITSTATUS(watch.wait_status)
+							   : 128 + WTERMSIG(watch.wait_status);
 }
 
 void client_run(const char *const *arguments, int input, int timeout_s, struct client_result *ret)
