@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * park KIND THREADS PROCESSES LUID -- HIDDEN: each process has so many threads that wait in the driver's copy of their arguments, for a page that
+ * park [--more] KIND THREADS PROCESSES LUID -- HIDDEN: each process has so many threads that wait in the driver's copy of their arguments, for a page that
  * userfaultfd(2) keeps back, until all do; then each is given the hidden adapter's name. In all of them together hardly more answers of
- * it come back than there are processors, and who got one does not live. KIND is
+ * it come back than there are processors, and who got one does not live. With --more
+ * they may be more: where the kernel preempts itself, it may do so between the guard's look and the driver's copy. KIND is
  *
  *	statistics	the page with the beginning of the arguments is missing from the start, and the LUID is in the next one
  *	memory		the same with a handle in the next one, which is the chosen adapter's until all wait
@@ -276,6 +277,7 @@ static const struct kind {
 	{"handle", prepare_handle, exchange_handle, call_handle, true},
 };
 static const struct kind *kind;
+static bool more;
 
 static void *thread_run(void *thread)
 {
@@ -363,8 +365,8 @@ static void sum_up(int processes, const pid_t *pids)
 	(void)printf("# %s: %d threads waited, %d answers, %d of %d processes killed\n", kind->name, parked, answers,
 		     killed, processes);
 	tap(odd == 0, "threads that wait, %s: %d processes ended in another way", kind->name, odd);
-	tap(answers <= 2 * processors, "threads that wait, %s: hardly more answers than processors, not %d", kind->name,
-	    answers);
+	tap(answers <= 2 * processors || more, "threads that wait, %s: hardly more answers than processors, not %d",
+	    kind->name, answers);
 	tap(lived == 0, "threads that wait, %s: %d lived on with an answer", kind->name, lived);
 }
 
@@ -373,6 +375,9 @@ int main(int argc, char **argv)
 	pid_t pids[PROCESSES_MAX];
 	int processes;
 
+	more = argc > 1 && strcmp(argv[1], "--more") == 0;
+	argc -= more;
+	argv += more;
 	if (argc < 7)
 		return 2;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
