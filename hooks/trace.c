@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include "trace.h"
+#include "base/paths.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +18,7 @@
 
 enum { LINE_SIZE = 4096 };
 
-static const char folder[] = "/run/ctr-gpu", last[] = "last-failure", new_last[] = "last-failure.new";
+static const char folder[] = PATH_RUN, last[] = "last-failure", new_last[] = "last-failure.new";
 
 static const char *own_name = "ctr-gpu-hook";
 static int log_file = -1, journal = -1, folder_fd = -1;

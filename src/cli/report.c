@@ -22,6 +22,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/paths.h"
 #include "base/print.h"
 #include "base/printable.h"
 #include "cli/config_file.h"
@@ -269,8 +270,8 @@ static int report_fill(struct session *session, const struct doctor *doctor, FIL
 	static const struct {
 		const char *title, *path;
 	} own[] = {
-		{"settings of ctr-gpu", "/etc/ctr-gpu/config.json"},
-		{"last failure", "/run/ctr-gpu/last-failure"},
+		{"settings of ctr-gpu", PATH_CONFIG},
+		{"last failure", PATH_RUN "/last-failure"},
 	};
 	(void)fputs("A report on GPU containers, by ctr-gpu doctor --report. Read it before you publish it: it has "
 		    "paths and the names of GPUs.\n",

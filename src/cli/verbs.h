@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "base/paths.h"
 #include "cli/global_options.h"
 
 struct verb {
@@ -34,7 +35,7 @@ int verb_run(const struct argp *argp, const struct verb *table, const char *prog
 	     int argc, char **argv);
 
 /* What configure writes down for unconfigure. */
-#define CONFIGURED_DIRECTORY "/var/lib/ctr-gpu/configured"
+#define CONFIGURED_DIRECTORY PATH_STATE "/configured"
 
 /** Prints the program's version, and the commit it was built from where that is known. */
 void version_print(FILE *file);

@@ -15,13 +15,14 @@
 #include <sys/stat.h>
 
 #include "base/lock_file.h"
+#include "base/paths.h"
 #include "devcgroup/bpf_device.h"
 #include "process/privilege.h"
 
 /* The kernel's own limit (BPF_CGROUP_MAX_PROGS); how often others may be faster. */
 enum { PROGRAMS_MAX = 64, TRIES_MAX = 1000, WAIT_MS = 5000 };
 
-#define LOCK_DIRECTORY "/run/ctr-gpu"
+#define LOCK_DIRECTORY PATH_RUN
 #define LOCK "devices.lock"
 
 struct v2_state {

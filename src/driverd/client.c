@@ -19,6 +19,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "driverd/driverd.h"
 #include "driverd/start.h"
@@ -279,7 +280,7 @@ int driverd_dxcore_adapters(const struct settings *settings, const char *library
 		.procedure = DRIVERD_DXCORE_ADAPTERS,
 		.library = library,
 		.advice = dxcore_advice,
-		.device = "/dev/dxg",
+		.device = PATH_DXG,
 		.hang_advice = "Run wsl --shutdown in Windows, or restart the virtual machine.",
 	};
 	struct driverd_reply answer;

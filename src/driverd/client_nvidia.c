@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/paths.h"
 #include "driverd/client.h"
 
 static const char hang_advice[] = "Look for messages of the driver in dmesg; the machine may have to be restarted.";
@@ -25,7 +26,7 @@ int driverd_nvml_names(const struct settings *settings, const char *library, boo
 		.library = library,
 		.opens_devices = opens_devices,
 		.advice = advice,
-		.device = opens_devices ? "/dev/nvidiactl" : "/dev/dxg",
+		.device = opens_devices ? PATH_NVIDIACTL : PATH_DXG,
 		.hang_advice = hang_advice,
 	};
 	struct driverd_reply answer;

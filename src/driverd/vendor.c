@@ -11,6 +11,7 @@
 #include <wchar.h>
 
 #include "base/cleanup.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "driverd/protocol.h"
 #include "dxg/ioctl.h"
@@ -106,7 +107,7 @@ static int dxcore_call_query(const struct d3dkmt *d3dkmt, struct d3dkmt_queryada
 	(void)d3dkmt;
 	if (arguments->type != D3DKMT_QUERY_ADAPTERREGISTRYINFO)
 		return dxcore_to_errno(dxcore.query(arguments));
-	fd = open(DXG_DEVICE, O_RDONLY | O_CLOEXEC);
+	fd = open(PATH_DXG, O_RDONLY | O_CLOEXEC);
 	return fd < 0 ? -EBADF : ioctl_query(fd, arguments);
 }
 
@@ -265,8 +266,8 @@ static void nvml_ask(struct driverd_reply *answer)
 /* That of a driver store loads libdxcore.so by its name, which not every host's loader finds. */
 static void nvml_load_dxcore(const char *path)
 {
-	if (str_has_prefix(path, "/usr/lib/wsl/") && !dlopen("libdxcore.so", RTLD_LAZY | RTLD_LOCAL))
-		(void)dlopen("/usr/lib/wsl/lib/libdxcore.so", RTLD_LAZY | RTLD_LOCAL);
+	if (str_has_prefix(path, PATH_WSL "/") && !dlopen("libdxcore.so", RTLD_LAZY | RTLD_LOCAL))
+		(void)dlopen(PATH_WSL_LIB "/libdxcore.so", RTLD_LAZY | RTLD_LOCAL);
 }
 
 void nvml_list_names(const char *path, struct driverd_reply *answer)

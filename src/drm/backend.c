@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/paths.h"
 #include "drm/drm.h"
 #include "drm/internal.h"
 
@@ -48,7 +49,7 @@ static int drm_add_link(const struct adapter *adapter, const char *name, struct 
 	if (!adapter->pci_address)
 		return 0;
 	link.reason = strdup("the same by PCI address");
-	(void)str_format(&link.path, "/dev/dri/by-path/pci-%s-%s", adapter->pci_address,
+	(void)str_format(&link.path, PATH_DRI "/by-path/pci-%s-%s", adapter->pci_address,
 			 str_has_prefix(name, card_screen.prefix) ? "card" : "render");
 	(void)str_format(&link.points_to, "../%s", name);
 	return plan_add_symlink(plan, &link);
@@ -85,8 +86,8 @@ static int drm_add_compute(struct plan *plan)
 	if (r == 0 || r == -ENOMEM)
 		return r;
 	return strv_format(&plan->warnings,
-			   "/dev/kfd is %s: programs that compute with ROCm find no GPU. This makes it: modprobe "
-			   "amdgpu",
+			   PATH_KFD " is %s: programs that compute with ROCm find no GPU. This makes it: modprobe "
+				    "amdgpu",
 			   r == -ENOENT ? "missing" : "another device than the kernel lists");
 }
 
@@ -142,7 +143,7 @@ static int drm_describe(const struct adapter *adapter, struct strv *ret)
 
 const struct backend backend_drm = {
 	.name = "drm",
-	.device = "/dev/dri/renderD128",
+	.device = PATH_DRI "/renderD128",
 	.advice = "AMD, Intel: install the firmware.",
 	.probe = drm_probe,
 	.plan = drm_plan,

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "base/paths.h"
 #include "drm/drm.h"
 #include "drm/internal.h"
 #include "system/pci.h"
@@ -78,10 +79,10 @@ static void check_drm_nodes(struct doctor_context *examination)
 			     closed);
 		findings_close(&examination->findings, "podman", ALL_METHODS);
 	}
-	if (file_exists("/sys/class/kfd/kfd") && !file_is_device("/dev/kfd"))
+	if (file_exists("/sys/class/kfd/kfd") && !file_is_device(PATH_KFD))
 		findings_add(&examination->findings, "device.kfd", SEVERITY_WARNING,
-			     "/dev/kfd is missing: programs that compute with ROCm find no GPU\n"
-			     "sudo udevadm trigger");
+			     PATH_KFD " is missing: programs that compute with ROCm find no GPU\n"
+				      "sudo udevadm trigger");
 }
 
 static const struct check checks[] = {

@@ -14,6 +14,7 @@
 #include <sys/ioctl.h>
 
 #include "base/cleanup.h"
+#include "base/paths.h"
 
 /* Linux uapi misc/d3dkmthk.h. */
 #define LX_DXQUERYADAPTERINFO _IOWR(0x47, 0x09, struct d3dkmt_queryadapterinfo)
@@ -25,7 +26,7 @@ enum { NO_ADAPTERS = EBADF };
 
 bool ioctl_has_no_adapters(void)
 {
-	_cleanup_close_ int fd = open(DXG_DEVICE, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = open(PATH_DXG, O_RDONLY | O_CLOEXEC);
 
 	return fd < 0 && errno == NO_ADAPTERS;
 }
@@ -62,7 +63,7 @@ static int ioctl_call_query(const struct d3dkmt *d3dkmt, struct d3dkmt_queryadap
 
 int ioctl_adapters(struct dxg_facts **ret, size_t *ret_count, struct err *err)
 {
-	_cleanup_close_ int fd = open(DXG_DEVICE, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = open(PATH_DXG, O_RDONLY | O_CLOEXEC);
 	struct d3dkmt calls = {
 		.enumerate3 = ioctl_call_enumerate3,
 		.enumerate2 = ioctl_call_enumerate2,
@@ -78,18 +79,18 @@ int ioctl_adapters(struct dxg_facts **ret, size_t *ret_count, struct err *err)
 		return 0;
 	}
 	if (fd < 0)
-		return err_set(err, -errno, "cannot open " DXG_DEVICE ": %m\n%s",
+		return err_set(err, -errno, "cannot open " PATH_DXG ": %m\n%s",
 			       errno == EACCES || errno == EPERM
 				       ? "Its mode should be 0666, and a container needs its device rule."
 				       : "Run wsl --shutdown in Windows, or restart the virtual machine.");
 	r = d3dkmt_describe_adapters(&calls, ret, ret_count);
 	if (r == -EPROTO)
 		return err_set(err, r,
-			       DXG_DEVICE " lists more than 64 adapters, the most that programs can be given: %m\n"
-					  "Give this machine fewer of the host's GPUs.");
+			       PATH_DXG " lists more than 64 adapters, the most that programs can be given: %m\n"
+					"Give this machine fewer of the host's GPUs.");
 	if (r < 0)
 		return err_set(err, r,
-			       "asking " DXG_DEVICE " for the adapters failed: %m\n"
+			       "asking " PATH_DXG " for the adapters failed: %m\n"
 			       "Run wsl --shutdown in Windows, or restart the virtual machine; dmesg | grep dxg may "
 			       "tell more.");
 	return 0;

@@ -6,9 +6,8 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "base/paths.h"
 #include "dxg/d3dkmt.h"
-
-#define DXG_DEVICE "/dev/dxg"
 
 /** The query of an adapter, of an open device and one of the process's handles. Return: 0 or negative errno. */
 int ioctl_query(int fd, struct d3dkmt_queryadapterinfo *arguments);

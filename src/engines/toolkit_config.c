@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "engines/toml_parse.h"
 
@@ -51,7 +52,7 @@ static json_t *toolkit_config_read_ours(void)
 	json_t *json = NULL;
 	size_t size;
 
-	if (fd_read_file_at(AT_FDCWD, "/etc/ctr-gpu/config.json", CONFIG_MAX, &data, &size) < 0 ||
+	if (fd_read_file_at(AT_FDCWD, PATH_CONFIG, CONFIG_MAX, &data, &size) < 0 ||
 	    json_parse(data, size, &json, NULL) < 0)
 		return NULL;
 	return json;

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/paths.h"
+
 #define PINS_NAME "ctr-gpu"
 /*
  * Of a load that has not ended; one that was killed leaves them attached. No dot: names with one are the file system's
@@ -17,7 +19,7 @@
  */
 #define PINS_NEXT_NAME "ctr-gpu-next"
 #define PINS_USUAL_FILE_SYSTEM "/sys/fs/bpf"
-#define PINS_OWN_FILE_SYSTEM "/run/ctr-gpu/bpf"
+#define PINS_OWN_FILE_SYSTEM PATH_RUN "/bpf"
 
 enum { PINS_USUAL, PINS_OWN, PINS_FILE_SYSTEMS };
 

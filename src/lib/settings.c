@@ -10,6 +10,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/paths.h"
 #include "base/str.h"
 
 enum {
@@ -368,7 +369,7 @@ static int settings_open_checked(const char *path, int *ret_fd, struct err *err)
 
 int settings_load(struct settings *settings, const char *path, struct err *err)
 {
-	const char *file = path ? path : SETTINGS_DEFAULT_PATH;
+	const char *file = path ? path : PATH_CONFIG;
 	_cleanup_free_ char *data = NULL;
 	_cleanup_close_ int fd = -1;
 	size_t size;

@@ -6,16 +6,15 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "base/paths.h"
 #include "model/settings.h"
-
-#define SETTINGS_DEFAULT_PATH "/etc/ctr-gpu/config.json"
 
 void settings_init(struct settings *settings);
 void settings_clear(struct settings *settings);
 
 /**
  * settings_load() - take what a configuration file says
- * @path: NULL for SETTINGS_DEFAULT_PATH, which need not exist
+ * @path: NULL for PATH_CONFIG, which need not exist
  *
  * Return: 0; CTR_GPU_E_BAD_CONFIG or negative errno with @err set; @settings then hold what was read so far.
  */

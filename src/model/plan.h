@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "base/paths.h"
 #include "base/str.h"
 
 /* A character device that the container may open. The node of the host is bound to the same path. */
@@ -39,7 +40,7 @@ enum plan_mount_kind {
  * The directory of a container in which nothing but ours is. A file system in memory lies over it, so that what is made
  * there, to be mounted on, never gets into the image's layer.
  */
-#define PLAN_OWN_DIRECTORY "/usr/lib/ctr-gpu"
+#define PLAN_OWN_DIRECTORY PATH_CONTAINER
 
 struct plan_mount {
 	char *source, *target;

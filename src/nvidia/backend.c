@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/paths.h"
 #include "driverd/driverd.h"
 #include "nvidia/internal.h"
 #include "nvidia/nvidia.h"
@@ -276,7 +277,7 @@ static int backend_plan_own_profile(const struct rootfs *rootfs, struct plan *pl
 		char path[32];
 		_cleanup_close_ int fd = -1;
 
-		(void)snprintf(path, sizeof(path), "/dev/nvidia%d", i);
+		(void)snprintf(path, sizeof(path), PATH_NVIDIA_GPU "%d", i);
 		fd = rootfs_open_path(rootfs, path, O_PATH);
 		minors |= fd >= 0 ? 1ULL << i : 0;
 	}
@@ -296,7 +297,7 @@ static const struct backend_hook hooks[] = {
 };
 
 const struct backend backend_nvidia = {.name = "nvidia",
-				       .device = "/dev/nvidiactl",
+				       .device = PATH_NVIDIACTL,
 				       .advice = "NVIDIA on Linux: install the driver, then run ctr-gpu load.",
 				       .cache_name = NVIDIA_CACHE_NAME,
 				       .part = "MIG",

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/paths.h"
 #include "ldcache/ldcache.h"
 #include "nvidia/internal.h"
 #include "nvidia/nvidia.h"
@@ -19,7 +20,7 @@ enum { MODE_FOR_ALL = 0666, NAMES_MAX = 3 };
 /* A module that is loaded shows itself where the nodes are missing. */
 static bool check_is_nvidia_here(void)
 {
-	return file_is_device(backend_nvidia.device) || file_exists(NVIDIA_PROC "/version");
+	return file_is_device(backend_nvidia.device) || file_exists(PATH_PROC_NVIDIA "/version");
 }
 
 static const char *check_describe_nvidia(const char **ret_id)
@@ -134,7 +135,7 @@ static void check_nodes(struct doctor_context *examination)
 /* nvidia-smi then says "Driver/library version mismatch". libcuda's version is looked at when the plan is made. */
 static void check_nvml(struct doctor_context *examination)
 {
-	_cleanup_free_ char *text = file_text(NVIDIA_PROC "/version"), *version = NULL, *path = NULL, *real = NULL;
+	_cleanup_free_ char *text = file_text(PATH_PROC_NVIDIA "/version"), *version = NULL, *path = NULL, *real = NULL;
 	const char *suffix;
 
 	if (examination->planned && text && ldcache_find_here("libnvidia-ml.so.1", &path) == 0 && path)

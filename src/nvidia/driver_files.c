@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/paths.h"
 #include "ldcache/ldcache.h"
 
 /* Libraries that lead to the driver's directories. */
@@ -181,7 +182,7 @@ static bool driver_files_has_dir(const struct driver_files *install, const char 
 /* What a container has of an earlier one, as after docker commit, are empty files and no libraries: their ABI tells. */
 static bool driver_files_is_ours(const struct driver_files *install, const char *path, size_t length)
 {
-	static const char *const ours[] = {LIBRARY_DIR, LIBRARY_DIR_32};
+	static const char *const ours[] = {PATH_CONTAINER, LIBRARY_DIR_32};
 	const char *inside = driver_files_path_inside(install, path);
 
 	length -= inside ? (size_t)(inside - path) : 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/paths.h"
 #include "model/adapter.h"
 #include "nvidia/nvidia.h"
 
@@ -53,7 +54,7 @@ static int gpu_check_node(const struct module *module, struct adapter *adapter)
 	struct stat st;
 	int r;
 
-	if (str_format(&node, "/dev/nvidia%d", adapter->minor) < 0)
+	if (str_format(&node, PATH_NVIDIA_GPU "%d", adapter->minor) < 0)
 		return -ENOMEM;
 	r = module_node(module, node, "nvidia", &st);
 	if (r == 0)
@@ -72,7 +73,7 @@ static int gpu_ask(const char *address, struct adapter *adapter, bool *ret_exclu
 	_cleanup_free_ char *path = NULL, *id_path = NULL, *id = NULL;
 	int r;
 
-	if (str_format(&path, NVIDIA_PROC "/gpus/%s/information", address) < 0 ||
+	if (str_format(&path, PATH_PROC_NVIDIA "/gpus/%s/information", address) < 0 ||
 	    str_format(&id_path, "/sys/bus/pci/devices/%s/device", address) < 0)
 		return -ENOMEM;
 	if (module_read_small(id_path, &id) == 0)
@@ -153,7 +154,7 @@ int gpus_read(struct nvidia_probe *seen, struct inventory *inventory, struct err
 	struct strv *gpus = &seen->gpus;
 	int r;
 
-	r = fd_list_names(AT_FDCWD, NVIDIA_PROC "/gpus", pci_address_is_name, GPUS_MAX, gpus);
+	r = fd_list_names(AT_FDCWD, PATH_PROC_NVIDIA "/gpus", pci_address_is_name, GPUS_MAX, gpus);
 	if (r == -ENOENT)
 		r = 0;
 	if (gpus->count > 1)
@@ -170,5 +171,5 @@ int gpus_read(struct nvidia_probe *seen, struct inventory *inventory, struct err
 		if (r == 0 && !inventory->adapters[position].unusable)
 			r = mig_read_parts(inventory, position, &seen->parts);
 	}
-	return r < 0 ? err_set(err, r, "cannot read " NVIDIA_PROC "/gpus: %m") : 0;
+	return r < 0 ? err_set(err, r, "cannot read " PATH_PROC_NVIDIA "/gpus: %m") : 0;
 }

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/err.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "model/adapter.h"
 #include "model/backend.h"
@@ -66,8 +67,6 @@ int proc_set_field(const char *text, const char *name, const char *value, char *
 /* ---- module ---- */
 
 /* The kernel module as it runs: its version, its device numbers, and whether a node below /dev is really its own. */
-
-#define NVIDIA_PROC "/proc/driver/nvidia"
 
 struct module {
 	char *version; /* "580.159.04" */
@@ -143,7 +142,7 @@ int mig_read_parts(struct inventory *inventory, size_t position, struct mig_part
 int mig_plan(const struct module *module, const struct mig_parts *parts, const struct adapter *adapter,
 	     struct plan *plan, struct err *err);
 
-/** The capability of a file below NVIDIA_PROC/capabilities, such as "mig/config". Return: as mig_plan(). */
+/** The capability of a file below PATH_PROC_NVIDIA/capabilities, such as "mig/config". Return: as mig_plan(). */
 int mig_plan_capability(const struct module *module, const char *name, const char *reason, struct plan *plan,
 			struct err *err);
 
@@ -367,8 +366,7 @@ extern const size_t driver_socket_count;
  * and the loader cache finds them in any. Each library has its SONAME there: programs ask for it, and unlike the file's
  * own name it does not change with the driver. So a container that is started again keeps nothing stale.
  */
-#define LIBRARY_DIR PLAN_OWN_DIRECTORY
-#define LIBRARY_DIR_32 LIBRARY_DIR "/32"
+#define LIBRARY_DIR_32 PATH_CONTAINER "/32"
 
 enum { DRIVER_FILES_DIRS_MAX = NVIDIA_CACHE_DIRS_MAX };
 
@@ -376,7 +374,7 @@ struct driver_files_dir {
 	int fd;
 	char *path;   /* without symlinks, as this machine has it: with the driver root in front */
 	bool is_32;   /* of the 32-bit ABI beside the machine's own */
-	bool is_ours; /* LIBRARY_DIR of the container that this is: SONAMEs tell its libraries, not the version */
+	bool is_ours; /* PATH_CONTAINER of the container that this is: SONAMEs tell its libraries, not the version */
 	struct stat st;
 	bool is_listed;
 	struct strv names; /* of the driver's libraries in it, ordered, once it is listed */

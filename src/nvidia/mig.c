@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/paths.h"
 
-#define CAPABILITIES NVIDIA_PROC "/capabilities"
+#define CAPABILITIES PATH_PROC_NVIDIA "/capabilities"
 
 enum {
 	INSTANCES_MAX = 64, /* of one kind in one GPU; there are 7 and 8 today */
@@ -137,7 +138,7 @@ int mig_plan_capability(const struct module *module, const char *name, const cha
 		r = proc_number(text, "DeviceFileMinor", CAPABILITY_MINOR_MAX, &number);
 	if (r < 0)
 		return err_set(err, r, "cannot read the capability %s: %m", file);
-	if (str_format(&node, "/dev/nvidia-caps/nvidia-cap%u", number) < 0)
+	if (str_format(&node, PATH_NVIDIA_CAPS "/nvidia-cap%u", number) < 0)
 		return -ENOMEM;
 	if (module_node(module, node, "nvidia-caps", &st) < 0)
 		return err_set(

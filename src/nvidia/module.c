@@ -8,6 +8,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/fd.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "model/adapter.h"
 
@@ -73,7 +74,7 @@ static int module_read_version(char **ret)
 	_cleanup_free_ char *text = NULL;
 	int r;
 
-	r = module_read_small(NVIDIA_PROC "/version", &text);
+	r = module_read_small(PATH_PROC_NVIDIA "/version", &text);
 	return r < 0 ? r : proc_driver_version(text, ret);
 }
 
@@ -84,23 +85,24 @@ int module_read(struct module *ret, struct err *err)
 	int r;
 
 	/* Nothing else decides whether this kind of device is here. */
-	if (stat("/dev/nvidiactl", &st) < 0 || !S_ISCHR(st.st_mode))
+	if (stat(PATH_NVIDIACTL, &st) < 0 || !S_ISCHR(st.st_mode))
 		return CTR_GPU_E_NO_DEVICE;
 	r = module_read_version(&module.version);
 	if (r == -ENOENT)
-		return err_set(
-			err, CTR_GPU_E_NO_ADAPTER,
-			"/dev/nvidiactl is there, but NVIDIA's kernel module is not loaded (%s/version is missing)\n"
-			"Load it: ctr-gpu load. If that fails, dmesg says why.",
-			NVIDIA_PROC);
+		return err_set(err, CTR_GPU_E_NO_ADAPTER,
+			       PATH_NVIDIACTL
+			       " is there, but NVIDIA's kernel module is not loaded (%s/version is missing)\n"
+			       "Load it: ctr-gpu load. If that fails, dmesg says why.",
+			       PATH_PROC_NVIDIA);
 	if (r < 0)
-		return err_set(err, r, "cannot read " NVIDIA_PROC "/version: %m");
+		return err_set(err, r, "cannot read " PATH_PROC_NVIDIA "/version: %m");
 	r = module_read_file("/proc/devices", &module.devices);
 	if (r < 0)
 		return err_set(err, r, "cannot read /proc/devices: %m");
 	if (module_check_node(&module, &st, "nvidia") < 0)
 		return err_set(err, CTR_GPU_E_NO_ADAPTER,
-			       "/dev/nvidiactl is device %u:%u, and /proc/devices gives that number to another driver\n"
+			       PATH_NVIDIACTL
+			       " is device %u:%u, and /proc/devices gives that number to another driver\n"
 			       "Put the right one there: ctr-gpu load --replace",
 			       major(st.st_rdev), minor(st.st_rdev));
 	*ret = steal_struct(&module);

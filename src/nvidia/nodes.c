@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/paths.h"
 #include "nvidia/internal.h"
 
 enum { SCREEN = CAPABILITY_GRAPHICS | CAPABILITY_DISPLAY, DRI_NODES_MAX = 64 };
@@ -22,12 +23,11 @@ static const struct {
 	const char *reason;
 	const char *remedy; /* how to make a missing one; NULL: nothing depends on it */
 } control_nodes[] = {
-	{"/dev/nvidiactl", "nvidia", CAPABILITY_ALL, "the driver's control device", "ctr-gpu load"},
-	{"/dev/nvidia-uvm", "nvidia-uvm", CAPABILITY_COMPUTE | CAPABILITY_VIDEO | CAPABILITY_NGX,
+	{PATH_NVIDIACTL, "nvidia", CAPABILITY_ALL, "the driver's control device", "ctr-gpu load"},
+	{PATH_NVIDIA_UVM, "nvidia-uvm", CAPABILITY_COMPUTE | CAPABILITY_VIDEO | CAPABILITY_NGX,
 	 "unified memory, without which CUDA does not start", "ctr-gpu load"},
-	{"/dev/nvidia-uvm-tools", "nvidia-uvm", CAPABILITY_COMPUTE, "unified memory, for debuggers and profilers",
-	 NULL},
-	{"/dev/nvidia-modeset", "nvidia", SCREEN, "display modes", "ctr-gpu load --modeset"},
+	{PATH_NVIDIA_UVM_TOOLS, "nvidia-uvm", CAPABILITY_COMPUTE, "unified memory, for debuggers and profilers", NULL},
+	{PATH_NVIDIA_MODESET, "nvidia", SCREEN, "display modes", "ctr-gpu load --modeset"},
 };
 
 static int nodes_add_node(const struct nvidia_plan *planning, const char *path, const char *driver, const char *reason)
@@ -78,7 +78,7 @@ static int nodes_add_dri_link(const struct nvidia_plan *planning, const char *ad
 	struct plan_symlink link = {.reason = strdup("the same by PCI address")};
 	const char *kind = str_has_prefix(name, "card") ? "card" : "render";
 
-	(void)str_format(&link.path, "/dev/dri/by-path/pci-%s-%s", address, kind);
+	(void)str_format(&link.path, PATH_DRI "/by-path/pci-%s-%s", address, kind);
 	(void)str_format(&link.points_to, "../%s", name);
 	return plan_add_symlink(planning->plan, &link);
 }
@@ -88,7 +88,7 @@ static int nodes_add_dri_node(const struct nvidia_plan *planning, const char *ad
 	_cleanup_free_ char *path = NULL;
 	int r;
 
-	if (str_format(&path, "/dev/dri/%s", name) < 0)
+	if (str_format(&path, PATH_DRI "/%s", name) < 0)
 		return -ENOMEM;
 	r = nodes_add_node(planning, path, "drm", "direct rendering");
 	/* A machine without nvidia-drm has no such nodes, and can render. */
@@ -129,7 +129,7 @@ static int nodes_add_gpu(const struct nvidia_plan *planning, const struct adapte
 	_cleanup_free_ char *path = NULL, *reason = NULL, *name = NULL;
 	int r;
 
-	if (adapter_describe(adapter, &name) < 0 || str_format(&path, "/dev/nvidia%d", adapter->minor) < 0 ||
+	if (adapter_describe(adapter, &name) < 0 || str_format(&path, PATH_NVIDIA_GPU "%d", adapter->minor) < 0 ||
 	    str_format(&reason, "GPU %s", name) < 0)
 		return -ENOMEM;
 	r = nodes_add_node(planning, path, "nvidia", reason);
@@ -143,8 +143,6 @@ static int nodes_add_gpu(const struct nvidia_plan *planning, const struct adapte
 
 /* ---- what is asked for by name ---- */
 
-#define IMEX_DIRECTORY "/dev/nvidia-caps-imex-channels"
-
 static int nodes_add_imex_channel(const struct nvidia_plan *planning, const char *channel)
 {
 	_cleanup_free_ char *path = NULL;
@@ -155,7 +153,7 @@ static int nodes_add_imex_channel(const struct nvidia_plan *planning, const char
 			       "an IMEX channel is a number, not \"%.32s\"\n"
 			       "NVIDIA_IMEX_CHANNELS and --imex-channel take a list such as 0,1, all, or none.",
 			       channel);
-	if (str_format(&path, IMEX_DIRECTORY "/channel%s", channel) < 0)
+	if (str_format(&path, PATH_NVIDIA_IMEX "/channel%s", channel) < 0)
 		return -ENOMEM;
 	r = nodes_add_node(planning, path, "nvidia-caps-imex-channels", "memory shared with other machines (IMEX)");
 	if (r == 0 || r == -ENOMEM)
@@ -179,7 +177,7 @@ static int nodes_add_imex_channels(const struct nvidia_plan *planning)
 	struct dirent **entries;
 	int count, found = 0, r = 0;
 
-	count = scandir(IMEX_DIRECTORY, &entries, NULL, nodes_compare_channels);
+	count = scandir(PATH_NVIDIA_IMEX, &entries, NULL, nodes_compare_channels);
 	for (int i = 0; i < count; i++) {
 		if (r == 0 && str_has_prefix(entries[i]->d_name, prefix)) {
 			r = nodes_add_imex_channel(planning, entries[i]->d_name + strlen(prefix));
@@ -191,7 +189,7 @@ static int nodes_add_imex_channels(const struct nvidia_plan *planning)
 		free(entries);
 	if (r == 0 && found == 0)
 		r = strv_format(&planning->plan->warnings,
-				"all IMEX channels are asked for, and this machine has none in " IMEX_DIRECTORY);
+				"all IMEX channels are asked for, and this machine has none in " PATH_NVIDIA_IMEX);
 	return r;
 }
 
@@ -212,7 +210,7 @@ static int nodes_add_nvswitches(const struct nvidia_plan *planning)
 	static const char reason[] = "NVSwitch";
 	int r;
 
-	r = nodes_add_node(planning, "/dev/nvidia-nvswitchctl", "nvidia-nvswitch", reason);
+	r = nodes_add_node(planning, PATH_NVIDIA_NVSWITCHCTL, "nvidia-nvswitch", reason);
 	if (r < 0)
 		return r == -ENOMEM
 			       ? r
@@ -221,7 +219,7 @@ static int nodes_add_nvswitches(const struct nvidia_plan *planning)
 	for (unsigned i = 0; r == 0; i++) {
 		_cleanup_free_ char *path = NULL;
 
-		if (str_format(&path, "/dev/nvidia-nvswitch%u", i) < 0)
+		if (str_format(&path, PATH_NVIDIA_NVSWITCH "%u", i) < 0)
 			return -ENOMEM;
 		r = nodes_add_node(planning, path, "nvidia-nvswitch", reason);
 	}

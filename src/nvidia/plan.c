@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/paths.h"
 #include "nvidia/internal.h"
 
 int nvidia_plan_add_mount(const struct nvidia_plan *planning, struct driver_files_file *file, const char *target,
@@ -46,7 +47,7 @@ static int plan_libraries_add_symlink(const struct nvidia_plan *planning, const 
 static int plan_libraries_add_library(const struct nvidia_plan *planning, struct driver_files_library *library,
 				      struct strv *names)
 {
-	const char *directory = library->is_32 ? LIBRARY_DIR_32 : LIBRARY_DIR;
+	const char *directory = library->is_32 ? LIBRARY_DIR_32 : PATH_CONTAINER;
 	struct driver_files_file file = {.path = steal_ptr(library->path), .st = library->st};
 	_cleanup_free_ char *target = NULL, *link = NULL;
 	int r;
@@ -81,7 +82,7 @@ int plan_libraries(const struct nvidia_plan *planning)
 	const struct {
 		const char *path, *reason;
 		struct strv *names;
-	} dirs[] = {{LIBRARY_DIR, "the driver's libraries", &names},
+	} dirs[] = {{PATH_CONTAINER, "the driver's libraries", &names},
 		    {LIBRARY_DIR_32, "the driver's 32-bit libraries", &names_32}};
 	int r;
 
@@ -93,7 +94,8 @@ int plan_libraries(const struct nvidia_plan *planning)
 					       libraries.items[i].is_32 ? &names_32 : &names);
 	if ((planning->capabilities & SCREEN) && strv_contains(&names, "libnvidia-allocator.so.1"))
 		for (size_t i = 0; i < ARRAY_SIZE(gbm_links) && r == 0; i++)
-			r = plan_libraries_add_symlink(planning, gbm_links[i], LIBRARY_DIR "/libnvidia-allocator.so.1",
+			r = plan_libraries_add_symlink(planning, gbm_links[i],
+						       PATH_CONTAINER "/libnvidia-allocator.so.1",
 						       "where GBM looks for the driver");
 	if (r == 0 && (planning->capabilities & CAPABILITY_COMPAT32) && names_32.count == 0)
 		r = strv_format(&planning->plan->warnings,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/paths.h"
 #include "nvidia/internal.h"
 #include "nvidia/nvidia.h"
 
@@ -25,12 +26,12 @@ int nvidia_plan_params(struct plan *plan)
 	_cleanup_free_ char *text = NULL;
 	int r;
 
-	r = module_read_file(NVIDIA_PROC "/params", &text);
+	r = module_read_file(PATH_PROC_NVIDIA "/params", &text);
 	if (r == 0)
 		r = proc_set_field(text, "ModifyDeviceFiles", "0", &file.content);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	file.target = strdup(NVIDIA_PROC "/params");
+	file.target = strdup(PATH_PROC_NVIDIA "/params");
 	file.reason = strdup("the driver's libraries make no device nodes (ModifyDeviceFiles: 0)");
 	return plan_add_file(plan, &file);
 }
@@ -135,7 +136,7 @@ static int procfs_hide_other_parts(const struct nvidia_plan *planning, const str
 	_cleanup_free_ char *directory = NULL, *instance = NULL;
 	int r;
 
-	if (str_format(&directory, NVIDIA_PROC "/capabilities/gpu%d/mig", part->minor) < 0 ||
+	if (str_format(&directory, PATH_PROC_NVIDIA "/capabilities/gpu%d/mig", part->minor) < 0 ||
 	    str_format(&instance, "%s/gi%d", directory, part->gpu_instance) < 0)
 		return -ENOMEM;
 	r = procfs_hide_entries(planning, directory, procfs_is_instance, procfs_has_instance, part, reason);
@@ -175,11 +176,11 @@ int plan_procfs(const struct nvidia_plan *planning)
 
 	r = nvidia_plan_params(planning->plan);
 	if (r == 0)
-		r = procfs_hide_names(planning, NVIDIA_PROC "/gpus", &planning->seen->gpus, procfs_has_address, NULL,
-				      "a GPU that was not selected");
+		r = procfs_hide_names(planning, PATH_PROC_NVIDIA "/gpus", &planning->seen->gpus, procfs_has_address,
+				      NULL, "a GPU that was not selected");
 	if (r == 0)
-		r = procfs_hide_entries(planning, NVIDIA_PROC "/capabilities", procfs_is_gpu, procfs_has_minor, NULL,
-					"parts of a GPU that was not selected");
+		r = procfs_hide_entries(planning, PATH_PROC_NVIDIA "/capabilities", procfs_is_gpu, procfs_has_minor,
+					NULL, "parts of a GPU that was not selected");
 	for (size_t i = 0; i < planning->selected_count && r == 0; i++)
 		if (planning->selected[i]->is_part)
 			r = procfs_hide_other_parts(planning, planning->selected[i]);

@@ -11,10 +11,11 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "system/trusted_file.h"
 
-#define FOLDER "/run/ctr-gpu"
+#define FOLDER PATH_RUN
 
 enum { BOOT_MAX = 64, SWEPT_MAX = 1000 };
 

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/paths.h"
 #include "base/printable.h"
 #include "base/str.h"
 #include "ctr-gpu-error.h"
-#include "wsl/paths.h"
 #include "wsl/version.h"
 
 /* Every host has some device that is none to use; what kind of host it is, is looked at for the others alone. */
@@ -22,14 +22,14 @@ static const char *adapter_remedy(int code, enum store_content content)
 		       "or the virtual machine.";
 	if (code == CTR_GPU_E_DRIVER_TOO_OLD)
 		return wsl ? "Update the GPU's driver in Windows, then run wsl --shutdown there."
-			   : "Update the GPU's driver on the Hyper-V host, copy its store from there to " WSL_DRIVERS
-			     " again, and restart.";
+			   : "Update the GPU's driver on the Hyper-V host, copy its store from "
+			     "there to " PATH_WSL_DRIVERS " again, and restart.";
 	if (content == STORE_WITHOUT_LIBRARY)
 		return wsl ? "Install a driver that supports WSL in Windows, then run wsl --shutdown there."
 			   : "Install a driver that supports WSL on the Hyper-V host, and copy the whole directory "
 			     "from there again.";
 	return wsl ? "Run wsl --shutdown in Windows; if that does not help, install the GPU's driver there again."
-		   : "Copy that directory from the Hyper-V host to " WSL_DRIVERS " again.";
+		   : "Copy that directory from the Hyper-V host to " PATH_WSL_DRIVERS " again.";
 }
 
 /* Makes the adapter unusable. Takes @reason; NULL is -ENOMEM. */

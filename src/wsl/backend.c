@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/paths.h"
 #include "driverd/driverd.h"
 #include "dxg/ioctl.h"
 #include "wsl/adapter.h"
@@ -14,7 +15,6 @@
 #include "wsl/enforce.h"
 #include "wsl/facts.h"
 #include "wsl/loaders.h"
-#include "wsl/paths.h"
 #include "wsl/plan.h"
 #include "wsl/store.h"
 #include "wsl/uuid.h"
@@ -38,13 +38,13 @@ static int wsl_backend_find_device(dev_t *ret, struct err *err)
 {
 	struct stat st;
 
-	if (stat(DXG_DEVICE, &st) == 0) {
+	if (stat(PATH_DXG, &st) == 0) {
 		*ret = st.st_rdev;
 		return S_ISCHR(st.st_mode);
 	}
 	return errno == ENOENT || errno == ENOTDIR || errno == EACCES
 		       ? 0
-		       : err_set(err, -errno, "cannot look at " DXG_DEVICE ": %m");
+		       : err_set(err, -errno, "cannot look at " PATH_DXG ": %m");
 }
 
 static int wsl_backend_ask_dxcore(const struct settings *settings, const char *library, struct answer *ret,
@@ -52,7 +52,7 @@ static int wsl_backend_ask_dxcore(const struct settings *settings, const char *l
 {
 	if (!library)
 		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY,
-			       "libdxcore.so is missing: not in the loader's directories, " WSL_LIB
+			       "libdxcore.so is missing: not in the loader's directories, " PATH_WSL_LIB
 			       " or the configured directories\n"
 			       "Set \"inventory\" to \"ioctl\", which works without it, or name its directory in "
 			       "\"library-directories\".");
@@ -124,7 +124,7 @@ static int wsl_backend_probe_kernel(const struct settings *settings, struct inve
 	_cleanup_answer_ struct answer answer = {0};
 	int r;
 
-	log_debug(&settings->log, "asking %s for the adapters", DXG_DEVICE);
+	log_debug(&settings->log, "asking %s for the adapters", PATH_DXG);
 	r = ioctl_adapters(&answer.facts, &answer.count, err);
 	return r == 0 ? wsl_backend_add_adapters(&answer, inventory) : r;
 }
@@ -159,7 +159,7 @@ static int wsl_backend_probe_either(const struct settings *settings, struct inve
 	if (r < 0 || !library)
 		return r < 0 ? r : kernel;
 	if (!kernel)
-		(void)err_set(err, CTR_GPU_E_NO_DEVICE, DXG_DEVICE " has no adapter that can be used");
+		(void)err_set(err, CTR_GPU_E_NO_DEVICE, PATH_DXG " has no adapter that can be used");
 	log_debug(&settings->log, "%s", err->text);
 	inventory_truncate(inventory, first);
 	r = wsl_backend_probe_dxcore(settings, library, inventory, &dxcore_err);
@@ -169,7 +169,7 @@ static int wsl_backend_probe_either(const struct settings *settings, struct inve
 			       : 0;
 	if (r == -ENOMEM || kernel)
 		return r == -ENOMEM ? r : kernel;
-	r = wsl_backend_note_fallback(settings, inventory, &dxcore_err, DXG_DEVICE " itself");
+	r = wsl_backend_note_fallback(settings, inventory, &dxcore_err, PATH_DXG " itself");
 	return r == 0 ? wsl_backend_probe_kernel(settings, inventory, err) : r;
 }
 
@@ -242,7 +242,7 @@ static int wsl_backend_driver_notes(const struct settings *settings, const struc
 
 const struct backend backend_gpu_pv = {
 	.name = "gpu-pv",
-	.device = DXG_DEVICE,
+	.device = PATH_DXG,
 	.advice = "WSL2: run wsl --update in Windows, and keep gpuSupport on in .wslconfig. "
 		  "Hyper-V: load the dxgkrnl module.",
 	.also_serves = DOMAIN_NVIDIA,

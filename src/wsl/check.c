@@ -13,6 +13,7 @@
 #include <sys/statvfs.h>
 
 #include "base/fd.h"
+#include "base/paths.h"
 #include "driverd/driverd.h"
 #include "dxg/ioctl.h"
 #include "ldcache/ldcache.h"
@@ -22,7 +23,6 @@
 #include "system/trusted_file.h"
 #include "wsl/backend.h"
 #include "wsl/dxcore.h"
-#include "wsl/paths.h"
 #include "wsl/version.h"
 
 enum { MODE_FOR_ALL = 0666 };
@@ -52,7 +52,7 @@ static bool check_conf_disables(void)
 /* With gpuSupport=false in .wslconfig there is the device, and neither an adapter nor any file of a driver. */
 static bool check_is_unsupported(void)
 {
-	return !file_exists("/usr/lib/wsl") && (wsl_version() != WSL_NONE || ioctl_has_no_adapters());
+	return !file_exists(PATH_WSL) && (wsl_version() != WSL_NONE || ioctl_has_no_adapters());
 }
 
 /* A kernel that the user built may not have WSL in its name; then WSL's mounts tell, or /etc/wsl.conf. */
@@ -66,7 +66,7 @@ static const char *check_describe_host(const char **ret_id)
 	bool wsl = check_is_wsl();
 
 	*ret_id = wsl ? "host.wsl" : "host.hyper-v";
-	return wsl ? "WSL2, GPUs behind " DXG_DEVICE : "Hyper-V guest, GPUs behind " DXG_DEVICE;
+	return wsl ? "WSL2, GPUs behind " PATH_DXG : "Hyper-V guest, GPUs behind " PATH_DXG;
 }
 
 /* What dxgkrnl drives (drivers/hv/dxgkrnl/dxgmodule.c): virtual render devices, compute accelerators. */
@@ -81,7 +81,7 @@ static void check_explain_no_dxg(struct findings *findings)
 	struct pci_function function;
 
 	if (kind != WSL_NONE)
-		findings_add(findings, "host.no-device", SEVERITY_PROBLEM, "%s without " DXG_DEVICE "\n%s",
+		findings_add(findings, "host.no-device", SEVERITY_PROBLEM, "%s without " PATH_DXG "\n%s",
 			     kind == WSL_1 ? "WSL1" : "WSL2",
 			     kind == WSL_1 ? "WSL1 has no GPU: run wsl --set-version DISTRIBUTION 2 in Windows."
 			     : check_conf_disables()
@@ -92,7 +92,7 @@ static void check_explain_no_dxg(struct findings *findings)
 	else if (pci_find("/sys", check_is_paravirtual, &function))
 		findings_add(
 			findings, "host.no-device", SEVERITY_PROBLEM,
-			"a Hyper-V guest with a GPU (PCI %s) without " DXG_DEVICE "\n"
+			"a Hyper-V guest with a GPU (PCI %s) without " PATH_DXG "\n"
 			"sudo modprobe dxgkrnl; if that module is missing, build it for this kernel (dxgkrnl-dkms).",
 			function.address);
 }
@@ -100,12 +100,12 @@ static void check_explain_no_dxg(struct findings *findings)
 /* WSL keeps the device then, and shares no driver: what is said of stores and libraries is only what follows. */
 static void check_turned_off(struct doctor_context *examination)
 {
-	bool gone = !file_exists(WSL_LIB);
+	bool gone = !file_exists(PATH_WSL_LIB);
 
 	if (!check_conf_disables() && check_is_unsupported())
 		findings_add(
 			&examination->findings, "host.turned-off", SEVERITY_PROBLEM,
-			"Windows shares no GPU with this machine: there is " DXG_DEVICE " and no /usr/lib/wsl\n"
+			"Windows shares no GPU with this machine: there is " PATH_DXG " and no /usr/lib/wsl\n"
 			"Set gpuSupport=true under [wsl2] in the Windows user's .wslconfig, then run wsl --shutdown%s.",
 			wsl_version() != WSL_NONE ? "" : "; a Hyper-V guest: Add-VMGpuPartitionAdapter");
 	if (!check_conf_disables())
@@ -113,7 +113,7 @@ static void check_turned_off(struct doctor_context *examination)
 	findings_add(&examination->findings, "host.turned-off", gone ? SEVERITY_PROBLEM : SEVERITY_WARNING,
 		     "/etc/wsl.conf turns the GPU off%s\n"
 		     "Set enabled=true under [gpu] in /etc/wsl.conf, then run wsl --shutdown in Windows.",
-		     gone ? ", so " WSL_LIB " is missing" : ", from the next start on");
+		     gone ? ", so " PATH_WSL_LIB " is missing" : ", from the next start on");
 }
 
 static void check_dxg(struct doctor_context *examination)
@@ -121,18 +121,18 @@ static void check_dxg(struct doctor_context *examination)
 	struct findings *findings = &examination->findings;
 	struct stat st;
 
-	if (!file_may_open(DXG_DEVICE)) {
+	if (!file_may_open(PATH_DXG)) {
 		findings_add(findings, "device.permission", SEVERITY_PROBLEM,
-			     "you may not open " DXG_DEVICE "\n"
-			     "sudo chmod 0666 " DXG_DEVICE
+			     "you may not open " PATH_DXG "\n"
+			     "sudo chmod 0666 " PATH_DXG
 			     "; the kernel makes it so, look for a udev rule that changes it.");
-	} else if (stat(DXG_DEVICE, &st) == 0 && (st.st_mode & MODE_FOR_ALL) != MODE_FOR_ALL) {
+	} else if (stat(PATH_DXG, &st) == 0 && (st.st_mode & MODE_FOR_ALL) != MODE_FOR_ALL) {
 		findings_add(findings, "device.permission", SEVERITY_WARNING,
-			     DXG_DEVICE " has mode %04o: users other than root cannot open it, in containers too\n"
-					"sudo chmod 0666 " DXG_DEVICE,
+			     PATH_DXG " has mode %04o: users other than root cannot open it, in containers too\n"
+				      "sudo chmod 0666 " PATH_DXG,
 			     (unsigned)st.st_mode & 07777);
 	} else {
-		findings_add(findings, "device.dxg", SEVERITY_OK, DXG_DEVICE " is there, for everybody to open");
+		findings_add(findings, "device.dxg", SEVERITY_OK, PATH_DXG " is there, for everybody to open");
 	}
 }
 
@@ -144,7 +144,7 @@ static bool check_may_load(const char *library)
 	struct statvfs mount;
 	struct stat st;
 
-	return statvfs(library, &mount) == 0 && !(mount.f_flag & ST_NOEXEC) && stat(DXG_DEVICE, &st) == 0 &&
+	return statvfs(library, &mount) == 0 && !(mount.f_flag & ST_NOEXEC) && stat(PATH_DXG, &st) == 0 &&
 	       (st.st_mode & MODE_FOR_ALL) == MODE_FOR_ALL;
 }
 
@@ -202,9 +202,10 @@ static void check_vendors(struct doctor_context *examination)
 
 static bool check_is_foreign(const char *real)
 {
-	_cleanup_free_ char *own = realpath(WSL_LIB "/libcuda.so.1", NULL);
+	_cleanup_free_ char *own = realpath(PATH_WSL_LIB "/libcuda.so.1", NULL);
 
-	return real && !str_is_below(real, WSL_LIB) && !str_is_below(real, WSL_DRIVERS) && !(own && streq(real, own));
+	return real && !str_is_below(real, PATH_WSL_LIB) && !str_is_below(real, PATH_WSL_DRIVERS) &&
+	       !(own && streq(real, own));
 }
 
 /* A libcuda that is not the one WSL brings; owned by the caller; NULL if there is none. */

@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "base/paths.h"
 #include "wsl/check.h"
 #include "wsl/loaders.h"
-#include "wsl/paths.h"
 
 enum { FILES_MAX = 4096 };
 
@@ -106,7 +106,7 @@ static bool stores_check_directory(struct findings *findings, const char *path, 
 			     "%s",
 			     path, streq(flaws.closed, ".") ? "" : "/", streq(flaws.closed, ".") ? "" : flaws.closed,
 			     check_is_wsl() ? "Run wsl --update, then wsl --shutdown in Windows."
-					    : "sudo chmod -R a+rX " WSL_LIB " " WSL_DRIVERS);
+					    : "sudo chmod -R a+rX " PATH_WSL_LIB " " PATH_WSL_DRIVERS);
 	return r == 0 && flaws.count == 0 && !missing && !flaws.closed[0];
 }
 
@@ -141,9 +141,9 @@ void check_stores(struct doctor_context *examination)
 	}
 	if (stores == 0)
 		return;
-	well &= stores_check_directory(findings, WSL_LIB, libraries[nvidia]);
+	well &= stores_check_directory(findings, PATH_WSL_LIB, libraries[nvidia]);
 	if (well)
 		findings_add(findings, "store.complete", SEVERITY_OK,
-			     "%zu driver store%s and " WSL_LIB ": no file missing, empty or stale", stores,
+			     "%zu driver store%s and " PATH_WSL_LIB ": no file missing, empty or stale", stores,
 			     stores == 1 ? "" : "s");
 }

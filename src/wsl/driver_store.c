@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "wsl/paths.h"
+#include "base/paths.h"
 #include "wsl/store.h"
 
 void driver_store_clear(struct driver_store *listing)
@@ -28,7 +28,7 @@ static bool driver_store_has_outside_link(int directory, const char *path, const
 	points_to[length] = '\0';
 	if (strstr(points_to, "..") || length == sizeof(points_to) - 1)
 		return true;
-	return points_to[0] == '/' && !str_is_below(points_to, path) && !str_is_below(points_to, WSL_LIB);
+	return points_to[0] == '/' && !str_is_below(points_to, path) && !str_is_below(points_to, PATH_WSL_LIB);
 }
 
 static int driver_store_take(struct driver_store *listing, const char *path, const struct dirent *entry)

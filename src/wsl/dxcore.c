@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/paths.h"
 #include "base/str.h"
 #include "ldcache/ldcache.h"
-#include "wsl/paths.h"
 
 #define LIBRARY "libdxcore.so"
 
@@ -24,7 +24,7 @@ const char *const dxcore_directories[] = {
 	"/usr/lib64",
 	"/lib",
 	"/usr/lib",
-	WSL_LIB,
+	PATH_WSL_LIB,
 	NULL,
 };
 

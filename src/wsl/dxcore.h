@@ -4,10 +4,11 @@
 /* The inventory from libdxcore, which ctr-gpu-driverd loads. */
 
 #include "base/err.h"
+#include "base/paths.h"
 #include "dxg/d3dkmt.h"
 #include "model/settings.h"
 
-/* The loader's own (glibc elf/dl-load.c, with the subdirectories of the distributions), WSL_LIB, and NULL. */
+/* The loader's own (glibc elf/dl-load.c, with the subdirectories of the distributions), PATH_WSL_LIB, and NULL. */
 extern const char *const dxcore_directories[];
 
 /**

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/paths.h"
 #include "base/str.h"
 #include "ctr-gpu-error.h"
-#include "wsl/paths.h"
 #include "wsl/version.h"
 
 const char *loaders_remedy(const char *file, bool wsl)
@@ -19,7 +19,7 @@ const char *loaders_remedy(const char *file, bool wsl)
 		return "Copy libdxcore.so, libd3d12.so and libd3d12core.so to it from "
 		       "C:\\Program Files\\WSL\\lib of a Windows host.";
 	return "Copy the whole directory from the host again: from DriverStore\\FileRepository, and "
-	       "lxss\\lib for " WSL_LIB ".";
+	       "lxss\\lib for " PATH_WSL_LIB ".";
 }
 
 /* What only root may read, or a file system does not show now, is no reason to refuse: others may see it. */
@@ -37,8 +37,8 @@ int loaders_check(bool nvidia, struct err *err)
 	static const struct {
 		const char *name, *path, *who;
 	} loaders[] = {
-		{"libdxcore.so", WSL_LIB "/libdxcore.so", "no program finds a GPU"},
-		{"libcuda.so.1", WSL_LIB "/libcuda.so.1", "no CUDA program finds a GPU"},
+		{"libdxcore.so", PATH_WSL_LIB "/libdxcore.so", "no program finds a GPU"},
+		{"libcuda.so.1", PATH_WSL_LIB "/libcuda.so.1", "no CUDA program finds a GPU"},
 	};
 
 	for (size_t i = 0; i < (nvidia ? 2 : 1); i++) {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The libraries in WSL_LIB that programs load first. */
+/* The libraries in PATH_WSL_LIB that programs load first. */
 
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "base/paths.h"
 
 /** What to do where @file of a directory of the driver is missing or damaged: a sentence. */
 const char *loaders_remedy(const char *file, bool wsl);

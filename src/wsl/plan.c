@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/paths.h"
 #include "base/printable.h"
 #include "dxg/ioctl.h"
 #include "system/trusted_file.h"
@@ -29,7 +30,6 @@
 #include "wsl/enforce.h"
 #include "wsl/environment.h"
 #include "wsl/loaders.h"
-#include "wsl/paths.h"
 
 enum { DRM_MAJOR = 226, VGEM_NODES_MAX = 16 };
 
@@ -231,30 +231,31 @@ static int wsl_plan_add_lib(const struct request *request, const struct adapter 
 	_cleanup_listing_ struct driver_store listing = {.fd = -1};
 	int r;
 
-	r = driver_store_read(WSL_LIB, &listing);
+	r = driver_store_read(PATH_WSL_LIB, &listing);
 	/* Whoever asks for the driver without a GPU can do without both; a host without adapters may lack it. */
 	if (count == 0 && (r == -ENOENT || r == -ENOTDIR))
-		return strv_add(&plan->warnings, WSL_LIB " is missing, so the container gets no driver");
+		return strv_add(&plan->warnings, PATH_WSL_LIB " is missing, so the container gets no driver");
 	if (r == -ENOENT || r == -ENOTDIR)
 		return err_set(
 			err, CTR_GPU_E_DRIVER_LIBRARY,
-			WSL_LIB
+			PATH_WSL_LIB
 			", the directory of the host's driver libraries, is missing\n"
 			"WSL2: run wsl --update in Windows and keep gpuSupport on in .wslconfig.\n"
 			"Hyper-V: copy C:\\Windows\\System32\\lxss\\lib and libdxcore.so, libd3d12*.so of WSL to it.");
 	if (r == 0)
-		r = wsl_plan_add_directory(plan, WSL_LIB, &listing,
+		r = wsl_plan_add_directory(plan, PATH_WSL_LIB, &listing,
 					   "libraries of the host that find the driver stores");
 	if (r < 0)
 		return err_set(err, r,
-			       "cannot read " WSL_LIB ": %m\nCheck its permissions and that its mount still works.");
+			       "cannot read " PATH_WSL_LIB
+			       ": %m\nCheck its permissions and that its mount still works.");
 	r = wsl_plan_check_loaders(request, selected, count, err);
 	if (r == 0 && (request->capabilities & CAPABILITY_UTILITY))
-		r = wsl_plan_add_smi(plan, WSL_LIB, &listing);
+		r = wsl_plan_add_smi(plan, PATH_WSL_LIB, &listing);
 	if (r == 0 && listing.libraries.count == 0)
-		r = strv_add(&plan->warnings, WSL_LIB " holds no library, so programs will find no driver");
+		r = strv_add(&plan->warnings, PATH_WSL_LIB " holds no library, so programs will find no driver");
 	if (r == 0)
-		r = wsl_plan_add_libraries(plan, WSL_LIB, &listing, true,
+		r = wsl_plan_add_libraries(plan, PATH_WSL_LIB, &listing, true,
 					   "programs must load these and not what an image brings of the same name");
 	return r;
 }
@@ -312,7 +313,7 @@ static int wsl_plan_add_store(const struct request *request, const struct adapte
 
 static int wsl_plan_add_device(const struct adapter *adapter, struct plan *plan)
 {
-	struct plan_device device = {.access = "rw", .number = adapter->node, .path = strdup(DXG_DEVICE)};
+	struct plan_device device = {.access = "rw", .number = adapter->node, .path = strdup(PATH_DXG)};
 
 	device.reason = strdup("the paravirtual GPU, through which every call to the host's driver goes");
 	return plan_add_device(plan, &device);
@@ -336,7 +337,7 @@ static int wsl_plan_add_vgem(struct plan *plan)
 		struct plan_device device = {.access = "rw"};
 		struct stat st;
 
-		(void)str_format(&device.path, "/dev/dri/%s", names.items[i]);
+		(void)str_format(&device.path, PATH_DRI "/%s", names.items[i]);
 		if (device.path &&
 		    (stat(device.path, &st) < 0 || !S_ISCHR(st.st_mode) || major(st.st_rdev) != DRM_MAJOR)) {
 			free(device.path);
@@ -369,7 +370,7 @@ static int wsl_plan_warn(const struct adapter *const *selected, size_t count, st
 			return -ENOMEM;
 		return strv_take(&plan->warnings, text);
 	}
-	return strv_add(&plan->warnings, "every adapter of the host can still be opened through " DXG_DEVICE
+	return strv_add(&plan->warnings, "every adapter of the host can still be opened through " PATH_DXG
 					 "; only the selected driver stores are visible");
 }
 
@@ -386,7 +387,7 @@ static int wsl_plan_warn_of_loaders(const struct request *request, const struct 
 }
 
 /*
- * Library directories stand in the order of precedence: the loaders in WSL_LIB before what they load from the stores.
+ * Library directories stand in the order of precedence: the loaders of the host before what they load from the stores.
  */
 int gpu_pv_plan(const struct settings *settings, void *seen, const struct request *request,
 		const struct adapter *const *selected, size_t count, struct plan *plan, struct err *err)

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/paths.h"
 #include "base/printable.h"
 #include "base/str.h"
 #include "wsl/driver_store.h"
-#include "wsl/paths.h"
 
 static bool store_is_separator(char c)
 {
@@ -35,8 +35,8 @@ static const char *store_after_repository(const char *told)
 
 static const char *store_name(const char *told)
 {
-	if (str_has_prefix(told, WSL_DRIVERS "/"))
-		return told + sizeof(WSL_DRIVERS);
+	if (str_has_prefix(told, PATH_WSL_DRIVERS "/"))
+		return told + sizeof(PATH_WSL_DRIVERS);
 	return store_after_repository(told);
 }
 
@@ -57,9 +57,9 @@ int store_directory(const char *told, char **ret)
 	_cleanup_free_ char *path = NULL;
 	char *component;
 
-	if (!name || str_format(&path, WSL_DRIVERS "/%s", name) < 0)
+	if (!name || str_format(&path, PATH_WSL_DRIVERS "/%s", name) < 0)
 		return name ? -ENOMEM : -EINVAL;
-	component = path + sizeof(WSL_DRIVERS);
+	component = path + sizeof(PATH_WSL_DRIVERS);
 	do {
 		size_t length = strcspn(component, "\\/");
 

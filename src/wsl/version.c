@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
+#include "base/paths.h"
 #include "base/str.h"
-#include "wsl/paths.h"
 
 /* WSL mounts the stores; in other guests they were copied to a directory. */
 static bool wsl_version_is_mount(const char *path)
@@ -36,5 +36,5 @@ enum wsl_version wsl_version(void)
 		return WSL_1;
 	if (uname(&name) == 0 && (strcasestr(name.release, "microsoft") || strcasestr(name.release, "wsl2")))
 		return WSL_2;
-	return wsl_version_is_mount(WSL_DRIVERS) || wsl_version_has_interop() ? WSL_2 : WSL_NONE;
+	return wsl_version_is_mount(PATH_WSL_DRIVERS) || wsl_version_has_interop() ? WSL_2 : WSL_NONE;
 }

@@ -15,7 +15,7 @@ $(O)/test/tools/%: test/e2e/tools/%.c
 
 $(O)/test/tools/vcuda-standin: test/e2e/tools/vcuda-standin.c vcuda/protocol/start.h
 	@mkdir -p $(@D)
-	$(CC) -std=gnu17 -D_GNU_SOURCE -I. $(OPTIMIZE) $(warnings) -o $@ $<
+	$(CC) -std=gnu17 -D_GNU_SOURCE -I. -Isrc $(OPTIMIZE) $(warnings) -o $@ $<
 
 $(O)/test/tools/podman: test/e2e/tools/podman.sh
 	@mkdir -p $(@D)

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/paths.h"
 #include "dxg/d3dkmt.h"
 #include "wsl/adapter.h"
-#include "wsl/paths.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -77,7 +77,7 @@ static void check(const struct adapter *adapter)
 	require(adapter->unusable != 0 || store);
 	if (!store)
 		return;
-	require(strncmp(store, WSL_DRIVERS "/", sizeof(WSL_DRIVERS)) == 0 && store[sizeof(WSL_DRIVERS)]);
+	require(strncmp(store, PATH_WSL_DRIVERS "/", sizeof(PATH_WSL_DRIVERS)) == 0 && store[sizeof(PATH_WSL_DRIVERS)]);
 	require(!strstr(store, "//") && !strstr(store, "/../") && !strstr(store, "/./"));
 	require(strcmp(strrchr(store, '/'), "/..") != 0 && strcmp(strrchr(store, '/'), "/") != 0);
 	require(!strpbrk(store, "\\:\n"));

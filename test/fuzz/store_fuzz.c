@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/paths.h"
 #include "dxg/utf16.h"
-#include "wsl/paths.h"
 #include "wsl/store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -49,7 +49,7 @@ static void check(const uint8_t *data, size_t size, size_t char_size)
 	for (const unsigned char *c = (const unsigned char *)text; *c;)
 		c += character(c);
 	if (store_directory(text, &path) == 0) {
-		require(strncmp(path, WSL_DRIVERS "/", sizeof(WSL_DRIVERS)) == 0);
+		require(strncmp(path, PATH_WSL_DRIVERS "/", sizeof(PATH_WSL_DRIVERS)) == 0);
 		require(!strstr(path, "/..") || strstr(path, "/..")[3] != '/');
 	}
 	free(path);

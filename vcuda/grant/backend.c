@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/paths.h"
 #include "base/str.h"
 #include "model/version.h"
 #include "system/own_programs.h"
@@ -146,7 +147,7 @@ static int vcuda_add_client(struct plan *plan, struct err *err)
 	/* What tells of GPUs that the container has not; it lacks nothing without. */
 	return r == 0 ? plan_add_hidden(plan,
 					&(struct plan_hidden){
-						.path = strdup("/proc/driver/nvidia"),
+						.path = strdup(PATH_PROC_NVIDIA),
 						.reason = strdup("the GPUs of the host are not the container's"),
 					})
 		      : r;

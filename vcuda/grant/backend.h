@@ -9,14 +9,15 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "base/paths.h"
 #include "model/adapter.h"
 #include "model/plan.h"
 #include "model/request.h"
 #include "model/settings.h"
 
 /* Of the container: where the client library looks for the socket. */
-#define VCUDA_SOCKET_DIR "/run/ctr-gpu/vcuda"
-#define VCUDA_LIBRARY_DIR "/usr/lib/ctr-gpu/vcuda"
+#define VCUDA_SOCKET_DIR PATH_RUN "/vcuda"
+#define VCUDA_LIBRARY_DIR PATH_CONTAINER "/vcuda"
 
 /**
  * vcuda_decide() - whether a request is served by vCUDA

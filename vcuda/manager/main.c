@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/paths.h"
 #include "base/print.h"
 #include "base/str.h"
 #include "model/version.h"
@@ -36,7 +37,7 @@
 
 VERSION_NOTE();
 
-#define HOME "/run/ctr-gpu"
+#define HOME PATH_RUN
 
 enum {
 	EXIT_STATUS_USAGE = 2,

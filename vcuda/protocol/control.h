@@ -12,7 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CONTROL_SOCKET "/run/ctr-gpu/vcudad.sock"
+#include "base/paths.h"
+
+#define CONTROL_SOCKET PATH_RUN "/vcudad.sock"
 
 enum {
 	CONTROL_MARK = 4, /* bytes in front of a message: its length, and that it is whole */

@@ -17,8 +17,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/paths.h"
+
 /* Where a client looks for the socket, and the variable that names another. */
-#define START_SOCKET "/run/ctr-gpu/vcuda/socket"
+#define START_SOCKET PATH_RUN "/vcuda/socket"
 #define START_SOCKET_VARIABLE "CTR_GPU_VCUDA_SOCKET"
 
 enum {

@@ -23,6 +23,7 @@
 
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/paths.h"
 #include "model/adapter.h"
 #include "base/landlock.h"
 
@@ -30,7 +31,7 @@ enum { LANDLOCK_RULES_NAME = 300, LANDLOCK_RULES_INFORMATION = 4096 };
 
 #define LANDLOCK_RULES_READ (LANDLOCK_READ_FILE | LANDLOCK_READ_DIR)
 #define LANDLOCK_RULES_DEVICE (LANDLOCK_READ_FILE | LANDLOCK_WRITE_FILE | LANDLOCK_IOCTL_DEV)
-#define LANDLOCK_RULES_GPUS "/proc/driver/nvidia/gpus"
+#define LANDLOCK_RULES_GPUS PATH_PROC_NVIDIA "/gpus"
 
 /* Those that exist. */
 static const struct {
@@ -67,10 +68,10 @@ static const struct {
 	{"/dev/null", LANDLOCK_RULES_DEVICE},
 	{"/dev/zero", LANDLOCK_RULES_DEVICE},
 	{"/dev/urandom", LANDLOCK_RULES_READ},
-	{"/dev/dxg", LANDLOCK_RULES_DEVICE},
-	{"/dev/nvidiactl", LANDLOCK_RULES_DEVICE},
-	{"/dev/nvidia-uvm", LANDLOCK_RULES_DEVICE},
-	{"/dev/nvidia-uvm-tools", LANDLOCK_RULES_DEVICE},
+	{PATH_DXG, LANDLOCK_RULES_DEVICE},
+	{PATH_NVIDIACTL, LANDLOCK_RULES_DEVICE},
+	{PATH_NVIDIA_UVM, LANDLOCK_RULES_DEVICE},
+	{PATH_NVIDIA_UVM_TOOLS, LANDLOCK_RULES_DEVICE},
 };
 
 /* A rule holds for an inode. One of procfs is made anew once nobody has it open, so this one stays open. */
@@ -148,7 +149,7 @@ static int landlock_rules_allow_node(int rules, int number)
 {
 	char path[LANDLOCK_RULES_NAME];
 
-	(void)snprintf(path, sizeof(path), "/dev/nvidia%d", number);
+	(void)snprintf(path, sizeof(path), PATH_NVIDIA_GPU "%d", number);
 	return landlock_rules_allow(rules, path, LANDLOCK_RULES_DEVICE);
 }
 

@@ -4,11 +4,12 @@
 
 #include "cli/cdi/cdi.h"
 
+#include "base/paths.h"
 #include "cli/verbs.h"
 #include <errno.h>
 #include <sys/statvfs.h>
 
-const char *const cdi_directories[] = {"/etc/cdi", "/var/run/cdi", NULL};
+const char *const cdi_directories[] = {PATH_CDI, PATH_CDI_RUN, NULL};
 
 bool cdi_is_volatile(void)
 {

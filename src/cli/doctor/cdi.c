@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/paths.h"
 #include "cdi/report.h"
 #include "cli/doctor/doctor.h"
 
 /* The second goes before the first, for devices of the same name (CDI SPEC.md). */
-static const char *const directories[] = {"/etc/cdi", "/var/run/cdi"};
+static const char *const directories[] = {PATH_CDI, PATH_CDI_RUN};
 
 static bool cdi_is_for_gpus(const struct cdi_spec *spec)
 {

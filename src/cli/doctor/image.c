@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/paths.h"
 #include "cli/doctor/doctor.h"
 #include "ldcache/ldcache.h"
 #include "ldcache/loader.h"
@@ -172,7 +173,7 @@ static void image_check_baked(struct findings *findings, const struct rootfs *ro
 		ldcache_each(&(struct span){(const unsigned char *)data, size}, image_visit, path);
 	image_search_directories(root, path);
 	/* Those that ctr-gpu itself put there do not belong to the image. */
-	if (!*path || str_has_prefix(path, "/usr/lib/wsl/") || str_has_prefix(path, "/usr/lib/ctr-gpu/"))
+	if (!*path || str_has_prefix(path, PATH_WSL "/") || str_has_prefix(path, PATH_CONTAINER "/"))
 		return;
 	if (strstr(path, "/stubs/"))
 		findings_add(findings, "image.stub", SEVERITY_WARNING,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/paths.h"
 #include "cli/doctor/doctor.h"
 #include "engines/toolkit_config.h"
 #include "lib/settings.h"
@@ -77,7 +78,7 @@ static void installation_show_failure(struct findings *findings)
 {
 	_cleanup_free_ char *text = NULL;
 
-	if (fd_read_file_at(AT_FDCWD, "/run/ctr-gpu/last-failure", LAST_FAILURE_MAX, &text, NULL) < 0)
+	if (fd_read_file_at(AT_FDCWD, PATH_RUN "/last-failure", LAST_FAILURE_MAX, &text, NULL) < 0)
 		return;
 	for (char *c = text; *c; c++)
 		*c = *c == '\n' ? ' ' : *c;

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/lock_file.h"
+#include "base/paths.h"
 #include "cli/output.h"
 #include "cli/setup/interrupt.h"
 
@@ -38,7 +39,7 @@ static char *saved_state_find_directory(void)
 	const char *base = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 
 	if (geteuid() == 0)
-		return strdup("/var/lib/ctr-gpu");
+		return strdup(PATH_STATE);
 	if (base && base[0] == '/')
 		return text_buffer_format("%s/ctr-gpu", base);
 	return text_buffer_format("%s/.local/state/ctr-gpu", home ? home : "");

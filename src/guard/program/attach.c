@@ -21,6 +21,7 @@
 
 #include "base/fd.h"
 #include "base/lock_file.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "dxg/ioctl.h"
 #include "guard/choice.h"
@@ -37,7 +38,7 @@
 #define VERSION_LINK "version"
 
 /* Root's alone. */
-#define LOCK_FOLDER "/run/ctr-gpu"
+#define LOCK_FOLDER PATH_RUN
 #define LOCK_NAME "guard.lock"
 
 enum {
@@ -269,8 +270,8 @@ static int attach_device(unsigned *ret, struct err *err)
 {
 	struct stat st;
 
-	if (stat(DXG_DEVICE, &st) < 0)
-		return err_set(err, -errno, "cannot look at " DXG_DEVICE ": %m");
+	if (stat(PATH_DXG, &st) < 0)
+		return err_set(err, -errno, "cannot look at " PATH_DXG ": %m");
 	/* MKDEV() of the kernel. */
 	*ret = major(st.st_rdev) << 20 | minor(st.st_rdev);
 	return 0;
