@@ -301,11 +301,17 @@ check-only: needs-check all $(tests)
 # What continuous integration runs for a commit: FULL=1 makes "make check" do all of ci_groups besides, after building
 # ci_programs with what ci_dependencies are in test/install-deps. A folder of tests adds to them in its rules.mk.
 ifdef FULL
-check_groups += $(ci_groups)
+# What takes long comes first.
+check_groups := checks unit $(ci_groups) e2e hostile
 check-only: $(ci_programs)
+# As test/run does it, which compiles much of this again elsewhere.
+ifneq ($(wildcard /usr/lib/ccache),)
+export PATH := /usr/lib/ccache:$(PATH)
+export CCACHE_DIR ?= $(abspath $(O))/ccache
+endif
 endif
 dependencies-ci:
-	test/install-deps check $(ci_dependencies)
+	test/install-deps check ccache $(ci_dependencies)
 
 # What takes too long for each commit runs every night and before a release: nightly_groups besides, every case of each file,
 # every shape, more rounds. A case that fails there alone is put into the commit's run.

@@ -1,7 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
+# bats file_tags=alone
 #
 # System calls that fail, a part of `make check-faults`: every eighth call, each with another fault. And a part of `make check-load`.
+# Alone: 64 starts at once, for which others would wait until their deadlines.
 
 load engines
 

@@ -278,7 +278,7 @@ killed_when_done() {
 		picture() {
 			cut -d " " -f 3- /proc/self/mountinfo | sort
 			find /run /etc /usr/lib/wsl /usr/bin /var/lib/ctr-gpu -xdev -path /run/runtime -prune -o -name done -o -newer config.json ! -type d -print
-			find /sys/fs/cgroup -type d -path "*$CTR_GPU_TEST_CGROUP*container*"
+			find /sys/fs/cgroup -type d -path "*$CTR_GPU_TEST_CGROUP/*container*"
 			ps -eo comm= | grep -E "^(ctr-gpu|probe)"
 		}
 		picture >../before

@@ -1,8 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
+# bats file_tags=alone
 #
 # File systems that do not answer (tools/stall.c), in a volume, in the root filesystem, and as /usr/lib/wsl. Whoever waits for one
 # can not even be killed, so what is asked for here is an error in time, and that nothing stays.
+# Alone: deadlines are measured.
 
 load engines
 
