@@ -36,7 +36,6 @@ enum {
 
 #define LIST "deeds.json"
 #define UNFINISHED "new"
-#define LOCK "lock"
 
 static const struct {
 	const char *name;
@@ -305,7 +304,7 @@ struct records {
 static void undo_record_close_all(struct records *all, const char *path)
 {
 	if (all->lock >= 0)
-		lock_file_release(all->fd, LOCK, all->lock);
+		(void)close(all->lock);
 	if (all->fd >= 0)
 		(void)close(all->fd);
 	(void)rmdir(path);
@@ -337,7 +336,7 @@ static int undo_record_lock_all(const char *path, struct records *all)
 {
 	all->fd = lock_file_open_directory(path);
 	if (all->fd >= 0)
-		all->lock = lock_file_take(all->fd, LOCK, WAIT_MS, &all->holder);
+		all->lock = lock_file_take_directory(all->fd, WAIT_MS, &all->holder);
 	return all->fd < 0 ? all->fd : all->lock < 0 ? all->lock : 0;
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -66,6 +67,43 @@ static int lock_file_try(int directory, const char *name, int *fd)
 			return -EWOULDBLOCK;
 	} while (!lock_file_is_named(*fd));
 	return 0;
+}
+
+/* From the kernel's list of locks, "1: FLOCK  ADVISORY  WRITE 4711 fd:01:1234 0 EOF". Return: 0 if it is not there. */
+static pid_t lock_file_find_holder(int fd)
+{
+	_cleanup_fclose_ FILE *locks = fopen("/proc/locks", "re");
+	unsigned long inode;
+	unsigned device_major, device_minor;
+	char line[128];
+	struct stat st;
+	int pid;
+
+	if (!locks || fstat(fd, &st) < 0)
+		return 0;
+	while (fgets(line, sizeof(line), locks))
+		if (sscanf(line, "%*u: FLOCK %*s %*s %d %x:%x:%lu", &pid, &device_major, &device_minor, &inode) == 4 &&
+		    inode == st.st_ino && makedev(device_major, device_minor) == st.st_dev)
+			return pid;
+	return 0;
+}
+
+int lock_file_take_directory(int directory, unsigned wait_ms, pid_t *ret_holder)
+{
+	const struct timespec nap = {.tv_nsec = NAP_MS * 1000000L};
+	_cleanup_close_ int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	for (unsigned waited = 0; flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK; waited += NAP_MS) {
+		if (waited >= wait_ms) {
+			*ret_holder = lock_file_find_holder(fd);
+			return -ETIMEDOUT;
+		}
+		if (nanosleep(&nap, NULL) < 0)
+			return -EINTR;
+	}
+	return lock_file_is_named(fd) ? steal_fd(&fd) : -ENOENT;
 }
 
 int lock_file_take(int directory, const char *name, unsigned wait_ms, pid_t *ret_holder)

@@ -29,5 +29,12 @@ int lock_file_open_directory(const char *path);
  */
 int lock_file_take(int directory, const char *name, unsigned wait_ms, pid_t *ret_holder);
 
+/**
+ * lock_file_take_directory() - locks a directory that its owner alone can open: lock_file_open_directory()
+ *
+ * It needs no file, so one who is killed leaves none. Parameters and results as above.
+ */
+int lock_file_take_directory(int directory, unsigned wait_ms, pid_t *ret_holder);
+
 /** Removes the file, so that the directory can be removed, and gives the lock back. @fd: of lock_file_take() */
 void lock_file_release(int directory, const char *name, int fd);

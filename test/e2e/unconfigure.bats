@@ -154,12 +154,12 @@ by_hand() {
 		records=$(echo "$configured"/*)
 		mkdir "$records/new"
 		touch "$records/new/of-another"
-		timeout 20 flock "$records/lock" sh -c "sleep 2; ls $records/new" &
+		timeout 20 flock "$records" sh -c "sleep 2; ls $records/new" &
 		sleep 0.5
 		ctr-gpu configure "$root"
 		wait $!
 		ls "$records" | tr "\n" " "
-		timeout 20 flock "$records/lock" sh -c "sleep 2; ls $records/1" &
+		timeout 20 flock "$records" sh -c "sleep 2; ls $records/1" &
 		sleep 0.5
 		ctr-gpu unconfigure "$root"
 		wait $!
@@ -171,19 +171,21 @@ by_hand() {
 
 @test "whoever does not let go of the records is named" {
 	by_hand 'ctr-gpu configure "$root"
-		exec 9>"$(echo "$configured"/*)/lock"
-		flock 9 && echo 4711 >&9
-		naps() { strace -f -qq -o /dev/null -e trace=clock_nanosleep -e inject=clock_nanosleep:retval=0 "$@" 9<&-; }
-		! naps ctr-gpu unconfigure "$root" && ! naps ctr-gpu configure "$root" && exec 9<&- && ctr-gpu unconfigure "$root" && unchanged'
-	expect "process 4711 has "
-	expect "as process 4711 does not let go of it"
+		flock --no-fork "$(echo "$configured"/*)" sleep 60 &
+		sleep 0.5
+		echo "holder $!"
+		naps() { strace -f -qq -o /dev/null -e trace=clock_nanosleep -e inject=clock_nanosleep:retval=0 "$@"; }
+		! naps ctr-gpu unconfigure "$root" && ! naps ctr-gpu configure "$root" && kill $! && ! wait $! && ctr-gpu unconfigure "$root" && unchanged'
+	holder=$(sed -n "s/^holder //p" <<<"$output")
+	expect "process $holder has "
+	expect "as process $holder does not let go of it"
 }
 
 @test "whoever waited for records that were removed meanwhile makes them anew" {
 	by_hand 'ctr-gpu configure "$root"
 		records=$(echo "$configured"/*)
 		umount -R "$root"
-		timeout 20 flock "$records/lock" sh -c "sleep 2; rm -r $records" &
+		timeout 20 flock "$records" sh -c "sleep 2; rm -r $records" &
 		sleep 0.5
 		ctr-gpu configure "$root"
 		wait $!

@@ -328,7 +328,7 @@ docker_on() {
 	docker_on wsl-two-same-store
 	run docker run --rm --gpus '"device=1"' -e CTR_GPU_MODE=vcuda -v "$CTR_GPU_BUILD/test/real/cuda-add:/usr/bin/cuda-add:ro" \
 		-v "$CTR_GPU_BUILD/test/tools/vcuda-hold:/usr/bin/hold:ro" -v "$CTR_GPU_BUILD/test/tools/probe:/usr/bin/try:ro" debian \
-		sh -c "ls /dev /usr/lib/wsl; try node 10 183 /tmp/node; find / -xdev -name 'libcuda.so*' -o -xdev -name 'libdxcore*'; hold </dev/null; cuda-add"
+		sh -c "ls /dev /usr/lib/wsl; try node 10 183 /tmp/node; find / -path /proc -prune -o -name 'libcuda.so*' -print -o -name 'libdxcore*' -print; hold </dev/null; cuda-add"
 	docker run --detach --name first --gpus '"device=0"' -e CTR_GPU_MODE=vcuda debian sleep 60
 	inside=$(docker run --rm --gpus '"device=1"' -e CTR_GPU_MODE=vcuda debian ls -R /run/ctr-gpu)
 	docker_stop

@@ -16,7 +16,7 @@ setup_file() {
 given() {
 	rm -rf "$BATS_TEST_TMPDIR/bundle"
 	bundle debian "$BATS_TEST_TMPDIR/bundle" \
-		'.process.args = ["sh", "-c", "find /tmp /run -type f -o -type s | grep -v nvidia-container-devices; true"]
+		'.process.args = ["sh", "-c", "find -L /tmp /run -type f -o -type s | grep -v nvidia-container-devices; true"]
 			| .mounts |= map(select(.destination != "/run"))'
 	run sandbox native-four bash -c '
 		mkdir -p /run/bundle && mount --bind "$1" /run/bundle && cd /run/bundle || exit
