@@ -861,7 +861,7 @@ opens_no() {
 	expect_not SECRET
 	# While a driver does not answer there is no half of one.
 	run on wsl-dxcore-hangs 'cd /run; timeout 60 ctr-gpu --inventory=dxcore --timeout 2 doctor --report &
-		until [[ -e ctr-gpu-report.txt ]]; do sleep 0.05; done; sleep 0.5; sed -n "/==== inventory/,$ p" ctr-gpu-report.txt; wait'
+		until [[ -e ctr-gpu-report.txt ]]; do sleep 0.05; done; sleep 0.5; sed -n "/==== inventory/,$ p" ctr-gpu-report.txt; wait $!'
 	expect "did not answer within 2 s"
 }
 
