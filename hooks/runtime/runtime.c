@@ -160,6 +160,11 @@ int runtime_main(int argc, char **argv)
 	__attribute__((cleanup(runtime_close))) struct shim shim = {0};
 
 	trace_begin("ctr-gpu-runtime");
+	/* The runtime says its own behind it, and engines take the last (moby daemon/info_unix.go). */
+	if (argc == 2 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-v") == 0)) {
+		(void)printf("ctr-gpu-runtime version %s\n", ctr_gpu_version());
+		(void)fflush(stdout);
+	}
 	if (argc > 1 && strcmp(argv[1], "--dry-run") == 0) {
 		shim.dry_run = true;
 		argv++;

@@ -328,7 +328,7 @@ static int apply_attach(struct apply *apply, struct mount_source *source, const 
 	if (optional && attach_target_can_do_without(&apply->attach_context, path, r, &target))
 		return 0;
 	if (r < 0)
-		return write_files_error(apply->err, path, r);
+		return write_files_error(apply->err, &apply->rootfs, path, r);
 	/* A volume that the user gave for this stays as it is. */
 	if (!target.made && mount_is_present(source, target.fd, target.mount_map == MOUNT_CLASS_SHARED)) {
 		log_debug(apply->log, "%s is there already", path);
@@ -449,10 +449,10 @@ static int apply_cover_file(void *user, const struct loader_file *file, int r)
 	struct apply *apply = user;
 
 	if (file->handle < 0)
-		return file->optional ? 0 : write_files_error(apply->err, file->path, r);
+		return file->optional ? 0 : write_files_error(apply->err, &apply->rootfs, file->path, r);
 	r = rootfs_target_from_fd(&apply->rootfs, fcntl(file->handle, F_DUPFD_CLOEXEC, 0), &target);
 	if (r < 0)
-		return write_files_error(apply->err, file->path, r);
+		return write_files_error(apply->err, &apply->rootfs, file->path, r);
 	if (file->optional && attach_target_is_forbidden(&target, file->path))
 		return 0;
 	return attach_target_cover(&apply->attach_context, file->parts, ARRAY_SIZE(file->parts), &target, file->path);

@@ -47,7 +47,9 @@ static int cover_find_file(const struct attach_context *attach_context, const st
 	if (!file->on_procfs && attach_target_can_do_without(attach_context, path, r, &target))
 		return 0;
 	if (r < 0)
-		return r == -ENOENT && file->on_procfs ? 0 : write_files_error(attach_context->err, path, r);
+		return r == -ENOENT && file->on_procfs
+			       ? 0
+			       : write_files_error(attach_context->err, attach_context->rootfs, path, r);
 	if (cover_is_logged(attach_context, &target, file))
 		return 0;
 	if (attach_target_is_forbidden(&target, path))
@@ -65,7 +67,8 @@ static int cover_find_hidden(const struct attach_context *attach_context, const 
 
 	r = attach_target_find_procfs(attach_context, hidden->path, &target);
 	if (r < 0)
-		return r == -ENOENT ? 0 : write_files_error(attach_context->err, hidden->path, r);
+		return r == -ENOENT ? 0
+				    : write_files_error(attach_context->err, attach_context->rootfs, hidden->path, r);
 	*ret = (struct cover){strdup(hidden->path), NULL, target, MOUNT_NONE};
 	target = ROOTFS_TARGET_NONE;
 	return ret->path ? 0 : err_set(attach_context->err, -ENOMEM, "%m");

@@ -3,6 +3,9 @@
 #include "apply/write_files.h"
 
 #include <errno.h>
+#include <fcntl.h>
+
+#include "root/mount_class.h"
 
 /* ---- what went wrong ---- */
 
@@ -20,9 +23,25 @@ static const struct {
 	{EDQUOT, "The quota of the container's storage is used up: make room there."},
 };
 
-int write_files_error(struct err *err, const char *path, int r)
+/* What lies on a volume is nothing of the image: Docker makes a directory where a bind mount's source is missing. */
+static bool write_files_is_volume(const struct rootfs *rootfs, const char *path, int r)
+{
+	_cleanup_close_ int fd = r == -EISDIR || r == -ENOTDIR ? rootfs_open_path(rootfs, path, O_PATH) : -1;
+	enum mount_class kind;
+
+	return fd >= 0 && mount_class_of(rootfs, fd, &kind) == 0 && kind != MOUNT_CLASS_ROOT;
+}
+
+int write_files_error(struct err *err, const struct rootfs *rootfs, const char *path, int r)
 {
 	const char *next = "Look at this path in the image.";
+
+	if (write_files_is_volume(rootfs, path, r))
+		return err_set(
+			err, CTR_GPU_E_VOLUME,
+			"a volume puts a %s at %s, where the driver's %s must be.\n"
+			"Start the container without that volume (-v …:%s); a missing source is made a directory.",
+			r == -EISDIR ? "directory" : "file", path, r == -EISDIR ? "file" : "directory", path);
 
 	if (r == -ENOMEM)
 		return err_set(err, r, "%m");
@@ -77,7 +96,7 @@ int write_files_make_symlinks(const struct file_writer *writer)
 		if (obstacle)
 			log_warning(writer->log, "no symlink %s: %s", entry->path, obstacle);
 		else if (r < 0)
-			return write_files_error(writer->err, entry->path, r);
+			return write_files_error(writer->err, writer->rootfs, entry->path, r);
 	}
 	return 0;
 }
@@ -118,7 +137,7 @@ int write_files_make_loader_files(const struct file_writer *writer)
 		if (r == -EROFS || r == -EXDEV || r == -EBUSY || r == -EACCES || r == -EPERM)
 			r = writer->cover(writer->user, file, r);
 		else if (r < 0)
-			r = write_files_error(writer->err, file->path, r);
+			r = write_files_error(writer->err, writer->rootfs, file->path, r);
 		else
 			log_debug(writer->log, "wrote %s", file->path);
 	}

@@ -35,4 +35,4 @@ int write_files_make_symlinks(const struct file_writer *writer);
 int write_files_make_loader_files(const struct file_writer *writer);
 
 /** What it means when making @path in the container fails with @r. Return: the result, with @err set. */
-int write_files_error(struct err *err, const char *path, int r);
+int write_files_error(struct err *err, const struct rootfs *rootfs, const char *path, int r);

@@ -155,13 +155,17 @@ bool cdi_spec_has_name(const char *name, bool *ret_is_yaml)
 /* Return: 0, without an object if the file has none. */
 static int cdi_spec_read_object(struct cdi_spec *spec, const char *data, size_t size, json_t **ret)
 {
-	char reason[JSON_ERROR_TEXT_LENGTH];
+	char reason[JSON_ERROR_TEXT_LENGTH], yaml_reason[JSON_ERROR_TEXT_LENGTH];
 	_cleanup_json_ json_t *json = NULL;
 	int r;
 
-	r = spec->is_yaml ? cdi_yaml_parse(data, size, &json, reason) : json_parse(data, size, &json, reason);
+	/* Engines read every spec as YAML, of which JSON is a part, whatever its name ends in. */
+	r = spec->is_yaml ? -EINVAL : json_parse(data, size, &json, reason);
 	if (r == -EINVAL)
-		return cdi_spec_problem(spec, "it is not %s: %s", spec->is_yaml ? "good YAML" : "JSON", reason);
+		r = cdi_yaml_parse(data, size, &json, yaml_reason);
+	if (r == -EINVAL)
+		return cdi_spec_problem(spec, "it is not %s: %s", spec->is_yaml ? "good YAML" : "JSON",
+					spec->is_yaml ? yaml_reason : reason);
 	if (r < 0)
 		return r;
 	if (!json_is_object(json))

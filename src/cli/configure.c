@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "cli/output.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
 
@@ -29,7 +30,8 @@ static const struct argp_option options[] = {
 	 "The container's first process; without it, ROOTFS is one in the caller's own mount namespace", 0},
 	{"no-cgroups", KEY_NO_CGROUPS, NULL, 0, "Leave the container's device rules (cgroup) alone", 0},
 	{"dry-run", KEY_DRY_RUN, NULL, 0, "Show the plan and change nothing", 0},
-	{"json", KEY_JSON, NULL, 0, "Print the plan as JSON, with the reason of every entry", 0},
+	{"json", KEY_JSON, NULL, 0,
+	 "Print the plan as JSON, with the reason of every entry; without --dry-run it is carried out as well", 0},
 	{0},
 };
 
@@ -127,6 +129,7 @@ int verb_configure(struct global_options *globals, int argc, char **argv)
 	int r;
 
 	global_options_parse_verb(globals, &argp, argc, argv, &configure);
+	output_set_json(configure.json);
 	r = session_open(&session, globals);
 	if (!r && !configure.dry_run)
 		session_run_in_child(&session, configure_give, &configure);

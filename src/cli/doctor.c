@@ -102,6 +102,7 @@ int verb_doctor(struct global_options *globals, int argc, char **argv)
 	global_options_parse_verb(globals, &argp, argc, argv, &verb);
 	if (verb.way)
 		return try_run(verb.way);
+	output_set_json(verb.format == CTR_GPU_FORMAT_JSON);
 	r = session_open(&session, globals);
 	return r ? r : doctor_run(&session, &verb);
 }

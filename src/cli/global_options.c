@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "cli/output.h"
+#include "cli/suggest.h"
 
 enum {
 	/* Above the characters, so that argp makes no short option of it, and below its own keys. */
@@ -113,6 +114,7 @@ void global_options_parse_verb(struct global_options *globals, const struct argp
 	error_t error;
 
 	behind_verb = globals;
+	suggest_option(argp, argv[0], argc, argv);
 	error = argp_parse(argp, argc, argv, 0, NULL, input);
 	if (error) {
 		errno = error;

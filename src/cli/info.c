@@ -2,6 +2,7 @@
 
 /* ctr-gpu info: the adapters of this host, and why one cannot be used. */
 
+#include "cli/doctor/run.h"
 #include "cli/output.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
@@ -34,6 +35,17 @@ static error_t info_parse(int key, char *argument, struct argp_state *state)
 	}
 }
 
+/* Why each is not, has been printed. */
+static bool info_has_usable(const struct ctr_gpu_host *host)
+{
+	struct ctr_gpu_adapter adapter;
+
+	for (size_t i = 0; ctr_gpu_host_adapter(host, i, &adapter) == 0; i++)
+		if (!adapter.unusable)
+			return true;
+	return false;
+}
+
 int verb_info(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -47,6 +59,7 @@ int verb_info(struct global_options *globals, int argc, char **argv)
 	int r, exit_status;
 
 	global_options_parse_verb(globals, &argp, argc, argv, &format);
+	output_set_json(format == CTR_GPU_FORMAT_JSON);
 	session.mute = format != CTR_GPU_FORMAT_CSV; /* the other two have notes */
 	exit_status = session_open(&session, globals);
 	if (exit_status)
@@ -54,5 +67,9 @@ int verb_info(struct global_options *globals, int argc, char **argv)
 	r = ctr_gpu_host_new(session.context, &session.host);
 	if (!r)
 		r = ctr_gpu_host_write(session.host, format, stdout);
-	return session_check(&session, r);
+	if (r)
+		return session_check(&session, r);
+	return doctor_warn_of_host(session.context, session.host, NULL) || !info_has_usable(session.host)
+		       ? EXIT_STATUS_FAILURE
+		       : 0;
 }

@@ -2,6 +2,7 @@
 
 /* ctr-gpu list: what a container would get, one path of the host per line, or the whole plan. */
 
+#include "cli/doctor/run.h"
 #include "cli/output.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
@@ -54,11 +55,14 @@ int verb_list(struct global_options *globals, int argc, char **argv)
 	int r;
 
 	global_options_parse_verb(globals, &argp, argc, argv, &list);
+	output_set_json(list.format == CTR_GPU_FORMAT_JSON);
 	r = session_open(&session, globals);
 	if (!r)
 		r = request_plan(&session, &list.request);
 	if (!r)
 		r = session_check(&session, ctr_gpu_plan_write(session.plan, list.format, stdout));
+	if (!r && doctor_warn_of_host(session.context, session.host, session.plan))
+		r = EXIT_STATUS_FAILURE;
 	request_options_clear(&list.request);
 	return r;
 }

@@ -13,9 +13,11 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/print.h"
 
 static const char *program = "ctr-gpu";
 static const char *(*error_class)(int r);
+static bool for_programs;
 
 /* Why writing to standard output failed, if the library noticed it first. */
 static int lost_by;
@@ -61,6 +63,25 @@ void output_set_program(const char *name, const char *(*class_of)(int r))
 	error_class = class_of;
 }
 
+void output_set_json(bool json)
+{
+	for_programs = json;
+}
+
+/* Of a sentence the first line, and the others as one. */
+static void output_write_json(const char *name, const char *text)
+{
+	size_t first = strcspn(text, "\n");
+	char *advice = text[first] ? strdup(text + first + 1) : NULL;
+
+	for (char *c = advice; c && *c; c++)
+		*c = *c == '\n' ? ' ' : *c;
+	(void)print_write_json(json_pack("{s:s, s:{s:s, s:o, s:o}}", "version", CTR_GPU_VERSION, "error", "id", name,
+					 "text", json_stringn(text, first), "advice", print_string(advice)),
+			       stdout);
+	free(advice);
+}
+
 const char *output_name(void)
 {
 	return program;
@@ -96,6 +117,8 @@ int output_error(const struct ctr_gpu_context *context, int r)
 		lost_by = errno;
 		return EXIT_STATUS_FAILURE; /* check_output() will say it */
 	}
+	if (for_programs)
+		output_write_json(name, text);
 	if (error_class)
 		(void)fprintf(stderr, "%s: %s: %.*s [%s]", program, error_class(r), (int)first, text, name);
 	else

@@ -6,6 +6,8 @@
  * failure like any other: half a plan in a file must not look like a whole one.
  */
 
+#include <stdbool.h>
+
 #include <ctr-gpu.h>
 
 enum {
@@ -27,6 +29,9 @@ void output_guard(void);
  * @class_of: Return: the first words of the message of a result, static; every failure then is EXIT_STATUS_FAILURE
  */
 void output_set_program(const char *name, const char *(*class_of)(int r));
+
+/** Has output_error() print an object for programs on standard output, too: {version, error: {id, text, advice}}. */
+void output_set_json(bool json);
 
 /** Return: the program's name in messages. */
 const char *output_name(void);

@@ -56,6 +56,13 @@ error_t request_list_append(char **list, const char *item)
 	return 0;
 }
 
+/* On a host without such channels nobody else would look at them. */
+static bool request_is_channels(const char *text)
+{
+	return !*text || strcmp(text, "all") == 0 || strcmp(text, "none") == 0 || strcmp(text, "void") == 0 ||
+	       !text[strspn(text, "0123456789,")];
+}
+
 static error_t request_parse(int key, char *argument, struct argp_state *state)
 {
 	struct request_options *request = state->input;
@@ -74,6 +81,9 @@ static error_t request_parse(int key, char *argument, struct argp_state *state)
 	case KEY_CAPABILITIES:
 		return request_list_append(&request->capabilities, argument);
 	case KEY_IMEX_CHANNEL:
+		if (!request_is_channels(argument))
+			argp_error(state, "--imex-channel is a list of numbers such as 0,1, all, or none, not '%s'",
+				   argument);
 		return request_list_append(&request->imex_channels, argument);
 	default:
 		for (size_t i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++)

@@ -95,6 +95,7 @@ void session_run_in_child(struct session *session, int (*work)(void *user), void
 		exit_status = output_error(session->context, r);
 		deadline_let_go();
 	}
+	(void)fflush(stdout);
 	/* The child has closed standard output, whose descriptor is the same. */
 	_exit(exit_status);
 }

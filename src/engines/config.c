@@ -3,6 +3,7 @@
 #include "engines/config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@ void engine_config_clear(struct engine_config *config)
 	free(config->runtime);
 	free(config->default_runtime);
 	strv_clear(&config->hook_directories);
+	strv_clear(&config->cdi_directories);
 	json_decref(config->json);
 	*config = (struct engine_config){.cdi = -1};
 }
@@ -77,13 +79,25 @@ static const char *engine_config_choose(const json_t *list)
 	return first;
 }
 
+int engine_config_copy_list(const json_t *array, struct strv *ret)
+{
+	int r = 0;
+
+	strv_clear(ret);
+	for (size_t i = 0; i < json_array_size(array) && r == 0; i++)
+		if (json_is_string(json_array_get(array, i)))
+			r = strv_add(ret, json_string_value(json_array_get(array, i)));
+	return r;
+}
+
 static int engine_config_take(const struct engine_config_file *file, struct engine_config *config)
 {
 	const struct engine *engine = file->engine;
 	const json_t *runtime = engine_config_get(file, engine->runtime),
 		     *directories = engine_config_get(file, engine->hooks_dir),
 		     *chosen = engine_config_get(file, engine->default_runtime),
-		     *cdi = engine_config_get(file, engine->cdi);
+		     *cdi = engine_config_get(file, engine->cdi),
+		     *cdi_directories = engine_config_get(file, engine->cdi_dirs);
 	int r;
 
 	if (json_is_boolean(cdi))
@@ -92,12 +106,10 @@ static int engine_config_take(const struct engine_config_file *file, struct engi
 	if (r == 0)
 		r = engine_config_replace(&config->runtime, json_is_array(runtime) ? engine_config_choose(runtime)
 										   : json_string_value(runtime));
-	if (r < 0 || !json_is_array(directories))
-		return r;
-	strv_clear(&config->hook_directories);
-	for (size_t i = 0; i < json_array_size(directories) && r == 0; i++)
-		if (json_is_string(json_array_get(directories, i)))
-			r = strv_add(&config->hook_directories, json_string_value(json_array_get(directories, i)));
+	if (r == 0 && json_is_array(cdi_directories))
+		r = engine_config_copy_list(cdi_directories, &config->cdi_directories);
+	if (r == 0 && json_is_array(directories))
+		r = engine_config_copy_list(directories, &config->hook_directories);
 	return r;
 }
 
@@ -143,7 +155,7 @@ static int engine_config_read_file(const struct engine *engine, const struct roo
 	r = engine_config_parse(engine, &text, &json, &error);
 	if (r == 0)
 		r = engine_config_take(&(struct engine_config_file){engine, json}, config);
-	if (r == 0 && engine->format == ENGINE_JSON)
+	if (r == 0 && (engine->format == ENGINE_JSON || engine->imports))
 		config->json = steal_ptr(json);
 	if (r != -EINVAL)
 		return r;
@@ -243,4 +255,76 @@ int engine_config_read(const struct engine *engine, const struct daemon *daemon,
 	*ret = config;
 	config = (struct engine_config){0};
 	return 0;
+}
+
+/* ---- what the engine makes of them ---- */
+
+static void engine_config_move(char **to, char **from)
+{
+	free(*to);
+	*to = *from;
+	*from = NULL;
+}
+
+bool engine_config_ask(const struct engine *engine, const struct daemon *daemon, struct engine_config *config,
+		       int *ret_cdi)
+{
+	_cleanup_engine_config_ struct engine_config said = {.cdi = -1};
+	_cleanup_strv_ struct strv files = {0};
+	_cleanup_json_ json_t *json = NULL;
+	bool lost;
+
+	if (!engine->dump || daemon->elsewhere || engine_config_files(engine, daemon, &files) < 0 || files.count == 0 ||
+	    access(files.items[0], R_OK) < 0)
+		return false;
+	json = engine->dump(files.items[0]);
+	if (!json || engine_config_take(&(struct engine_config_file){engine, json}, &said) < 0)
+		return false;
+	lost = config->runtime && !said.runtime;
+	engine_config_move(&config->runtime, &said.runtime);
+	engine_config_move(&config->default_runtime, &said.default_runtime);
+	strv_clear(&config->cdi_directories);
+	config->cdi_directories = said.cdi_directories;
+	said.cdi_directories = (struct strv){0};
+	if (said.cdi >= 0)
+		*ret_cdi = said.cdi;
+	return lost;
+}
+
+static bool engine_config_has_section(const struct engine *engine, const char *path)
+{
+	_cleanup_text_buffer_ struct text_buffer text = {0};
+	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
+	_cleanup_json_ json_t *json = NULL;
+	struct text_buffer_error error;
+
+	if (rootfs_open(AT_FDCWD, "/", &root) < 0 ||
+	    rootfs_read_file(&root, path, CONFIG_MAX, &text.data, &text.size) < 0 ||
+	    engine_config_parse(engine, &text, &json, &error) < 0)
+		return false;
+	for (const char *const *section = engine->sections; section && *section; section++)
+		if (json_at(json, *section))
+			return true;
+	return false;
+}
+
+char *engine_config_find_import(const struct engine *engine, const char *path, const json_t *json)
+{
+	const json_t *imports = engine->imports ? json_at(json, engine->imports) : NULL, *pattern;
+	int directory = (int)(strrchr(path, '/') - path);
+	_cleanup_strv_ struct strv files = {0};
+	size_t i;
+
+	json_array_foreach (imports, i, pattern) {
+		const char *text = json_string_value(pattern);
+		_cleanup_free_ char *whole = NULL;
+
+		if (text && (text[0] == '/' ? str_format(&whole, "%s", text)
+					    : str_format(&whole, "%.*s/%s", directory, path, text)) == 0)
+			(void)engine_config_expand(whole, &files);
+	}
+	for (i = files.count; i-- > 0;)
+		if (!streq(files.items[i], path) && engine_config_has_section(engine, files.items[i]))
+			return strdup(files.items[i]);
+	return NULL;
 }

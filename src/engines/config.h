@@ -18,7 +18,8 @@ struct engine_config {
 	char *default_runtime; /* NULL: the engine's own */
 	int cdi;               /* 0: off, 1: on, -1: not said */
 	struct strv hook_directories;
-	json_t *json; /* of a file that is JSON, all of it; NULL */
+	struct strv cdi_directories; /* none: the usual ones, /etc/cdi and /var/run/cdi */
+	json_t *json;                /* of a file that is JSON, all of it; NULL */
 };
 
 void engine_config_clear(struct engine_config *config);
@@ -35,6 +36,28 @@ void engine_config_clear(struct engine_config *config);
  */
 int engine_config_read(const struct engine *engine, const struct daemon *daemon, const struct rootfs *root,
 		       struct engine_config *ret);
+
+/**
+ * engine_config_ask() - put what the engine itself makes of its files in their place, where it can say it without a
+ * daemon
+ * @ret_cdi: what it says of CDI, as engine_config.cdi; stays if it says nothing
+ *
+ * Return: whether it has no runtime "nvidia" although the files have one.
+ */
+bool engine_config_ask(const struct engine *engine, const struct daemon *daemon, struct engine_config *config,
+		       int *ret_cdi);
+
+/**
+ * engine_config_find_import() - the last file that a file imports and that has something of the sections
+ * @path: of the file, beside which relative patterns are
+ * @json: what it says
+ *
+ * Return: a path, owned by the caller; NULL.
+ */
+char *engine_config_find_import(const struct engine *engine, const char *path, const json_t *json);
+
+/** Copies the texts of an array. Return: 0 or -ENOMEM. */
+int engine_config_copy_list(const json_t *array, struct strv *ret);
 
 /** Return: the files that it would read, patterns expanded: 0 or -ENOMEM. */
 int engine_config_files(const struct engine *engine, const struct daemon *daemon, struct strv *ret);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "engines/containerd_dump.h"
 #include "engines/engine.h"
 
 static const char remark[] =
@@ -21,6 +22,9 @@ const struct engine engine_containerd = {
 	.directories = (const char *const[]){"/etc/containerd", "/usr/local/etc/containerd", NULL},
 	.user_files = (const char *const[]){"containerd/config.toml", NULL},
 	.imported = "/etc/containerd/conf.d/*.toml",
+	.imports = "imports",
+	.imports_merge = 2,
+	.dump = containerd_dump,
 	.option = "--config",
 	.letter = "-c",
 	.rancher_file = "/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
@@ -30,6 +34,7 @@ const struct engine engine_containerd = {
 	.runtime = "containerd/runtimes/nvidia/options/BinaryName",
 	.default_runtime = "containerd/default_runtime_name",
 	.cdi = "enable_cdi",
+	.cdi_dirs = "cdi_spec_dirs",
 	.cdi_on = "enable_cdi = true",
 	.uses = {[METHOD_RUNTIME] = "runtime class nvidia", [METHOD_CDI] = "CDI", [METHOD_CLI] = "ctr run --gpus 0"},
 	.releases =

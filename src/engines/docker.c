@@ -23,6 +23,7 @@ const struct engine engine_docker = {
 	.runtime = "runtimes/nvidia/path",
 	.default_runtime = "default-runtime",
 	.cdi = "features/cdi",
+	.cdi_dirs = "cdi-spec-dirs",
 	.cdi_on = "\"features\": {\"cdi\": true}",
 	.uses = {[METHOD_GPUS] = "--gpus all", [METHOD_RUNTIME] = "--runtime=nvidia", [METHOD_CDI] = "--device"},
 	.releases =

@@ -37,16 +37,19 @@ struct engine {
 	const char *const
 		*directories; /* where such a file of root's may be that its daemon alone names; NULL: nowhere */
 	const char *const *user_files; /* of one that runs as a user, or besides those: below $XDG_CONFIG_HOME */
-	const char *imported;          /* what such a file may import; NULL: nothing */
-	const char *option, *letter;   /* of the daemon, naming one file to be read instead; NULL: none */
-	const char *variable;          /* of the environment, the same; NULL: none */
-	const char *snap_file;         /* read by the snap's instead; NULL: none */
-	const char *rancher_file;      /* by that of k3s; NULL: none */
+	const char *imported;          /* what such a file usually imports; NULL: nothing */
+	const char *imports;           /* where such a file names others, which count more; NULL: nowhere */
+	int imports_merge; /* the major version since which those do not replace whole sections; 0: they never do */
+	json_t *(*dump)(const char *file); /* asks the program what it makes of its file; NULL: it does not say */
+	const char *option, *letter;       /* of the daemon, naming one file to be read instead; NULL: none */
+	const char *variable;              /* of the environment, the same; NULL: none */
+	const char *snap_file;             /* read by the snap's instead; NULL: none */
+	const char *rancher_file;          /* by that of k3s; NULL: none */
 
 	/* Where things stand in it, as paths of json_at(); NULL: nowhere. */
 	const char *const *sections; /* above all of these paths, each of which a file may have; NULL: none */
 	const char *runtime;         /* the program of the runtime "nvidia", or a list of such */
-	const char *default_runtime, *hooks_dir, *cdi;
+	const char *default_runtime, *hooks_dir, *cdi, *cdi_dirs;
 	const char *cdi_on;                  /* how users write what turns CDI on */
 	const char *const *hook_directories; /* that are read unless the file names others */
 

@@ -20,6 +20,7 @@ const struct engine engine_podman = {
 	.runtime = "engine/runtimes/nvidia",
 	.default_runtime = "engine/runtime",
 	.hooks_dir = "engine/hooks_dir",
+	.cdi_dirs = "engine/cdi_spec_dirs",
 	.hook_directories = (const char *const[]){ENGINE_HOOKS_USR, NULL},
 	.uses = {[METHOD_GPUS] = "--gpus all",
 		 [METHOD_HOOK] = "-e NVIDIA_VISIBLE_DEVICES=all",

@@ -63,5 +63,8 @@ struct backend_checks {
 	/** Reports why the device is missing, where it should be here; otherwise nothing. */
 	void (*explain)(struct findings *findings);
 
+	/** Those of the checks whose findings no inventory and no plan has, for `info` and `list`; NULL: none. */
+	void (*check_host)(struct doctor_context *examination);
+
 	const struct check *checks; /* for a host that has the device; the last is {0} */
 };

@@ -56,6 +56,7 @@ struct finding {
 struct host_engine {
 	const char *id, *label;     /* "docker", "Docker" */
 	char state[64];             /* " 28.1.1, running" */
+	unsigned apart;             /* doors on which what is found of every engine has no bearing: bits */
 	char methods[METHODS][128]; /* as a user types them, "--gpus all"; "": the engine has no such door */
 };
 

@@ -243,6 +243,12 @@ static int selection_error(const struct scope *scope, int code, const char *devi
 	listing.of_parts = false;
 	if (!listing.text[0] && selection_list(scope, matches, &listing) < 0)
 		return -ENOMEM;
+	if ((*device == '"' || *device == '\'') && !matches)
+		return err_set(
+			err, code,
+			"this host has no device %.64s\nThe quotation marks are part of the value: write it without "
+			"them.\nIt has: %s%s",
+			device, listing.text, listing.left_out > 0 ? "; …" : "");
 	return err_set(
 		err, code,
 		matches ? "\"%.64s\" may be any of: %s%s\nName it by its index, LUID or UUID; ctr-gpu info shows all "
@@ -333,13 +339,29 @@ static bool selection_has_uuid_prefix(const struct adapter *adapter, const char 
 				      (adapter->alias && strncasecmp(adapter->alias, device, length) == 0));
 }
 
-/* Some of the words of its name: "rtx 4090". A number is an index alone. */
+/* "4090", and not the beginning of another number. */
+static bool selection_has_whole_number(const char *name, const char *number)
+{
+	static const char digits[] = "0123456789";
+	size_t length = strlen(number);
+
+	for (const char *c = name + strcspn(name, digits); *c; c += strcspn(c, digits)) {
+		if (strspn(c, digits) == length && strncmp(c, number, length) == 0)
+			return true;
+		c += strspn(c, digits);
+	}
+	return false;
+}
+
+/* Some of the words of its name: "rtx 4090". A number of one or two digits is an index alone. */
 static bool selection_has_words(const struct adapter *adapter, const char *device)
 {
 	enum { SHORTEST = 3 };
 
-	return strlen(device) >= SHORTEST && device[strspn(device, "0123456789")] && !adapter->is_part &&
-	       adapter->name && strcasestr(adapter->name, device);
+	if (strlen(device) < SHORTEST || adapter->is_part || !adapter->name)
+		return false;
+	return device[strspn(device, "0123456789")] ? strcasestr(adapter->name, device) != NULL
+						    : selection_has_whole_number(adapter->name, device);
 }
 
 /* In this order: what is found in one way is not looked for in the next. */

@@ -239,6 +239,12 @@ static void check_foreign(struct doctor_context *examination)
 		     package ? package : "'libnvidia-*' 'nvidia-driver-*'");
 }
 
+static void check_host(struct doctor_context *examination)
+{
+	check_turned_off(examination);
+	check_dxcore(examination);
+}
+
 static const struct check checks[] = {
 	{CHECK_DEVICES, "the kind of host", check_turned_off}, {CHECK_DEVICES, "the device nodes", check_dxg},
 	{CHECK_ADAPTERS, "the driver stores", check_stores},   {CHECK_ADAPTERS, "the adapters", check_dxcore},
@@ -252,5 +258,6 @@ const struct backend_checks checks_gpu_pv = {
 	.advise_no_adapter = check_advise_no_adapter,
 	.describe = check_describe_host,
 	.explain = check_explain_no_dxg,
+	.check_host = check_host,
 	.checks = checks,
 };

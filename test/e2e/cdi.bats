@@ -98,9 +98,10 @@ setup() {
 	host wsl-hybrid 'ctr-gpu cdi generate --output=/proc/x.json --kind=nvidia.com/gpu'
 	expect_status 1
 	expect "which stays as it was: No such file"
-	host wsl-nvidia 'ctr-gpu cdi generate --output=/run/none/of/x.json'
-	expect_status 1
+	host wsl-nvidia 'ctr-gpu cdi generate --output=/run/none/of/x.json; ls /run'
+	expect_status 0
 	expect "Make it first: mkdir -p /run/none/of/"
+	expect_no_line none
 	host wsl-nvidia 'cd /run; ctr-gpu cdi generate --output='
 	expect_status 2
 	expect "it is empty"
@@ -115,6 +116,18 @@ setup() {
 	expect_status 0
 	expect_line same
 	[[ $(tail -n 1 <<<"$output") == ctr-gpu-nvidia.json ]]
+}
+
+@test "YAML in a file named .json counts, as it does for engines" {
+	host wsl-nvidia 'mkdir -p /etc/cdi; printf "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n- name: all\n  containerEdits:\n    deviceNodes:\n    - path: /dev/dxg\n" >/etc/cdi/nvidia.json
+		ctr-gpu cdi list; ctr-gpu setup docker; ls /etc/cdi; ctr-gpu cdi generate; ctr-gpu doctor --json | jq -r ".engines[].doors[] | select(.id == \"cdi\") | .because"; ctr-gpu cdi check
+		echo "{\"cdiVersion\": \"0.5.0\", \"kind\": \"a.b/c\", \"devices\": [],}" >/etc/cdi/comma.json; ctr-gpu cdi check /etc/cdi/comma.json'
+	expect "nvidia.com/gpu=all"
+	expect "/etc/cdi/nvidia.json has devices of nvidia.com/gpu already"
+	expect "/etc/cdi/nvidia.json has devices of the same names, so that engines know neither"
+	expect_line cdi.error
+	expect_not "it is not JSON"
+	expect "it has no device"
 }
 
 @test "the spec of a vendor whose adapters are gone is removed, and nobody else's file" {
@@ -375,7 +388,7 @@ podman_agrees() {
 	yes 'devices:' | head -n 100000 >"$specs/keys.yaml"
 	yes '- a: b' | head -n 600000 >"$specs/long.yaml"
 	spec "$specs" escape.json '.devices[0].name = "\u001b[31mred" | .kind = "a\u001b]0;x\u0007/b"'
-	jq -nc '{cdiVersion: "0.5.0", kind: "a.b/c", devices: [range(50000) | {name: "\(.)", containerEdits: {env: ["A=b"]}}]}' >"$specs/devices.json"
+	jq -nc '{cdiVersion: "0.5.0", kind: "a.b/c", devices: [range(20000) | {name: "\(.)", containerEdits: {env: ["A=b"]}}]}' >"$specs/devices.json"
 	check --spec-dir="$specs"
 	expect_status 1
 	expect "it has more than 4096 devices"

@@ -3,6 +3,8 @@
 #
 # The command line: what it accepts, what it answers to nonsense, how it ends. Most of it looks at no host.
 
+bats_require_minimum_version 1.5.0
+
 setup() {
 	here=$(dirname "$BATS_TEST_FILENAME")
 	build=$(readlink -f "${CTR_GPU_BUILD:-$here/../../build}")
@@ -145,6 +147,47 @@ lines() {
 	refused 2 "'/b' is one argument too many" ctr-gpu configure /a /b
 }
 
+@test "an option or engine that does not exist is answered with the nearest" {
+	refused 2 "unrecognized option '--devcie'; did you mean '--device'?" ctr-gpu list --devcie=0
+	refused 2 "unrecognized option '--repalce'; did you mean '--replace'?" ctr-gpu setup docker --repalce
+	refused 2 "did you mean '--timeout'?" ctr-gpu doctor --timeot=3
+	refused 2 "did you mean '--output'?" ctr-gpu cdi generate --ouput=x
+	# What stands where a value belongs is none, nor what stands behind "--".
+	refused 1 '[E_NO_DEVICE]' host plain ctr-gpu list --device --devcie
+	refused 2 "not 'dokcer'; did you mean 'docker'?" ctr-gpu setup dokcer
+	refused 2 "not 'cri-o'; did you mean 'crio'?" ctr-gpu setup cri-o
+	refused 2 "not 'lxc'" ctr-gpu setup lxc
+}
+
+@test "a failure with --json is JSON" {
+	for way in "info --json" "list --json" "configure --json --dry-run /none"; do
+		# shellcheck disable=SC2086
+		run -1 host plain bash -c "ctr-gpu $way 2>/dev/null"
+		[[ $(jq -r '.error.id, (.error.text | length > 9), (.error.advice | length > 9)' <<<"$output" | xargs) == "E_NO_DEVICE true true" ]]
+	done
+	run -1 host wsl-nvidia bash -c "ctr-gpu list --json --device=9 2>/dev/null"
+	[[ $(jq -r '.error.id' <<<"$output") == E_UNKNOWN_DEVICE ]]
+}
+
+@test "a device by the number in its name, and one in quotation marks" {
+	run -0 host wsl-hybrid ctr-gpu list -d 4070
+	[[ $output == *nv_dispi* && $output != *iigd* ]]
+	for number in 407 070 40; do
+		refused 1 "no device \"$number\"" host wsl-hybrid ctr-gpu list -d "$number"
+	done
+	refused 1 'The quotation marks are part of the value' host wsl-hybrid ctr-gpu list -d '"all"'
+	lines 3
+}
+
+@test "info and list say what keeps every container from a GPU" {
+	run -1 host wsl-no-adapter ctr-gpu info
+	[[ $output == *"Install the GPU's current driver in Windows"* ]]
+	run -1 host wsl-gpu-off ctr-gpu info
+	[[ $output == *"gpuSupport=true"* ]]
+	run -1 host wsl-nvidia bash -c 'mount -o remount,bind,noexec /usr/lib/wsl/lib; ctr-gpu list'
+	[[ $output == *"/usr/lib/wsl/lib/nvidia-smi"*"remount,bind,exec /usr/lib/wsl/lib"* ]]
+}
+
 @test "a command that does not exist is answered with the nearest" {
 	refused 2 "did you mean 'info'?" ctr-gpu inof
 	refused 2 "did you mean 'info'?" ctr-gpu inf
@@ -269,7 +312,7 @@ lines() {
 
 @test "info shows a host whose adapters cannot be used, and the rest refuses it" {
 	run host wsl-old-driver ctr-gpu info
-	[[ $status -eq 0 && $output == *'not usable:'*'[E_DRIVER_TOO_OLD]'* ]]
+	[[ $status -eq 1 && $output == *'not usable:'*'[E_DRIVER_TOO_OLD]'* ]]
 	refused 1 'ctr-gpu: [E_DRIVER_TOO_OLD]' host wsl-old-driver ctr-gpu list
 	lines 3
 }

@@ -55,6 +55,13 @@ teardown() {
 	expect "GPU 0: NVIDIA GeForce RTX 4090 (UUID: GPU-"
 }
 
+# Docker makes a directory of a source that is missing.
+@test "a volume that puts a directory in the place of a file is named, and not the image" {
+	run docker run --rm --gpus all -v /usr/bin/none-here:/usr/bin/nvidia-smi debian probe
+	expect "[E_VOLUME] a volume puts a directory at /usr/bin/nvidia-smi"
+	expect_not "remove it from the image"
+}
+
 @test "settings may leave an environment unheard, but not a privileged container's, nor a device plugin's mounts" {
 	docker_settings '{"accept-nvidia-visible-devices-envvar-when-unprivileged": false}'
 	run docker run --rm --gpus all debian probe

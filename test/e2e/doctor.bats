@@ -102,10 +102,11 @@ setup_file() {
 	expect "A GPU container would work here"
 }
 
-@test "nothing is executed but ctr-gpu-driverd and ctr-gpu-guard" {
+@test "nothing is executed but ctr-gpu-driverd, ctr-gpu-guard and containerd" {
 	run on wsl-hybrid 'wire; strace -f -qq -e trace=execve,execveat -o /run/trace ctr-gpu doctor >/dev/null; grep -o "execve[a-z]*(\"[^\"]*" /run/trace | sort -u'
 	expect ctr-gpu-driverd
-	[[ $(grep -c execve <<<"$output") -eq $((2 + $(grep -c ctr-gpu-guard <<<"$output"))) ]]
+	expect "/usr/bin/containerd"
+	[[ $(grep -c execve <<<"$output") -eq $((3 + $(grep -c ctr-gpu-guard <<<"$output"))) ]]
 }
 
 # ---- no adapter, for every one of the reasons ----
@@ -356,7 +357,9 @@ setup_file() {
 	expect_line "no containerd.runtime containerd.not-running"
 	expect_line "sudo systemctl start docker"
 	# A socket that a daemon has left behind starts nothing.
-	run on wsl-nvidia 'wire; kill "$awaiting"; wait "$awaiting"; ls /run/docker.sock; ids'
+	run on wsl-nvidia 'wire; kill "$awaiting"; wait "$awaiting"; ls /run/docker.sock
+		# Of other tests that run now somebody listens, at a path of this name.
+		unshare --net ctr-gpu doctor --json | jq -r ".engines[0].doors[] | \"no docker.\" + .id + \" \" + .because"'
 	expect_line /run/docker.sock
 	expect_line "no docker.gpus docker.not-running"
 }
@@ -668,6 +671,25 @@ setup_file() {
 	expect "so that engines know neither"
 	run on wsl-nvidia 'echo "{" | spec /etc/cdi/broken.json; ids'
 	expect_line "warning cdi.refused"
+}
+
+@test "CDI specs where an engine does not read them" {
+	directories='packages() { printf "Package: docker-ce\nStatus: install ok installed\nVersion: 5:28.2.0-1\n" >/run/status; mount --bind /run/status /var/lib/dpkg/status; }
+		printf "#!/bin/sh\n" >/usr/bin/crio; chmod 755 /usr/bin/crio; packages; mkdir -p /etc/docker /etc/crio /run/specs
+		echo "{\"cdi-spec-dirs\": [\"/run/specs\"]}" >/etc/docker/daemon.json; printf "[crio.runtime]\ncdi_spec_dirs = [\"/run/specs\"]\n" >/etc/crio/crio.conf;'
+	run on wsl-nvidia "wire; $directories"' ctr-gpu setup docker; ids; remedy docker.cdi-directories; ctr-gpu cdi generate --output=/run/specs/ >/dev/null; rm -r /etc/cdi; echo "there:"; ids'
+	expect "Docker does not read CDI specs in /etc/cdi, but in /run/specs"
+	[[ $output == *"no docker.cdi docker.cdi-directories"*"no crio.cdi crio.cdi-directories"*"sudo ctr-gpu cdi generate --output=/run/specs/"*"there:"*"yes docker.cdi"*"yes crio.cdi"* ]]
+	expect_line "no podman.cdi cdi.none"
+}
+
+@test "containerd itself says what an imported file has made of its runtimes" {
+	run on wsl-nvidia 'idle; mkdir -p /etc/containerd/conf.d; printf "version = 2\nimports = [\"/etc/containerd/conf.d/*.toml\"]\n" >/etc/containerd/config.toml
+		ctr-gpu setup containerd >/dev/null; ids | grep "containerd.runtime\|hidden" | sed "s/^/before: /"
+		printf "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\nconfig_path = \"/x\"\n" >/etc/containerd/conf.d/r.toml; ids; doctor'
+	expect_line "before: no containerd.runtime containerd.not-running"
+	expect_line "no containerd.runtime containerd.hidden"
+	expect "/etc/containerd/conf.d/r.toml, which it imports, hides it"
 }
 
 @test "CDI specs of nvidia-ctk, in YAML, and of other things than GPUs" {

@@ -189,7 +189,7 @@ refuse() {
 	local code=$1 door plan=$BATS_TEST_TMPDIR/plan errors=$BATS_TEST_TMPDIR/errors
 
 	for door in "${@:2}"; do
-		if "door_$door" >"$plan" 2>"$errors" || [[ -s $plan ]] || ! grep -qF "[$code]" "$errors"; then
+		if "door_$door" >"$plan" 2>"$errors" || { [[ -s $plan ]] && ! jq --exit-status .error "$plan" >/dev/null; } || ! grep -qF "[$code]" "$errors"; then
 			echo "$door:" && cat "$plan" "$errors"
 			return 1
 		fi

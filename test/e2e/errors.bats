@@ -78,6 +78,14 @@ refused_by_both() {
 
 @test "an IMEX channel that is no number" {
 	cli native-fabric list --imex-channel=x
+	expect_status 2
+	expect "--imex-channel is a list of numbers such as 0,1, all, or none, not 'x'"
+	cli wsl-nvidia list --imex-channel=x
+	expect_status 2
+	cli native-fabric list --imex-channel=0,,x
+	expect_status 2
+	run sandbox native-fabric bash -c 'mkdir -p /run/b/rootfs; echo "{\"ociVersion\": \"1.0.2\", \"process\": {\"env\": [\"NVIDIA_VISIBLE_DEVICES=all\", \"NVIDIA_IMEX_CHANNELS=x\"], \"args\": [\"a\"], \"cwd\": \"/\", \"user\": {\"uid\": 0, \"gid\": 0}}, \"root\": {\"path\": \"rootfs\"}}" >/run/b/config.json
+		"$CTR_GPU_BUILD/bin/ctr-gpu-runtime" --dry-run create --bundle /run/b x'
 	expect_message E_UNKNOWN_DEVICE
 	expect 'a number, not "x"'
 	expect "NVIDIA_IMEX_CHANNELS"
@@ -126,11 +134,17 @@ broken_dxcore() {
 	expect_status 1
 	expect_message "$name"
 	expect "$text"
-	cli "$profile" list --timeout 1
-	expect_status 0
-	expect_not "warning:"
+	# ctr-gpu does without it, programs in containers do not.
+	for what in list info; do
+		cli "$profile" $what --timeout 1
+		expect_status 1
+		expect "programs in containers ask it, too"
+		expect "wsl --update"
+		expect_not "warning:"
+	done
 	with_config "$profile" '{"driver-timeout": 1}' "$CTR_GPU_BUILD/bin/ctr-gpu" list
-	expect_status 0
+	expect_status 1
+	expect "programs in containers ask it, too"
 	with_config "$profile" '{"inventory": "dxcore", "driver-timeout": 1}' "$CTR_GPU_BUILD/bin/ctr-gpu" list
 	expect_message "$name"
 }

@@ -33,6 +33,8 @@ in_machine() {
 
 	machine bash -ec 'setup() { ctr-gpu setup --runtime=/run/bin/ctr-gpu-runtime "$@"; }
 		# What fails, with its message in a file.
+		# patched FILE DIFFERENCE: the file "patched", as one is with a difference
+		patched() { rm -f patched; if [[ -e $1 ]]; then cp "$1" patched; fi; [[ ! -s $2 ]] || patch -s --binary patched "$2"; }
 		refused() { if "$@" 2>message; then echo "not refused: $*"; exit 1; fi; }
 		# fake NAME [ARGUMENT…]: a process that /proc shows as this daemon, until "ends"; a shell, or $fake_program with $fake_script
 		fake() {
@@ -85,22 +87,24 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		done' "${json_layouts[@]}"
 }
 
-@test "--dry-run shows the file as it would be, and changes nothing" {
+@test "--dry-run shows the difference, and changes nothing" {
 	in_machine '
 		for layout; do
 			printf "$layout" >before
 			cp before daemon.json
 			setup docker --engine-config=daemon.json --set-as-default --dry-run >shown 2>remarks
-			grep -q "daemon.json would be:" remarks
+			grep -q "daemon.json would change:" remarks
 			cmp before daemon.json
+			patched daemon.json shown
 			[[ ! -e /var/lib/ctr-gpu ]]
 			setup docker --engine-config=daemon.json --set-as-default >/dev/null
-			cmp shown daemon.json
+			cmp patched daemon.json
 			setup docker --engine-config=daemon.json --set-as-default --dry-run 2>&1 >/dev/null | grep -q "daemon.json would not change"
 			cp daemon.json once
 			cp /var/lib/ctr-gpu/setup.json state
 			setup docker --engine-config=daemon.json --remove --dry-run >shown 2>remarks
-			cmp before shown
+			patched daemon.json shown
+			cmp before patched
 			cmp once daemon.json
 			cmp state /var/lib/ctr-gpu/setup.json
 			setup docker --engine-config=daemon.json --remove >/dev/null
@@ -110,7 +114,8 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		setup docker --engine-config=other.json >/dev/null
 		cp /var/lib/ctr-gpu/setup.json state
 		setup docker --engine-config=daemon.json --dry-run >/dev/null 2>&1
-		setup docker --engine-config=none/daemon.json --dry-run >/dev/null 2>&1
+		refused setup docker --engine-config=none/daemon.json
+		grep -q "engine-config: the directory none does not exist" message
 		cmp before daemon.json
 		cmp state /var/lib/ctr-gpu/setup.json
 		[[ ! -e none ]]
@@ -238,7 +243,8 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		echo "$old" >daemon.json
 		setup docker --engine-config=daemon.json --replace --set-as-default >/dev/null
 		jq ".added = 1" daemon.json >edited && cat edited >daemon.json
-		setup docker --engine-config=daemon.json --remove --dry-run >expected 2>/dev/null
+		setup docker --engine-config=daemon.json --remove --dry-run >shown 2>/dev/null
+		patched daemon.json shown && mv patched expected
 		[[ $(jq -cS . expected) == $(jq -cS ".added = 1" <<<"$old") ]]
 		setup docker --engine-config=daemon.json --set-as-default | grep -q "everything is there"
 		setup docker --engine-config=daemon.json --remove | { if grep stays; then exit 1; fi; }
@@ -246,7 +252,8 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		echo "{\"debug\": true}" >daemon.json
 		setup docker --engine-config=daemon.json >/dev/null
 		jq ".added = 1" daemon.json >edited && cat edited >daemon.json
-		setup docker --engine-config=daemon.json --remove --dry-run >expected 2>/dev/null
+		setup docker --engine-config=daemon.json --remove --dry-run >shown 2>/dev/null
+		patched daemon.json shown && mv patched expected
 		setup docker --engine-config=daemon.json --set-as-default >/dev/null
 		setup docker --engine-config=daemon.json --remove >/dev/null
 		cmp expected daemon.json
@@ -321,8 +328,10 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		for engine in docker podman containerd crio; do setup $engine --set-as-default >/dev/null; done
 		setup docker --engine-config=other/daemon.json >/dev/null
 		setup --remove all --dry-run >shown 2>remarks
-		[[ $(grep -c "would be:" remarks) -eq 3 && $(grep -c "would be removed$" remarks) -eq 2 ]]
-		cat before.json before.toml before.json | sort | cmp - <(sort shown)
+		[[ $(grep -c "would change:" remarks) -eq 3 && $(grep -c "would be removed$" remarks) -eq 2 ]]
+		mkdir patched.d && for file in /etc/docker/daemon.json /etc/containerd/config.toml "$PWD/other/daemon.json"; do mkdir -p "patched.d/${file%/*}" && cp "$file" "patched.d/$file"; done
+		patch -s --binary -d patched.d -p0 <<<"$(sed -E "s,^(---|\+\+\+) /,\1 ," shown)"
+		cmp before.json patched.d/etc/docker/daemon.json && cmp before.toml patched.d/etc/containerd/config.toml && cmp before.json "patched.d/$PWD/other/daemon.json"
 		setup --remove all
 		cmp before.json /etc/docker/daemon.json
 		cmp before.json other/daemon.json
@@ -550,7 +559,7 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		refused user ctr-gpu setup docker --runtime=/run/bin/ctr-gpu-runtime
 		grep -q "sudo ctr-gpu setup docker" message
 		user ctr-gpu setup docker --runtime=/run/bin/ctr-gpu-runtime --dry-run >diff 2>remarks
-		grep -q "/etc/docker/daemon.json would be:" remarks
+		grep -q "/etc/docker/daemon.json would change:" remarks
 		grep -q "PATH of dockerd (process $!) cannot be read" remarks
 		ends
 		chmod 666 /run/fake/wait
@@ -616,7 +625,7 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		setup docker --dry-run 2>&1 | grep -q "no dockerd is running"
 		ends
 		fake dockerd --config-file=/etc/docker/other.json
-		setup docker --dry-run 2>&1 >/dev/null | grep -qF "/etc/docker/other.json would be:"
+		setup docker --dry-run 2>&1 >/dev/null | grep -qF "/etc/docker/other.json would change:"
 		setup docker --dry-run --engine-config=/etc/docker/daemon.json 2>&1 | grep -qF "but /etc/docker/other.json"
 		ends
 		mount -t tmpfs tmpfs /mnt
@@ -1052,8 +1061,9 @@ toml_layouts=('' '\n' '# mine\n' 'version = 2' 'version = 2\n' 'version = 2\r\n\
 				cp before config.toml
 				setup containerd --engine-config=config.toml $way --dry-run 2>/dev/null >shown
 				cmp before config.toml
+				patched config.toml shown
 				setup containerd --engine-config=config.toml $way >/dev/null
-				cmp shown config.toml
+				cmp patched config.toml
 				python3 -c "import tomllib; tomllib.load(open(\"config.toml\", \"rb\"))"
 				if ! grep -q "disabled_plugins = ..cri" before; then
 					read_back | grep -qF "BinaryName = \"/run/bin/ctr-gpu-runtime\""
@@ -1159,7 +1169,19 @@ assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-r
 		printf "$nvidia" >/etc/containerd/conf.d/99-nvidia.toml
 		refuses "version = 2\nimports = [\"/etc/containerd/conf.d/*.toml\"]\n" "99-nvidia.toml"
 		refused setup containerd --engine-config=config.toml --replace
-		grep -q "99-nvidia.toml.*reads it last" message'
+		grep -q "99-nvidia.toml has settings of the CRI plugin" message
+		# Anything of the plugin hides what ours says of it (containerd/containerd#6389), wherever the file is.
+		mkdir drop-ins && mv /etc/containerd/conf.d/99-nvidia.toml drop-ins/a.toml
+		printf "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\nconfig_path = \"/x\"\n" >drop-ins/a.toml
+		refuses "version = 2\nimports = [\"drop-ins/*.toml\"]\n" "drop-ins/a.toml has settings of the CRI plugin"
+		printf "version = 2\n[debug]\nlevel = \"info\"\n" >drop-ins/a.toml
+		setup containerd --engine-config=config.toml >/dev/null
+		# What somebody turned off stays off.
+		printf "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\"]\n  enable_cdi = false\n" >config.toml
+		setup containerd --engine-config=config.toml | grep -q "turns CDI off (enable_cdi)"
+		grep -q "enable_cdi = false" config.toml
+		setup containerd --engine-config=config.toml --replace | grep -q "enable_cdi changed"
+		grep -q "enable_cdi = true" config.toml'
 }
 
 @test "containerd: what others change in between stays, and what had been replaced comes back" {
@@ -1169,7 +1191,7 @@ assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-r
 		# edited SED LEFT STAYS: the file, what somebody does to it after setup, what is left of it then, and whether that is said
 		edited() {
 			printf "$file" >config.toml
-			setup containerd --engine-config=config.toml --set-as-default >/dev/null
+			setup containerd --engine-config=config.toml --set-as-default --replace >/dev/null
 			sed -i "$1" config.toml
 			setup containerd --engine-config=config.toml --remove >out
 			printf "$file" | sed "$2" | cmp - config.toml || { cat config.toml; exit 1; }

@@ -129,6 +129,7 @@ static int cdi_report_on_specs(const struct argp *argp, bool check_them, struct 
 	int r;
 
 	global_options_parse_verb(globals, argp, argc, argv, &report);
+	output_set_json(report.format == CTR_GPU_FORMAT_JSON);
 	r = session_open(&session, globals);
 	return r ? r : cdi_report_run(&session, &report);
 }

@@ -52,6 +52,30 @@ static void cdi_add_file(struct doctor_context *examination, const struct cdi_fi
 		findings->incomplete = true;
 }
 
+static bool cdi_is_usable(const struct cdi_file *file)
+{
+	for (size_t i = 0; i < file->finding_count; i++)
+		if (file->findings[i].severity == CDI_ERROR)
+			return false;
+	return cdi_report_is_loaded(file) && cdi_is_for_gpus(&file->spec);
+}
+
+int cdi_list_kinds(const struct doctor_context *examination, const struct strv *places, struct strv *ret)
+{
+	struct ctr_gpu_cdi_report *report = NULL;
+	int r = ctr_gpu_cdi_report_new(examination->context, &report);
+
+	for (size_t i = 0; i < places->count && r == 0; i++)
+		r = ctr_gpu_cdi_report_read_directory(report, places->items[i]);
+	if (r == 0)
+		r = ctr_gpu_cdi_report_check(report, examination->host, NULL);
+	for (size_t i = 0; r == 0 && i < report->file_count; i++)
+		if (cdi_is_usable(&report->files[i]) && !strv_contains(ret, report->files[i].spec.kind))
+			r = strv_add(ret, report->files[i].spec.kind);
+	ctr_gpu_cdi_report_unref(report);
+	return r;
+}
+
 void check_cdi(struct doctor_context *examination)
 {
 	struct ctr_gpu_cdi_report *report = NULL;

@@ -64,9 +64,10 @@ static void dockerd_ask(struct docker *docker)
 	if (!docker->info)
 		return;
 	directories = json_object_get(docker->info, "CDISpecDirs");
-	if (json_array_size(directories) > 0)
+	if (json_array_size(directories) > 0) {
 		look->cdi = ENGINE_CDI_ON;
-	else if (json_is_array(directories) && look->cdi == ENGINE_CDI_ON)
+		(void)engine_config_copy_list(directories, &look->config.cdi_directories);
+	} else if (json_is_array(directories) && look->cdi == ENGINE_CDI_ON)
 		look->cdi = ENGINE_CDI_OFF;
 	text = json_string_value(json_object_get(dockerd_runtime(docker, "nvidia"), "path"));
 	if (!look->config.runtime && text)

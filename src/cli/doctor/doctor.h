@@ -6,9 +6,19 @@
 #include "ctr-gpu.h"
 #include "lib/host.h"
 #include "model/check.h"
+#include "model/plan.h"
 
 /* The id of what check_image() says of a directory that it cannot look at. */
 #define IMAGE_UNREADABLE "image.unreadable"
+
+/** The kinds of specs of GPUs that can be used, in these directories. Return: 0; negative errno. */
+int cdi_list_kinds(const struct doctor_context *examination, const struct strv *places, struct strv *ret);
+
+/** Sets the kinds of GPU devices by a host that was read already. */
+void machine_take_kinds(struct doctor_context *examination);
+
+/** Says which of a plan's files are on mounts that nothing can be executed from. */
+void driver_check_noexec(struct findings *findings, const struct plan *plan);
 
 void check_machine(struct doctor_context *examination);
 void check_adapters(struct doctor_context *examination);

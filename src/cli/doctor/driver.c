@@ -25,7 +25,7 @@ static void driver_find_mount(char *path)
 }
 
 /* Mounts keep the flags of those that they are made of: the loader maps nothing of such a one for a program to run. */
-static void driver_check_noexec(struct findings *findings, const struct plan *plan)
+void driver_check_noexec(struct findings *findings, const struct plan *plan)
 {
 	_cleanup_strv_ struct strv told = {0};
 
@@ -60,10 +60,10 @@ static bool driver_check_plan(struct doctor_context *examination)
 		r = ctr_gpu_request_set_devices(request, "all");
 	if (r == 0)
 		r = ctr_gpu_plan_new(examination->context, request, examination->host, &plan);
-	if (r != 0)
+	/* What fails because of a problem found earlier was reported with that. */
+	if (r != 0 && !explained)
 		findings_add_message(findings, "driver.files", SEVERITY_PROBLEM,
 				     ctr_gpu_context_message(examination->context));
-	/* What is missing because of a problem found earlier was reported with that. */
 	for (size_t i = 0; r == 0 && i < plan->data.warnings.count && i < REMARKS_MAX && !explained; i++)
 		findings_add_message(findings, "driver.plan", SEVERITY_WARNING, plan->data.warnings.items[i]);
 	if (r == 0)

@@ -22,6 +22,7 @@ void engine_check_clear(struct engine_check *look)
 	free(look->version);
 	free(look->command);
 	engine_config_clear(&look->config);
+	strv_clear(&look->kinds);
 }
 
 /* Root's daemon, or else the caller's own. Those of other users do not count. */
@@ -51,6 +52,7 @@ static bool engine_check_is_docker_s(const struct engine_check *look)
 bool engine_check_begin(struct doctor_context *examination, const struct engine *engine, struct engine_check *ret)
 {
 	bool installed, rootless;
+	int cdi;
 
 	ret->examination = examination;
 	ret->findings = &examination->findings;
@@ -68,7 +70,9 @@ bool engine_check_begin(struct doctor_context *examination, const struct engine 
 	ret->version = engine_version(engine, ret->daemon.snap);
 	if (engine_config_read(engine, &ret->daemon, &ret->root, &ret->config) < 0)
 		ret->findings->incomplete = true;
-	ret->cdi = engine_cdi_state(engine, engine_version_number(ret->version), ret->config.cdi);
+	cdi = ret->config.cdi;
+	ret->lost = engine_config_ask(engine, &ret->daemon, &ret->config, &cdi);
+	ret->cdi = engine_cdi_state(engine, engine_version_number(ret->version), cdi);
 	return true;
 }
 
@@ -151,7 +155,7 @@ const char *engine_check_restart(struct engine_check *look, enum engine_step ste
 /* That specs have, or would have: of the kinds of this host's GPUs the first. */
 static void engine_check_choose_kind(const struct engine_check *look, char ret[64])
 {
-	const struct strv *there = &look->examination->cdi_kinds;
+	const struct strv *there = look->reads_elsewhere ? &look->kinds : &look->examination->cdi_kinds;
 	_cleanup_strv_ struct strv kinds = {0};
 
 	if (look->examination->host)
@@ -162,6 +166,22 @@ static void engine_check_choose_kind(const struct engine_check *look, char ret[6
 			(void)snprintf(ret, 64, "%s", kinds.items[i]);
 }
 
+/* The engine's own directories, if it was given some; a link is the usual way from /var/run to /run. */
+static void engine_check_find_kinds(struct engine_check *look)
+{
+	static const char *const usual[] = {"/etc/cdi", "/var/run/cdi"};
+	const struct strv *places = &look->config.cdi_directories;
+	size_t found = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
+		found += strv_contains(places, usual[i]) || (i == 1 && strv_contains(places, "/run/cdi"));
+	look->reads_elsewhere = places->count > 0 && (found < ARRAY_SIZE(usual) || places->count > found);
+	if (!look->reads_elsewhere)
+		return;
+	look->seen->apart = METHOD(CDI);
+	(void)cdi_list_kinds(look->examination, places, &look->kinds);
+}
+
 void engine_check_add_method(struct engine_check *look, enum method method)
 {
 	char *use = look->seen->methods[method], kind[64];
@@ -169,6 +189,7 @@ void engine_check_add_method(struct engine_check *look, enum method method)
 	(void)snprintf(use, sizeof(look->seen->methods[method]), "%s", look->engine->uses[method]);
 	if (method != METHOD_CDI)
 		return;
+	engine_check_find_kinds(look);
 	engine_check_choose_kind(look, kind);
 	(void)snprintf(use, sizeof(look->seen->methods[method]), "%s %s=all", look->engine->uses[method], kind);
 }
@@ -193,6 +214,23 @@ void engine_check_method_config(struct engine_check *look)
 				 look->config.invalid, look->engine->label);
 }
 
+/* What the file says, and the engine does not have. */
+static void engine_check_method_lost(struct engine_check *look)
+{
+	const char *path = look->config.path ? look->config.path : "its file";
+	_cleanup_free_ char *hiding = NULL;
+
+	if (look->config.path && look->config.json)
+		hiding = engine_config_find_import(look->engine, look->config.path, look->config.json);
+	engine_check_add(look, "hidden", SEVERITY_PROBLEM, METHOD(RUNTIME) | METHOD(CDI),
+			 "%s has the runtime nvidia, and %s itself does not: %s%shides it\n"
+			 "Move what %s says of that plugin to %s%s%s",
+			 path, look->engine->label, hiding ? hiding : "another file",
+			 hiding ? ", which it imports, " : " ", hiding ? hiding : "the other file", path,
+			 look->daemon.pid ? ", then " : ".",
+			 look->daemon.pid ? engine_check_restart(look, ENGINE_RESTART) : "");
+}
+
 void engine_check_method_runtime(struct engine_check *look)
 {
 	const struct engine_config *config = &look->config;
@@ -201,7 +239,9 @@ void engine_check_method_runtime(struct engine_check *look)
 	const char *where = config->path && file_exists(config->path) ? config->path : "it";
 	_cleanup_program_ struct program program = {0};
 
-	if (config->runtime && engine_check_find_program(look, config->runtime, &program)) {
+	if (look->lost) {
+		engine_check_method_lost(look);
+	} else if (config->runtime && engine_check_find_program(look, config->runtime, &program)) {
 		if (!program.ours)
 			engine_check_add(look, "other-runtime", SEVERITY_NOTE, 0,
 					 "its runtime nvidia is %s, which is not ctr-gpu's", program.path);
@@ -217,6 +257,20 @@ void engine_check_method_runtime(struct engine_check *look)
 		engine_check_add(look, "no-runtime", SEVERITY_NOTE, closes, "%s has no runtime nvidia\n" SETUP, where,
 				 look->sudo, "", look->engine->name, look->user);
 	}
+}
+
+static void engine_check_method_directories(struct engine_check *look)
+{
+	const struct strv *places = &look->config.cdi_directories;
+	_cleanup_free_ char *names = NULL;
+
+	if (strv_join(places, ", ", &names) == 0)
+		/* With specs elsewhere somebody means them to be read. */
+		engine_check_add(look, "cdi-directories",
+				 look->examination->cdi_kinds.count > 0 ? SEVERITY_WARNING : SEVERITY_NOTE, METHOD(CDI),
+				 "it reads CDI specs in %s alone, and none of a GPU that it can use is there\n"
+				 "sudo ctr-gpu cdi generate --output=%s/",
+				 names, places->items[places->count - 1]);
 }
 
 void engine_check_method_cdi(struct engine_check *look)
@@ -238,6 +292,8 @@ void engine_check_method_cdi(struct engine_check *look)
 				 look->config.path, look->sudo, look->config.cdi == 0 ? "--replace " : "", engine->name,
 				 look->user, look->daemon.pid ? ", then " : "",
 				 look->daemon.pid ? engine_check_restart(look, ENGINE_RESTART) : "");
+	else if (look->reads_elsewhere && look->kinds.count == 0)
+		engine_check_method_directories(look);
 }
 
 /* The program that `ctr run --gpus` and others start by this name. */

@@ -21,6 +21,9 @@ struct engine_check {
 	char *command;      /* of engine_check_restart() */
 	struct engine_config config;
 	enum engine_cdi_state cdi;
+	struct strv kinds; /* of CDI, where it reads other directories than the usual ones */
+	bool reads_elsewhere;
+	bool lost; /* its files have a runtime "nvidia", and it itself says that it has none */
 	bool idle; /* its daemon does not run, and nobody would start it */
 };
 

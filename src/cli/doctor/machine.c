@@ -91,6 +91,16 @@ static void machine_add_container(struct findings *findings)
 			     (int)strcspn(manager, "\n"), manager);
 }
 
+void machine_take_kinds(struct doctor_context *examination)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		for (size_t j = 0; j < examination->host->present_count; j++)
+			if (examination->host->present[j] == kinds[i]->backend)
+				examination->here[count++] = kinds[i];
+}
+
 void check_machine(struct doctor_context *examination)
 {
 	size_t count = 0;

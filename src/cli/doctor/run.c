@@ -24,6 +24,7 @@
 #include "cli/doctor/doctor.h"
 #include "cli/doctor/print_doctor.h"
 #include "cli/doctor/summary.h"
+#include "plan/plan.h"
 
 enum {
 	DRIVER_QUESTIONS = 3, /* that may each take as long as a driver library is given */
@@ -162,6 +163,62 @@ static int doctor_examine(struct doctor *doctor)
 			     doctor->subject);
 	}
 	return findings->incomplete ? -ENOMEM : 0;
+}
+
+/* ---- a part of it, for whoever has read the host ---- */
+
+static void doctor_check_host(struct doctor_context *examination, const struct ctr_gpu_plan *plan)
+{
+	machine_take_kinds(examination);
+	for (size_t i = 0; examination->here[i]; i++)
+		if (examination->here[i]->check_host)
+			examination->here[i]->check_host(examination);
+	check_adapter_notes(examination);
+	if (plan)
+		driver_check_noexec(&examination->findings, &plan->data);
+}
+
+/* What no single adapter, file or container explains, and so neither the inventory nor a plan says. */
+static bool doctor_is_of_host(const struct finding *finding)
+{
+	static const char *const ids[] = {"adapter.dxcore", "adapter.none", "driver.noexec", "host.turned-off"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
+		if (finding->severity == SEVERITY_PROBLEM && streq(finding->id, ids[i]))
+			return true;
+	return false;
+}
+
+bool doctor_warn_of_host(struct ctr_gpu_context *context, struct ctr_gpu_host *host, const struct ctr_gpu_plan *plan)
+{
+	struct doctor_context *examination = calloc(1, sizeof(*examination));
+	bool wrong = false;
+
+	if (!examination)
+		return false;
+	examination->context = context;
+	examination->settings = &context->settings;
+	examination->host = host;
+	examination->inventory = &host->inventory;
+	for (size_t i = 0; i < host->inventory.count; i++)
+		examination->usable += host->inventory.adapters[i].index >= 0;
+	doctor_check_host(examination, plan);
+	for (size_t i = 0; i < examination->findings.count; i++) {
+		const struct finding *finding = &examination->findings.items[i];
+
+		if (!doctor_is_of_host(finding))
+			continue;
+		wrong = true;
+		(void)fputs("ctr-gpu: ", stderr);
+		print_write_text(finding->text, stderr);
+		if (finding->remedy)
+			(void)fputs("\n    ", stderr);
+		if (finding->remedy)
+			print_write_text(finding->remedy, stderr);
+		(void)fputc('\n', stderr);
+	}
+	free(examination);
+	return wrong;
 }
 
 /* ---- the object ---- */

@@ -29,3 +29,12 @@ bool doctor_would_work(const struct doctor *doctor);
  * Return: 0; -EINVAL for another format; -ENOMEM; -EIO.
  */
 int doctor_write(const struct doctor *doctor, enum ctr_gpu_format format, bool verbose, FILE *file);
+
+/**
+ * doctor_warn_of_host() - say on standard error why a container would get no GPU that works, and what to do about it
+ * @host: that was read; whoever prints it has said what is wrong with single adapters
+ * @plan: whose files are looked at; NULL: none's are
+ *
+ * Only what has to do with the GPUs and their driver is looked at. Return: whether something is wrong.
+ */
+bool doctor_warn_of_host(struct ctr_gpu_context *context, struct ctr_gpu_host *host, const struct ctr_gpu_plan *plan);

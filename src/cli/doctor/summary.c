@@ -25,7 +25,7 @@ static const struct finding *summary_closer(const struct findings *findings, con
 			continue;
 		if (streq(finding->engine, engine->id))
 			weight = 2 * finding->severity + 2;
-		else if (streq(finding->engine, ANY_ENGINE))
+		else if (streq(finding->engine, ANY_ENGINE) && !(engine->apart & (1U << method)))
 			weight = 2 * finding->severity + 1;
 		else
 			continue;

@@ -10,9 +10,14 @@
 #include "cli/output.h"
 #include "cli/path.h"
 #include "cli/session.h"
+#include "engines/config.h"
+#include "engines/daemon_root.h"
+
+/* What only specs of ours have in them. */
+#define OURS "=void"
 
 /* Whether some file has the kind. Engines ignore devices that two files have. */
-static bool setup_cdi_has_spec(const char *kind)
+static bool setup_cdi_has_spec(const struct setup *setup, const char *kind)
 {
 	bool found = false;
 	glob_t paths;
@@ -24,6 +29,9 @@ static bool setup_cdi_has_spec(const char *kind)
 
 		found = config_file_read(paths.gl_pathv[i], &file) == 0 && file.text.size &&
 			memmem(file.text.data, file.text.size, kind, strlen(kind));
+		if (found && !memmem(file.text.data, file.text.size, OURS, strlen(OURS)))
+			setup_print(setup, "%s has devices of %s already, so no CDI spec of them is written",
+				    paths.gl_pathv[i], kind);
 	}
 	globfree(&paths);
 	return found;
@@ -60,7 +68,7 @@ static int setup_cdi_save(struct setup *setup, const struct session *session, co
 
 static int setup_cdi_put_kind(struct setup *setup, const struct session *session, const char *kind)
 {
-	if (setup_cdi_has_spec(kind))
+	if (setup_cdi_has_spec(setup, kind))
 		return 0;
 	if (!setup->rootless && !setup->dry_run)
 		return setup_cdi_save(setup, session, kind);
@@ -72,6 +80,23 @@ static int setup_cdi_put_kind(struct setup *setup, const struct session *session
 	else
 		setup_print(setup, "a CDI spec of %s would be written below %s", kind, cdi_directory());
 	return 0;
+}
+
+/* What the engine's file says of where specs are, and what that means for those that are written. */
+static void setup_cdi_warn_of_directories(const struct setup *setup)
+{
+	const struct engine *facts = setup->engine->facts;
+	_cleanup_engine_config_ struct engine_config config = {.cdi = -1};
+	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
+	const char *usual = cdi_directory();
+
+	if (daemon_open_root(&setup->daemon, &root) < 0 ||
+	    engine_config_read(facts, &setup->daemon, &root, &config) < 0 || config.cdi_directories.count == 0 ||
+	    strv_contains(&config.cdi_directories, usual))
+		return;
+	setup_print(setup,
+		    "%s does not read CDI specs in %s, but in %s; one for it: sudo ctr-gpu cdi generate --output=%s/",
+		    facts->label, usual, config.cdi_directories.items[0], config.cdi_directories.items[0]);
 }
 
 int setup_cdi_put(struct setup *setup)
@@ -99,6 +124,7 @@ int setup_cdi_put(struct setup *setup)
 			    (int)strcspn(reason, "\n"), reason);
 		return 0;
 	}
+	setup_cdi_warn_of_directories(setup);
 	rest = kinds;
 	while (!r && (kind = strsep(&rest, ",")))
 		r = setup_cdi_put_kind(setup, &session, kind);

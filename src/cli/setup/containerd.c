@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "cli/output.h"
 #include "cli/setup/keys.h"
+#include "engines/config.h"
 
 #define RUNTIMES "containerd/runtimes"
 #define SHIM "io.containerd.runc.v2"
@@ -51,11 +52,14 @@ static json_t *containerd_make_runtime(const struct setup *setup, const json_t *
 			      : containerd_has_runc_shim(runc) ? runc
 							       : NULL;
 	json_t *table = model ? json_deep_copy(model) : json_object(), *options = json_object_get(table, "options");
+	const char *used_program = json_string_value(json_object_get(options, "BinaryName"));
 
 	if (!there)
 		(void)json_object_set_new(table, "runtime_type", json_string(SHIM));
 	if (!json_is_object(options))
 		(void)json_object_set_new(table, "options", options = json_object());
+	if (there && used_program && keys_is_ours(setup, used_program))
+		return table;
 	if (json_object_set_new(options, "BinaryName", json_string(setup->runtime)) == 0)
 		return table;
 	json_decref(table);
@@ -79,6 +83,35 @@ static void containerd_warn(const struct setup *setup, const json_t *file, json_
 			setup->path);
 }
 
+/* Before containerd 2 an imported file that says anything of the plugin takes the place of all that ours says of it. */
+static int containerd_check_imports(const struct setup *setup, const json_t *file)
+{
+	const struct engine *facts = &engine_containerd;
+	_cleanup_free_ char *version = engine_version(facts, false),
+			    *hiding = engine_config_find_import(facts, setup->file.path, file);
+
+	if (!hiding || engine_version_number(version) >= ENGINE_VERSION(facts->imports_merge, 0))
+		return 0;
+	return output_print("%s has settings of the CRI plugin, and containerd before 2 takes nothing else of it then\n"
+			    "    Move them to %s, which imports that file, and try again.",
+			    hiding, setup->path);
+}
+
+/* What somebody turned off stays off. containerd 2 has it on. */
+static int containerd_put_cdi(const struct setup *setup, json_t *file, const char *section, json_int_t version)
+{
+	const json_t *there = json_at(json_at(file, section), engine_containerd.cdi);
+
+	if (json_is_false(there) && !setup->replace) {
+		setup_print(setup, "%s turns CDI off (enable_cdi); CDI devices need it, and --replace turns it on",
+			    setup->path);
+		return 0;
+	}
+	if (json_is_true(there) || (version >= 3 && !there))
+		return 0;
+	return keys_put(setup, file, section, engine_containerd.cdi, json_true());
+}
+
 static int containerd_edit(struct setup *setup, json_t *file)
 {
 	const struct engine *facts = &engine_containerd;
@@ -97,15 +130,17 @@ static int containerd_edit(struct setup *setup, json_t *file)
 	if (version < 1 || version > 3)
 		return output_print("%s has version %d, which is not known\n    Versions 1, 2 and 3 are.", setup->path,
 				    (int)version);
+	r = version < 3 ? containerd_check_imports(setup, file) : 0;
+	if (r)
+		return r;
 	containerd_warn(setup, file, version);
 	section = facts->sections[version - 1];
 	plugin = json_at(file, section);
 	only = !json_object_size(json_at(plugin, RUNTIMES));
 	if (empty)
 		r = keys_put(setup, file, "", "version", json_integer(2));
-	/* containerd 2 has it on. */
-	if (!r && (version < 3 || json_at(plugin, facts->cdi)))
-		r = keys_put(setup, file, section, facts->cdi, json_true());
+	if (!r)
+		r = containerd_put_cdi(setup, file, section, version);
 	if (!r)
 		r = keys_put_runtime(setup, file, section,
 				     containerd_make_runtime(setup, keys_runtime(facts, file, section), plugin));

@@ -146,8 +146,7 @@ static int docker_put_cdi(const struct setup *setup, json_t *file)
 
 	if (json_is_false(there) && !setup->replace) {
 		setup_print(setup,
-			    "%s turns CDI off (features.cdi); --device nvidia.com/gpu=… needs it, "
-			    "and --replace turns it on",
+			    "%s turns CDI off (features.cdi); --device KIND=… needs it, and --replace turns it on",
 			    setup->path);
 		return 0;
 	}

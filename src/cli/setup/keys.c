@@ -152,7 +152,7 @@ static int keys_refuse_other(const struct setup *setup, const char *other)
 {
 	const char *file = strrchr(other, '/'), *own = strrchr(setup->path, '/');
 	/* Engines read the files of a directory in sorted order; an imported file counts more than its importer. */
-	bool later = setup->engine->facts->imported ||
+	bool later = setup->engine->facts->imports ||
 		     (own && file - other == own - setup->path &&
 		      strncmp(other, setup->path, (size_t)(file - other)) == 0 && strcmp(file, own) > 0);
 

@@ -19,9 +19,11 @@
 #include "cli/output.h"
 #include "cli/path.h"
 #include "cli/setup/cdi.h"
+#include "cli/setup/diff.h"
 #include "cli/setup/interrupt.h"
 #include "cli/setup/keys.h"
 #include "cli/setup/saved_state.h"
+#include "cli/suggest.h"
 #include "cli/verbs.h"
 #include "engines/config.h"
 #include "engines/toml_edit.h"
@@ -39,7 +41,7 @@ enum {
 };
 
 static const struct argp_option options[] = {
-	{"dry-run", KEY_DRY_RUN, NULL, 0, "Show the file as it would be, and change nothing", 0},
+	{"dry-run", KEY_DRY_RUN, NULL, 0, "Show what would change in the file, as diff -u does, and change nothing", 0},
 	{"remove", KEY_REMOVE, NULL, 0, "Undo it", 0},
 	{"set-as-default", KEY_SET_AS_DEFAULT, NULL, 0,
 	 "Make \"nvidia\" the runtime of containers that ask for none, too", 0},
@@ -68,6 +70,19 @@ void setup_print(const struct setup *setup, const char *format, ...)
 
 /* ---- the command line ---- */
 
+static void setup_refuse_engine(const char *name, const struct argp_state *state)
+{
+	const struct engine *other = engine_find(name, strlen(name));
+	const char *names[ARRAY_SIZE(engines)], *nearest = other ? other->name : NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(engines); i++)
+		names[i] = engines[i]->facts->name;
+	if (!nearest)
+		nearest = suggest_nearest(names, ARRAY_SIZE(names), name);
+	argp_error(state, "ENGINE is docker, podman, containerd or crio, not '%s'%s%s%s", name,
+		   nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+}
+
 static void setup_take_engine(struct setup *setup, const char *name, const struct argp_state *state)
 {
 	if (setup->engine || setup->all)
@@ -77,7 +92,7 @@ static void setup_take_engine(struct setup *setup, const char *name, const struc
 			setup->engine = engines[i];
 	setup->all |= streq(name, "all");
 	if (!setup->engine && !setup->all)
-		argp_error(state, "ENGINE is docker, podman, containerd or crio, not '%s'", name);
+		setup_refuse_engine(name, state);
 }
 
 static void setup_check_line(const struct setup *setup, const struct argp_state *state)
@@ -202,6 +217,23 @@ static int setup_find_daemon_path(struct setup *setup)
 				    "    Name the file that is meant: --engine-config=FILE",
 				    facts->name, setup->daemon.pid, setup->path);
 	return setup_refuse_path(setup, r == 0);
+}
+
+/* A mistake in typing makes no directory. */
+static int setup_check_config(const struct setup *setup)
+{
+	_cleanup_free_ char *directory = setup->config ? strdup(setup->config) : NULL;
+	char *slash = directory ? strrchr(directory, '/') : NULL;
+
+	if (!slash || slash == directory || setup->remove || engine_has_file(setup->engine->facts, setup->config))
+		return 0;
+	*slash = '\0';
+	if (access(directory, F_OK) == 0 || errno != ENOENT)
+		return 0;
+	(void)output_print("--engine-config: the directory %s does not exist\n"
+			   "    Correct the path, or make it first: mkdir -p %s",
+			   directory, directory);
+	return EXIT_STATUS_USAGE;
 }
 
 /* The file of --engine-config, that of the daemon's option, or the usual one. */
@@ -339,6 +371,19 @@ static int setup_read_pattern(struct setup *setup, char *pattern)
 	return r;
 }
 
+/* A relative one is beside the file. */
+static int setup_read_import(struct setup *setup, const char *pattern)
+{
+	const char *file = setup->file.path;
+
+	if (!pattern)
+		return 0;
+	return setup_read_pattern(
+		setup, pattern[0] == '/'
+			       ? strdup(pattern)
+			       : text_buffer_format("%.*s/%s", (int)(strrchr(file, '/') - file), file, pattern));
+}
+
 /* Those that the engine reads besides the one that is changed. */
 static int setup_read_others(struct setup *setup)
 {
@@ -346,8 +391,8 @@ static int setup_read_others(struct setup *setup)
 	bool several = facts->files[1];
 	int r = 0;
 
-	if (facts->imported && json_object_get(setup->now, "imports"))
-		r = setup_read_pattern(setup, strdup(facts->imported));
+	for (size_t i = 0; facts->imports && i < json_array_size(json_at(setup->now, facts->imports)) && !r; i++)
+		r = setup_read_import(setup, json_string_value(json_array_get(json_at(setup->now, facts->imports), i)));
 	for (const char *const *file = facts->files; several && *file && !r; file++)
 		r = setup_read_pattern(setup, strdup(*file));
 	for (const char *const *file = facts->user_files; several && setup->rootless && *file && !r; file++)
@@ -455,9 +500,9 @@ static void setup_show(const struct setup *setup)
 	setup_print(setup, "%s would %s", setup->file.path,
 		    !changed      ? "not change"
 		    : setup->gone ? "be removed"
-				  : "be:");
-	if (changed && !setup->gone)
-		(void)fwrite(setup->to.data, 1, setup->to.size, stdout);
+				  : "change:");
+	if (changed && !setup->gone && diff_write(&setup->file.text, &setup->to, setup->file.path, stdout) < 0)
+		(void)output_no_memory();
 }
 
 /* ---- doing it ---- */
@@ -607,6 +652,9 @@ static int setup_do_file(struct setup *setup)
 {
 	int r = setup_check_place(setup);
 	bool changed;
+
+	if (!r)
+		r = setup_check_config(setup);
 
 	if (!r)
 		r = saved_state_open(&setup->state, !setup->dry_run);

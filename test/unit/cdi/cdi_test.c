@@ -262,7 +262,7 @@ static void what_engines_refuse_is_told(void **state)
 	static const struct {
 		const char *name, *text, *says;
 	} cases[] = {
-		{"x.json", "", "not JSON"},
+		{"x.json", "", "not a JSON object"},
 		{"x.json", "{", "not JSON"},
 		{"x.json", "[]", "not a JSON object"},
 		{"x.json", "{}", "no \"cdiVersion\""},
