@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -367,7 +369,7 @@ static void one_with_anything_of_its_own_does_not_count(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(undo_log); i++)
-		if (undo_log[i] != with_own_users || unit_has_user_namespaces())
+		if ((undo_log[i] != with_own_users && undo_log[i] != with_own_root) || unit_has_user_namespaces())
 			in_child(undo_log[i]);
 	(void)snprintf(program, sizeof(program), "%s/root", directory);
 	(void)rmdir(program);
@@ -393,12 +395,12 @@ static int with_another_program(void)
 }
 
 /* The engine's name on a program that gives rights to whoever starts it. */
-static int with_rights_to_give(const char *command)
+static int with_rights_to_give(int given)
 {
 	struct detach_wait running;
 	int r;
 
-	if (system(command) != 0)
+	if (given != 0)
 		return 1;
 	running = start(program, no_environment);
 	r = find_of(0) == 0 ? 0 : 2;
@@ -408,17 +410,21 @@ static int with_rights_to_give(const char *command)
 
 static int with_set_uid(void)
 {
-	return with_rights_to_give("chmod u+s \"$PROGRAM\"");
+	return with_rights_to_give(chmod(program, 04755));
 }
 
 static int with_set_gid(void)
 {
-	return with_rights_to_give("chmod g+s \"$PROGRAM\"");
+	return with_rights_to_give(chmod(program, 02755));
 }
 
 static int with_capabilities(void)
 {
-	return with_rights_to_give("setcap cap_chown+ep \"$PROGRAM\"");
+	/* Not by setcap(8), which a machine that builds need not have. */
+	const struct vfs_cap_data data = {.magic_etc = VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE,
+					  .data = {{.permitted = 1U << CAP_CHOWN}}};
+
+	return with_rights_to_give(setxattr(program, "security.capability", &data, sizeof(data), 0));
 }
 
 static void one_is_what_its_program_is(void **state)
