@@ -888,7 +888,7 @@ opens_no() {
 }
 
 @test "what hangs is left behind, and named" {
-	run on wsl-nvidia 'wire; strace -f -qq -o /dev/null -P /etc/subuid -e trace=openat -e inject=openat:delay_enter=60000000 \
+	run on wsl-nvidia 'wire; strace -f -qq -o /dev/null -P /etc/subuid -e trace=openat -e inject=openat:delay_enter=12000000 \
 		setpriv --reuid 65534 --regid 65534 --clear-groups ctr-gpu --timeout 0.01 doctor'
 	expect_status 1
 	expect "looking at rootless containers did not come to an end"
