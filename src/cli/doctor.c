@@ -30,7 +30,7 @@ static const struct argp_option options[] = {
 	{"json", KEY_JSON, NULL, 0, "The same findings for programs", 0},
 	{"rootfs", KEY_ROOTFS, "DIR", 0, "Look at an image, too: the root directory of one that is unpacked or mounted",
 	 0},
-	{"report", KEY_REPORT, "FILE", OPTION_ARG_OPTIONAL, "Write one text file for a bug report (ctr-gpu-report.txt)",
+	{"report", KEY_REPORT, "FILE", OPTION_ARG_OPTIONAL, "Write one text file for a bug report (" REPORT_FILE ")",
 	 0},
 	{"try", KEY_TRY, "ENGINE[:DOOR]", 0,
 	 "Run a container with a GPU, and show what arrived: docker, podman or containerd; gpus, runtime, cdi or hook",
@@ -53,7 +53,7 @@ static error_t doctor_parse(int key, char *argument, struct argp_state *state)
 		verb->rootfs = argument;
 		return 0;
 	case KEY_REPORT:
-		verb->report = argument ? argument : "ctr-gpu-report.txt";
+		verb->report = argument ? argument : REPORT_FILE;
 		return 0;
 	case KEY_TRY:
 		if (!try_find(argument))

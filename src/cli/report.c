@@ -27,8 +27,10 @@
 #include "base/printable.h"
 #include "cli/config_file.h"
 #include "cli/output.h"
+#include "cli/path.h"
 #include "engines/config.h"
 #include "engines/toml_parse.h"
+#include "system/trusted_file.h"
 
 enum {
 	LINE_SIZE = 1024,
@@ -315,14 +317,29 @@ static int report_put_in_file(int memory, const char *path)
 	return 0;
 }
 
+/* Who owns the directory that root happens to be in could have put anything at that name, and gets the report. */
+static int report_check_place(const char *path)
+{
+	_cleanup_free_ char *absolute = geteuid() == 0 && streq(path, REPORT_FILE) ? path_absolute(path) : NULL;
+
+	if (!absolute || trusted_file_look(absolute, TRUSTED_FILE_ROOT_ONLY) != -EPERM)
+		return 0;
+	return output_print("this directory is not root's alone, and root writes no file there unasked\n"
+			    "    Have your shell make it: sudo ctr-gpu doctor --report=- >" REPORT_FILE);
+}
+
 int report_write(struct session *session, const struct doctor *doctor, const char *path)
 {
 	_cleanup_close_ int memory = -1;
 	_cleanup_fclose_ FILE *file = NULL;
 	struct stat st;
+	int r;
 
 	if (strcmp(path, "-") == 0)
 		return report_fill(session, doctor, stdout) < 0 ? output_print("cannot write the report: %m") : 0;
+	r = report_check_place(path);
+	if (r)
+		return r;
 	if (lstat(path, &st) == 0)
 		return output_print("%s is there already\n    Name another file: --report=FILE, or - for standard "
 				    "output.",

@@ -6,6 +6,9 @@
 #include "cli/doctor/run.h"
 #include "cli/session.h"
 
+/* Where nobody names another. Root makes it only in a directory that root alone may change. */
+#define REPORT_FILE "ctr-gpu-report.txt"
+
 /**
  * report_write() - write the file
  * @session: with what doctor found

@@ -870,6 +870,8 @@ opens_no() {
 		ctr-gpu doctor --report; echo "status $?"; stat -c "%a %h" ctr-gpu-report.txt; cat ctr-gpu-report.txt
 		ctr-gpu doctor --report 2>&1 || echo "not again"
 		ln -s /run/elsewhere link; ctr-gpu doctor --report=link 2>/dev/null || echo "not through a link"
+		mkdir /run/theirs; chown 4711 /run/theirs; cd /run/theirs; ctr-gpu doctor --report 2>&1 || echo "not there"; ls -A /run/theirs | sed "s/^/made: /"
+		ctr-gpu doctor --report=named.txt >/dev/null && echo "where it was named"
 		echo "{\"a\": SECRET}" >/etc/docker/daemon.json; ctr-gpu doctor --report=-'
 	expect_line "status 0"
 	expect_line "600 1"
@@ -880,9 +882,13 @@ opens_no() {
 	done
 	expect_line "not again"
 	expect_line "not through a link"
+	expect_line "not there"
+	expect "Have your shell make it: sudo ctr-gpu doctor --report=- >ctr-gpu-report.txt"
+	expect_not "made: "
+	expect_line "where it was named"
 	expect_not SECRET
 	# While a driver does not answer there is no half of one.
-	run on wsl-dxcore-hangs 'cd /run; timeout 60 ctr-gpu --inventory=dxcore --timeout 2 doctor --report &
+	run on wsl-dxcore-hangs 'mkdir /run/report; cd /run/report; timeout 60 ctr-gpu --inventory=dxcore --timeout 2 doctor --report &
 		until [[ -e ctr-gpu-report.txt ]]; do sleep 0.05; done; sleep 0.5; sed -n "/==== inventory/,$ p" ctr-gpu-report.txt; wait $!'
 	expect "did not answer within 2 s"
 }
