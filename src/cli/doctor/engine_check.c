@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/paths.h"
 #include "cdi/cdi.h"
 #include "system/trusted_file.h"
 
@@ -169,7 +170,7 @@ static void engine_check_choose_kind(const struct engine_check *look, char ret[6
 /* The engine's own directories, if it was given some; a link is the usual way from /var/run to /run. */
 static void engine_check_find_kinds(struct engine_check *look)
 {
-	static const char *const usual[] = {"/etc/cdi", "/var/run/cdi"};
+	static const char *const usual[] = {PATH_CDI, PATH_CDI_RUN};
 	const struct strv *places = &look->config.cdi_directories;
 	size_t found = 0;
 
