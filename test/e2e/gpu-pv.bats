@@ -478,7 +478,7 @@ $nvidia_store"
 		((made > 0 && named > 0)) && echo both' vanish "$nvidia_store" "$BATS_TEST_TMPDIR"
 	same "$output" both
 	# Between its being seen and its being mounted.
-	run -1 host wsl-nvidia strace -f -qq -o /dev/null -e trace=open_tree -e inject=open_tree:error=ESTALE:when=3 \
+	run -1 host wsl-nvidia strace -f -qq -o /dev/null -e trace=open_tree -e inject=open_tree:error=ESTALE:when=2 \
 		ctr-gpu configure "$(mktemp -d "$BATS_TEST_TMPDIR/root.XXXXXX")"
 	says "$nvidia_store is not what it was a moment ago" "Try again"
 }
