@@ -54,7 +54,7 @@ plan() {
 @test "strict refuses a choice that cannot be held, and names what is missing" {
 	run plan strict wsl-two-nvidia --device 1
 	[[ $status -ne 0 ]]
-	[[ ${lines[0]} == "ctr-gpu: [E_GUARD] the choice of GPUs cannot be held on this host: "* ]]
+	[[ $output == *"ctr-gpu: [E_GUARD] the choice of GPUs cannot be held on this host: "* ]]
 	[[ $output == *dxgkrnl* || $output == *"brings no types along"* || $output == *"ctr-gpu-guard is not installed"* ]]
 	[[ $output == *"or set \"choice\" to \"auto\""* ]]
 }
