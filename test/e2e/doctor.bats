@@ -39,7 +39,9 @@ on() {
 			word + \$engine + \".\" + .id + (if .because then \" \" + .because else \"\" end)))"; }
 		first() { ctr-gpu --timeout 2 doctor --json "$@" | jq -r ".first"; }
 		remedy() { ctr-gpu --timeout 2 doctor --json | jq -r --arg id "$1" ".findings[] | select(.id == \$id) | .remedy"; }
-		'"$1"
+		'"$1"'
+		# The shell stays: in its place the last command would be the parent of what listens, and strace waits for all of its children.
+		exit'
 }
 
 setup_file() {
@@ -895,7 +897,7 @@ opens_no() {
 
 @test "what hangs is left behind, and named" {
 	run on wsl-nvidia 'wire; strace -f -qq -o /dev/null -P /etc/subuid -e trace=openat -e inject=openat:delay_enter=12000000 \
-		setpriv --reuid 65534 --regid 65534 --clear-groups ctr-gpu --timeout 0.01 doctor'
+		setpriv --reuid 65534 --regid 65534 --clear-groups ctr-gpu --timeout 0.01 doctor -v'
 	expect_status 1
 	expect "looking at rootless containers did not come to an end"
 	expect "GPU 0"
