@@ -42,7 +42,6 @@ int write_files_error(struct err *err, const struct rootfs *rootfs, const char *
 			"a volume puts a %s at %s, where the driver's %s must be.\n"
 			"Start the container without that volume (-v …:%s); a missing source is made a directory.",
 			r == -EISDIR ? "directory" : "file", path, r == -EISDIR ? "file" : "directory", path);
-
 	if (r == -ENOMEM)
 		return err_set(err, r, "%m");
 	if (r == -EROFS)

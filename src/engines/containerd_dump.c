@@ -30,8 +30,10 @@ static _Noreturn void containerd_dump_run(const char *program, const char *file,
 	int null = open("/dev/null", O_RDWR);
 
 	if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
-	    dup2(null, STDERR_FILENO) >= 0 && close_range(STDERR_FILENO + 1, ~0U, 0) == 0)
+	    dup2(null, STDERR_FILENO) >= 0) {
+		closefrom(STDERR_FILENO + 1);
 		(void)execve(program, (char *const *)(const void *)arguments, environment);
+	}
 	_exit(EXIT_FAILURE);
 }
 
