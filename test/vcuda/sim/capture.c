@@ -229,9 +229,10 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph *ret)
 	LEAVE_IF(!capture, 401);
 	capture->invalidated |= capture->origin != stream;
 	LEAVE_IF(capture->origin != stream, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
-	LEAVE_IF(capture->mode != MODE_RELAXED && !pthread_equal(capture->thread, pthread_self()),
-		 CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
-	if (capture->invalidated)
+	/* It ends all the same. */
+	if (capture->mode != MODE_RELAXED && !pthread_equal(capture->thread, pthread_self()))
+		r = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+	else if (capture->invalidated)
 		r = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	else if (!capture_is_joined(capture))
 		r = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
