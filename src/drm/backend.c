@@ -6,7 +6,6 @@
 
 #include "base/fd.h"
 #include "base/paths.h"
-#include "drm/drm.h"
 #include "drm/internal.h"
 
 enum { SCREEN = CAPABILITY_GRAPHICS | CAPABILITY_DISPLAY, NAMES_MAX = 64 };

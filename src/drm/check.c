@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #include "base/paths.h"
-#include "drm/drm.h"
 #include "drm/internal.h"
 #include "system/pci.h"
 #include "system/trusted_file.h"

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "model/adapter.h"
+#include "model/backend.h"
 
 /* ---- card ---- */
 
@@ -68,3 +69,13 @@ const struct topology_node *topology_find(const struct topology *topology, int r
 /** "gfx942". The last two digits of three may be hexadecimal. */
 enum { TOPOLOGY_TARGET_SIZE = 16 };
 void topology_format_target(unsigned gfx_target, char text[TOPOLOGY_TARGET_SIZE]);
+
+/* ---- drm ---- */
+
+/*
+ * The backend for GPUs and NPUs of AMD and Intel on native Linux: drivers of the kernel's own (amdgpu, i915, xe,
+ * intel_vpu, amdxdna), whose libraries are the image's. A container needs their device nodes and nothing else.
+ */
+
+extern const struct backend backend_drm;
+extern const struct backend_load loader_drm;

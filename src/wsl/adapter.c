@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "wsl/adapter.h"
+#include "wsl/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,6 @@
 #include "base/printable.h"
 #include "base/str.h"
 #include "ctr-gpu-error.h"
-#include "wsl/version.h"
 
 /* Every host has some device that is none to use; what kind of host it is, is looked at for the others alone. */
 static const char *adapter_remedy(int code, enum store_content content)

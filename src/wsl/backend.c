@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "wsl/backend.h"
+#include "wsl/internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,14 +11,7 @@
 #include "base/paths.h"
 #include "driverd/driverd.h"
 #include "dxg/ioctl.h"
-#include "wsl/adapter.h"
-#include "wsl/dxcore.h"
-#include "wsl/enforce.h"
-#include "wsl/facts.h"
-#include "wsl/loaders.h"
-#include "wsl/plan.h"
-#include "wsl/store.h"
-#include "wsl/uuid.h"
+#include "system/elf_file.h"
 
 struct answer {
 	struct dxg_facts *facts;
@@ -240,6 +234,66 @@ static int wsl_backend_driver_notes(const struct settings *settings, const struc
 	return any && loaders_check(nvidia, &err) != 0 ? strv_add(ret, err.text) : 0;
 }
 
+/* ---- facts ---- */
+
+static int wsl_backend_read_libcuda(const char *store, struct driver_facts *facts)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	if (str_format(&path, "%s/libcuda.so.1.1", store) < 0)
+		return -ENOMEM;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return 0;
+	/* An old one does not tell; then nothing is known. */
+	r = libcuda_read_version(fd, &facts->cuda_major, &facts->cuda_minor);
+	return r == -ENOMEM ? r : 0;
+}
+
+static int wsl_backend_facts(const struct settings *settings, void *seen, const struct adapter *const *selected,
+			     size_t count, struct driver_facts *ret)
+{
+	struct driver_facts facts = {0};
+	int r = 0;
+
+	(void)settings, (void)seen;
+	for (size_t i = 0; i < count && r == 0 && facts.cuda_major == 0; i++)
+		if (selected[i]->vendor_id == PCI_VENDOR_NVIDIA && selected[i]->driver_store)
+			r = wsl_backend_read_libcuda(selected[i]->driver_store, &facts);
+	if (r == 0)
+		*ret = facts;
+	return r;
+}
+
+/* ---- load ---- */
+
+static int gpu_pv_decide_load(const struct load_options *options, struct load *ret, struct err *err)
+{
+	struct stat st;
+
+	(void)options;
+	if (stat(PATH_DXG, &st) < 0 || !S_ISCHR(st.st_mode))
+		return err_set(err, CTR_GPU_E_NO_DEVICE, PATH_DXG " is missing");
+	return strv_format(&ret->remarks,
+			   "nothing to load for GPUs behind " PATH_DXG ": their driver is part of the kernel");
+}
+
+static int wsl_backend_identify(const struct settings *settings, struct adapter *adapters, size_t count,
+				struct err *err)
+{
+	size_t first = 0, end;
+
+	/* One backend's adapters stand together. */
+	while (first < count && adapters[first].backend != &backend_gpu_pv)
+		first++;
+	end = first;
+	while (end < count && adapters[end].backend == &backend_gpu_pv)
+		end++;
+	return uuid_identify(settings, adapters + first, end - first, err);
+}
+
 const struct backend backend_gpu_pv = {
 	.name = "gpu-pv",
 	.device = PATH_DXG,
@@ -249,8 +303,10 @@ const struct backend backend_gpu_pv = {
 	.probe = wsl_backend_probe,
 	.plan = gpu_pv_plan,
 	.facts = wsl_backend_facts,
-	.identify = uuid_identify,
+	.identify = wsl_backend_identify,
 	.driver_notes = wsl_backend_driver_notes,
 	.describe = wsl_backend_describe,
 	.enforcement = enforce_tell,
 };
+
+const struct backend_load loader_gpu_pv = {.decide = gpu_pv_decide_load};

@@ -5,7 +5,7 @@
 #include "guard/choice.h"
 #include "guard/helper.h"
 #include "guard/preempt.h"
-#include "wsl/check.h"
+#include "wsl/internal.h"
 
 /* A container that gets all of them works in any case. */
 static enum severity check_guard_severity(enum choice_grade grade)

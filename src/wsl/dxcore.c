@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "wsl/dxcore.h"
+#include "wsl/internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/paths.h"
 #include "base/str.h"
+#include "ctr-gpu-error.h"
 #include "ldcache/ldcache.h"
 
 #define LIBRARY "libdxcore.so"
@@ -64,4 +68,78 @@ int dxcore_find(const struct settings *settings, char **ret)
 		return r;
 	*ret = path;
 	return 0;
+}
+
+/* ---- loaders ---- */
+
+const char *loaders_remedy(const char *file, bool wsl)
+{
+	if (wsl)
+		return "Run wsl --shutdown in Windows; if that does not help, install the GPU's driver there again.";
+	if (file && streq(file, "libdxcore.so"))
+		return "Copy libdxcore.so, libd3d12.so and libd3d12core.so to it from "
+		       "C:\\Program Files\\WSL\\lib of a Windows host.";
+	return "Copy the whole directory from the host again: from DriverStore\\FileRepository, and "
+	       "lxss\\lib for " PATH_WSL_LIB ".";
+}
+
+/* What only root may read, or a file system does not show now, is no reason to refuse: others may see it. */
+static const char *loaders_defect(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return errno == ENOENT || errno == ELOOP || errno == ENOTDIR ? "is missing" : NULL;
+	return S_ISREG(st.st_mode) && st.st_size > 0 ? NULL : "is empty";
+}
+
+int loaders_check(bool nvidia, struct err *err)
+{
+	static const struct {
+		const char *name, *path, *who;
+	} loaders[] = {
+		{"libdxcore.so", PATH_WSL_LIB "/libdxcore.so", "no program finds a GPU"},
+		{"libcuda.so.1", PATH_WSL_LIB "/libcuda.so.1", "no CUDA program finds a GPU"},
+	};
+
+	for (size_t i = 0; i < (nvidia ? 2 : 1); i++) {
+		const char *defect = loaders_defect(loaders[i].path);
+
+		if (defect)
+			return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "%s %s, and without it %s\n%s", loaders[i].path,
+				       defect, loaders[i].who,
+				       loaders_remedy(loaders[i].name, wsl_version() != WSL_NONE));
+	}
+	return 0;
+}
+
+/* ---- version ---- */
+
+/* WSL mounts the stores; in other guests they were copied to a directory. */
+static bool wsl_version_is_mount(const char *path)
+{
+	struct statx stx;
+
+	return statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, 0, &stx) == 0 &&
+	       (stx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) && (stx.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+}
+
+/* What WSL's own init makes in every distribution, whatever kernel its user built. */
+static bool wsl_version_has_interop(void)
+{
+	struct stat st;
+
+	return stat("/run/WSL", &st) == 0 || stat("/proc/sys/fs/binfmt_misc/WSLInterop", &st) == 0;
+}
+
+/* "4.4.0-19041-Microsoft" is WSL1, "5.15.153.1-microsoft-standard-WSL2" WSL2, whose users may run other kernels. */
+enum wsl_version wsl_version(void)
+{
+	struct utsname name;
+
+	if (uname(&name) == 0 && strstr(name.release, "-Microsoft"))
+		return WSL_1;
+	if (uname(&name) == 0 && (strcasestr(name.release, "microsoft") || strcasestr(name.release, "wsl2")))
+		return WSL_2;
+	return wsl_version_is_mount(PATH_WSL_DRIVERS) || wsl_version_has_interop() ? WSL_2 : WSL_NONE;
 }

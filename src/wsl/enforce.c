@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "wsl/enforce.h"
+#include "wsl/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

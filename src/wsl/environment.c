@@ -12,7 +12,7 @@
  * vendors do not document for GPU-PV; a wrong number would hide the GPU that was chosen.
  */
 
-#include "wsl/environment.h"
+#include "wsl/internal.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
  * container, so files of such a directory are mounted one by one, each from where it really is.
  */
 
-#include "wsl/plan.h"
+#include "wsl/internal.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -26,10 +26,6 @@
 #include "base/printable.h"
 #include "dxg/ioctl.h"
 #include "system/trusted_file.h"
-#include "wsl/driver_store.h"
-#include "wsl/enforce.h"
-#include "wsl/environment.h"
-#include "wsl/loaders.h"
 
 enum { DRM_MAJOR = 226, VGEM_NODES_MAX = 16 };
 

@@ -5,7 +5,7 @@
  * is kept until the next boot, for which time an adapter keeps its LUID.
  */
 
-#include "wsl/uuid.h"
+#include "wsl/internal.h"
 
 #include <errno.h>
 #include <string.h>
@@ -13,7 +13,6 @@
 #include "base/json.h"
 #include "driverd/driverd.h"
 #include "system/boot_cache.h"
-#include "wsl/backend.h"
 
 #define KNOWN "uuids.json"
 #define BOOT "boot" /* no LUID is called so */
@@ -23,7 +22,7 @@ enum { KNOWN_MAX = 64 * 1024 };
 /* Only NVML, and so only NVIDIA's driver, gives adapters UUIDs. */
 static bool uuid_is_nvidia(const struct adapter *adapter)
 {
-	return adapter->backend == &backend_gpu_pv && adapter->vendor_id == PCI_VENDOR_NVIDIA && !adapter->unusable;
+	return adapter->vendor_id == PCI_VENDOR_NVIDIA && !adapter->unusable;
 }
 
 static bool uuid_has_none(const struct adapter *adapter)

@@ -11,7 +11,7 @@
 
 #include "base/paths.h"
 #include "dxg/d3dkmt.h"
-#include "wsl/adapter.h"
+#include "wsl/internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 
 #include "base/paths.h"
 #include "dxg/utf16.h"
-#include "wsl/store.h"
+#include "wsl/internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include "unit.h"
 
 #include "ctr-gpu-error.h"
-#include "wsl/adapter.h"
+#include "wsl/internal.h"
 
 #define STORE "/usr/lib/wsl/drivers/nv.inf_amd64_1"
 

@@ -6,7 +6,7 @@
 
 #include "base/str.h"
 #include "model/adapter.h"
-#include "wsl/enforce.h"
+#include "wsl/internal.h"
 
 /* An adapter without a LUID cannot be guarded, on whatever machine this runs. */
 static const struct adapter chosen = {.same_device_count = 2}, second = {.same_device_count = 2},

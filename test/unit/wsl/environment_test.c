@@ -6,7 +6,7 @@
 
 #include "base/str.h"
 #include "model/adapter.h"
-#include "wsl/environment.h"
+#include "wsl/internal.h"
 
 #define ALL CAPABILITY_ALL
 #define COMPUTE CAPABILITY_COMPUTE

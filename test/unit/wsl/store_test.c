@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-#include "wsl/store.h"
+#include "wsl/internal.h"
 
 #define STORE "/usr/lib/wsl/drivers/nv_dispi.inf_amd64_4ac8a5f5c1b3b3ab"
 
