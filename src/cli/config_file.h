@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "engines/buffer.h"
+#include "engines/text.h"
 
 struct config_file {
 	char *path; /* absolute, and no symlink */

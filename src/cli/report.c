@@ -29,7 +29,7 @@
 #include "cli/output.h"
 #include "cli/path.h"
 #include "engines/config.h"
-#include "engines/toml_parse.h"
+#include "engines/text.h"
 #include "system/trusted_file.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engines/buffer.h"
+#include "engines/text.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -9,9 +9,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "engines/json_file.h"
-#include "engines/toml_edit.h"
-#include "engines/toml_parse.h"
+#include "engines/text.h"
 
 enum { CONFIG_MAX = 4 * 1024 * 1024 }; /* as setup reads */
 

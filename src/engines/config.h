@@ -4,11 +4,14 @@
 /* What an engine's configuration says that matters to GPUs, from the files that the engine reads. */
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "base/str.h"
-#include "engines/buffer.h"
 #include "engines/engine.h"
+#include "engines/text.h"
 #include "root/rootfs.h"
+
+/* ---- config ---- */
 
 struct engine_config {
 	char *path;            /* the file, where the engine reads only one; else NULL */
@@ -68,3 +71,26 @@ int engine_config_parse(const struct engine *engine, const struct text_buffer *t
 
 /** Has it say something else, as far as it can; the caller reads it again. Return: 0; -EINVAL; -ENOMEM. */
 int engine_config_write(const struct engine *engine, struct text_buffer *text, json_t *wanted);
+
+/* ---- toolkit config ---- */
+
+/*
+ * /etc/nvidia-container-runtime/config.toml of a machine that moves to ctr-gpu, which does not read it: the settings
+ * that change something and have another name here, another default, or no successor.
+ */
+
+#define NVIDIA_CONFIG "/etc/nvidia-container-runtime/config.toml"
+
+struct nvidia_setting {
+	const char *key;   /* as people write it: "nvidia-container-cli.root" */
+	const char *value; /* as the file has it; NULL: it is not there, and NVIDIA's default is another than ours */
+	const char *here;  /* what to write into /etc/ctr-gpu/config.json, or what there is instead */
+	bool has_successor;
+};
+
+/**
+ * toolkit_config_each() - the settings that matter
+ *
+ * Those that /etc/ctr-gpu/config.json has are left out. Nothing is told of a file that is not there or not valid.
+ */
+void toolkit_config_each(void (*visit)(const struct nvidia_setting *setting, void *user), void *user);

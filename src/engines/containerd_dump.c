@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engines/containerd_dump.h"
+#include "engines/engine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,9 +13,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "engines/buffer.h"
-#include "engines/path_lookup.h"
-#include "engines/toml_parse.h"
+#include "engines/daemon.h"
+#include "engines/text.h"
 #include "system/trusted_file.h"
 
 enum {

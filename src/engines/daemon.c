@@ -9,17 +9,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "engines/daemon_root.h"
-#include "engines/daemon_socket.h"
-#include "engines/path_lookup.h"
-#include "engines/process_view.h"
 #include "system/trusted_file.h"
 
 enum { COMM_MAX = 64 };
@@ -388,4 +387,48 @@ bool daemon_look_up(const struct daemon *daemon, const char *name, struct progra
 	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
 
 	return path && daemon_open_root(daemon, &root) == 0 && path_lookup_find(&root, path, name, ret);
+}
+
+/* ---- daemon socket ---- */
+
+static const char socket_scheme[] = "unix://";
+
+/* "fd://": the service manager's, at the usual place. */
+const char *daemon_socket_path(const struct daemon_kind *kind, const struct daemon *daemon)
+{
+	const char *value = NULL;
+	bool told = false;
+
+	while ((value = daemon_next_option(daemon, kind->socket_option, kind->socket_letter, value))) {
+		if (str_has_prefix(value, socket_scheme))
+			return value + strlen(socket_scheme);
+		if (value[0] == '/')
+			return value;
+		told |= !str_has_prefix(value, "fd:");
+	}
+	return told ? NULL : kind->socket;
+}
+
+int daemon_socket_connect(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	_cleanup_close_ int fd = -1;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(address.sun_path, path, strlen(path));
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* A full queue is EAGAIN: whoever listens does not answer. */
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+		return -errno;
+	return steal_fd(&fd);
+}
+
+bool daemon_socket_is_of(const char *path, pid_t pid)
+{
+	_cleanup_close_ int fd = daemon_socket_connect(path);
+	struct ucred peer = {0};
+	socklen_t size = sizeof(peer);
+
+	return fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.pid == pid || peer.pid == 1;
 }

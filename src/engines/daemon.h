@@ -13,10 +13,83 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <time.h>
 
-#include "engines/path_lookup.h"
+#include "root/rootfs.h"
+
+/* ---- path lookup ---- */
+
+/* Programs as an engine finds them: by name, on a PATH, in a root directory; and whose they are. */
+
+/* What services are started with where nothing else is known. */
+#define PATH_LOOKUP_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+struct program {
+	char *path;     /* as it was found; NULL: not at all */
+	bool ours;      /* it is, or leads to, a program of ctr-gpu */
+	struct stat st; /* of what was found, a link itself where it is one */
+};
+
+void path_lookup_clear(struct program *program);
+#define _cleanup_program_ _cleanup_(path_lookup_clear)
+
+/** Looks in each directory of @path. Return: whether there is one that may be executed. */
+bool path_lookup_find(const struct rootfs *root, const char *path, const char *name, struct program *ret);
+
+/** The same for one absolute path. */
+bool path_lookup_look(const struct rootfs *root, const char *path, struct program *ret);
+
+/** Whether this machine has it: on our PATH, the usual one, or as a snap. */
+bool path_lookup_is_here(const char *name);
+
+/* ---- process view ---- */
+
+/*
+ * A process as /proc shows it, held while it is looked at. Whoever owns it may have it execute another program between
+ * two looks, a set-uid one too, which keeps its number and its start; so what it was is compared with what it is.
+ */
+
+/* Real, effective, saved, and that of the file system, as the kernel orders them. */
+enum { PROCESS_VIEW_IDS = 4 };
+
+/* What another program, or another process of this number, has otherwise. */
+struct process_state {
+	unsigned long long started; /* in ticks since the boot */
+	/* Where the kernel put its memory. Of a set-uid program that is always drawn anew. */
+	unsigned long long layout[10];
+	uid_t uids[PROCESS_VIEW_IDS];
+	bool in_container; /* it has a number in a pid namespace below ours, too */
+	dev_t device;      /* of its program; 0 where that is not to be seen */
+	ino_t inode;
+};
+
+struct process_view {
+	pid_t pid;
+	int directory; /* in /proc; a later process of this number has another */
+	int pidfd;     /* -1: Linux before 5.3 */
+	struct process_state state;
+};
+
+#define PROCESS_VIEW_NONE ((struct process_view){.directory = -1, .pidfd = -1})
+
+void process_view_close(struct process_view *view);
+#define _cleanup_process_view_ __attribute__((cleanup(process_view_close)))
+
+/** Looks at a process. @proc: the directory /proc. Return: 0; -ESRCH if it is gone; negative errno. */
+int process_view_open(int proc, pid_t pid, struct process_view *ret);
+
+/** A file of it, with a NUL behind it, owned by the caller. @ret_size: may be NULL. Return: NULL if there is none. */
+char *process_view_read(const struct process_view *view, const char *name, size_t *ret_size);
+
+/** Whether all of these ids are this user's. */
+bool process_view_is_of(const struct process_view *view, uid_t uid);
+
+/** Whether it runs still, and as the program and the user that it was when it was opened. */
+bool process_view_is_unchanged(const struct process_view *view);
+
+/* ---- daemon ---- */
 
 struct daemon;
 
@@ -110,3 +183,27 @@ bool daemon_is_older(const struct daemon *daemon, const struct timespec *than);
  * Return: whether there is one.
  */
 bool daemon_look_up(const struct daemon *daemon, const char *name, struct program *ret);
+
+/* ---- daemon socket ---- */
+
+/* Where an engine's daemon listens, and who that is. */
+
+/** Return: the path of its socket, borrowed; NULL if it was told to have none, or none is known. */
+const char *daemon_socket_path(const struct daemon_kind *kind, const struct daemon *daemon);
+
+/** A connection that does not wait, also if whoever listens does not answer. Return: descriptor; negative errno. */
+int daemon_socket_connect(const char *path);
+
+/**
+ * daemon_socket_is_of() - whether a socket is this process's
+ *
+ * The kernel notes who listens (SO_PEERCRED). A service manager that starts the daemon on demand listens for it.
+ *
+ * Return: false only if another process listens there.
+ */
+bool daemon_socket_is_of(const char *path, pid_t pid);
+
+/* ---- daemon root ---- */
+
+/** The files that a daemon sees; ours if its own are not to be entered, or none runs. Return: 0 or negative errno. */
+int daemon_open_root(const struct daemon *daemon, struct rootfs *ret);

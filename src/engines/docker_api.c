@@ -5,7 +5,7 @@
  * may not answer 1.0 in chunks).
  */
 
-#include "engines/docker_api.h"
+#include "engines/engine.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,8 +18,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "engines/daemon_socket.h"
-#include "engines/engine.h"
+#include "engines/daemon.h"
 
 enum {
 	PATIENCE_MS = 2000,

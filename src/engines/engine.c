@@ -10,15 +10,10 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "engines/path_lookup.h"
+#include "engines/daemon.h"
 #include "system/package.h"
 
 enum { SNAP_FILE_MAX = 256 * 1024 };
-
-const struct engine *const engine_list[] = {
-	&engine_docker,   &engine_podman, &engine_containerd, &engine_crio,
-	&engine_buildkit, &engine_lxc,    &engine_apptainer,  NULL,
-};
 
 const char *const engine_hook_directories[] = {ENGINE_HOOKS_USR, ENGINE_HOOKS_ETC,
 					       "/usr/local/share/containers/oci/hooks.d", NULL};

@@ -2,12 +2,30 @@
 #pragma once
 
 /*
- * What ctr-gpu knows of container engines, whoever asks: a file for each of them, and each fact once. Nothing here
+ * What ctr-gpu knows of container engines, whoever asks: each fact once, in the table of engines.c. Nothing here
  * looks at the machine but for engine_is_installed(), engine_version() and engine_restart_command().
  */
 
+#include <jansson.h>
+
 #include "engines/daemon.h"
 #include "model/finding.h"
+
+/* ---- containerd dump ---- */
+
+/* What containerd itself makes of its files: how it merges those that one imports differs from version to version. */
+
+/**
+ * containerd_dump() - ask the program containerd for its configuration, `containerd --config FILE config dump`
+ * @file: the one that its daemon reads
+ *
+ * Only a program that root alone could have put there is run, without an environment. It starts no daemon.
+ *
+ * Return: all of it, a new reference; NULL if it did not say within five seconds, for whatever reason.
+ */
+json_t *containerd_dump(const char *file);
+
+/* ---- engine ---- */
 
 /* A version's numbers, for comparison; 0 if it is not known. */
 #define ENGINE_VERSION(major, minor) (1 + 1000L * ((minor) + 1000L * (major)))
@@ -121,3 +139,18 @@ bool engine_has_file(const struct engine *engine, const char *path);
 
 /** Return: the path of a user's own file, such as "docker/daemon.json", owned by the caller; NULL without memory. */
 char *engine_user_file(const char *name);
+
+/* ---- docker api ---- */
+
+/* One question to a Docker daemon, over its socket. */
+
+/**
+ * docker_api_get() - ask for something such as "/version"
+ * @daemon: one that was found; asking another could start one that a service manager starts on demand
+ *
+ * Return: the answer, a new reference; NULL if there was none within two seconds, for whatever reason.
+ */
+json_t *docker_api_get(const struct daemon *daemon, const char *what);
+
+/** Whether whoever asks may connect to it. Return: 0; -EACCES, -ENOENT, … */
+int docker_api_open(const struct daemon *daemon);

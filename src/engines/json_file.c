@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engines/json_file.h"
+#include "engines/text.h"
 
 #include <errno.h>
 #include <stdio.h>

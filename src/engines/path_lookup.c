@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engines/path_lookup.h"
+#include "engines/daemon.h"
 
 #include <fcntl.h>
 #include <stdio.h>

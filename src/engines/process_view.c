@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engines/process_view.h"
+#include "engines/daemon.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engines/toml_edit.h"
+#include "engines/text.h"
 
 #include <errno.h>
 #include <string.h>
@@ -8,7 +8,6 @@
 #include "base/json.h"
 #include "base/memstream.h"
 #include "base/str.h"
-#include "engines/toml_parse.h"
 
 #define BEGIN "# Written by \"ctr-gpu setup\", which takes it out again with --remove:"
 #define END "# End of what \"ctr-gpu setup\" wrote."

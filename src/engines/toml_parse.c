@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engines/toml_parse.h"
+#include "engines/text.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "engines/toolkit_config.h"
+#include "engines/config.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/paths.h"
 #include "base/str.h"
-#include "engines/toml_parse.h"
+#include "engines/text.h"
 
 enum { CONFIG_MAX = 256 * 1024 };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "engines/json_file.h"
+#include "engines/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
-#include "engines/toml_edit.h"
-#include "engines/toml_parse.h"
+#include "engines/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

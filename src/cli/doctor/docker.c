@@ -12,8 +12,8 @@
 
 #include "base/json.h"
 #include "cli/doctor/engine_check.h"
-#include "engines/docker_api.h"
-#include "engines/path_lookup.h"
+#include "engines/daemon.h"
+#include "engines/engine.h"
 #include "system/trusted_file.h"
 
 #define HOOK "nvidia-container-runtime-hook"

@@ -5,8 +5,7 @@
 
 #include "cli/doctor/doctor.h"
 #include "engines/config.h"
-#include "engines/daemon_root.h"
-#include "engines/path_lookup.h"
+#include "engines/daemon.h"
 
 struct engine_check {
 	const struct doctor_context *examination;

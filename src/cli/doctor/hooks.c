@@ -15,7 +15,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "cli/doctor/engine_check.h"
-#include "engines/path_lookup.h"
+#include "engines/daemon.h"
 #include "system/trusted_file.h"
 
 enum { HOOK_FILE_MAX = 64 * 1024, HOOK_FILES_MAX = 4096 };

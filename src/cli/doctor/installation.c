@@ -9,7 +9,7 @@
 #include "base/fd.h"
 #include "base/paths.h"
 #include "cli/doctor/doctor.h"
-#include "engines/toolkit_config.h"
+#include "engines/config.h"
 #include "lib/settings.h"
 #include "system/own_programs.h"
 

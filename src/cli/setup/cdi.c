@@ -11,7 +11,7 @@
 #include "cli/path.h"
 #include "cli/session.h"
 #include "engines/config.h"
-#include "engines/daemon_root.h"
+#include "engines/daemon.h"
 
 /* What only specs of ours have in them. */
 #define OURS "=void"

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "engines/buffer.h"
+#include "engines/text.h"
 
 /**
  * diff_write() - write the difference of two texts

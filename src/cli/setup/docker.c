@@ -15,7 +15,7 @@
 #include "cli/output.h"
 #include "cli/path.h"
 #include "cli/setup/keys.h"
-#include "engines/docker_api.h"
+#include "engines/engine.h"
 
 enum {
 	RELOAD_TRIES = 50,

@@ -26,8 +26,7 @@
 #include "cli/suggest.h"
 #include "cli/verbs.h"
 #include "engines/config.h"
-#include "engines/toml_edit.h"
-#include "engines/toolkit_config.h"
+#include "engines/text.h"
 #include "system/trusted_file.h"
 
 enum {

@@ -19,7 +19,7 @@
 #include "base/print.h"
 #include "cli/output.h"
 #include "cli/try/client.h"
-#include "engines/buffer.h"
+#include "engines/text.h"
 #include "try_program.h"
 
 enum {

@@ -22,8 +22,6 @@
 #include <unistd.h>
 
 #include "engines/daemon.h"
-#include "engines/daemon_socket.h"
-#include "engines/process_view.h"
 
 /* No engine's, nor another run's of this test, so that none of this machine's is found. The kernel keeps 15 bytes of it. */
 static char name[16];

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "engines/docker_api.h"
+#include "engines/engine.h"
 
 static char directory[] = "/tmp/ctr-gpu-test-XXXXXX";
 static struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "base/json.h"
-#include "engines/json_file.h"
+#include "engines/text.h"
 
 static json_t *begin(struct text_buffer *text, const char *from)
 {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "engines/path_lookup.h"
+#include "engines/daemon.h"
 
 static char root_path[64];
 

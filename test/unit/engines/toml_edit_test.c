@@ -5,8 +5,7 @@
 #include "unit.h"
 
 #include "base/json.h"
-#include "engines/toml_edit.h"
-#include "engines/toml_parse.h"
+#include "engines/text.h"
 
 static void begin(struct text_buffer *text, const char *from)
 {

@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "base/json.h"
-#include "engines/toml_parse.h"
+#include "engines/text.h"
 
 static void begin(struct text_buffer *text, const char *from, struct toml *ret)
 {

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The text of an engine's configuration file: its bytes, and what JSON and TOML say in it. */
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* ---- buffer ---- */
+
+/*
+ * The bytes of a configuration file that is being edited. Whoever edits keeps every byte that is not its own, so that
+ * taking its own out again gives the file back as it was.
+ */
+
+/* {0} is empty. There is a NUL behind the last byte; others may be inside. */
+struct text_buffer {
+	char *data;
+	size_t size;
+};
+
+/* Where the parser of a format stopped, and why. */
+struct text_buffer_error {
+	size_t line, column; /* from 1 */
+	char reason[160];
+};
+
+void text_buffer_clear(struct text_buffer *text);
+#define _cleanup_text_buffer_ __attribute__((cleanup(text_buffer_clear)))
+
+/** Return: 0 and a copy, or -ENOMEM. */
+int text_buffer_set(struct text_buffer *text, const char *data, size_t size);
+
+/** Whether both have the same bytes, or none. */
+bool text_buffer_is_same(const struct text_buffer *a, const struct text_buffer *b);
+
+/** Puts @insert in the place of @remove bytes at @at, which are inside. Return: 0 or -ENOMEM with @text untouched. */
+int text_buffer_splice(struct text_buffer *text, size_t at, size_t remove, const char *insert, size_t insert_size);
+
+/** Whether the bytes at @at, which may be outside, are these. */
+bool text_buffer_is_at(const struct text_buffer *text, size_t at, const char *bytes, size_t size);
+
+/** Return: how the file ends its lines, by its first one: "\r\n" or "\n". */
+const char *text_buffer_newline(const struct text_buffer *text);
+
+/** Return: the size of a UTF-8 byte order mark at the start, 0 or 3. */
+size_t text_buffer_bom(const struct text_buffer *text);
+
+/** Says in @ret_error what is wrong at the byte at @at. Return: -EINVAL. */
+int text_buffer_refuse(const struct text_buffer *text, size_t at, const char *reason,
+		       struct text_buffer_error *ret_error);
+
+/** Return: a new string, owned by the caller; NULL without memory. */
+char *text_buffer_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- json file ---- */
+
+/* What an engine's JSON file says, and what it is to say. dockerd takes an empty file for an object without members. */
+
+/** Return: 0 and an object; -EINVAL with @ret_error filled in, also if it is something else; -ENOMEM. */
+int json_file_read(const struct text_buffer *text, json_t **ret, struct text_buffer_error *ret_error);
+
+/** Has a text say this, in the order, the indentation and the line ends that it has. Return: 0 or -ENOMEM. */
+int json_file_write(struct text_buffer *text, const json_t *wanted);
+
+/* ---- toml parse ---- */
+
+/*
+ * What a TOML file says (toml.io, version 1.0), and where, whatever way the file has of saying so: headers, dotted
+ * keys, inline tables.
+ */
+
+/* A header or a key. */
+struct toml_entry {
+	const json_t *table;      /* the header's, or the one that the key is in */
+	char *key;                /* NULL: a header, or a table that dotted keys began */
+	const json_t *value;      /* of a key, if that is an inline table or an array */
+	size_t line, end_of_line; /* of the lines that it is on; the newline is inside */
+	size_t start, value_start, value_end;
+	bool header;
+	bool inside; /* an inline table or an array */
+};
+
+struct toml {
+	json_t *root; /* null stands for what JSON has no value for: dates, infinity */
+	struct toml_entry *entries;
+	size_t count;
+};
+
+void toml_parse_clear(struct toml *toml);
+#define _cleanup_toml_ __attribute__((cleanup(toml_parse_clear)))
+
+/** Return: 0; -EINVAL with @ret_error filled in; -ENOMEM. */
+int toml_parse_scan(const struct text_buffer *text, struct toml *ret, struct text_buffer_error *ret_error);
+
+/** The same as JSON alone, without the places in the text. */
+int toml_parse_read(const struct text_buffer *text, json_t **ret, struct text_buffer_error *ret_error);
+
+/** Return: a key of a table or, if it is NULL, the table's header, which may be missing; NULL. */
+const struct toml_entry *toml_parse_find(const struct toml *toml, const json_t *table, const char *key);
+
+/* ---- toml edit ---- */
+
+/*
+ * An engine's TOML file made to say something else. What stays the same stays as its author wrote it: a value goes over
+ * another, a key below its table's header, and new tables between two marked lines behind everything else.
+ */
+
+/**
+ * toml_edit_write() - as little as possible of a text, so that it says what is wanted
+ *
+ * What cannot be said beside what is there, as a table of its own below an inline table, makes a text that is not valid
+ * or says something else: the caller reads it again.
+ *
+ * Return: 0; -EINVAL if the text is not valid, or is not any more; -ENOMEM.
+ */
+int toml_edit_write(struct text_buffer *text, json_t *wanted);
+
+/**
+ * toml_edit_cut() - take out marked lines
+ * @whole: with whatever is between them; else those alone that have no key between them
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int toml_edit_cut(struct text_buffer *text, bool whole);
