@@ -18,7 +18,7 @@
 #include "vcuda/server/lane.c"
 
 #include "vcuda/server/arena.h"
-#include "vcuda/server/driver_memory.h"
+#include "vcuda/server/quota.h"
 
 enum { RAW = 16, KNOWN = 64, WORDS = 24, THREADS = 4, ENTRIES = 48, LIMIT = 32 << 20 };
 

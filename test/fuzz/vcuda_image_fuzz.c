@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vcuda/server/image.h"
+#include "vcuda/server/code.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

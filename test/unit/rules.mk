@@ -11,7 +11,8 @@ $(O)/test/unit/vcuda/server/quota_test: $(O)/vcuda/server/quota.o
 $(O)/test/unit/vcuda/server/image_test: $(patsubst %,$(O)/vcuda/server/%.o,image ptx_parse)
 $(O)/test/unit/vcuda/server/handle_test: $(O)/vcuda/server/handle.o
 $(O)/test/unit/vcuda/server/object_ref_test: $(O)/vcuda/server/object_ref.o
-$(O)/test/unit/vcuda/server/uvm_flags_test: $(O)/vcuda/server/uvm_flags.o
+$(O)/test/unit/vcuda/server/uvm_flags_test: $(O)/vcuda/server/driver.o
+$(O)/test/unit/vcuda/server/uvm_flags_test.o: $(vcuda_headers)
 $(O)/test/unit/vcuda/server/request_test: $(patsubst %,$(O)/vcuda/server/%.o,request handle object_ref quota)
 $(O)/test/unit/base/memstream_test $(O)/test/unit/vcuda/server/request_test: override LDFLAGS += -Wl,--wrap=realloc
 $(patsubst %,$(O)/test/unit/vcuda/server/%_test.o,handle object_ref request): $(vcuda_headers)

@@ -6,7 +6,7 @@
  * server.
  */
 
-#include "vcuda/client/thread.h"
+#include "vcuda/client/client.h"
 
 enum address_map_kind {
 	ADDRESS_MAP_DEVICE = 1, /* cuMemAlloc() */

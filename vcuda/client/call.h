@@ -3,7 +3,7 @@
 
 /* Calls of the server: an entry in the ring, and for most a reply in the thread's place. */
 
-#include "vcuda/client/thread.h"
+#include "vcuda/client/client.h"
 
 enum { CALL_HANDLES = 512 }; /* of one array */
 

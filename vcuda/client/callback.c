@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-#include "vcuda/client/background.h"
 #include "vcuda/client/call.h"
+#include "vcuda/client/client.h"
 #include "vcuda/client/context.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"

@@ -5,10 +5,49 @@
 
 #include <stdbool.h>
 
-#include "vcuda/client/lock.h"
+#include "vcuda/protocol/ring.h"
 #include "vcuda/protocol/start.h"
 #include "vcuda/protocol/types.h"
 #include "vcuda/protocol/wire.h"
+
+/* A mutex on a futex: the C library's differ from one to the next, and some want a library that is not loaded. */
+
+struct lock {
+	_Atomic uint32_t state; /* 0: free; 1: taken; 2: taken, and somebody sleeps */
+};
+
+static inline void lock_take(struct lock *lock)
+{
+	uint32_t old = 0;
+
+	if (atomic_compare_exchange_strong(&lock->state, &old, 1))
+		return;
+	while (atomic_exchange(&lock->state, 2) != 0)
+		BELL_SLEEP(&lock->state, 2, NULL);
+}
+
+/** Return: whether it was free. */
+static inline bool lock_try(struct lock *lock)
+{
+	uint32_t old = 0;
+
+	return atomic_compare_exchange_strong(&lock->state, &old, 1);
+}
+
+static inline void lock_release(struct lock *lock)
+{
+	if (atomic_exchange(&lock->state, 0) == 2)
+		BELL_WAKE(&lock->state);
+}
+
+static inline void lock_releasep(struct lock *const *lock)
+{
+	lock_release(*lock);
+}
+
+/* Until the end of the block. */
+#define LOCK_HOLD(which) \
+	struct lock *const held __attribute__((cleanup(lock_releasep), unused)) = (lock_take(which), (which))
 
 /*
  * Pages that a child of fork(2) finds empty. In the child the driver is not initialized, and cannot be if it is in the
@@ -82,3 +121,78 @@ static inline CUresult client_result(int32_t result)
  * the process was that this is a child of, what it had locked is free.
  */
 void client_close(void);
+
+/* The calling thread: its place for replies, and its stack of contexts. */
+
+struct context {
+	uint64_t handle;
+	CUdevice device;
+	unsigned flags;
+	unsigned attached; /* by cuCtxAttach() */
+	bool primary;
+	_Atomic bool gone;
+	struct context *next;
+};
+
+enum { THREAD_CONTEXTS = 64 };
+
+struct thread {
+	_Atomic int id; /* of the kernel; 0: nobody's */
+	uint32_t slot, sequence;
+	bool calls_back; /* it runs host functions, which may not call the driver */
+	int depth;
+	struct context *stack[THREAD_CONTEXTS]; /* not freed while the process lives */
+};
+
+/** Return: the calling thread's; NULL if there are too many threads. */
+struct thread *thread_self(void);
+
+/** No thread is about to get its place. */
+void thread_forget(void);
+
+/** Return: the current context of a thread, or NULL. */
+static inline struct context *thread_context(const struct thread *thread)
+{
+	return thread->depth > 0 ? thread->stack[thread->depth - 1] : NULL;
+}
+
+/* Threads of the library's own. */
+
+/** Whether there can be any. Older C libraries have them in another library, which a program may not have loaded. */
+bool background_can_start(void);
+
+/**
+ * background_start() - run @run with @data, for as long as the process lives
+ *
+ * The thread takes no signal that is for the process: a program that blocks one in all of its own threads waits for it.
+ * Return: whether it runs.
+ */
+bool background_start(void *(*run)(void *data), void *data);
+
+/* Attributes of devices by the numbers of CUdevice_attribute. */
+
+enum {
+	DEVICE_MAX_BLOCK_X = 2,
+	DEVICE_MAX_BLOCK_Y = 3,
+	DEVICE_MAX_BLOCK_Z = 4,
+	DEVICE_MAX_GRID_X = 5,
+	DEVICE_MAX_GRID_Y = 6,
+	DEVICE_MAX_GRID_Z = 7,
+	DEVICE_MAX_SHARED = 8,
+	DEVICE_PROCESSORS = 16,
+	DEVICE_PROCESSOR_THREADS = 39,
+	DEVICE_CAPABILITY_MAJOR = 75,
+	DEVICE_CAPABILITY_MINOR = 76,
+};
+
+/** Of a device that there is, and a number below WIRE_ATTRIBUTES. */
+int device_attribute(CUdevice device, CUdevice_attribute attribute);
+
+/* Addresses of GPUs on the bus, as programs write them: "0000:01:00.0", whose domain NVML has with 8 digits. */
+
+struct pci_bus_id {
+	unsigned domain, bus, device, function;
+};
+
+/** Reads "DOMAIN:BUS:DEVICE.FUNCTION", of which the first and the last may be missing. Return: whether it is so. */
+bool pci_bus_id_read(const char *text, struct pci_bus_id *ret);

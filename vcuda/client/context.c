@@ -6,7 +6,6 @@
 
 #include "vcuda/client/address_map.h"
 #include "vcuda/client/call.h"
-#include "vcuda/client/image.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 

@@ -12,8 +12,8 @@
 #include <sys/uio.h>
 
 #include "vcuda/client/address_map.h"
-#include "vcuda/client/background.h"
 #include "vcuda/client/call.h"
+#include "vcuda/client/client.h"
 #include "vcuda/client/context.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "vcuda/client/call.h"
-#include "vcuda/client/device.h"
-#include "vcuda/client/pci_bus_id.h"
+#include "vcuda/client/client.h"
 #include "vcuda/client_api.h"
 
 static CUresult device_of(CUdevice device, const void *place, const struct wire_device **ret)

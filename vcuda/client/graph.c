@@ -7,7 +7,7 @@
 
 #include "vcuda/client/address_map.h"
 #include "vcuda/client/call.h"
-#include "vcuda/client/image.h"
+#include "vcuda/client/context.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 

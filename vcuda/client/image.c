@@ -5,7 +5,7 @@
  * else is text. The driver in the server judges what they are.
  */
 
-#include "vcuda/client/image.h"
+#include "vcuda/client/context.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -14,7 +14,6 @@
 
 #include "vcuda/client/address_map.h"
 #include "vcuda/client/call.h"
-#include "vcuda/client/context.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 

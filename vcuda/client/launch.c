@@ -5,15 +5,13 @@
  * driver says what is wrong with it.
  */
 
-#include "vcuda/client/launch.h"
+#include "vcuda/client/context.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "vcuda/client/call.h"
-#include "vcuda/client/context.h"
-#include "vcuda/client/device.h"
-#include "vcuda/client/image.h"
+#include "vcuda/client/client.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
@@ -299,4 +297,25 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
 	CUDA_KERNEL_NODE_PARAMS wide;
 
 	return cuGraphExecKernelNodeSetParams_v2(exec, node, launch_widen(parameters, &wide));
+}
+
+/* Events: where the driver answers otherwise than to all that lack a place for a result. */
+
+static CUresult event_elapsed(unsigned op, float *milliseconds, CUevent begin, CUevent end)
+{
+	const uint64_t words[] = {begin, end};
+
+	if (!milliseconds)
+		return call_fail(CUDA_ERROR_INVALID_HANDLE);
+	return call_sync(op, words, 2, NULL, 0, milliseconds, sizeof(*milliseconds));
+}
+
+CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end)
+{
+	return event_elapsed(OP_cuEventElapsedTime, milliseconds, begin, end);
+}
+
+CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent begin, CUevent end)
+{
+	return event_elapsed(OP_cuEventElapsedTime_v2, milliseconds, begin, end);
 }

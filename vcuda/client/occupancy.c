@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "vcuda/client/call.h"
+#include "vcuda/client/client.h"
 #include "vcuda/client/context.h"
-#include "vcuda/client/device.h"
-#include "vcuda/client/image.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "vcuda/client/pci_bus_id.h"
+#include "vcuda/client/client.h"
 
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "vcuda/generate/definition.h"
-#include "vcuda/generate/outputs.h"
 
 /* The word of the first handle among the arguments, or none: with whose end that of a new one comes. */
 static int case_parent(const struct function *f)

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "vcuda/generate/definition.h"
-#include "vcuda/generate/outputs.h"
 
 /* What is only read is const here; some functions of the header lack that, which makes no difference to a call. */
 static void check_print_type(const struct function *f, bool is_const)

@@ -80,3 +80,15 @@ void function_print_twin_head(const struct function *function);
 
 /** Of all that client and server must have from the same definitions: FNV-1a. */
 uint32_t function_digest(void);
+
+/* What the generator can print, each a file. */
+
+void api_print_ops(void);
+void api_print_all(void);
+void api_print_driver(void);
+void api_print_refused(void);
+void stub_print_all(void);
+void entry_print_all(void);
+void case_print_all(void);
+void check_print_cuda(void);
+void check_print_nvml(void);

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "vcuda/generate/definition.h"
-#include "vcuda/generate/outputs.h"
 
 /* What the file that is made stands on. */
 static void main_print_includes(const char *output)
@@ -22,11 +21,11 @@ static void main_print_includes(const char *output)
 		{"nvml-stubs", "\"vcuda/nvml/nvml_session.h\" \"vcuda/nvml_api.h\""},
 		{"api driver", "\"vcuda/protocol/types.h\""},
 		{"stubs", "<string.h> \"vcuda/client/call.h\" \"vcuda/client/context.h\" "
-			  "\"vcuda/client/launch.h\" \"vcuda/client/address_map.h\" "
+			  "\"vcuda/client/address_map.h\" "
 			  "\"vcuda/client_api.h\" "
 			  "\"vcuda/ops.h\""},
 		{"cases", "\"vcuda/driver_api.h\" \"vcuda/ops.h\" \"vcuda/server/driver.h\" \"vcuda/server/handle.h\" "
-			  "\"vcuda/server/lane.h\""},
+			  "\"vcuda/server/request.h\""},
 	};
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)

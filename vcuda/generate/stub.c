@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "vcuda/generate/definition.h"
-#include "vcuda/generate/outputs.h"
 
 static void stub_print_words(const struct function *f)
 {

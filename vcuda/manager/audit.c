@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "vcuda/manager/audit.h"
+#include "vcuda/manager/manager.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "vcuda/manager/cgroup.h"
+#include "vcuda/manager/manager.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,9 +17,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "vcuda/manager/cpu_limit.h"
 #include "vcuda/manager/pidref.h"
-#include "vcuda/manager/server_process.h"
 
 #define HIERARCHY "/sys/fs/cgroup"
 #define OWN "manager"

@@ -11,7 +11,34 @@
  * Where there is no such group, nothing of this is limited, and manager->unlimited says why.
  */
 
-#include "vcuda/manager/manager.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct manager;
+struct tenant;
+
+/* How much of the host's processors a control group of cgroup version 2 may have. */
+
+enum { CPU_LIMIT_TEXT_SIZE = 48 };
+
+/* So many microseconds of each so many, which are more than these with several processors; 0: all. */
+struct cpu_limit {
+	uint64_t time, of;
+};
+
+/**
+ * cpu_limit_read() - the least of what a group and those above it may have, since each limit holds
+ * @hierarchy: where it is mounted
+ * @group:     below that, as "/system.slice/docker-4f2a.scope"
+ * @watch:     of inotify(7), which tells from now on when one of them is changed; -1: none
+ */
+struct cpu_limit cpu_limit_read(int hierarchy, const char *group, int watch);
+
+/** The same as cpu.max takes it. */
+void cpu_limit_print(struct cpu_limit processor, char ret[static CPU_LIMIT_TEXT_SIZE]);
+
+/** Return: how many processors these are; 0: all. */
+double cpu_limit_count(struct cpu_limit processor);
 
 /** Takes the manager's group for this, or sets why not. */
 void cgroup_find(struct manager *manager);
@@ -56,3 +83,16 @@ int cgroup_enter(int group);
 
 /** Removes the groups of containers that are not the manager's any more, as far as they are empty. */
 void cgroup_sweep(const struct manager *manager);
+
+/* The host's memory that servers keep: page-locked memory, and what clients have sent and not used yet. */
+
+/** Return: how much all containers together may have of it, which is half of the host's memory. */
+uint64_t pinned_memory_measure_host(void);
+
+/**
+ * pinned_memory_host_memory() - say anew how much each container may have, when one has come or gone
+ *
+ * All get the same share of manager->host_memory; who has more keeps it and gets no more, and the others share the
+ * rest. So the limits never come to more than there is.
+ */
+void pinned_memory_host_memory(struct manager *manager);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "vcuda/manager/control_client.h"
+#include "vcuda/manager/manager.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,10 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "vcuda/manager/audit.h"
-#include "vcuda/manager/cgroup.h"
 #include "vcuda/manager/pidref.h"
-#include "vcuda/manager/tenant.h"
 #include "vcuda/protocol/control.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "vcuda/manager/cpu_limit.h"
+#include "vcuda/manager/manager.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "vcuda/manager/gpu_assign.h"
+#include "vcuda/manager/manager.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -25,14 +25,8 @@
 #include "base/str.h"
 #include "model/version.h"
 #include "system/own_programs.h"
-#include "vcuda/manager/audit.h"
-#include "vcuda/manager/cgroup.h"
-#include "vcuda/manager/control_client.h"
+#include "vcuda/manager/manager.h"
 #include "vcuda/manager/pidref.h"
-#include "vcuda/manager/pinned_memory.h"
-#include "vcuda/manager/server_process.h"
-#include "vcuda/manager/state_file.h"
-#include "vcuda/manager/tenant.h"
 #include "vcuda/protocol/control.h"
 
 VERSION_NOTE();

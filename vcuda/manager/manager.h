@@ -8,11 +8,14 @@
  * for anything.
  */
 
+#include <jansson.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
-#include "vcuda/manager/cpu_limit.h"
+#include "vcuda/manager/cgroup.h"
 #include "vcuda/protocol/start.h"
 
 enum {
@@ -107,5 +110,203 @@ struct manager {
 	int watch;             /* of inotify(7), and of what containers themselves may have, if so */
 };
 
-/** Milliseconds of the monotonic clock. */
-int64_t manager_now(void);
+/** Return: milliseconds of the monotonic clock. */
+static inline int64_t manager_now(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/*
+ * Containers with granted GPUs. Each has a directory with a socket that everybody may connect to; the directory above
+ * is root's alone, so it is reached by whoever has it mounted: the socket is the right to use the GPUs.
+ */
+
+/** Return: the container of that name which has not ended; NULL. */
+struct tenant *tenant_find(const struct manager *manager, const char *id);
+
+/**
+ * tenant_match() - as an administrator names it
+ * @ret_several: whether none is returned since the text is the beginning of several names
+ *
+ * Return: the container of that name, or the only one whose name begins so and which has not ended; NULL.
+ */
+struct tenant *tenant_match(const struct manager *manager, const char *text, bool *ret_several);
+
+/** Whether a name may be that of a directory of ours. */
+bool tenant_is_name(const char *id);
+
+/** Return: one with nothing in it but the name, not among the manager's yet; NULL without memory. */
+struct tenant *tenant_new(const char *id);
+
+/** Appends a GPU; "" is not known. Return: 0; -EINVAL if it is no UUID; -E2BIG; -ENOMEM. */
+int tenant_add_gpu(struct tenant *tenant, const char *uuid, const char *address, const char *name);
+
+/**
+ * tenant_open() - give it a user, a quota and its socket, and take it among the manager's
+ * @quota: a quota that its servers have already, taken in any case; -1: a new one
+ *
+ * Return: 0, and it is the manager's; -ENOSPC if there are too many; negative errno.
+ */
+int tenant_open(struct manager *manager, struct tenant *tenant, int quota);
+
+/**
+ * tenant_open_quota() - the quota that a server has, which lives
+ *
+ * Return: a descriptor; -EBADF if it has something else in that place; negative errno.
+ */
+int tenant_open_quota(pid_t server);
+
+/** Whether no container has servers of that user, and no process is left that is that user. */
+bool tenant_may_use_uid(const struct manager *manager, uid_t uid);
+
+/** Releases one that is not the manager's. */
+void tenant_free(struct tenant *tenant);
+void tenant_freep(struct tenant **tenant);
+#define _cleanup_tenant_ __attribute__((cleanup(tenant_freep)))
+
+/** Sets how much memory its programs may have together. */
+void tenant_set_memory(struct tenant *tenant, uint64_t memory);
+
+/** Return: how much they have. */
+uint64_t tenant_sum_memory(const struct tenant *tenant);
+
+/** Whether it may connect now, by the rate. @ret_wait_ms: until it may */
+bool tenant_may_connect(struct tenant *tenant, int64_t now, int *ret_wait_ms);
+
+/** Whether it may have another server: of all places, one is kept for each container that has none. */
+bool tenant_has_place(const struct manager *manager, const struct tenant *tenant);
+
+/** Accepts a connection, and has it served or refuses it. */
+void tenant_accept(struct manager *manager, struct tenant *tenant);
+
+/** Writes down refused connections of which nobody was told yet, once a second at most. */
+void tenant_tell_denied(struct tenant *tenant, int64_t now);
+
+/** Takes away its socket and ends its servers. @why: for the audit */
+void tenant_end(struct manager *manager, struct tenant *tenant, const char *why);
+
+/** Takes one that has ended and has no servers any more out of the manager's, and releases it. */
+void tenant_remove(struct manager *manager, struct tenant *tenant);
+
+/** Removes what is left of containers of which the manager knows nothing. */
+void tenant_sweep(const struct manager *manager);
+
+/* The server processes: one for each process of a container that uses CUDA. */
+
+/**
+ * server_process_start() - a server for a connection
+ * @client: the connection, which the server gets; stays the caller's, too
+ *
+ * Return: 0; negative errno.
+ */
+int server_process_start(struct manager *manager, struct tenant *tenant, int client);
+
+/**
+ * server_process_reattach() - one that an earlier manager has started
+ * @known: of it: numbers and start times of server and client, and the slot
+ *
+ * Return: 0; -ESRCH if it is gone; negative errno.
+ */
+int server_process_reattach(struct manager *manager, struct tenant *tenant, const struct worker *known);
+
+/**
+ * server_process_sweep() - kill servers of which the manager knows nothing, and take back what they and others had
+ *
+ * For a manager that was started again, behind state_file_read(). One before it may have been killed before it wrote
+ * down what it had just started, and servers may have ended since then. They are known by their users.
+ */
+void server_process_sweep(const struct manager *manager);
+
+/** Whether a process is a server, or one that is about to become it, or a manager: what the package's programs are. */
+bool server_process_runs_ours(pid_t pid);
+
+/** Reads what it tells. */
+void server_process_receive_reply(struct worker *worker);
+
+/** Its client or its container has ended, or it is no longer wanted: asks it to end, and notes when to kill it. */
+void server_process_stop(struct worker *worker);
+
+/** Forgets one that has ended, gives back what it had of its container's quota, and says so if it crashed. */
+void server_process_remove(struct manager *manager, struct worker *worker);
+
+/* Which of its GPUs a container's programs find first: the least loaded one when the first of them connects. */
+
+/** "GPU-5a3f1c2b-…" as bytes. Return: whether it is one. */
+bool gpu_assign_read_uuid(const char *text, uint8_t ret[static 16]);
+
+/**
+ * gpu_assign_choose() - of a container's GPUs, the one on which the least memory is granted, then with the fewest
+ * servers
+ *
+ * Return: its number; the first of equals.
+ */
+size_t gpu_assign_choose(const struct manager *manager, const struct tenant *tenant);
+
+/** What a server is told of its client's GPUs: all of the container's, the chosen one first. */
+void gpu_assign_list(const struct tenant *tenant, struct start *ret);
+
+/*
+ * Root's connections to the control socket. Each has one message at a time, of a bounded size, and a time by which it
+ * must be there.
+ */
+
+struct control_client {
+	struct control_client *next;
+	int fd;
+	char *in, *out;
+	size_t in_size, out_size, out_at;
+	int64_t deadline;
+	char granted[MANAGER_ID_MAX + 1]; /* ends with the connection, unless it is kept; "": nothing */
+	uid_t granted_uid;
+};
+
+/** Accepts a connection, of root. */
+void control_client_accept(struct control_client **peers, int listener);
+
+/** What to wait for. */
+short control_client_events(const struct control_client *peer);
+
+/** Reads, answers or writes, as far as that goes. Return: whether the connection goes on. */
+bool control_client_serve(struct manager *manager, struct control_client *peer);
+
+/** Ends a connection, and what hangs on it. */
+void control_client_close(struct manager *manager, struct control_client **peers, struct control_client *peer);
+
+/*
+ * What a manager that is started again must know: containers and servers, as JSON in a file of root's. Servers go on
+ * without a manager.
+ */
+
+/** Writes it, whole or not at all. Return: 0 or negative errno. */
+int state_file_write(const struct manager *manager);
+
+/**
+ * state_file_read() - take over what an earlier manager has written, as far as it still lives
+ *
+ * server_process_sweep() ends the servers that are not taken over.
+ *
+ * Return: 0; negative errno.
+ */
+int state_file_read(struct manager *manager);
+
+/*
+ * What an administrator can look up later: a line of JSON on standard error for each event. It tells who got what and
+ * what was refused, and no arguments and no data of programs.
+ */
+
+/** Writes a line about a container; takes @more, an object or NULL. @tenant may be NULL. */
+void audit_write(const char *event, const struct tenant *tenant, json_t *more);
+
+/**
+ * audit_server() - write down what a server tells
+ * @now: milliseconds
+ *
+ * Nothing in it is trusted. Of lines above MANAGER_LINES in a second, there is only their number, before the next one.
+ */
+void audit_server(struct tenant *tenant, const struct start_event *event, int64_t now);
+
+/** Writes down how many lines were left out since this was said last, if any. */
+void audit_tell_omitted(struct tenant *tenant);

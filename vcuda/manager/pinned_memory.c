@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "vcuda/manager/pinned_memory.h"
+#include "vcuda/manager/manager.h"
 
 #include <stddef.h>
 #include <sys/sysinfo.h>

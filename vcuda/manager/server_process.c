@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "vcuda/manager/server_process.h"
+#include "vcuda/manager/manager.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,12 +21,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "process/privilege.h"
-#include "vcuda/manager/audit.h"
-#include "vcuda/manager/cgroup.h"
-#include "vcuda/manager/fd_closer.h"
-#include "vcuda/manager/gpu_assign.h"
 #include "vcuda/manager/pidref.h"
-#include "vcuda/manager/pinned_memory.h"
 
 enum {
 	REPORTED_MAX = 256, /* datagrams of one server that are read */

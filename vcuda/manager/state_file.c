@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "vcuda/manager/state_file.h"
+#include "vcuda/manager/manager.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,10 +14,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "vcuda/manager/audit.h"
 #include "vcuda/manager/pidref.h"
-#include "vcuda/manager/server_process.h"
-#include "vcuda/manager/tenant.h"
 
 enum { STATE_FILE_MAX = 4 << 20 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "vcuda/manager/tenant.h"
+#include "vcuda/manager/manager.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,12 +18,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "process/privilege.h"
-#include "vcuda/manager/audit.h"
-#include "vcuda/manager/cgroup.h"
-#include "vcuda/manager/fd_closer.h"
-#include "vcuda/manager/gpu_assign.h"
-#include "vcuda/manager/pinned_memory.h"
-#include "vcuda/manager/server_process.h"
+#include "vcuda/manager/pidref.h"
 
 enum { SWEPT_MAX = 4096, BACKLOG = 64, SECOND_MS = 1000 };
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "vcuda/client/pci_bus_id.h"
+#include "vcuda/client/client.h"
 #include "vcuda/nvml/nvml_session.h"
 #include "vcuda/nvml_api.h"
 

@@ -5,16 +5,14 @@
  * counts, too.
  */
 
-#include "vcuda/server/allocation.h"
+#include "vcuda/server/arena.h"
 
 #include <pthread.h>
 #include <string.h>
 
 #include "vcuda/driver_api.h"
 #include "vcuda/server/driver.h"
-#include "vcuda/server/driver_memory.h"
 #include "vcuda/server/handle.h"
-#include "vcuda/server/lane.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/request.h"
 

@@ -15,9 +15,8 @@
 #include "vcuda/driver_api.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/handle.h"
-#include "vcuda/server/lane.h"
 #include "vcuda/server/quota.h"
-#include "vcuda/server/serve.h"
+#include "vcuda/server/request.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "vcuda/server/server.h"
+
 /** Reserves the addresses that are offered to the client. */
 void arena_offer(uint64_t ret_offers[]);
 
@@ -29,3 +31,23 @@ void arena_stop(void);
 
 /** Frees the pages of all shared memory, whoever keeps descriptors of it, and ends the process. Behind arena_stop(). */
 _Noreturn void arena_exit(int exit_status);
+
+/* The staging memory, which copies from and to ordinary memory pass through. */
+
+/** Return: CUDA_SUCCESS if the stream captures nothing. */
+CUresult staging_check_capture(CUstream stream);
+
+/** A context is about to end: nobody copies in it any more. Return: what is to be freed when it has. */
+struct staging *staging_take_context(uint64_t context);
+void staging_free(struct staging *staging);
+
+/* Device memory. */
+
+/** Return: whether memory was ever given back in the order of a stream. */
+bool allocation_was_freed_in_streams(void);
+
+/** Counts what pools keep by now, which they may give back when somebody has waited. Any thread may. */
+void allocation_settle(void);
+
+/** Counts memory that the driver is about to be asked for. Pools give back what they keep before it is too much. */
+bool allocation_take(uint64_t bytes);

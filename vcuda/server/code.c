@@ -9,15 +9,11 @@
 #include <string.h>
 
 #include "vcuda/driver_api.h"
-#include "vcuda/server/allocation.h"
-#include "vcuda/server/context_limits.h"
+#include "vcuda/server/arena.h"
 #include "vcuda/server/driver.h"
-#include "vcuda/server/driver_memory.h"
 #include "vcuda/server/handle.h"
-#include "vcuda/server/image.h"
-#include "vcuda/server/lane.h"
 #include "vcuda/server/quota.h"
-#include "vcuda/server/serve.h"
+#include "vcuda/server/request.h"
 
 enum { CODE_LEVEL = 4096 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "vcuda/server/compiler.h"
+#include "vcuda/server/code.h"
 
 #include <pthread.h>
 #include <stdbool.h>

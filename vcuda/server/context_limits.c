@@ -2,13 +2,11 @@
 
 /* What kernels have of a context besides: stacks, and what cuCtxSetLimit() sets the size of. */
 
-#include "vcuda/server/context_limits.h"
+#include "vcuda/server/quota.h"
 
 #include "vcuda/driver_api.h"
-#include "vcuda/server/allocation.h"
+#include "vcuda/server/arena.h"
 #include "vcuda/server/driver.h"
-#include "vcuda/server/driver_memory.h"
-#include "vcuda/server/quota.h"
 #include "vcuda/server/request.h"
 #include "vcuda/server/server.h"
 

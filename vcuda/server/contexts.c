@@ -3,19 +3,12 @@
 /* Contexts, and waiting for what they do. */
 
 #include "vcuda/driver_api.h"
-#include "vcuda/server/allocation.h"
 #include "vcuda/server/arena.h"
 #include "vcuda/server/code.h"
-#include "vcuda/server/context_limits.h"
 #include "vcuda/server/driver.h"
-#include "vcuda/server/driver_memory.h"
-#include "vcuda/server/fence.h"
 #include "vcuda/server/handle.h"
-#include "vcuda/server/lane.h"
-#include "vcuda/server/linker.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/request.h"
-#include "vcuda/server/staging.h"
 
 /* The client's handles of primary contexts. */
 static _Atomic uint64_t primary[START_GPUS];

@@ -6,14 +6,14 @@
  * what is known beforehand is all that counts.
  */
 
-#include "vcuda/server/driver_memory.h"
+#include "vcuda/server/quota.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include "vcuda/driver_api.h"
-#include "vcuda/server/allocation.h"
+#include "vcuda/server/arena.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/server.h"
 

@@ -6,7 +6,7 @@
  * at. The driver is still asked now and then: after a failure, no number is written.
  */
 
-#include "vcuda/server/fence.h"
+#include "vcuda/server/request.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

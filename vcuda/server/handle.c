@@ -12,7 +12,7 @@
 
 #include "vcuda/driver_api.h"
 #include "vcuda/server/driver.h"
-#include "vcuda/server/driver_memory.h"
+#include "vcuda/server/quota.h"
 
 enum { HANDLES = 1 << 20, HANDLE_HASH = 1 << 16, HANDLE_ROOM = 2 * WIRE_SLOTS };
 

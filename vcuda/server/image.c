@@ -6,13 +6,12 @@
  * the driver alone knows, but how long it says that will be is memory that the driver takes for it.
  */
 
-#include "vcuda/server/image.h"
+#include "vcuda/server/code.h"
 
 #include <elf.h>
 #include <string.h>
 
 #include "vcuda/protocol/wire.h"
-#include "vcuda/server/ptx_parse.h"
 
 /* A part of a fat binary begins with its kind, its version, how long this header is, and the part behind it. */
 enum { FAT_HEADER = 16, PART_HEADER = 16 };

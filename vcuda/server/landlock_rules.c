@@ -6,7 +6,7 @@
  * on it fails with EACCES, which libraries take as they take a file that is missing.
  */
 
-#include "vcuda/server/landlock_rules.h"
+#include "vcuda/server/server.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -23,9 +23,9 @@
 
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/landlock.h"
 #include "base/paths.h"
 #include "model/adapter.h"
-#include "base/landlock.h"
 
 enum { LANDLOCK_RULES_NAME = 300, LANDLOCK_RULES_INFORMATION = 4096 };
 

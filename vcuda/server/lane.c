@@ -15,7 +15,7 @@
  * what is of a thread whose lane is not to be had.
  */
 
-#include "vcuda/server/lane.h"
+#include "vcuda/server/request.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -26,7 +26,6 @@
 #include "vcuda/ops.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/handle.h"
-#include "vcuda/server/serve.h"
 
 enum {
 	LANE_TRIES = 64, /* of a wait, before the time is looked at */

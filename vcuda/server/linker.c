@@ -2,19 +2,17 @@
 
 /* The linkers of the driver. All calls that use one are made on one thread (compiler.h). */
 
-#include "vcuda/server/linker.h"
+#include "vcuda/server/code.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "vcuda/driver_api.h"
-#include "vcuda/server/code.h"
-#include "vcuda/server/compiler.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/handle.h"
-#include "vcuda/server/lane.h"
 #include "vcuda/server/quota.h"
+#include "vcuda/server/request.h"
 
 /* The driver writes into the buffers of a linker's creation for as long as it exists. */
 struct linker {

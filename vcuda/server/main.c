@@ -20,9 +20,8 @@
 #include "vcuda/ops.h"
 #include "vcuda/server/arena.h"
 #include "vcuda/server/driver.h"
-#include "vcuda/server/driver_memory.h"
-#include "vcuda/server/lane.h"
-#include "vcuda/server/sandbox.h"
+#include "vcuda/server/quota.h"
+#include "vcuda/server/request.h"
 #include "vcuda/server/server.h"
 
 enum {

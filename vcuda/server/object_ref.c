@@ -2,7 +2,7 @@
 
 /* Few things are held at a time, so they have a table of their own, and what nobody waits for costs nothing. */
 
-#include "vcuda/server/object_ref.h"
+#include "vcuda/server/request.h"
 
 #include <pthread.h>
 #include <stdlib.h>

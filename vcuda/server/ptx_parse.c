@@ -5,7 +5,7 @@
  * Execution ISA". Of everything else only words, comments and strings are told apart.
  */
 
-#include "vcuda/server/ptx_parse.h"
+#include "vcuda/server/code.h"
 
 #include <ctype.h>
 #include <stdbool.h>

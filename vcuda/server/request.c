@@ -9,11 +9,8 @@
 #include "vcuda/driver_api.h"
 #include "vcuda/server/arena.h"
 #include "vcuda/server/driver.h"
-#include "vcuda/server/driver_memory.h"
 #include "vcuda/server/handle.h"
-#include "vcuda/server/lane.h"
 #include "vcuda/server/quota.h"
-#include "vcuda/server/serve.h"
 
 static size_t request_round(size_t bytes)
 {

@@ -6,7 +6,36 @@
  * a function takes out of it has been checked: its length, its kind, whose it is.
  */
 
-#include "vcuda/server/object_ref.h"
+#include "vcuda/server/server.h"
+
+/*
+ * Objects of the driver that are used for longer than the entry that named them: by a wait that is asked for again, by
+ * a thread that waits or compiles. What another thread of the client ends meanwhile ends for the client at once, and
+ * for the driver when nobody uses it any more.
+ */
+
+struct object_ref {
+	enum wire_type type; /* WIRE_NULL: nothing */
+	uint64_t real;
+};
+
+/** One more who uses it. Return: false if it ends, or if memory is out. */
+bool object_ref_take(struct object_ref hold);
+
+/** One less. What has ended meanwhile is ended now. */
+void object_ref_let_go(struct object_ref hold);
+
+/**
+ * object_ref_end() - end an object, or have the last one who uses it do so
+ * @context: the driver's, that is current while @end is called later; 0: any
+ *
+ * Return: what @end returned; CUDA_SUCCESS if it is called later.
+ */
+CUresult object_ref_end(struct object_ref hold, uint64_t context, CUresult (*end)(uint64_t real));
+
+/** Waits until nobody uses it, and nobody can until object_ref_forget(). */
+void object_ref_await(struct object_ref hold);
+void object_ref_forget(struct object_ref hold);
 
 /* The object, its context and the current one. */
 enum { REQUEST_HOLDS = 3 };
@@ -148,3 +177,65 @@ static inline CUresult request_check_nothing(const void *any)
 		 : request_check_peer_copy, CUDA_HOST_NODE_PARAMS * \
 		 : request_check_host, default                      \
 		 : request_check_nothing)(pointer)
+
+/* The operations of our own. */
+
+extern const struct request_kind serve_kinds[WIRE_OPS];
+
+CUresult serve_wire_upload(struct request *q);
+CUresult serve_wire_download(struct request *q);
+CUresult serve_wire_function(struct request *q);
+CUresult serve_wire_copy_in(struct request *q);
+CUresult serve_wire_stage_in(struct request *q);
+CUresult serve_wire_stage_out(struct request *q);
+CUresult serve_wire_stage_wait(struct request *q);
+CUresult serve_wire_probe(struct request *q);
+CUresult serve_wire_arena_add(struct request *q);
+CUresult serve_wire_arena_drop(struct request *q);
+
+/*
+ * Threads that carry out the client's commands: each thread of the client has one here, its lane, which has what the
+ * driver keeps for a thread (current context, mode of captures) for it alone.
+ */
+
+/** Serves the client until it goes. */
+void lane_run(void) __attribute__((noreturn));
+
+/**
+ * lane_leave() - go on without holding up other threads' commands
+ * @hold: what the driver is about to work with besides the current context, and nobody may end meanwhile
+ *
+ * In a request whose operation may wait, before the driver is called. What the lead has for itself (see lane.c) is not
+ * to be touched from here on to the end of the request.
+ */
+void lane_leave(struct request *q, struct object_ref hold);
+
+/** Lanes have another current context than they know, or none. */
+void lane_forget_context(void);
+
+/* Marks behind what a stream has to do. */
+
+/* What a thread of the client waits for; each waits for one thing at a time, so its slot names it. */
+struct fence {
+	uint64_t stream, context;
+	uint64_t request;          /* the number of the one that waits */
+	_Atomic uint32_t *numbers; /* where it is written, once it is */
+	uint32_t number;
+	unsigned looks;
+	bool written;
+};
+
+/** A thread begins to wait for a stream of a context. Return: its slot. */
+uint64_t fence_begin(const struct request *q, CUstream stream, uint64_t context);
+
+/** Return: what cuStreamQuery() would. */
+CUresult fence_query(uint64_t slot);
+
+/** Return: what the thread waits for. */
+const struct fence *fence_of(uint64_t slot);
+
+struct fence_page;
+
+/** A context is about to end: nobody waits in it any more. Return: what is to be freed when it has. */
+struct fence_page *fence_take_context(uint64_t context);
+void fence_free(struct fence_page *page);

@@ -8,7 +8,7 @@
  * without.
  */
 
-#include "vcuda/server/sandbox.h"
+#include "vcuda/server/server.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,6 @@
 
 #include "base/cleanup.h"
 #include "process/seccomp.h"
-#include "vcuda/server/landlock_rules.h"
 
 enum { NOBODY = 65534, DESCRIPTORS = 4096 };
 

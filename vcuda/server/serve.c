@@ -2,7 +2,7 @@
 
 /* What a client asks first: the driver's version and the devices, of which only those granted exist for it. */
 
-#include "vcuda/server/serve.h"
+#include "vcuda/server/request.h"
 
 #include <string.h>
 

@@ -31,3 +31,21 @@ void server_tell_once(enum start_event_kind kind, const char *text);
 
 /** The client broke the protocol: nothing that it says is believed any more. */
 void server_end(const char *why) __attribute__((noreturn));
+
+/* What the server gives up: all of it before the driver's library is loaded, but for what only its start needs. */
+
+/** Before the library is loaded. Return: 0; a negative errno with *ret_step saying what could not be done. */
+int server_sandbox_enter(const struct start *start, const char **ret_step);
+
+/** Before the client is heard. Return: 0; a negative errno. */
+int server_sandbox_close(const struct start *start);
+
+/* Which files a server may open: what the driver needs, and the nodes of the granted GPUs. */
+
+/**
+ * landlock_rules_close() - from here on, nothing else can be opened, made, changed or removed
+ *
+ * Return: 0, also where the kernel has no Landlock: everything that everybody may open stays open then, and
+ * ctr-gpu-doctor(1) says so; negative errno.
+ */
+int landlock_rules_close(const struct start *start);

@@ -2,16 +2,15 @@
 
 /* Copies: through the staging memory, with the command, and from and to page-locked memory. */
 
-#include "vcuda/server/staging.h"
+#include "vcuda/server/arena.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "vcuda/driver_api.h"
-#include "vcuda/server/arena.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/handle.h"
-#include "vcuda/server/serve.h"
+#include "vcuda/server/request.h"
 
 enum { EVENT_WITHOUT_TIME = 2 };
 

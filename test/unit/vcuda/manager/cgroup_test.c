@@ -17,10 +17,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "vcuda/manager/cgroup.h"
-#include "vcuda/manager/cpu_limit.h"
-#include "vcuda/manager/server_process.h"
-#include "vcuda/manager/tenant.h"
+#include "vcuda/manager/manager.h"
 
 #define OWN "slice/vcudad.service"
 #define UUID "GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4"

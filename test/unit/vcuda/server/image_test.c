@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "vcuda/server/image.h"
+#include "vcuda/server/code.h"
 
 enum { SECTIONS = 3, PARTS = 2 };
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "vcuda/driver_api.h"
-#include "vcuda/server/object_ref.h"
+#include "vcuda/server/request.h"
 
 struct server server;
 struct driver_api driver;

@@ -10,7 +10,7 @@
 #include "vcuda/driver_api.h"
 #include "vcuda/server/arena.h"
 #include "vcuda/server/quota.h"
-#include "vcuda/server/serve.h"
+#include "vcuda/server/request.h"
 
 enum { LIMIT = 1 << 20, PIECE = 60000 };
 

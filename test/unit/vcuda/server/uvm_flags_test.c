@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "vcuda/server/uvm_flags.h"
+#include "vcuda/server/driver.h"
 
 enum { INVALID = 0x1f, SHARING = 2 };
 
