@@ -110,26 +110,35 @@ static void context_limits_note(uint32_t limit, uint64_t bytes, uint64_t context
 		quota_give(bytes);
 }
 
+static CUresult context_limits_set(uint32_t limit, uint64_t value, uint64_t context)
+{
+	uint64_t bytes = 0;
+	DRIVER_MEMORY_HOLD;
+	CUresult r = context_limits_take(limit, value, context, &bytes);
+
+	if (r)
+		return r;
+	r = driver.cuCtxSetLimit((CUlimit)limit, value);
+	if (r)
+		quota_give(bytes);
+	else
+		context_limits_note(limit, bytes, context);
+	driver_memory_set_dirty();
+	return r;
+}
+
 CUresult serve_cuCtxSetLimit(struct request *q)
 {
 	CUresult r = driver.cuCtxSetLimit ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
 	const uint32_t limit = (uint32_t)q->argument[0];
-	uint64_t bytes = 0;
-	DRIVER_MEMORY_HOLD;
 
 	if (!r)
 		r = context_limits_check(limit, q->argument[1]);
-	if (!r)
-		r = context_limits_take(limit, q->argument[1], q->header.context, &bytes);
 	if (r)
 		return r;
-	r = driver.cuCtxSetLimit((CUlimit)limit, q->argument[1]);
-	if (r)
-		quota_give(bytes);
-	else
-		context_limits_note(limit, bytes, q->header.context);
-	driver_memory_set_dirty();
-	return r;
+	/* For larger stacks the driver waits until nothing runs. */
+	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	return context_limits_set(limit, q->argument[1], q->header.context);
 }
 
 /* ---- stacks ---- */

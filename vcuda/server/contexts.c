@@ -378,9 +378,15 @@ static CUresult contexts_ask(uint64_t slot)
 	return r;
 }
 
+/* By the lane that has the lead: nothing else was asked of the stream since the wait began. */
 static CUresult contexts_query_stream(uint64_t slot)
 {
-	return contexts_end_wait(contexts_ask(slot), driver.cuStreamSynchronize, fence_of(slot)->stream);
+	const struct fence *mark = fence_of(slot);
+	const CUresult r = contexts_ask(slot);
+
+	if (!r)
+		handle_rest(mark->handle);
+	return contexts_end_wait(r, driver.cuStreamSynchronize, mark->stream);
 }
 
 static CUresult contexts_block_stream(uint64_t slot)
@@ -404,7 +410,44 @@ CUresult serve_cuStreamSynchronize(struct request *q)
 	hold.real = stream;
 	context = request_stream_context(q, 0);
 	return request_wait(q, hold, context, contexts_query_stream, contexts_block_stream,
-			    fence_begin(q, stream, context));
+			    fence_begin(q, stream, request_stream_handle(q, 0), context));
+}
+
+/* Whether the client knows that all is done which was asked of the stream. */
+static bool contexts_stream_rests(const struct request *q)
+{
+	const uint64_t stream = q->argument[0];
+
+	if (stream == WIRE_STREAM_NULL || stream == WIRE_STREAM_LEGACY)
+		return contexts_done.context == q->header.context && contexts_done.request + 1 == q->number;
+	return handle_rests(request_stream_handle(q, 0));
+}
+
+/*
+ * The memory that a fence is written to is seen before the driver has noted its own write, so that for some
+ * microseconds it calls a stream busy that was waited for. It is asked all the same, for what has failed meanwhile.
+ */
+CUresult serve_cuStreamQuery(struct request *q)
+{
+	CUresult r = driver.cuStreamQuery ? request_words(q, 1) : CUDA_ERROR_NOT_SUPPORTED;
+	const bool rests = !r && contexts_stream_rests(q);
+	CUstream stream = 0;
+
+	if (!r)
+		r = request_stream(q, 0, &stream);
+	if (r)
+		return r;
+	r = driver.cuStreamQuery(stream);
+	if (r == CUDA_ERROR_NOT_READY && rests)
+		r = CUDA_SUCCESS;
+	if (r)
+		return r;
+	handle_rest(request_stream_handle(q, 0));
+	if (stream == WIRE_STREAM_NULL || stream == WIRE_STREAM_LEGACY) {
+		contexts_done.context = q->header.context;
+		contexts_done.request = q->number;
+	}
+	return r;
 }
 
 static CUresult contexts_query_event(uint64_t event)
@@ -470,5 +513,5 @@ CUresult serve_cuCtxSynchronize(struct request *q)
 	if (r)
 		return r;
 	return request_wait(q, (struct object_ref){WIRE_NULL, 0}, 0, contexts_query_context, contexts_block_context,
-			    fence_begin(q, 0, q->header.context));
+			    fence_begin(q, 0, 0, q->header.context));
 }

@@ -123,11 +123,12 @@ const struct fence *fence_of(uint64_t slot)
 	return &marks[slot];
 }
 
-uint64_t fence_begin(const struct request *q, CUstream stream, uint64_t context)
+uint64_t fence_begin(const struct request *q, CUstream stream, uint64_t handle, uint64_t context)
 {
 	struct fence *mark = &marks[q->header.thread];
 
 	mark->stream = stream;
+	mark->handle = handle;
 	mark->context = context;
 	mark->request = q->number;
 	mark->looks = 0;

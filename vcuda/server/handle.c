@@ -390,6 +390,20 @@ CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream *ret)
 	return CUDA_SUCCESS;
 }
 
+uint64_t handle_of_thread(uint32_t thread, uint64_t context)
+{
+	const uint64_t last = handle_last[thread];
+
+	return last && handle_table[wire_handle_index(last)].context == context ? last : 0;
+}
+
+bool handle_rests(uint64_t value)
+{
+	CUstream stream;
+
+	return handle_look(value, WIRE_STREAM, &stream) && !handle_table[wire_handle_index(value)].busy;
+}
+
 void handle_rest(uint64_t value)
 {
 	struct handle *handle;

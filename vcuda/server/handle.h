@@ -81,14 +81,18 @@ bool handle_let_go(uint64_t handle);
 /** Return: the stream that stands for the null stream of a thread's own, made when it is first used. */
 CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream *ret);
 
+/** Return: the handle of that stream, if it is what the thread used last as its null stream; 0 otherwise. */
+uint64_t handle_of_thread(uint32_t thread, uint64_t context);
+
 /** Something is asked of a stream, by which it may have work. Return: as handle_look(). */
 bool handle_look_stream(uint64_t handle, CUstream *ret);
 
 /** Return: the next stream of a context that may have work, as handle_next(). */
 uint64_t handle_next_busy(uint64_t context, uint32_t *place, CUstream *ret);
 
-/** The stream has done all that it was asked. */
+/** The stream has done all that it was asked. Return of the second: whether that is so still. */
 void handle_rest(uint64_t handle);
+bool handle_rests(uint64_t handle);
 
 /**
  * Goes through the objects of a type that belong to a context, streams of threads among them; *place is 0 first.

@@ -70,6 +70,15 @@ CUresult request_stream(struct request *q, unsigned word, CUstream *ret)
 	return CUDA_SUCCESS;
 }
 
+uint64_t request_stream_handle(const struct request *q, unsigned word)
+{
+	const uint64_t stream = q->argument[word];
+
+	if (stream == WIRE_STREAM_THREAD)
+		return handle_of_thread(q->header.thread, q->header.context);
+	return stream >= WIRE_STREAM_NAMES ? stream : 0;
+}
+
 uint64_t request_stream_context(const struct request *q, unsigned word)
 {
 	return q->argument[word] >= WIRE_STREAM_NAMES ? handle_context(q->argument[word]) : q->header.context;

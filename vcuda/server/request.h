@@ -99,6 +99,9 @@ enum { REQUEST_HANDLES = 512 };
 CUresult request_handles(struct request *q, unsigned word, enum wire_type type, uint64_t count, uint64_t *ret);
 CUresult request_stream(struct request *q, unsigned word, CUstream *ret);
 
+/** Return: the handle of the stream of argument @word; 0: a null stream, or that of a thread which has none yet. */
+uint64_t request_stream_handle(const struct request *q, unsigned word);
+
 /** Return: the handle of the context that the stream of argument @word belongs to. */
 uint64_t request_stream_context(const struct request *q, unsigned word);
 CUresult request_device(struct request *q, unsigned word, CUdevice *ret);
@@ -218,6 +221,7 @@ void lane_forget_context(void);
 /* What a thread of the client waits for; each waits for one thing at a time, so its slot names it. */
 struct fence {
 	uint64_t stream, context;
+	uint64_t handle;           /* of the stream; 0: a null stream has none */
 	uint64_t request;          /* the number of the one that waits */
 	_Atomic uint32_t *numbers; /* where it is written, once it is */
 	uint32_t number;
@@ -225,8 +229,8 @@ struct fence {
 	bool written;
 };
 
-/** A thread begins to wait for a stream of a context. Return: its slot. */
-uint64_t fence_begin(const struct request *q, CUstream stream, uint64_t context);
+/** A thread begins to wait for a stream of a context; @handle: the stream's, or 0. Return: its slot. */
+uint64_t fence_begin(const struct request *q, CUstream stream, uint64_t handle, uint64_t context);
 
 /** Return: what cuStreamQuery() would. */
 CUresult fence_query(uint64_t slot);

@@ -1377,6 +1377,7 @@ static const struct {
 	{"freed twice, and what is another's", frames_frees, SERVES},
 	{"events that others wait for", waits_events, SERVES},
 	{"streams that others wait for", waits_streams, SERVES},
+	{"stacks that kernels have", waits_stacks, SERVES},
 	{"contexts that others wait in", waits_contexts, SERVES},
 	{"a primary context that others wait in", waits_primary, SERVES},
 	{"chunks that others wait for", waits_chunks, SERVES},

@@ -122,6 +122,22 @@ int waits_streams(struct control_client *peer, uint64_t context)
 	return r | waits_are("of the context", peer_wait(peer, 2, all, PATIENCE), 0);
 }
 
+/* The driver waits for all work before it makes stacks larger. Other threads do not. */
+int waits_stacks(struct control_client *peer, uint64_t context)
+{
+	const uint64_t stream = waits_new(peer, OP_cuStreamCreate, context, 1, 0, 1), larger[] = {0, 1 << 16};
+	uint32_t limit;
+	int r = 0;
+
+	waits_shut(peer, context, stream);
+	peer_send(peer, 1, OP_cuCtxSetLimit, context, larger, 2, NULL, 0, true);
+	limit = peer->sequence;
+	r |= waits_are("another thread", waits_call(peer, 0, OP_cuStreamQuery, context, stream, 0, 1), 600);
+	r |= waits_is_answered(peer, 1, limit);
+	waits_open(peer, 1);
+	return r | waits_are("the limit", peer_wait(peer, 1, limit, PATIENCE), 0);
+}
+
 int waits_contexts(struct control_client *peer, uint64_t context)
 {
 	const uint64_t other = waits_new(peer, OP_cuCtxCreate_v2, 0, 0, 0, 2);

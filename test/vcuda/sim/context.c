@@ -427,6 +427,12 @@ CUresult cuCtxSetLimit(int limit, size_t value)
 	LEAVE_IF(limit < 0 || limit >= SIM_LIMITS, CUDA_ERROR_INVALID_VALUE);
 	LEAVE_IF(limits[limit].set, limits[limit].set);
 	LEAVE_IF(value > limits[limit].most, CUDA_ERROR_INVALID_VALUE);
+	/* Kernels that run have the stacks. */
+	if (limit == 0 && value > context->limits[limit]) {
+		object_enter(context);
+		context_drain(context);
+		object_leave(context);
+	}
 	context->limits[limit] = value > limits[limit].least ? value : limits[limit].least;
 	LEAVE(CUDA_SUCCESS);
 }

@@ -145,7 +145,8 @@ struct work {
 	uint64_t sequence;
 	struct wait *waits;
 	void (*run)(struct work *work, CUcontext context);
-	bool always; /* done in a context with an error, too */
+	bool always;        /* done in a context with an error, too */
+	bool is_noted_late; /* a word in memory that is seen before the driver has noted that it is written */
 };
 
 struct CUstream_st {
@@ -157,6 +158,7 @@ struct CUstream_st {
 	pthread_t thread;
 	struct work *first, **last;
 	uint64_t queued, done;
+	bool late; /* who asks next is told that it is not done */
 	CUstreamAttrValue attributes[16];
 	bool per_thread;
 	pthread_t owner;

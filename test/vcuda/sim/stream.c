@@ -41,6 +41,7 @@ static void stream_do(CUstream stream, struct work *work)
 	if (!stream->first)
 		stream->last = &stream->first;
 	stream->done = work->sequence;
+	stream->late = work->is_noted_late;
 	free(work);
 	(void)pthread_cond_broadcast(&sim_changed);
 }
@@ -139,6 +140,7 @@ CUresult stream_wait(CUstream stream, uint64_t sequence)
 {
 	while (!stream_is_done(stream, sequence))
 		(void)pthread_cond_wait(&sim_changed, &sim_lock);
+	stream->late = false;
 	return stream->object.context->sticky;
 }
 
@@ -254,6 +256,15 @@ CUresult cuStreamGetDevice(CUstream handle, CUdevice *ret)
 	LEAVE(CUDA_SUCCESS);
 }
 
+/* For some microseconds a driver has not noted yet that the GPU has written a word, which the host has seen already. */
+static bool stream_was_late(CUstream stream)
+{
+	const bool was = stream->late;
+
+	stream->late = false;
+	return was;
+}
+
 CUresult cuStreamQuery(CUstream handle)
 {
 	CUresult r;
@@ -261,7 +272,8 @@ CUresult cuStreamQuery(CUstream handle)
 	STREAM(handle);
 	r = capture_forbids(stream);
 	LEAVE_IF(r, r);
-	LEAVE(stream_is_done(stream, stream->queued) ? stream->object.context->sticky : CUDA_ERROR_NOT_READY);
+	LEAVE_IF(!stream_is_done(stream, stream->queued) || stream_was_late(stream), CUDA_ERROR_NOT_READY);
+	LEAVE(stream->object.context->sticky);
 }
 
 CUresult cuStreamSynchronize(CUstream handle)

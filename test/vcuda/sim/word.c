@@ -66,8 +66,11 @@ static CUresult word_push(CUstream stream, int operation, CUdeviceptr address, u
 	word = malloc(sizeof(*word));
 	if (!word)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*word = (struct word_work){
-		.work = {.run = word_run}, .operation = operation, .address = address, .value = value, .flags = flags};
+	*word = (struct word_work){.work = {.run = word_run, .is_noted_late = write},
+				   .operation = operation,
+				   .address = address,
+				   .value = value,
+				   .flags = flags};
 	word->locked = range_is_registered(address);
 	(void)stream_push(stream, &word->work);
 	return CUDA_SUCCESS;

@@ -179,7 +179,7 @@ static const struct {
 	{"cuMemMap", wait_map, false},
 	{"cuMemUnmap", wait_unmap, false},
 	{"cuMemRelease", wait_release, false},
-	{"cuCtxSetLimit, of stacks", wait_limit, false},
+	{"cuCtxSetLimit, of stacks", wait_limit, true},
 	{"cuGraphInstantiate", wait_instantiate, false},
 	{"cuGraphExecDestroy", wait_exec_destroy, false},
 	{"cuCtxCreate", wait_context_create, true},
