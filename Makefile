@@ -404,8 +404,8 @@ $(O)/gen/libexecdir: always
 ifndef COMMIT
 COMMIT := $(shell pkg/version commit)
 endif
-$(O)/src/cli/version.o: override CPPFLAGS += -DCTR_GPU_COMMIT='"$(COMMIT)"'
-$(O)/src/cli/version.o: $(O)/gen/commit
+$(O)/src/cli/main.o: override CPPFLAGS += -DCTR_GPU_COMMIT='"$(COMMIT)"'
+$(O)/src/cli/main.o: $(O)/gen/commit
 $(O)/gen/commit: always
 	@mkdir -p $(@D)
 	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' >$@

@@ -11,7 +11,6 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/output.h"
-#include "cli/path.h"
 
 enum {
 	SIZE_MAX_READ = 4 * 1024 * 1024,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* ctr-gpu configure: give a container that is being created the GPUs of this host. */
+/* ctr-gpu configure and unconfigure: give a container that is being created the GPUs of this host; take them back. */
 
 #include <errno.h>
 #include <limits.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cli/output.h"
-#include "cli/request.h"
+#include "cli/session.h"
 #include "cli/verbs.h"
 
 enum {
@@ -137,4 +137,45 @@ int verb_configure(struct global_options *globals, int argc, char **argv)
 		r = configure.dry_run ? configure_show(&configure) : configure_give(&configure);
 	request_options_clear(&configure.request);
 	return r;
+}
+
+/* ---- unconfigure ---- */
+
+/* ctr-gpu unconfigure: take back what `ctr-gpu configure` did to a root filesystem by hand. */
+
+static error_t unconfigure_parse(int key, char *argument, struct argp_state *state)
+{
+	const char **rootfs = state->input;
+
+	switch (key) {
+	case ARGP_KEY_ARG:
+		if (*rootfs)
+			argp_error(state, "'%s' is one argument too many", argument);
+		if (argument[0] != '/')
+			argp_error(state, "ROOTFS must be an absolute path, not '%s'", argument);
+		*rootfs = argument;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "ROOTFS is missing: the directory that 'ctr-gpu configure' was given");
+		return EINVAL;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int verb_unconfigure(struct global_options *globals, int argc, char **argv)
+{
+	static const struct argp argp = {
+		.parser = unconfigure_parse,
+		.args_doc = "ROOTFS",
+		.children = global_options_children,
+		.doc = "Take back what 'ctr-gpu configure ROOTFS' did: its mounts, and what it made and replaced.",
+	};
+	_cleanup_session_ struct session session = {0};
+	const char *rootfs = NULL;
+	int r;
+
+	global_options_parse_verb(globals, &argp, argc, argv, &rootfs);
+	r = session_open(&session, globals);
+	return r ? r : session_check(&session, ctr_gpu_undo(session.context, rootfs, CONFIGURED_DIRECTORY));
 }

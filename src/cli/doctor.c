@@ -6,7 +6,6 @@
 
 #include "cli/doctor/run.h"
 #include "cli/output.h"
-#include "cli/report.h"
 #include "cli/session.h"
 #include "cli/try/try.h"
 #include "cli/verbs.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/global_options.h"
+#include "cli/session.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "cli/output.h"
-#include "cli/suggest.h"
+#include "cli/verbs.h"
 
 enum {
 	/* Above the characters, so that argp makes no short option of it, and below its own keys. */

@@ -2,14 +2,124 @@
 
 /* ctr-gpu load: NVIDIA's kernel modules and their device nodes, on a host where no program has asked for them yet. */
 
-#include "cli/load.h"
+#include "cli/verbs.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/sysmacros.h>
 
-#include "cli/loaders.h"
+#include "base/print.h"
+#include "cli/cdi/cdi.h"
 #include "cli/output.h"
-#include "cli/verbs.h"
+#include "cli/session.h"
+#include "lib/backends.h"
 #include "lib/context.h"
+#include "lib/host.h"
+
+/* ---- every kind of GPU ---- */
+
+#define LOADER_DECLARE(name) extern const struct backend_load loader_##name;
+#define LOADER_ADDRESS(name) &loader_##name,
+BACKENDS(LOADER_DECLARE)
+static const struct backend_load *const loaders[] = {BACKENDS(LOADER_ADDRESS)};
+
+static int loaders_run(const struct load_options *options, bool apply, struct load *ret, struct err *err)
+{
+	_cleanup_load_ struct load all = {0};
+	bool found = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(loaders); i++) {
+		_cleanup_load_ struct load load = {0};
+		int r = loaders[i]->decide(options, &load, err);
+
+		if (r == CTR_GPU_E_NO_DEVICE)
+			continue;
+		if (r == 0 && apply && loaders[i]->apply)
+			r = loaders[i]->apply(options, &load, err);
+		if (r == 0)
+			r = load_merge(&all, &load);
+		if (r != 0)
+			return r;
+		found = true;
+	}
+	if (!found)
+		return CTR_GPU_E_NO_DEVICE;
+	*ret = steal_struct(&all);
+	return 0;
+}
+
+/* ---- showing it ---- */
+
+/* The steps that make a native host ready, for people and programs. */
+
+static const struct {
+	const char *text, *json;
+} load_states[] = {
+	[LOAD_MISSING] = {"to do", "missing"},
+	[LOAD_THERE] = {"there", "there"},
+	[LOAD_WRONG] = {"replace", "wrong"},
+	[LOAD_DONE] = {"done", "done"},
+};
+
+static const char *const load_kinds[] = {
+	[LOAD_MODULE] = "module", [LOAD_DIRECTORY] = "directory", [LOAD_NODE] = "node"};
+
+static void load_write_step(const struct load_step *step, FILE *file)
+{
+	print_safe(file, "%-11s %s %s", load_states[step->state].text, load_kinds[step->kind], step->name);
+	if (step->kind == LOAD_NODE)
+		(void)fprintf(file, " (c %u:%u, mode %04o, owner %u:%u)", major(step->number), minor(step->number),
+			      step->mode, step->uid, step->gid);
+	if (step->found)
+		print_safe(file, ", which was %s", step->found);
+	(void)fputs("\n            ", file);
+	print_write_text(step->reason, file);
+	(void)fputc('\n', file);
+}
+
+static json_t *load_step_json(const struct load_step *step)
+{
+	json_t *json = json_pack("{s:s, s:s, s:o, s:o, s:o}", "kind", load_kinds[step->kind], "state",
+				 load_states[step->state].json, "name", print_string(step->name), "reason",
+				 print_string(step->reason), "found", print_string(step->found));
+	char mode[16];
+
+	(void)snprintf(mode, sizeof(mode), "%04o", step->mode);
+	if (json && step->kind == LOAD_NODE &&
+	    json_object_update_new(json,
+				   json_pack("{s:I, s:I, s:s, s:I, s:I}", "major", (json_int_t)major(step->number),
+					     "minor", (json_int_t)minor(step->number), "mode", mode, "uid",
+					     (json_int_t)step->uid, "gid", (json_int_t)step->gid)) < 0)
+		return json_decref(json), NULL;
+	return json;
+}
+
+static int load_write(const struct load *load, enum ctr_gpu_format format, FILE *file)
+{
+	switch (format) {
+	case CTR_GPU_FORMAT_TEXT:
+		for (size_t i = 0; i < load->count; i++)
+			load_write_step(&load->steps[i], file);
+		for (size_t i = 0; i < load->remarks.count; i++) {
+			(void)fputs("remark      ", file);
+			print_write_text(load->remarks.items[i], file);
+			(void)fputc('\n', file);
+		}
+		return print_finish(file);
+	case CTR_GPU_FORMAT_JSON:
+		return print_write_json(json_pack("{s:o, s:o}", "steps",
+						  print_array(i, load->count, load_step_json(&load->steps[i])),
+						  "remarks", print_strings(&load->remarks)),
+					file);
+	case CTR_GPU_FORMAT_CSV:
+	case CTR_GPU_FORMAT_PATHS:
+		break;
+	}
+	return -EINVAL;
+}
+
+/* ---- the command ---- */
 
 enum {
 	KEY_JSON = 0x200,
@@ -90,4 +200,54 @@ int verb_load(struct global_options *globals, int argc, char **argv)
 		r = load_write(&load, verb.format, stdout);
 	strv_clear(&verb.options.imex_channels);
 	return session_check(&session, r);
+}
+
+/* ---- refresh ---- */
+
+/*
+ * ctr-gpu refresh: bring device nodes and CDI specs up to date after a boot, or when a driver was loaded or an adapter
+ * came or went. Services call it on machines of every kind, so it succeeds without a GPU; and often, so it writes
+ * nothing if nothing has changed.
+ */
+
+static int refresh_all(struct session *session)
+{
+	_cleanup_load_ struct load load = {0};
+	_cleanup_free_ char *hook = NULL;
+	struct err unguarded = {0};
+	int r, guard = 0;
+
+	host_drop_cache();
+	/* Modules and nodes of NVIDIA's driver, where there is a GPU for it. */
+	r = load_run(session, (struct load_options){0}, false, &load);
+	if (!r || r == CTR_GPU_E_NO_DEVICE)
+		r = ctr_gpu_host_new(session->context, &session->host);
+	if (r && r != CTR_GPU_E_NO_DEVICE)
+		return session_check(session, r);
+	if (!r)
+		guard = host_load_guard(session->host, &unguarded);
+	hook = path_of_program("ctr-gpu-hook");
+	if (!hook)
+		return output_no_memory();
+	r = ctr_gpu_cdi_refresh(session->context, session->host, cdi_directory(), hook);
+	if (r || !guard)
+		return session_check(session, r);
+	/* Told last: a container that chooses no GPU needs no guard, and may need its spec. */
+	session->context->err = unguarded;
+	return session_check(session, guard);
+}
+
+int verb_refresh(struct global_options *globals, int argc, char **argv)
+{
+	static const struct argp argp = {
+		.children = global_options_children,
+		.doc = "Make device nodes and CDI specs what they should be now, after a boot or a change of GPUs or "
+		       "drivers.",
+	};
+	_cleanup_session_ struct session session = {0};
+	int r;
+
+	global_options_parse_verb(globals, &argp, argc, argv, NULL);
+	r = session_open(&session, globals);
+	return r ? r : refresh_all(&session);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * ctr-gpu: the GPUs of this host, for its containers. The table of commands, and the options before a command's name.
+ * ctr-gpu: the GPUs of this host, for its containers. The table of commands, the options before a command's name, and
+ * the commands help and version. Only this file has the commit compiled in.
  */
 
 #include <errno.h>
@@ -10,11 +11,12 @@
 #include <string.h>
 
 #include "base/memstream.h"
+#include "base/print.h"
 #include "cli/nvidia/nvidia.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 
-const struct verb verbs[] = {
+static const struct verb verbs[] = {
 	{"info", "", "Show the GPUs of this host, and why one cannot be used", verb_info},
 	{"list", "", "List what a container would get", verb_list},
 	{"configure", " ROOTFS", "Give GPUs to a container that is being created", verb_configure},
@@ -63,7 +65,7 @@ static const struct argp main_argp = {
 	       "'ctr-gpu COMMAND --help' shows a command's own options; ctr-gpu(1) explains them all.",
 };
 
-int main_help(struct global_options *globals)
+static int main_help(struct global_options *globals)
 {
 	char name[] = "ctr-gpu", option[] = "--help";
 	char *arguments[] = {name, option, NULL};
@@ -71,10 +73,41 @@ int main_help(struct global_options *globals)
 	return verb_run(&main_argp, verbs, name, globals, 2, arguments);
 }
 
+/* ctr-gpu help [COMMAND...]: the same as --help, for those who type it that way. */
+int verb_help(struct global_options *globals, int argc, char **argv)
+{
+	const struct verb *verb;
+	char name[64], option[] = "--help";
+	char *arguments[] = {name, argc > 2 ? argv[2] : option, argc > 2 ? option : NULL, NULL};
+
+	if (argc < 2 || argv[1][0] == '-')
+		return main_help(globals);
+	verb = verb_find(verbs, argv[1]);
+	if (!verb) {
+		suggest_verb(verbs, "ctr-gpu", argv[1]);
+		return EXIT_STATUS_USAGE;
+	}
+	if (verb->run == verb_help)
+		return main_help(globals);
+	(void)snprintf(name, sizeof(name), "ctr-gpu %s", verb->name);
+	/* Of a command that has commands, the second word is one. */
+	return verb->run(globals, argc > 2 ? 3 : 2, arguments);
+}
+
 static void main_print_version(FILE *file, struct argp_state *state)
 {
 	(void)state;
-	version_print(file);
+	print_safe(file, "ctr-gpu %s%s\n", ctr_gpu_version(), *CTR_GPU_COMMIT ? " (" CTR_GPU_COMMIT ")" : "");
+}
+
+/* The same as --version, for those who type it that way. */
+int verb_version(struct global_options *globals, int argc, char **argv)
+{
+	static const struct argp argp = {.children = global_options_children, .doc = "Print the version."};
+
+	global_options_parse_verb(globals, &argp, argc, argv, NULL);
+	main_print_version(stdout, NULL);
+	return 0;
 }
 
 int main(int argc, char **argv)

@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "base/print.h"
+#include "system/own_programs.h"
 
 static const char *program = "ctr-gpu";
 static const char *(*error_class)(int r);
@@ -139,4 +140,29 @@ int output_error(const struct ctr_gpu_context *context, int r)
 	default:
 		return EXIT_STATUS_FAILURE;
 	}
+}
+
+/* ---- paths ---- */
+
+char *path_absolute(const char *path)
+{
+	char *directory, *absolute = NULL;
+
+	if (path[0] == '/')
+		return strdup(path);
+	directory = get_current_dir_name();
+	if (directory && asprintf(&absolute, "%s/%s", directory, path) < 0)
+		absolute = NULL;
+	free(directory);
+	return absolute;
+}
+
+char *path_of_program(const char *name)
+{
+	char *path = own_programs_beside(name);
+
+	/* Packages are also removed from trees without a mounted /proc. */
+	if (!path && asprintf(&path, "/usr/bin/%s", name) < 0)
+		return NULL;
+	return path;
 }

@@ -6,9 +6,10 @@
  * failure like any other: half a plan in a file must not look like a whole one.
  */
 
+#include <ctr-gpu.h>
 #include <stdbool.h>
 
-#include <ctr-gpu.h>
+/* ---- output ---- */
 
 enum {
 	EXIT_STATUS_FAILURE = 1,
@@ -50,3 +51,11 @@ int output_no_memory(void);
  * Return: the exit status that belongs to it.
  */
 int output_error(const struct ctr_gpu_context *context, int r);
+
+/* ---- paths ---- */
+
+/** Return: where @path leads from the working directory as it is now, owned by the caller; NULL, with errno set. */
+char *path_absolute(const char *path);
+
+/** Return: where a program of ours is installed, beside this one, owned by the caller; NULL without memory. */
+char *path_of_program(const char *name);

@@ -5,7 +5,7 @@
  * named here are shown, and nothing of the environment.
  */
 
-#include "cli/report.h"
+#include "cli/verbs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,6 @@
 #include "base/printable.h"
 #include "cli/config_file.h"
 #include "cli/output.h"
-#include "cli/path.h"
 #include "engines/config.h"
 #include "engines/text.h"
 #include "system/trusted_file.h"

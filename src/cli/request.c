@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/request.h"
+#include "cli/session.h"
 
 #include <errno.h>
 #include <limits.h>

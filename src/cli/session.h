@@ -1,14 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The library's objects for one command, made in their order and released together. */
+/* What each command begins with: its options, and the library's objects. */
 
-#include <stdio.h>
-
+#include <argp.h>
 #include <ctr-gpu.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/types.h>
 
-#include "cli/global_options.h"
 #include "process/phase.h"
+
+/* ---- global options ---- */
+
+/*
+ * The options that every command takes, before its name or behind it. Behind it only their long forms, because there
+ * the short letters are the command's own, as users of nvidia-container-cli have them in their fingers: `-d` is --debug
+ * before the command and --device behind it.
+ */
+
+struct global_options {
+	const char *config;      /* NULL: the usual file */
+	const char *driver_root; /* NULL: as configured */
+	bool inventory_given;
+	enum ctr_gpu_inventory inventory;
+	unsigned timeout_ms; /* 0: as configured */
+	bool debug;
+	const char *debug_file; /* NULL: standard error */
+};
+
+/* Takes a `struct global_options *` as its input. */
+extern const struct argp global_options_before_verb;
+
+/*
+ * Takes a `struct global_options *`, or NULL for what global_options_parse_verb() was given, and refuses arguments that
+ * the command has left over.
+ */
+extern const struct argp global_options_behind_verb;
+
+/* The children of a command that has no others. */
+extern const struct argp_child global_options_children[];
+
+/**
+ * global_options_parse_verb() - parse the options of a command
+ * @argp:  of the command; global_options_behind_verb is among its children
+ * @input: of the command's parser
+ *
+ * What is wrong is said on standard error, and the process ends with status 2.
+ */
+void global_options_parse_verb(struct global_options *globals, const struct argp *argp, int argc, char **argv,
+			       void *input);
+
+/* ---- session ---- */
+
+/* The library's objects for one command, made in their order and released together. */
 
 struct session {
 	bool debug;
@@ -49,3 +94,41 @@ int session_enter(enum phase phase);
 
 /** Prints the message of @r. Return: 0 if @r is 0, else the exit status. */
 int session_check(const struct session *session, int r);
+
+/* ---- request ---- */
+
+/*
+ * The options that say what a container asks for. `list` and `configure` share them, so that the one shows what the
+ * other would do.
+ */
+
+struct request_options {
+	char *devices;       /* NULL: all */
+	const char *domain;  /* of the vendor in whose words they are; NULL */
+	char *imex_channels; /* NULL: none */
+	char *capabilities;  /* NULL: the library's default */
+	unsigned mig;        /* of enum ctr_gpu_mig */
+	char **requirements;
+	size_t requirement_count;
+};
+
+void request_options_clear(struct request_options *options);
+
+/** Appends to a list with commas. Return: 0 or ENOMEM. */
+error_t request_list_append(char **list, const char *item);
+
+/* Takes a `struct request_options *` as its input. */
+extern const struct argp request_argp;
+
+/* The children of a command that has these options, too: those of every command, and these. */
+extern const struct argp_child request_children[];
+
+/** Return: whether @text is the number of a process. */
+bool request_parse_pid(const char *text, pid_t *ret);
+
+/**
+ * request_plan() - from the options to the plan: session->request, host and plan
+ *
+ * Return: 0, or the exit status after a message was printed.
+ */
+int request_plan(struct session *session, const struct request_options *options);

@@ -6,9 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/param.h>
 
+#include "base/str.h"
 #include "cli/output.h"
-#include "cli/suggest.h"
 
 enum { NAME_MAX_LENGTH = 64 };
 
@@ -69,4 +70,153 @@ int verb_run(const struct argp *argp, const struct verb *table, const char *prog
 	(void)snprintf(name, sizeof(name), "%s %s", program, verb->name);
 	argv[line.verb] = name;
 	return verb->run(globals, argc - line.verb, argv + line.verb);
+}
+
+/* ---- suggest ---- */
+
+enum {
+	LENGTH_MAX = 24, /* no name is longer */
+	NEAR = 2,
+	VERBS_MAX = 32,
+	OPTIONS_MAX = 96,
+};
+
+/*
+ * How many letters must be inserted, removed, replaced, or swapped with their neighbour. Both are at most LENGTH_MAX
+ * long.
+ */
+static size_t suggest_distance(const char *a, const char *b)
+{
+	size_t table[LENGTH_MAX + 1][LENGTH_MAX + 1];
+	size_t a_length = strlen(a), b_length = strlen(b);
+
+	for (size_t i = 0; i <= a_length; i++)
+		table[i][0] = i;
+	for (size_t j = 0; j <= b_length; j++)
+		table[0][j] = j;
+	for (size_t i = 1; i <= a_length; i++) {
+		for (size_t j = 1; j <= b_length; j++) {
+			size_t replaced = table[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+
+			table[i][j] = MIN(MIN(table[i - 1][j], table[i][j - 1]) + 1, replaced);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				table[i][j] = MIN(table[i][j], table[i - 2][j - 2] + 1);
+		}
+	}
+	return table[a_length][b_length];
+}
+
+/* How far off a name is; NEAR + 1 for what is not meant. The beginning of a name is an exact match. */
+static size_t suggest_letters(const char *known, const char *name)
+{
+	size_t length = strlen(name), letters;
+
+	if (length > LENGTH_MAX || strlen(known) > LENGTH_MAX)
+		return NEAR + 1;
+	if (*name && strncmp(known, name, length) == 0)
+		return 0;
+	letters = suggest_distance(name, known);
+	/* A word is not near if all its letters must change. */
+	return letters < length ? letters : NEAR + 1;
+}
+
+const char *suggest_nearest(const char *const *names, size_t count, const char *name)
+{
+	const char *nearest = NULL;
+	size_t least = NEAR + 1;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t letters = suggest_letters(names[i], name);
+
+		if (letters < least) {
+			least = letters;
+			nearest = names[i];
+		}
+	}
+	return nearest;
+}
+
+void suggest_verb(const struct verb *table, const char *program, const char *name)
+{
+	const char *names[VERBS_MAX], *nearest;
+	size_t count = 0;
+
+	while (count < VERBS_MAX && table[count].name) {
+		names[count] = table[count].name;
+		count++;
+	}
+	nearest = suggest_nearest(names, count, name);
+	if (nearest)
+		(void)fprintf(stderr, "%s: unknown command '%s'; did you mean '%s'?\n", program, name, nearest);
+	else
+		(void)fprintf(stderr, "%s: unknown command '%s'; '%s --help' lists them\n", program, name, program);
+}
+
+/* ---- options ---- */
+
+struct suggest_list {
+	const struct argp_option *items[OPTIONS_MAX];
+	size_t count;
+};
+
+static void suggest_collect(const struct argp *argp, struct suggest_list *list)
+{
+	for (const struct argp_option *option = argp->options;
+	     option && (option->name || option->key || option->doc || option->group); option++)
+		if (list->count < OPTIONS_MAX)
+			list->items[list->count++] = option;
+	for (const struct argp_child *child = argp->children; child && child->argp; child++)
+		suggest_collect(child->argp, list);
+}
+
+/* Whether the next word is the value of this one, and no option. */
+static bool suggest_takes_next(const struct suggest_list *list, const char *word)
+{
+	bool is_long = str_has_prefix(word, "--");
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct argp_option *option = list->items[i];
+
+		if (option->arg && !(option->flags & OPTION_ARG_OPTIONAL) &&
+		    (is_long ? option->name && streq(option->name, word + 2)
+			     : word[0] == '-' && word[1] == option->key && !word[2]))
+			return true;
+	}
+	return false;
+}
+
+static void suggest_check_option(const struct suggest_list *list, const char *program, const char *word)
+{
+	static const char *const own[] = {"help", "usage", "version"};
+	const char *names[OPTIONS_MAX + ARRAY_SIZE(own)], *nearest;
+	char name[LENGTH_MAX + 1];
+	size_t count = 0;
+
+	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		names[count++] = own[i];
+	for (size_t i = 0; i < list->count; i++)
+		if (list->items[i]->name)
+			names[count++] = list->items[i]->name;
+	/* getopt_long(3) takes a beginning for the whole, and says itself where it may be several. */
+	for (size_t i = 0; i < count; i++)
+		if (strncmp(names[i], name, strlen(name)) == 0)
+			return;
+	nearest = suggest_nearest(names, count, name);
+	if (!nearest)
+		return;
+	(void)fprintf(stderr, "%s: unrecognized option '--%s'; did you mean '--%s'?\n", program, name, nearest);
+	exit(EXIT_STATUS_USAGE);
+}
+
+void suggest_option(const struct argp *argp, const char *program, int argc, char *const *argv)
+{
+	struct suggest_list list = {.count = 0};
+
+	suggest_collect(argp, &list);
+	for (int i = 1; i < argc && !streq(argv[i], "--"); i++) {
+		if (str_has_prefix(argv[i], "--"))
+			suggest_check_option(&list, program, argv[i] + 2);
+		i += suggest_takes_next(&list, argv[i]);
+	}
 }

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The commands of ctr-gpu: a name in the table of main.c, a function in a file of its own. */
+/* The commands of ctr-gpu: a name in the table of main.c, a function in a file for each or for two of a kind. */
 
+#include <argp.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "base/paths.h"
-#include "cli/global_options.h"
+#include "cli/doctor/run.h"
+#include "cli/session.h"
+#include "model/backend.h"
+
+/* ---- verbs ---- */
 
 struct verb {
 	const char *name;
@@ -15,10 +22,7 @@ struct verb {
 	int (*run)(struct global_options *globals, int argc, char **argv); /* Return: the exit status */
 };
 
-/* Ends with an entry that has no name. */
-extern const struct verb verbs[];
-
-/** Return: NULL if there is none. */
+/** @table: ends with an entry that has no name. Return: NULL if there is none. */
 const struct verb *verb_find(const struct verb *table, const char *name);
 
 /** The parser of an argp for verb_run(); its first child takes a `struct global_options *`. */
@@ -37,12 +41,6 @@ int verb_run(const struct argp *argp, const struct verb *table, const char *prog
 /* What configure writes down for unconfigure. */
 #define CONFIGURED_DIRECTORY PATH_STATE "/configured"
 
-/** Prints the program's version, and the commit it was built from where that is known. */
-void version_print(FILE *file);
-
-/** Prints what --help prints. */
-int main_help(struct global_options *globals);
-
 int verb_cdi(struct global_options *globals, int argc, char **argv);
 int verb_configure(struct global_options *globals, int argc, char **argv);
 int verb_doctor(struct global_options *globals, int argc, char **argv);
@@ -55,3 +53,44 @@ int verb_setup(struct global_options *globals, int argc, char **argv);
 int verb_unconfigure(struct global_options *globals, int argc, char **argv);
 int verb_vgpu(struct global_options *globals, int argc, char **argv);
 int verb_version(struct global_options *globals, int argc, char **argv);
+
+/* ---- suggest ---- */
+
+/* For a command, an option or a name that does not exist: the one that was meant. */
+
+/** Return: the one of some names that comes close, borrowed; NULL. */
+const char *suggest_nearest(const char *const *names, size_t count, const char *name);
+
+/** Ends with EXIT_STATUS_USAGE if a long option is not known that comes close to one that is; says which. */
+void suggest_option(const struct argp *argp, const char *program, int argc, char *const *argv);
+
+/** Says on standard error that the command is unknown, and which one comes close. */
+void suggest_verb(const struct verb *table, const char *program, const char *name);
+
+/* ---- load ---- */
+
+/**
+ * load_run() - find out what this host lacks of kernel modules and device nodes, and make it unless @dry_run
+ * @options: all but their driver_root, which is the session's
+ * @ret:     empty after a failure
+ *
+ * Return: 0; as decide() and apply() of struct backend_load, CTR_GPU_E_NO_DEVICE if no kind is here; with the context's
+ * message set.
+ */
+int load_run(const struct session *session, struct load_options options, bool dry_run, struct load *ret);
+
+/* ---- report ---- */
+
+/* One text file for a bug report: this machine, what doctor says, and engines' settings, without secrets. */
+
+/* Where nobody names another. Root makes it only in a directory that root alone may change. */
+#define REPORT_FILE "ctr-gpu-report.txt"
+
+/**
+ * report_write() - write the file
+ * @session: with what doctor found
+ * @path:    a file that does not exist; "-" for standard output
+ *
+ * Return: 0 or the exit status after a message was printed.
+ */
+int report_write(struct session *session, const struct doctor *doctor, const char *path);

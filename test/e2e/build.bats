@@ -178,7 +178,7 @@ expect_before() {
 
 @test "flags of a packager's cancel none that a program needs" {
 	in_tree make -n V=1 LDFLAGS= CPPFLAGS= CFLAGS= O=build-flags \
-		build-flags/test/unit/base/memstream_test build-flags/src/cli/version.o
+		build-flags/test/unit/base/memstream_test build-flags/src/cli/main.o
 	expect_status 0
 	expect "--wrap=realloc"
 	expect "-Itest/unit"

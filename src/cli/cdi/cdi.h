@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "cli/global_options.h"
+#include "cli/session.h"
 
 /* What engines read unless they are told otherwise; of two specs of one device the later directory's counts. */
 extern const char *const cdi_directories[];
@@ -17,5 +17,3 @@ const char *cdi_directory(void);
 bool cdi_is_volatile(void);
 
 int cdi_verb_generate(struct global_options *globals, int argc, char **argv);
-int cdi_report_verb_list(struct global_options *globals, int argc, char **argv);
-int cdi_report_verb_check(struct global_options *globals, int argc, char **argv);

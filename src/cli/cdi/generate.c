@@ -2,16 +2,18 @@
 
 /* ctr-gpu cdi generate: a spec for each vendor of the host's adapters. */
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/paths.h"
 #include "base/print.h"
 #include "base/str.h"
 #include "cli/cdi/cdi.h"
 #include "cli/output.h"
-#include "cli/path.h"
 #include "cli/session.h"
 
 enum {
@@ -48,6 +50,22 @@ static const struct argp_option options[] = {
 	{"imex-channel", KEY_IMEX_CHANNEL, "NUMBERS", 0, "Give every device these IMEX channels, too", 0},
 	{0},
 };
+
+const char *const cdi_directories[] = {PATH_CDI, PATH_CDI_RUN, NULL};
+
+bool cdi_is_volatile(void)
+{
+	struct statvfs fs;
+
+	/* What /etc/cdi is on, or would be. */
+	return (statvfs(cdi_directories[0], &fs) == 0 || (errno == ENOENT && statvfs("/etc", &fs) == 0)) &&
+	       (fs.f_flag & ST_RDONLY);
+}
+
+const char *cdi_directory(void)
+{
+	return cdi_directories[cdi_is_volatile()];
+}
 
 static error_t cdi_generate_parse(int key, char *argument, struct argp_state *state)
 {

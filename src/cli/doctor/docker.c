@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/json.h"
-#include "cli/doctor/engine_check.h"
+#include "cli/doctor/doctor.h"
 #include "engines/daemon.h"
 #include "engines/engine.h"
 #include "system/trusted_file.h"

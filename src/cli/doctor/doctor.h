@@ -3,10 +3,18 @@
 
 /* Behind `ctr-gpu doctor`: whether a container would get a GPU here, and the first thing to do if not. */
 
+#include <stdio.h>
+
+#include "base/str.h"
 #include "ctr-gpu.h"
+#include "engines/config.h"
+#include "engines/daemon.h"
 #include "lib/host.h"
 #include "model/check.h"
+#include "model/finding.h"
 #include "model/plan.h"
+
+/* ---- doctor ---- */
 
 /* The id of what check_image() says of a directory that it cannot look at. */
 #define IMAGE_UNREADABLE "image.unreadable"
@@ -32,3 +40,119 @@ void check_rootless(struct doctor_context *examination);
 void check_security(struct doctor_context *examination);
 void check_image(struct doctor_context *examination);
 void check_installation(struct doctor_context *examination);
+
+/* ---- engine check ---- */
+
+/* An engine of this machine: what is here of it, and which of its doors would give a container a GPU. */
+
+struct engine_check {
+	const struct doctor_context *examination;
+	struct findings *findings; /* the examination's */
+	const struct engine *engine;
+	struct host_engine *seen; /* that of the findings */
+	struct daemon daemon;
+	struct rootfs root; /* the files that the daemon sees; ours if none runs */
+	const char *sudo;   /* "sudo " before commands; "" for a user's own engine */
+	const char *user;   /* "" or " --rootless" behind those of setup */
+	char *version;      /* NULL: not known */
+	char *command;      /* of engine_check_restart() */
+	struct engine_config config;
+	enum engine_cdi_state cdi;
+	struct strv kinds; /* of CDI, where it reads other directories than the usual ones */
+	bool reads_elsewhere;
+	bool lost; /* its files have a runtime "nvidia", and it itself says that it has none */
+	bool idle; /* its daemon does not run, and nobody would start it */
+};
+
+/**
+ * engine_check_begin() - find an engine, its version and its configuration
+ * @ret: ENGINE_CHECK_NONE
+ *
+ * Return: whether this machine has it.
+ */
+bool engine_check_begin(struct doctor_context *examination, const struct engine *engine, struct engine_check *ret);
+void engine_check_clear(struct engine_check *look);
+#define ENGINE_CHECK_NONE ((struct engine_check){.daemon = DAEMON_NONE, .root = ROOTFS_CLOSED})
+#define _cleanup_engine_check_ _cleanup_(engine_check_clear)
+
+/** Adds it to what was found, with its version and whether it runs, as look->seen. */
+void engine_check_describe(struct engine_check *look);
+
+/**
+ * engine_check_add() - report a finding about the engine
+ * @what:   behind the engine's name in the id; or the whole id, which has a dot
+ * @closes: doors of the engine, bits by enum method
+ */
+void engine_check_add(struct engine_check *look, const char *what, enum severity severity, unsigned closes,
+		      const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/** Whether the engine would find a program: by its path, or by a name on the PATH of its daemon. */
+bool engine_check_find_program(const struct engine_check *look, const char *path, struct program *ret);
+
+/** Return: the command that restarts the engine, for a user to type; valid until the next call. */
+const char *engine_check_restart(struct engine_check *look, enum engine_step step);
+
+/** Says that the engine has a door. */
+void engine_check_add_method(struct engine_check *look, enum method method);
+
+/* Each says what closes doors of its kind. */
+void engine_check_method_config(struct engine_check *look);
+void engine_check_method_cdi(struct engine_check *look);
+void engine_check_method_runtime(struct engine_check *look);
+/** Of the JSON files in the hooks directories, later ones in the place of earlier ones of the same name. */
+void engine_check_method_hooks(struct engine_check *look);
+
+/** Says that it does not run, behind what would still be in the way if it did. */
+void engine_check_running(struct engine_check *look);
+
+/* Engines with rules of their own; they say nothing if the engine is not here. */
+void check_docker(struct doctor_context *examination);
+void check_docker_desktop(struct doctor_context *examination);
+
+/* ---- summary ---- */
+
+/*
+ * Whether an engine gives a container a GPU that works, by which door, and why not by the others. It follows from the
+ * engine's doors and from the findings that close them, and from nothing else.
+ */
+
+/* Of one engine. */
+struct summary {
+	const struct host_engine *engine;
+	const struct finding *closed_by[METHODS]; /* NULL: open, or the engine does not have this door */
+	unsigned open;                            /* doors, bits by enum method */
+	enum severity severity;                   /* warning: a door is broken; note: not set up; problem: all are */
+	bool works;                               /* a door is open, and nothing of the machine itself is in the way */
+};
+
+struct summary summary_make(const struct findings *findings, const struct host_engine *engine);
+
+/** Return: the finding to see to first where nothing works; NULL where something does. */
+const struct finding *summary_first(const struct findings *findings);
+
+/**
+ * summary_text() - "yes by --gpus all; by --device KIND=all no, because …"
+ * @brief: without what is merely not set up, if a door is open, and without what the machine's own problem closes
+ *
+ * Return: owned by the caller; NULL without memory.
+ */
+char *summary_text(const struct findings *findings, const struct summary *verdict, bool brief);
+
+/** Whether something is wrong with the engine itself: it has a door that is broken, and not merely closed. */
+bool summary_is_broken(const struct summary *verdict);
+
+/** What to do: the first such finding that the verdict names. Return: borrowed; NULL: nothing. */
+const char *summary_remedy(const struct summary *verdict);
+
+/** Return: an array of {id, name, works, doors: [{id, use, works, because}]}; NULL without memory. */
+json_t *summaries_to_json(const struct findings *findings);
+
+/* ---- print doctor ---- */
+
+/**
+ * print_doctor_write() - write it for a person, in colour and as wide as it is where @file is a terminal
+ * @verbose: everything, and not only what works and what is wrong
+ *
+ * Return: 0 or -EIO.
+ */
+int print_doctor_write(const struct findings *findings, bool verbose, FILE *file);

@@ -14,7 +14,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
-#include "cli/doctor/engine_check.h"
+#include "cli/doctor/doctor.h"
 #include "engines/daemon.h"
 #include "system/trusted_file.h"
 

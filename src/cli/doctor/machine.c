@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What kind of host this is, and why it has no GPU if it has none. */
+/* What kind of host this is, and why it has no GPU if it has none; its kernel, SELinux and AppArmor. */
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <sys/xattr.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/str.h"
 #include "cli/doctor/doctor.h"
 #include "lib/backends.h"
 #include "system/trusted_file.h"
@@ -113,4 +119,95 @@ void check_machine(struct doctor_context *examination)
 	else
 		machine_add_none(&examination->findings);
 	machine_add_container(&examination->findings);
+}
+
+/* ---- kernel ---- */
+
+/* What the kernel can do for the hook. */
+
+/* Asked with arguments that no kernel accepts, so that nothing happens. */
+static bool kernel_has_call(long number)
+{
+	return syscall(number, -1, NULL, -1, NULL, 0) == 0 || errno != ENOSYS;
+}
+
+void check_kernel(struct doctor_context *examination)
+{
+	bool mounts =
+		kernel_has_call(SYS_open_tree) && kernel_has_call(SYS_move_mount) && kernel_has_call(SYS_mount_setattr);
+	const char *cgroup = file_exists("/sys/fs/cgroup/cgroup.controllers") ? "cgroup v2"
+			     : file_exists("/sys/fs/cgroup/devices")          ? "cgroup v1"
+									      : "no device cgroup";
+
+	if (!kernel_has_call(SYS_openat2))
+		findings_add(&examination->findings, "kernel.too-old", SEVERITY_PROBLEM,
+			     "the kernel lacks openat2: no container gets a GPU\n"
+			     "Linux 5.6 or later has it; on WSL: wsl --update.");
+	else if (mounts)
+		findings_add(&examination->findings, "kernel.new", SEVERITY_OK,
+			     "mounts by descriptor, paths resolved in the root, %s", cgroup);
+	else
+		findings_add(&examination->findings, "kernel.old", SEVERITY_NOTE,
+			     "no open_tree, move_mount or mount_setattr: the slower ways of older kernels are taken, "
+			     "%s\n"
+			     "Linux 5.12 or later has them; on WSL: wsl --update.",
+			     cgroup);
+}
+
+/* ---- security ---- */
+
+/* SELinux and AppArmor, where they stand between a container and the device. */
+
+#define SELINUX "/sys/fs/selinux"
+
+/* What lets containers use devices, by the policy: Fedora's, and the reference policy's, for nodes of one type. */
+static const struct policy {
+	const char *boolean, *type, *remedy;
+} policies[] = {
+	{"container_use_devices", "", "sudo setsebool -P container_use_devices 1; or "},
+	{"container_use_dri", "dri_device_t",
+	 "sudo chcon -t dri_device_t on it and sudo setsebool -P container_use_dri 1; or "},
+};
+
+/* A boolean's file says what it is and what is pending: "1 1". Return: -1 where the policy has no such boolean. */
+static int security_read_boolean(const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+
+	return str_format(&path, SELINUX "/booleans/%s", name) < 0 ? -1 : (int)file_number(path, -1);
+}
+
+static void security_check_selinux(struct findings *findings, const char *node)
+{
+	const struct policy *policy = NULL;
+	char label[128] = "";
+
+	for (size_t i = 0; i < ARRAY_SIZE(policies) && !policy; i++)
+		if (security_read_boolean(policies[i].boolean) >= 0)
+			policy = &policies[i];
+	if (getxattr(node, "security.selinux", label, sizeof(label) - 1) <= 0)
+		(void)snprintf(label, sizeof(label), "unknown");
+	if (policy && security_read_boolean(policy->boolean) == 1 && strstr(label, policy->type))
+		findings_add(findings, "security.selinux", SEVERITY_OK, "SELinux is enforcing, and %s is on",
+			     policy->boolean);
+	else
+		findings_add(findings, "security.selinux", SEVERITY_WARNING,
+			     "SELinux is enforcing and keeps containers from %s (label %s)\n"
+			     "%sper container: --security-opt label=disable",
+			     node, label, policy ? policy->remedy : "");
+}
+
+void check_security(struct doctor_context *examination)
+{
+	_cleanup_free_ char *apparmor = file_text("/sys/module/apparmor/parameters/enabled");
+
+	if (file_number(SELINUX "/enforce", 0) == 1)
+		for (size_t i = 0; examination->here[i]; i++)
+			security_check_selinux(&examination->findings, examination->here[i]->backend->device);
+	else if (apparmor && apparmor[0] == 'Y')
+		findings_add(&examination->findings, "security.apparmor", SEVERITY_OK,
+			     "AppArmor is on; engines' own profiles let containers use devices they were given");
+	else
+		findings_add(&examination->findings, "security.none", SEVERITY_OK,
+			     "neither SELinux nor AppArmor is in the way");
 }

@@ -5,7 +5,7 @@
  * everything is asked for, it is what works, what is wrong, and nothing twice.
  */
 
-#include "cli/doctor/print_doctor.h"
+#include "cli/doctor/doctor.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/print.h"
-#include "cli/doctor/summary.h"
 
 enum {
 	COLUMNS = 100, /* of what is no terminal */

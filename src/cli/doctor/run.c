@@ -22,8 +22,6 @@
 #include "base/fd.h"
 #include "base/print.h"
 #include "cli/doctor/doctor.h"
-#include "cli/doctor/print_doctor.h"
-#include "cli/doctor/summary.h"
 #include "plan/plan.h"
 
 enum {

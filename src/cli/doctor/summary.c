@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/doctor/summary.h"
+#include "cli/doctor/doctor.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,6 @@
  * program; what is decided and done is what ctr-gpu decides and does.
  */
 
-#include "cli/request.h"
 #include "cli/session.h"
 
 #define NVIDIA_NAME "nvidia-container-cli"
@@ -29,6 +28,9 @@ int nvidia_configure(struct nvidia *nvidia, int argc, char **argv);
 
 /** Ends the process: an argument is wrong. */
 void nvidia_input_error(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+/** Return: the first words of the message of a result, static: "mount error". */
+const char *nvidia_class_of(int r);
 
 /** What an errno that comes now is the fault of: "mount error". */
 void nvidia_begin(const char *class);

@@ -8,7 +8,6 @@
 #include "base/json.h"
 #include "cli/cdi/cdi.h"
 #include "cli/output.h"
-#include "cli/path.h"
 #include "cli/session.h"
 #include "engines/config.h"
 #include "engines/daemon.h"

@@ -13,7 +13,6 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/output.h"
-#include "cli/path.h"
 #include "cli/setup/keys.h"
 #include "engines/engine.h"
 

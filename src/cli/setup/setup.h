@@ -11,7 +11,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "cli/global_options.h"
+#include "cli/session.h"
 #include "cli/setup/saved_state.h"
 #include "engines/engine.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/try/client.h"
+#include "cli/try/try.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -18,7 +18,6 @@
 #include "base/cleanup.h"
 #include "base/print.h"
 #include "cli/output.h"
-#include "cli/try/client.h"
 #include "engines/text.h"
 #include "try_program.h"
 

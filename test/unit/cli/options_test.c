@@ -5,7 +5,7 @@
 #include "capture.h"
 #include "unit.h"
 
-#include "cli/request.h"
+#include "cli/session.h"
 
 #define WORDS(...) ((char *[]){(char *)"ctr-gpu", __VA_ARGS__, NULL})
 

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "cli/doctor/summary.h"
+#include "cli/doctor/doctor.h"
 
 static struct findings findings;
 

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/try/client.h"
+#include "cli/try/try.h"
 
 static struct client_result result;
 

@@ -3,7 +3,7 @@
 #include "capture.h"
 #include "unit.h"
 
-#include "cli/suggest.h"
+#include "cli/verbs.h"
 
 static const struct verb table[] = {
 	{"info", "", "", NULL},

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* ctr-gpu info and ctr-gpu list: the adapters of this host, and what a container would get. */
+
+#include "cli/doctor/run.h"
+#include "cli/output.h"
+#include "cli/session.h"
+#include "cli/verbs.h"
+
+/* ---- info ---- */
+
+enum {
+	KEY_JSON = 0x100,
+	KEY_CSV,
+};
+
+static const struct argp_option info_options[] = {
+	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
+	{"csv", KEY_CSV, NULL, 0, "Print CSV", 0},
+	{0},
+};
+
+static error_t info_parse(int key, char *argument, struct argp_state *state)
+{
+	enum ctr_gpu_format *format = state->input;
+
+	(void)argument;
+	switch (key) {
+	case KEY_JSON:
+	case KEY_CSV:
+		if (*format != CTR_GPU_FORMAT_TEXT)
+			argp_error(state, "--json and --csv exclude each other");
+		*format = key == KEY_JSON ? CTR_GPU_FORMAT_JSON : CTR_GPU_FORMAT_CSV;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* Why each is not, has been printed. */
+static bool info_has_usable(const struct ctr_gpu_host *host)
+{
+	struct ctr_gpu_adapter adapter;
+
+	for (size_t i = 0; ctr_gpu_host_adapter(host, i, &adapter) == 0; i++)
+		if (!adapter.unusable)
+			return true;
+	return false;
+}
+
+int verb_info(struct global_options *globals, int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = info_options,
+		.parser = info_parse,
+		.children = global_options_children,
+		.doc = "Show the GPUs of this host, and why one cannot be used.",
+	};
+	_cleanup_session_ struct session session = {0};
+	enum ctr_gpu_format format = CTR_GPU_FORMAT_TEXT;
+	int r, exit_status;
+
+	global_options_parse_verb(globals, &argp, argc, argv, &format);
+	output_set_json(format == CTR_GPU_FORMAT_JSON);
+	session.mute = format != CTR_GPU_FORMAT_CSV; /* the other two have notes */
+	exit_status = session_open(&session, globals);
+	if (exit_status)
+		return exit_status;
+	r = ctr_gpu_host_new(session.context, &session.host);
+	if (!r)
+		r = ctr_gpu_host_write(session.host, format, stdout);
+	if (r)
+		return session_check(&session, r);
+	return doctor_warn_of_host(session.context, session.host, NULL) || !info_has_usable(session.host)
+		       ? EXIT_STATUS_FAILURE
+		       : 0;
+}
+
+/* ---- list ---- */
+
+/* ctr-gpu list: what a container would get, one path of the host per line, or the whole plan. */
+
+enum { KEY_LIST_JSON = 0x200, KEY_LIST_DRY_RUN };
+
+struct list {
+	struct request_options request;
+	enum ctr_gpu_format format;
+};
+
+static const struct argp_option list_options[] = {
+	{"dry-run", KEY_LIST_DRY_RUN, NULL, 0, "Print the whole plan, with the reason of every entry", 0},
+	{"json", KEY_LIST_JSON, NULL, 0, "Print the whole plan as JSON, with the reason of every entry", 0},
+	{0},
+};
+
+static error_t list_parse(int key, char *argument, struct argp_state *state)
+{
+	struct list *list = state->input;
+
+	(void)argument;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[1] = &list->request;
+		return 0;
+	case KEY_LIST_DRY_RUN:
+		if (list->format == CTR_GPU_FORMAT_PATHS)
+			list->format = CTR_GPU_FORMAT_TEXT;
+		return 0;
+	case KEY_LIST_JSON:
+		list->format = CTR_GPU_FORMAT_JSON;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int verb_list(struct global_options *globals, int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = list_options,
+		.parser = list_parse,
+		.children = request_children,
+		.doc = "List the devices, files and directories of this host for a container with all GPUs, or "
+		       "with those that --device names.",
+	};
+	_cleanup_session_ struct session session = {0};
+	struct list list = {.format = CTR_GPU_FORMAT_PATHS};
+	int r;
+
+	global_options_parse_verb(globals, &argp, argc, argv, &list);
+	output_set_json(list.format == CTR_GPU_FORMAT_JSON);
+	r = session_open(&session, globals);
+	if (!r)
+		r = request_plan(&session, &list.request);
+	if (!r)
+		r = session_check(&session, ctr_gpu_plan_write(session.plan, list.format, stdout));
+	if (!r && doctor_warn_of_host(session.context, session.host, session.plan))
+		r = EXIT_STATUS_FAILURE;
+	request_options_clear(&list.request);
+	return r;
+}
