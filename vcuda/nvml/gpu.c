@@ -38,7 +38,6 @@ static void gpu_write_bus(char *to, const nvmlPciInfo_t *pci, int domain)
 	gpu_write_hex(to + 4, pci->device, 2);
 }
 
-/* Whose it is (device and subsystem) the driver API does not tell: 0. */
 static void gpu_fill_pci(CUdevice device, nvmlPciInfo_t *ret)
 {
 	const int32_t *attribute = client.device[device].attribute;
@@ -176,6 +175,7 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned length)
 	return nvml_session_copy_text(uuid, length, text);
 }
 
+/* Which device and subsystem it is, is 0 where the driver does not tell. */
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
 {
 	CUdevice gpu;
@@ -183,9 +183,12 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
 
 	LOCK_HOLD(nvml_session_lock());
 	r = gpu_enter(device, pci, &gpu);
-	if (!r)
-		gpu_fill_pci(gpu, pci);
-	return r;
+	if (r)
+		return r;
+	gpu_fill_pci(gpu, pci);
+	(void)nvml_session_read_sensor(gpu, WIRE_SENSOR_PCI_DEVICE, &pci->pciDeviceId);
+	(void)nvml_session_read_sensor(gpu, WIRE_SENSOR_PCI_SUBSYSTEM, &pci->pciSubSystemId);
+	return NVML_SUCCESS;
 }
 
 /* Before its third version the struct ended with four words that were reserved, where it now has the second text. */
@@ -213,7 +216,14 @@ nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoExt_t *pci)
 	if (r)
 		return r;
 	*pci = (nvmlPciInfoExt_t){
-		.version = pci->version, .domain = now.domain, .bus = now.bus, .device = now.device, .baseClass = 3};
+		.version = pci->version,
+		.domain = now.domain,
+		.bus = now.bus,
+		.device = now.device,
+		.pciDeviceId = now.pciDeviceId,
+		.pciSubSystemId = now.pciSubSystemId,
+		.baseClass = 3,
+	};
 	memcpy(pci->busId, now.busId, sizeof(pci->busId));
 	return NVML_SUCCESS;
 }

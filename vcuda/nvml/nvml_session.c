@@ -41,6 +41,7 @@ static nvmlReturn_t nvml_session_translate(CUresult result)
 		{CUDA_ERROR_OUT_OF_MEMORY, NVML_ERROR_MEMORY},
 		{CUDA_ERROR_OPERATING_SYSTEM, NVML_ERROR_OPERATING_SYSTEM},
 		{CUDA_ERROR_LAUNCH_FAILED, NVML_ERROR_GPU_IS_LOST},
+		{CUDA_ERROR_NOT_SUPPORTED, NVML_ERROR_NOT_SUPPORTED},
 	};
 
 	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++)
@@ -96,6 +97,17 @@ nvmlReturn_t nvml_session_read_usage(CUdevice device, struct wire_usage *ret)
 	if (ret->count > WIRE_PROCESSES)
 		return NVML_ERROR_UNKNOWN;
 	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvml_session_read_sensor(CUdevice device, enum wire_sensor sensor, unsigned *ret)
+{
+	const uint64_t words[] = {(uint64_t)device, sensor};
+	uint32_t value = 0;
+	CUresult r = call_sync(WIRE_SENSOR, words, 2, NULL, 0, &value, sizeof(value));
+
+	if (!r)
+		*ret = value;
+	return nvml_session_translate(r);
 }
 
 nvmlReturn_t nvml_session_refuse(const char *name)

@@ -30,6 +30,9 @@ nvmlReturn_t nvml_session_enter_device(nvmlDevice_t device, CUdevice *ret);
 /** Asks the server what the container has of a device at this moment. */
 nvmlReturn_t nvml_session_read_usage(CUdevice device, struct wire_usage *ret);
 
+/** Asks the server for a sensor of a device, in NVML's unit. Return: NVML_ERROR_NOT_SUPPORTED if it has none. */
+nvmlReturn_t nvml_session_read_sensor(CUdevice device, enum wire_sensor sensor, unsigned *ret);
+
 /** The answer of a function that is not offered. */
 nvmlReturn_t nvml_session_refuse(const char *name);
 

@@ -9,7 +9,8 @@
 typedef int nvmlReturn_t;
 typedef struct nvmlDevice_st *nvmlDevice_t;
 typedef struct nvmlEventSet_st *nvmlEventSet_t;
-typedef int nvmlClockType_t, nvmlEnableState_t, nvmlComputeMode_t, nvmlDeviceArchitecture_t;
+typedef int nvmlClockType_t, nvmlEnableState_t, nvmlComputeMode_t, nvmlDeviceArchitecture_t, nvmlPstates_t,
+	nvmlBrandType_t, nvmlTemperatureSensors_t, nvmlTemperatureThresholds_t;
 
 enum { NVML_BUS_LEGACY = 16, NVML_BUS = 32, NVML_UUID_TEXT = 41 };
 
@@ -45,6 +46,16 @@ typedef struct {
 } nvmlProcessInfo_v2_t;
 
 typedef nvmlProcessInfo_v2_t nvmlProcessInfo_t; /* the third version is the second */
+
+typedef struct {
+	unsigned int gpu, memory; /* percent of the time in which either was in use */
+} nvmlUtilization_t;
+
+typedef struct {
+	unsigned int version;
+	nvmlTemperatureSensors_t sensorType;
+	int temperature;
+} nvmlTemperature_t;
 
 typedef struct {
 	nvmlDevice_t device;

@@ -142,6 +142,7 @@ enum wire_op {
 	WIRE_ARENA_DROP, /* offset */
 	WIRE_REFUSED,    /* kind, text */
 	WIRE_USAGE,      /* ordinal; reply: struct wire_usage */
+	WIRE_SENSOR,     /* ordinal, enum wire_sensor; reply: its number, 4 bytes */
 	WIRE_THREAD,     /* the slot is another thread's from now on */
 	WIRE_OPS,
 };
@@ -180,6 +181,33 @@ struct wire_usage {
 		uint32_t gpus; /* a bit for each of the container's on which it has had a context */
 		uint64_t used; /* on all of them */
 	} process[WIRE_PROCESSES];
+};
+
+/* What NVML says of a GPU, in NVML's units. */
+enum wire_sensor {
+	WIRE_SENSOR_UTILIZATION, /* percent */
+	WIRE_SENSOR_MEMORY_UTILIZATION,
+	WIRE_SENSOR_TEMPERATURE, /* degrees Celsius */
+	WIRE_SENSOR_SHUTDOWN,
+	WIRE_SENSOR_SLOWDOWN,
+	WIRE_SENSOR_POWER, /* milliwatts */
+	WIRE_SENSOR_POWER_LIMIT,
+	WIRE_SENSOR_POWER_DEFAULT,
+	WIRE_SENSOR_CLOCK_GRAPHICS, /* MHz */
+	WIRE_SENSOR_CLOCK_SM,
+	WIRE_SENSOR_CLOCK_MEMORY,
+	WIRE_SENSOR_CLOCK_VIDEO,
+	WIRE_SENSOR_PERFORMANCE,
+	WIRE_SENSOR_PERSISTENCE,
+	WIRE_SENSOR_FAN, /* percent */
+	WIRE_SENSOR_BRAND,
+	WIRE_SENSOR_LINK, /* generations of PCI Express, lanes */
+	WIRE_SENSOR_LINK_WIDTH,
+	WIRE_SENSOR_LINK_MOST,
+	WIRE_SENSOR_LINK_WIDTH_MOST,
+	WIRE_SENSOR_PCI_DEVICE, /* numbers of device and vendor */
+	WIRE_SENSOR_PCI_SUBSYSTEM,
+	WIRE_SENSORS,
 };
 
 _Static_assert(sizeof(struct wire_usage) <= WIRE_REPLY, "replies fit");

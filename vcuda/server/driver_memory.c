@@ -129,6 +129,16 @@ static void *driver_memory_load(void *nothing)
 	return nothing;
 }
 
+void *driver_memory_library(void)
+{
+	static bool tried;
+
+	if (!driver_memory_nvml && !driver_memory_loads && !tried)
+		(void)driver_memory_load(NULL);
+	tried = true;
+	return driver_memory_nvml;
+}
+
 void driver_memory_begin(void)
 {
 	if (!quota_is_limited())

@@ -103,6 +103,9 @@ void quota_forget_context(uint64_t context);
 void driver_memory_begin(void);
 void driver_memory_open(void);
 
+/** Return: NVML, which has begun, loaded now if nobody needed it before; NULL if there is none. With the lead. */
+void *driver_memory_library(void);
+
 /** Whether the driver said how much this process has, when it was counted last. The manager is told once if not. */
 bool driver_memory_is_known(void);
 

@@ -193,6 +193,7 @@ CUresult serve_wire_stage_in(struct request *q);
 CUresult serve_wire_stage_out(struct request *q);
 CUresult serve_wire_stage_wait(struct request *q);
 CUresult serve_wire_probe(struct request *q);
+CUresult serve_wire_sensor(struct request *q);
 CUresult serve_wire_arena_add(struct request *q);
 CUresult serve_wire_arena_drop(struct request *q);
 

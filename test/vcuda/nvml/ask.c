@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * ask init: what nvmlInit() answers. ask list: a line a GPU. ask GPUS BYTES DRIVER: what a container's NVML answers, as TAP: GPUS devices, BYTES of memory at most, a driver of that version.
+ * ask init: what nvmlInit() answers. ask list: a line a GPU. ask sensors|no-sensors GPUS: what these have, as TAP. ask GPUS BYTES DRIVER: what a container's NVML answers, as TAP: GPUS devices, BYTES of memory at most, a driver of that version.
  * What it says is held against what CUDA says in the same process.
  */
 
@@ -31,7 +31,12 @@
 	X(nvmlDeviceGetComputeRunningProcesses_v3, (nvmlDevice_t, unsigned *, nvmlProcessInfo_v2_t *)) \
 	X(nvmlDeviceGetComputeRunningProcesses, (nvmlDevice_t, unsigned *, nvmlProcessInfo_v1_t *)) \
 	X(nvmlDeviceGetGraphicsRunningProcesses_v3, (nvmlDevice_t, unsigned *, nvmlProcessInfo_v2_t *)) \
-	X(nvmlDeviceGetUtilizationRates, (nvmlDevice_t, void *)) X(nvmlDeviceGetTemperature, (nvmlDevice_t, int, unsigned *)) \
+	X(nvmlDeviceGetUtilizationRates, (nvmlDevice_t, nvmlUtilization_t *)) X(nvmlDeviceGetFanSpeed, (nvmlDevice_t, unsigned *)) \
+	X(nvmlDeviceGetTemperature, (nvmlDevice_t, int, unsigned *)) X(nvmlDeviceGetTemperatureV, (nvmlDevice_t, nvmlTemperature_t *)) \
+	X(nvmlDeviceGetTemperatureThreshold, (nvmlDevice_t, int, unsigned *)) X(nvmlDeviceGetClockInfo, (nvmlDevice_t, int, unsigned *)) \
+	X(nvmlDeviceGetPowerUsage, (nvmlDevice_t, unsigned *)) X(nvmlDeviceGetEnforcedPowerLimit, (nvmlDevice_t, unsigned *)) \
+	X(nvmlDeviceGetPowerManagementDefaultLimit, (nvmlDevice_t, unsigned *)) X(nvmlDeviceGetPerformanceState, (nvmlDevice_t, int *)) \
+	X(nvmlDeviceGetPersistenceMode, (nvmlDevice_t, int *)) X(nvmlDeviceGetMaxPcieLinkWidth, (nvmlDevice_t, unsigned *)) \
 	X(nvmlDeviceGetMinorNumber, (nvmlDevice_t, unsigned *)) X(nvmlDeviceSetPersistenceMode, (nvmlDevice_t, int)) \
 	X(nvmlEventSetCreate, (nvmlEventSet_t *)) X(nvmlEventSetFree, (nvmlEventSet_t)) \
 	X(nvmlEventSetWait_v2, (nvmlEventSet_t, nvmlEventData_t *, unsigned)) \
@@ -107,7 +112,7 @@ static void ask_versions(const char *driver)
 	      "of one that there is not");
 }
 
-static void env_request_devices(unsigned expected)
+static void ask_devices(unsigned expected)
 {
 	unsigned count = 0;
 	nvmlDevice_t device;
@@ -175,11 +180,9 @@ static void ask_device(unsigned index)
 	}
 	check(api.nvmlDeviceGetCudaComputeCapability(device, &major, &minor) == 0 && major >= 5 && minor >= 0,
 	      "its compute capability");
-	check(api.nvmlDeviceGetUtilizationRates(device, &number) == NVML_ERROR_NOT_SUPPORTED &&
-		      api.nvmlDeviceGetTemperature(device, 0, &number) == NVML_ERROR_NOT_SUPPORTED &&
-		      api.nvmlDeviceGetMinorNumber(device, &number) == NVML_ERROR_NOT_SUPPORTED &&
+	check(api.nvmlDeviceGetMinorNumber(device, &number) == NVML_ERROR_NOT_SUPPORTED &&
 		      api.nvmlDeviceSetPersistenceMode(device, 1) == NVML_ERROR_NOT_SUPPORTED,
-	      "sensors, nodes and settings are not supported");
+	      "nodes and settings are not supported");
 }
 
 static void ask_memory(unsigned long long most)
@@ -227,6 +230,58 @@ static void ask_memory(unsigned long long most)
 	check(api.cuMemFree_v2(pointer) == 0 && api.nvmlDeviceGetMemoryInfo(device, &after) == 0 &&
 		      after.used < ALLOCATED,
 	      "what is freed is free");
+}
+
+/* As the simulated driver has them: another number for each GPU, and no fan. */
+static void ask_sensors(unsigned gpu, bool there)
+{
+	const int expected = there ? 0 : NVML_ERROR_NOT_SUPPORTED;
+	nvmlTemperature_t versioned = {.version = NVML_VERSION(nvmlTemperature_t, 1)};
+	unsigned degrees = 0, shutdown = 0, slowdown = 0, power = 0, limit = 0, usual = 0, sm = 0, memory = 0,
+		 width = 0;
+	nvmlUtilization_t used = {0};
+	nvmlDevice_t device = NULL;
+	int state = 0, mode = 0;
+	const unsigned number = gpu + 1;
+	nvmlPciInfo_t pci = {0};
+
+	(void)api.nvmlDeviceGetHandleByIndex_v2(gpu, &device);
+	check(api.nvmlDeviceGetPciInfo_v3(device, &pci) == 0 && pci.pciDeviceId == (there ? 0x233010de : 0) &&
+		      pci.pciSubSystemId == (there ? 0x16c110de + number : 0),
+	      "the number of its model");
+	check(api.nvmlDeviceGetUtilizationRates(device, &used) == expected &&
+		      (!there || (used.gpu == 20 + number && used.memory == 10 + number)),
+	      "utilization");
+	check(api.nvmlDeviceGetTemperature(device, 0, &degrees) == expected &&
+		      api.nvmlDeviceGetTemperatureV(device, &versioned) == expected &&
+		      (!there || (degrees == 40 + number && versioned.temperature == (int)degrees)),
+	      "temperature");
+	check(api.nvmlDeviceGetTemperatureThreshold(device, 0, &shutdown) == expected &&
+		      api.nvmlDeviceGetTemperatureThreshold(device, 1, &slowdown) == expected &&
+		      (!there || (shutdown == 100 + number && slowdown == 110 + number)),
+	      "limits of temperature");
+	check(api.nvmlDeviceGetPowerUsage(device, &power) == expected &&
+		      api.nvmlDeviceGetEnforcedPowerLimit(device, &limit) == expected &&
+		      api.nvmlDeviceGetPowerManagementDefaultLimit(device, &usual) == expected &&
+		      (!there || (power == 70000 + number && limit == 700000 + number && usual == 710000 + number)),
+	      "power");
+	check(api.nvmlDeviceGetClockInfo(device, 1, &sm) == expected &&
+		      api.nvmlDeviceGetClockInfo(device, 2, &memory) == expected &&
+		      (!there || (sm == 1010 + number && memory == 1020 + number)),
+	      "clocks");
+	check(api.nvmlDeviceGetPerformanceState(device, &state) == expected &&
+		      api.nvmlDeviceGetPersistenceMode(device, &mode) == expected &&
+		      api.nvmlDeviceGetMaxPcieLinkWidth(device, &width) == expected &&
+		      (!there || (state == 1 + (int)number && mode == (int)number && width == 15 + number)),
+	      "state, mode and link");
+	check(api.nvmlDeviceGetFanSpeed(device, &width) == NVML_ERROR_NOT_SUPPORTED &&
+		      api.nvmlDeviceGetClockInfo(device, 3, &width) == NVML_ERROR_NOT_SUPPORTED,
+	      "what the card lacks is not supported");
+	check(api.nvmlDeviceGetClockInfo(device, 4, &width) == NVML_ERROR_INVALID_ARGUMENT &&
+		      api.nvmlDeviceGetClockInfo(device, -1, &width) == NVML_ERROR_INVALID_ARGUMENT &&
+		      api.nvmlDeviceGetPowerUsage(device, NULL) == NVML_ERROR_INVALID_ARGUMENT &&
+		      api.nvmlDeviceGetPowerUsage((nvmlDevice_t)&api, &width) == NVML_ERROR_INVALID_ARGUMENT,
+	      "kinds, places and devices that there are not");
 }
 
 static void ask_events(void)
@@ -283,7 +338,7 @@ static void ask_at_once(void)
 	check(!wrong[0] && !wrong[1] && !wrong[2] && !wrong[3], "four threads can ask at once");
 }
 
-static int env_request_list(void)
+static int ask_list(void)
 {
 	unsigned count = 0;
 
@@ -304,6 +359,16 @@ static int env_request_list(void)
 	return api.nvmlShutdown();
 }
 
+static int ask_all_sensors(unsigned gpus, bool there)
+{
+	check(api.nvmlInit_v2() == 0, "nvmlInit()");
+	for (unsigned i = 0; i < gpus; i++)
+		ask_sensors(i, there);
+	check(api.nvmlShutdown() == 0, "nvmlShutdown()");
+	printf("1..%d\n", checks);
+	return failures != 0;
+}
+
 int main(int argc, char **argv)
 {
 	unsigned count = 0;
@@ -311,7 +376,9 @@ int main(int argc, char **argv)
 	if (argc < 2 || !load())
 		return 1;
 	if (argc == 2 && strcmp(argv[1], "list") == 0)
-		return env_request_list();
+		return ask_list();
+	if (argc == 3)
+		return ask_all_sensors((unsigned)atoi(argv[2]), strcmp(argv[1], "sensors") == 0);
 	if (argc == 2) {
 		const int r = api.nvmlInit_v2();
 
@@ -321,7 +388,7 @@ int main(int argc, char **argv)
 	ask_before();
 	check(api.nvmlInit_v2() == 0, "nvmlInit()");
 	ask_versions(argv[3]);
-	env_request_devices((unsigned)atoi(argv[1]));
+	ask_devices((unsigned)atoi(argv[1]));
 	for (unsigned i = 0; i < (unsigned)atoi(argv[1]); i++)
 		ask_device(i);
 	ask_memory(strtoull(argv[2], NULL, 10));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What of libnvidia-ml.so.1 says how much of a GPU a process has, of the simulated driver that it has loaded. As with a real one, a
- * process is counted as soon as it has a context.
+ * What of libnvidia-ml.so.1 says how much of a GPU a process has, of the simulated driver that it has loaded, and sensors. As with a
+ * real one, a process is counted as soon as it has a context.
  */
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { INSUFFICIENT_SIZE = 7, NOT_FOUND = 6, UNKNOWN = 999 };
+enum { NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, UNKNOWN = 999 };
 
 struct process {
 	unsigned pid;
@@ -77,5 +77,66 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *gpu, unsigned *count, struct p
 	list[0] = (struct process){.pid = 1, .used = 1ULL << 33};
 	list[1] = (struct process){.pid = (unsigned)getpid(), .used = strcmp(mode, "zero") == 0 ? 0 : used ? used : 1};
 	*count = found ? 2 : 1;
+	return 0;
+}
+
+/* ---- sensors: numbers that are another for each GPU and each function ---- */
+
+/* A card without fans, and without a clock of its video engine. */
+#define SENSOR(name, number)                                \
+	int name(void *gpu, unsigned *ret);                 \
+	int name(void *gpu, unsigned *ret)                  \
+	{                                                   \
+		*ret = (number) + (unsigned)(uintptr_t)gpu; \
+		return 0;                                   \
+	}
+#define SENSOR_OF_KIND(name, kinds, number)                                       \
+	int name(void *gpu, int kind, unsigned *ret);                             \
+	int name(void *gpu, int kind, unsigned *ret)                              \
+	{                                                                         \
+		*ret = (number) + 10 * (unsigned)kind + (unsigned)(uintptr_t)gpu; \
+		return kind >= 0 && kind < (kinds) ? 0 : NOT_SUPPORTED;           \
+	}
+
+SENSOR_OF_KIND(nvmlDeviceGetTemperature, 1, 40)
+SENSOR_OF_KIND(nvmlDeviceGetTemperatureThreshold, 2, 100)
+SENSOR_OF_KIND(nvmlDeviceGetClockInfo, 3, 1000)
+SENSOR(nvmlDeviceGetPowerUsage, 70000)
+SENSOR(nvmlDeviceGetEnforcedPowerLimit, 700000)
+SENSOR(nvmlDeviceGetPowerManagementDefaultLimit, 710000)
+SENSOR(nvmlDeviceGetPerformanceState, 1)
+SENSOR(nvmlDeviceGetPersistenceMode, 0)
+SENSOR(nvmlDeviceGetBrand, 4)
+SENSOR(nvmlDeviceGetCurrPcieLinkGeneration, 2)
+SENSOR(nvmlDeviceGetCurrPcieLinkWidth, 8)
+SENSOR(nvmlDeviceGetMaxPcieLinkGeneration, 3)
+SENSOR(nvmlDeviceGetMaxPcieLinkWidth, 15)
+
+int nvmlDeviceGetFanSpeed(void *gpu, unsigned *ret);
+int nvmlDeviceGetFanSpeed(void *gpu, unsigned *ret)
+{
+	(void)gpu;
+	*ret = 50;
+	return NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetUtilizationRates(void *gpu, unsigned ret[2]);
+int nvmlDeviceGetUtilizationRates(void *gpu, unsigned ret[2])
+{
+	ret[0] = 20 + (unsigned)(uintptr_t)gpu;
+	ret[1] = 10 + (unsigned)(uintptr_t)gpu;
+	return 0;
+}
+
+struct pci {
+	char legacy[16];
+	unsigned place[3], device, subsystem;
+	char address[32];
+};
+
+int nvmlDeviceGetPciInfo_v3(void *gpu, struct pci *ret);
+int nvmlDeviceGetPciInfo_v3(void *gpu, struct pci *ret)
+{
+	*ret = (struct pci){.device = 0x233010de, .subsystem = 0x16c110de + (unsigned)(uintptr_t)gpu};
 	return 0;
 }
