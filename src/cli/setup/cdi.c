@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/setup/cdi.h"
+#include "cli/setup/setup.h"
 
 #include <glob.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * for a table, all of them are taken out and put in.
  */
 
-#include "cli/setup/diff.h"
+#include "cli/setup/setup.h"
 
 #include <errno.h>
 #include <stdint.h>

@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/output.h"
-#include "cli/setup/keys.h"
+#include "cli/setup/setup.h"
 #include "engines/engine.h"
 
 enum {

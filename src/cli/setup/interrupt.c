@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/setup/interrupt.h"
+#include "cli/setup/setup.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/setup/keys.h"
+#include "cli/setup/setup.h"
 
 #include <errno.h>
 #include <string.h>

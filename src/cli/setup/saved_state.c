@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/setup/saved_state.h"
+#include "cli/setup/setup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,6 @@
 #include "base/lock_file.h"
 #include "base/paths.h"
 #include "cli/output.h"
-#include "cli/setup/interrupt.h"
 
 enum { WAIT_S = 60 };
 

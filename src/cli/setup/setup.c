@@ -10,18 +10,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include "base/err.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/output.h"
-#include "cli/setup/cdi.h"
-#include "cli/setup/diff.h"
-#include "cli/setup/interrupt.h"
-#include "cli/setup/keys.h"
-#include "cli/setup/saved_state.h"
 #include "cli/verbs.h"
 #include "engines/config.h"
 #include "engines/text.h"
@@ -51,19 +44,6 @@ static const struct argp_option options[] = {
 };
 
 static const struct setup_engine *const engines[] = {&setup_docker, &setup_podman, &setup_containerd, &setup_crio};
-
-void setup_print(const struct setup *setup, const char *format, ...)
-{
-	/* With --dry-run standard output is the file. */
-	FILE *file = setup->dry_run ? stderr : stdout;
-	struct err line = {0};
-	va_list arguments;
-
-	va_start(arguments, format);
-	err_write_list(&line, 0, format, arguments);
-	va_end(arguments);
-	(void)fprintf(file, "%s: %s\n", setup->engine ? setup->engine->facts->name : "all", line.text);
-}
 
 /* ---- the command line ---- */
 
@@ -133,34 +113,6 @@ static error_t setup_parse(int key, char *argument, struct argp_state *state)
 }
 
 /* ---- which daemon, which file ---- */
-
-int setup_refuse_user(const struct setup *setup)
-{
-	const struct engine *facts = setup->engine->facts;
-
-	if (geteuid() == 0 || setup->config || setup->rootless || setup->dry_run)
-		return 0;
-	if (!facts->user_files)
-		return output_print("%s's configuration belongs to root: sudo ctr-gpu setup %s", facts->label,
-				    facts->name);
-	return output_print("%s's configuration belongs to root: sudo ctr-gpu setup %s\n"
-			    "    For one that runs as you: ctr-gpu setup %s --rootless",
-			    facts->label, facts->name, facts->name);
-}
-
-int setup_find_daemon(struct setup *setup, uid_t uid)
-{
-	const struct engine *facts = setup->engine->facts;
-	int r = daemon_find(&facts->daemon, uid, &setup->daemon);
-
-	if (r == 0 && !setup->daemon.pid && setup->daemon.rejected_pid)
-		setup_print(setup, "process %d is called %s, but %s, and is left alone", setup->daemon.rejected_pid,
-			    facts->daemon.name, setup->daemon.rejected_why);
-	if (r == 0)
-		return 0;
-	errno = -r;
-	return output_print("cannot read /proc: %m");
-}
 
 static char *setup_usual_path(const struct setup *setup)
 {
@@ -293,52 +245,7 @@ static int setup_look(struct setup *setup)
 	return 0;
 }
 
-void setup_advise_restart(struct setup *setup, bool changed)
-{
-	const struct engine *facts = setup->engine->facts;
-	_cleanup_free_ char *command = NULL;
-
-	if (!setup->daemon.pid)
-		setup_print(setup, "no %s is running; it reads the file when it starts", facts->daemon.name);
-	if (!setup->daemon.pid || !changed)
-		return;
-	command = engine_restart_command(facts, &setup->daemon, setup->rootless,
-					 setup->needs_restart ? ENGINE_RESTART : ENGINE_RELOAD);
-	setup_print(setup, "next: %s", command ? command : "restart it");
-}
-
 /* ---- what files say ---- */
-
-int setup_read(const struct setup *setup, const struct text_buffer *text, const char *path, json_t **ret)
-{
-	struct text_buffer_error error;
-	int r = engine_config_parse(setup->engine->facts, text, ret, &error);
-
-	if (r == -EINVAL)
-		return output_print("%s:%zu:%zu: %s\n    Nothing was changed. Correct that, and try again.", path,
-				    error.line, error.column, error.reason);
-	return r < 0 ? output_no_memory() : 0;
-}
-
-int setup_write(const struct setup *setup, struct text_buffer *text, json_t *wanted)
-{
-	const struct engine *facts = setup->engine->facts;
-	_cleanup_json_ json_t *before = NULL, *after = NULL;
-	struct text_buffer_error error;
-	int r = engine_config_parse(facts, text, &before, &error);
-
-	if (r == 0 && json_equal(before, wanted))
-		return 0;
-	if (r == 0)
-		r = engine_config_write(facts, text, wanted);
-	if (r == 0)
-		r = engine_config_parse(facts, text, &after, &error);
-	if (r == -EINVAL || (r == 0 && !json_equal(after, wanted)))
-		return output_print("%s has inline tables or dotted keys where tables are to be changed\n"
-				    "    Write them as [tables] with headers, and try again.",
-				    setup->path);
-	return r < 0 ? output_no_memory() : 0;
-}
 
 static int setup_read_other(struct setup *setup, const char *path)
 {

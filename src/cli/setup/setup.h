@@ -10,10 +10,53 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 
+#include "cli/config_file.h"
 #include "cli/session.h"
-#include "cli/setup/saved_state.h"
 #include "engines/engine.h"
+#include "engines/text.h"
+
+/* ---- saved state ---- */
+
+/*
+ * What `ctr-gpu setup` wrote, so that `--remove` can give back what was there: /var/lib/ctr-gpu/setup.json, or below
+ * the user's state directory where a user's own files were changed. An entry for each file, "before" missing if there
+ * was none, and one without an engine for each CDI spec:
+ *
+ *	{"engine": "docker", "before": "…", "after": "…", "directories": ["/etc/docker"]}
+ *
+ * Beside these, "directories" are those that were made for this file itself.
+ * It is written before the file is, and removed after the file is as it was. Functions that fail have said why on
+ * standard error.
+ */
+
+struct saved_state {
+	char *directory;
+	struct config_file file;
+	json_t *entries; /* by the file's path */
+	json_t *made;    /* directories that were not there */
+	int home;        /* the directory */
+	int lock;
+};
+
+#define SAVED_STATE_CLOSED ((struct saved_state){.home = -1, .lock = -1})
+
+void saved_state_close(struct saved_state *state);
+#define _cleanup_state_ __attribute__((cleanup(saved_state_close)))
+
+/**
+ * saved_state_open() - read it
+ * @change: it is to be written, too; others wait meanwhile, a minute at most, and a user's ^C until it is closed
+ *
+ * Return: 0 or the exit status.
+ */
+int saved_state_open(struct saved_state *state, bool change);
+
+/** Replaces the entry of a file, or removes it if @entry is NULL, and saves. Return: 0 or the exit status. */
+int saved_state_set(struct saved_state *state, const char *path, json_t *entry);
+
+/* ---- setup ---- */
 
 /*
  * The runtime's program, by NVIDIA's name, is in a directory of our own. VS Code's Dev Containers and DevPod give a
@@ -81,3 +124,89 @@ int setup_write(const struct setup *setup, struct text_buffer *text, json_t *wan
 
 /** Says that the daemon does not run or, after a change, what makes it notice. */
 void setup_advise_restart(struct setup *setup, bool changed);
+
+/* ---- keys ---- */
+
+/*
+ * What setup puts into an engine's file and takes out again, on what the file says, whatever its format: the runtime
+ * "nvidia" as a whole, the default runtime, and what turns CDI on. A key is a path of json_at().
+ */
+
+/**
+ * keys_put() - have a file say something
+ * @section: of the engine's; "" for those without
+ * @value:   stolen; NULL: without memory
+ *
+ * Return: 0 or the exit status, after a message.
+ */
+int keys_put(const struct setup *setup, json_t *file, const char *section, const char *key, json_t *value);
+
+/** The same for the runtime and, if asked for, the default; unless the name is another's, in this file or a later. */
+int keys_put_runtime(const struct setup *setup, json_t *file, const char *section, json_t *value);
+
+/** Return: the runtime "nvidia" with everything that is said of it, borrowed; NULL. */
+json_t *keys_runtime(const struct engine *engine, const json_t *file, const char *section);
+
+/** Return: its program or the first of them, borrowed; NULL. */
+const char *keys_program(const struct engine *engine, const json_t *file, const char *section);
+
+/** Whether a runtime's program is ours, by whatever name and links; a bare one is what the daemon finds by it. */
+bool keys_is_ours(const struct setup *setup, const char *program);
+
+/**
+ * keys_undo() - undo in a file what made @after of @before, and leave alone what somebody has changed since
+ *
+ * Return: whether something of it stays; -ENOMEM.
+ */
+int keys_undo(const struct setup_engine *engine, json_t *file, const json_t *before, const json_t *after);
+
+/** Takes out what is recognizably ours, and a default that would name nothing then. Return: 0 or -ENOMEM. */
+int keys_forget(const struct setup_engine *engine, json_t *file);
+
+/** Says what was written, and finds out whether the daemon notices it only when it starts. Return: 0 or -ENOMEM. */
+int keys_compare(struct setup *setup);
+
+/* ---- cdi ---- */
+
+/*
+ * The CDI specs that engines of every kind find GPUs by, for `--device nvidia.com/gpu=all`. They are the machine's and
+ * serve all engines, so those that setup wrote go with the last engine that was set up. Functions that fail have said
+ * why; they return 0 or the exit status.
+ */
+
+/** Writes a spec for each kind of adapter, unless one exists. Succeeds also on a host without a GPU. */
+int setup_cdi_put(struct setup *setup);
+
+/** Removes those that are not in @kept, entries of the state as they were. */
+int setup_cdi_take_back(struct setup *setup, const json_t *kept);
+
+/** Removes all, unless the state has an engine that was set up. */
+int setup_cdi_remove(struct setup *setup);
+
+/* ---- interrupt ---- */
+
+/*
+ * A user who gives up, by ^C or by closing the terminal, while files are written: what has begun is finished or undone,
+ * as after an error, and the process ends by the signal then. The same signal once more ends it at once.
+ */
+
+/** From now on SIGINT, SIGTERM and SIGHUP are only remembered, and system calls that wait fail with EINTR. */
+void interrupt_hold(void);
+
+/** Whether one came. */
+bool interrupt_came(void);
+
+/** What these signals do is what it was, and one that came does it now. May be called without the above. */
+void interrupt_let_go(void);
+
+/* ---- diff ---- */
+
+/* What would change in a file, as `diff -u` shows it and patch(1) takes it. */
+
+/**
+ * diff_write() - write the difference of two texts
+ * @path: of the file, for the heading
+ *
+ * Equal texts have none, and nothing is written. Return: 0 or -ENOMEM.
+ */
+int diff_write(const struct text_buffer *before, const struct text_buffer *after, const char *path, FILE *file);

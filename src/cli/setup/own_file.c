@@ -1,13 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* CRI-O: a file of our own among those that it reads one after the other, the later ones winning. */
+/* Engines that read several files, for which ours is a file of its own. */
+
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/output.h"
-#include "cli/setup/keys.h"
+#include "cli/setup/setup.h"
 
-#define OWN_FILE "/etc/crio/crio.conf.d/99-ctr-gpu.conf"
+/* ---- Podman ---- */
+
+/*
+ * A file of our own among those of containers.conf(5), the machine's or the user's. There is no daemon to notice it.
+ * Containers that ask by NVIDIA_VISIBLE_DEVICES get their GPUs through the hooks directory, without any of this.
+ */
+
+#define PODMAN_FILE "containers/containers.conf.d/99-ctr-gpu.conf"
+#define HOOK ENGINE_HOOKS_USR "/" ENGINE_HOOK_FILE
+
+static int podman_look(struct setup *setup)
+{
+	setup->rootless |= geteuid() != 0;
+	return 0;
+}
+
+static int podman_edit(struct setup *setup, json_t *file)
+{
+	return keys_put_runtime(setup, file, "", json_pack("[s]", setup->runtime));
+}
+
+static void podman_advise(struct setup *setup, bool changed)
+{
+	(void)changed;
+	if (!setup->remove && access(HOOK, F_OK) < 0 && access(ENGINE_HOOKS_ETC "/" ENGINE_HOOK_FILE, F_OK) < 0)
+		setup_print(setup, HOOK " is not there, so NVIDIA_VISIBLE_DEVICES gives GPUs only to containers with "
+					"--runtime=nvidia");
+}
+
+const struct setup_engine setup_podman = {
+	.facts = &engine_podman,
+	.file = "/etc/" PODMAN_FILE,
+	.user_file = PODMAN_FILE,
+	.look = podman_look,
+	.edit = podman_edit,
+	.advise = podman_advise,
+};
+
+/* ---- CRI-O ---- */
+
+/* A file of our own among those that it reads one after the other, the later ones winning. */
+
+#define CRIO_FILE "/etc/crio/crio.conf.d/99-ctr-gpu.conf"
 
 static int crio_look(struct setup *setup)
 {
@@ -61,7 +105,7 @@ static int crio_edit(struct setup *setup, json_t *file)
 
 const struct setup_engine setup_crio = {
 	.facts = &engine_crio,
-	.file = OWN_FILE,
+	.file = CRIO_FILE,
 	.look = crio_look,
 	.edit = crio_edit,
 	.advise = setup_advise_restart,
