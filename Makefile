@@ -141,7 +141,7 @@ musl_link = -nostdlib -static-pie $(MUSL_LIB)/rcrt1.o $(MUSL_LIB)/crti.o $(1) \
 # Of linkers GNU's names emulations, and takes scripts beside its own.
 hook_scripts = $(if $(filter emulations,$(linker_help)),$(addprefix -Wl$(comma)-T$(comma),hooks/hook.ld hooks/order.ld))
 
-unit_tests = $(patsubst %.c,$(O)/%,$(wildcard test/unit/*/*_test.c test/unit/*/*/*_test.c))
+unit_tests = $(patsubst %.c,$(O)/%,$(wildcard test/unit/*/*_test.c test/unit/*/*/*_test.c vcuda/test/unit/*/*_test.c))
 
 all: $(programs) $(O)/lib/libctr-gpu.so.$(SOVERSION) $(O)/lib/libctr-gpu.a
 
@@ -258,7 +258,7 @@ $(O)/musl/include/made: | needs
 	done
 	touch $@
 
-$(O)/test/unit/%: $(O)/test/unit/%.o $(O)/lib/libctr-gpu.a
+$(unit_tests): %: %.o $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ -Wl,--start-group $(filter %.o %.a,$^) -Wl,--end-group -lcmocka $(if $(dynamic),$(shared_libraries),-Wl,--as-needed $(static_libraries))
@@ -278,7 +278,7 @@ include vcuda/rules.mk
 
 # ---- tests ----
 
-include $(wildcard test/*/rules.mk) examples/rules.mk
+include $(wildcard test/*/rules.mk) vcuda/test/rules.mk examples/rules.mk
 
 tests = $(unit_tests) $(test_programs)
 $(test_programs): | needs
@@ -346,8 +346,8 @@ check-unit: needs-check $(unit_tests)
 
 # Home rules; builds by another compiler and with other optimizations, whose warnings differ; the analyser.
 LINT_CLANG =
-formatted = $(wildcard include/*.h src/*/*.[ch] src/*/*/*.[ch] vcuda/*/*.[ch] hooks/*.[ch] hooks/runtime/*.[ch] test/*/*.[ch] test/*/*/*.[ch] \
-	test/*/*/*/*.[ch])
+formatted = $(wildcard include/*.h src/*/*.[ch] src/*/*/*.[ch] hooks/*.[ch] hooks/runtime/*.[ch] test/*/*.[ch] test/*/*/*.[ch] \
+	test/*/*/*/*.[ch] vcuda/*/*.[ch] vcuda/test/*/*.[ch] vcuda/test/*/*/*.[ch])
 lint: dependencies-lint
 	test/checks
 	clang-format --dry-run -Werror $(formatted)
@@ -356,13 +356,13 @@ lint: dependencies-lint
 	$(MAKE) O=$(O)-o3 OPTIMIZE='-O3 -DNDEBUG' all
 	$(MAKE) -k analyse
 
-analysed = $(addprefix $(O)/analysed/,$(filter-out src/guard/bpf/%,$(wildcard src/*/*.c src/*/*/*.c vcuda/*/*.c hooks/*.c hooks/runtime/*.c)) \
-	$(wildcard test/hosts/*.c test/fuzz/*.c))
+analysed = $(addprefix $(O)/analysed/,$(filter-out src/guard/bpf/% vcuda/test/%,$(wildcard src/*/*.c src/*/*/*.c vcuda/*/*.c hooks/*.c hooks/runtime/*.c)) \
+	$(wildcard test/hosts/*.c test/fuzz/*.c vcuda/test/fuzz/*.c))
 analyse: $(analysed)
 	@echo "The analyser finds nothing in $(words $(analysed)) files."
 # After any change of a header, all of them.
 $(analysed): $(O)/gen/try_program.h $(O)/gen/vcuda_rpc.h $(if $(guard_installed),$(O)/gen/guard_object.h) $(vcuda_headers) test/analyse \
-	$(wildcard include/*.h src/*/*.h src/*/*/*.h vcuda/*/*.h vcuda/*/*.def hooks/*.h hooks/*/*.h test/*/*.h)
+	$(wildcard include/*.h src/*/*.h src/*/*/*.h vcuda/*/*.h vcuda/*/*.def hooks/*.h hooks/*/*.h test/*/*.h vcuda/test/*/*.h)
 $(analysed): $(O)/analysed/%: %
 	@mkdir -p $(@D)
 	test/analyse "$(LINT_CLANG)" -std=gnu17 $(CPPFLAGS_ALL) -I. -DCTR_GPU_COMMIT='""' $<

@@ -7,7 +7,7 @@
  * A bell is a value that one side writes and the other waits for. Waiting spins for a while and then sleeps on a futex;
  * a writer wakes only who sleeps. The fences are what it stands on: each side writes its own word before it reads the
  * other's, so at least one of both sees what the other did.
- * test/unit/vcuda/protocol/ring_test.c tries every order of the steps, with stores that reach memory late.
+ * vcuda/test/unit/protocol/ring_test.c tries every order of the steps, with stores that reach memory late.
  *
  * Either side may be hostile. A side keeps its own count and takes the other's value once; a wrong one costs a wait or
  * a wake-up too many, or ends the connection.

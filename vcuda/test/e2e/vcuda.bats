@@ -1,0 +1,385 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+#
+# CUDA in containers that hold no device: real engines, our client library, servers and manager. The driver of the simulated
+# host is vcuda/test/sim's, which servers alone load.
+
+load ../../../test/e2e/engines
+
+setup_file() {
+	local name
+
+	require_root
+	require_program runc
+	require_program crun
+	image debian >/dev/null
+	for name in bin/ctr-gpu-vcuda lib/vcuda/libcuda.so.1 lib/vcuda/libnvidia-ml.so.1 vcuda/test/nvml/ask vcuda/test/sim/lib{cuda,nvidia-ml}.so.1 test/real/cuda-add; do
+		[[ -e $CTR_GPU_BUILD/$name ]] || { echo "$CTR_GPU_BUILD/$name is missing" && return 1; }
+	done
+}
+
+# ---- on the simulated host ----
+
+# driver: the host's libcuda becomes the simulated one, with the GPUs of the host
+driver() {
+	local uuids
+
+	uuids=$(ctr-gpu info --json | jq -r '[.adapters[].uuid | sub("GPU-"; "") | gsub("-"; "")] | join(",")') || return
+	mkdir /run/driver && cp -a /usr/lib/wsl/lib/. /run/driver && rm -f /run/driver/lib{cuda,nvidia-ml}.so.1 &&
+		cp "$CTR_GPU_BUILD"/vcuda/test/sim/lib{cuda,nvidia-ml}.so.1 /run/driver/ && printf '%s\n' GPUS=2 MEMORY=24G,8G \
+		"UUIDS=$uuids" NAMES=Big,Small >/run/driver/sim.conf &&
+		mount --bind /run/driver /usr/lib/wsl/lib
+}
+
+# manager: starts one, and waits until it answers
+manager() {
+	ctr-gpu-vcudad 2>>"$scratch/audit" &
+	manager=$!
+	until ctr-gpu vgpu list >/dev/null 2>&1; do sleep 0.02; done
+}
+
+# container NAME SCRIPT [VARIABLE…]: one of $runtime whose program is a shell's, in the background; what it prints is in NAME.out
+container() {
+	local name=$1 script=$2
+	shift 2
+
+	mkdir "$scratch/$name" || return
+	jq --arg script "$script" --arg name "$CTR_GPU_TEST_CGROUP/$name" --arg root "$scratch/bundle/rootfs" \
+		'.process.args = ["/bin/sh", "-c", $script] | .root.path = $root | .linux.cgroupsPath = $name
+		| .process.env += $ARGS.positional' "$scratch/bundle/config.json" --args -- "$@" >"$scratch/$name/config.json" || return
+	(cd "$scratch/$name" && exec memlock "${runtime:-runc}" --root /run/runtime run "$name") >"$scratch/$name.out" 2>&1 </dev/null &
+	container=$!
+}
+
+# soon COMMAND…: within four seconds it succeeds
+soon() {
+	local i
+
+	for ((i = 0; i < 200; i++)); do
+		"$@" && return
+		sleep 0.02
+	done
+	echo "not within four seconds: $*"
+	return 1
+}
+
+said() {
+	grep -qx -- "$2" "$scratch/$1.out"
+}
+
+listed() {
+	ctr-gpu vgpu list --json | jq -e "$1" >/dev/null
+}
+
+# on_host SCRIPT: with these functions, where vCUDA is allowed and a bundle for $devices is ready
+on_host() {
+	local scratch=$BATS_TEST_TMPDIR settings='{"vcuda": {"mode": "allow", "memory": "1G", "max_clients": 16}}'
+
+	bundle debian "$scratch/bundle" ".process.env = [\"PATH=/usr/bin\", \"NVIDIA_VISIBLE_DEVICES=${devices:-all}\", \"CTR_GPU_MODE=vcuda\"]
+		| .mounts += [[\"cuda-add\", \"test/real/cuda-add\"], [\"hold\", \"test/tools/vcuda-hold\"], [\"ask\", \"vcuda/test/nvml/ask\"],
+			[\"occupy\", \"test/tools/vcuda-occupy\"] | {destination: (\"/usr/bin/\" + .[0]),
+			type: \"bind\", source: (\"$CTR_GPU_BUILD/\" + .[1]), options: [\"bind\", \"ro\"]}]
+		| ${filter:-.}"
+	export scratch runtime
+	export -f driver manager container soon said listed
+	run sandbox "${profile:-wsl-two-nvidia}" timeout --kill-after=1 60 bash -euc '
+		mkdir -p /etc/ctr-gpu && echo "$0" >/etc/ctr-gpu/config.json
+		trap '\''jobs=$?; [[ $jobs == 0 ]] || { cat "$scratch"/*.out "$scratch/audit"; }'\'' EXIT
+		'"$1" "$settings"
+	expect_status 0
+}
+
+# ---- by the hook ----
+
+add_on_both() {
+	rm -rf "$BATS_TEST_TMPDIR/bundle" "$BATS_TEST_TMPDIR/one"
+	runtime=$1 on_host '
+		driver && manager
+		container one "ls /dev/dxg /dev/nvidia*; ls /usr/lib/wsl; ls /proc/driver/nvidia; cuda-add"
+		wait "$container"
+		said one "GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4: Big: 1048576 sums are right"
+		said one "GPU-7b10aa04-0041-0000-0000-000084ef55fb: Small: 1048576 sums are right"
+		[[ $(grep -c "No such file" "$scratch/one.out") -ge 3 ]]
+	'
+}
+
+@test "a container without a device adds vectors on both GPUs" {
+	both add_on_both
+}
+
+@test "the second of two GPUs behind one device, and nothing else" {
+	devices=1 on_host '
+		driver && manager
+		container one "hold </dev/null; cuda-add"
+		wait "$container"
+		said one "devices=1"
+		said one "GPU-7b10aa04-0041-0000-0000-000084ef55fb: Small: 1048576 sums are right"
+		grep -q GPU-5a3f1c2b "$scratch/one.out" && exit 1
+		said one "total=1073741824"
+	'
+}
+
+@test "NVML lists the granted GPU, and what the container has of its memory" {
+	devices=1 on_host '
+		driver && manager
+		container one "ask list; sleep 3 | hold 1048576 & sleep 1; ask list; wait; echo end"
+		soon said one end
+		said one "GPU 0: Small (UUID: GPU-7b10aa04-0041-0000-0000-000084ef55fb): 0 of 1073741824"
+		said one "GPU 0: Small (UUID: GPU-7b10aa04-0041-0000-0000-000084ef55fb): 1048576 of 1073741824"
+		[[ $(grep -c "GPU 1\|Big" "$scratch/one.out") == 0 ]]
+	'
+}
+
+@test "the quota is refused at the byte, by the driver's own error, across the processes of a container" {
+	on_host '
+		driver && manager
+		container one "sleep 60 | hold 536870912 & sleep 1; sleep 60 | hold 402653184 268435456 134217728 1 &
+			until [ -e /tmp/more ]; do sleep 0.1; done; hold 1048576 </dev/null"
+		soon said one "1: 2"
+		said one "536870912: 0" && said one "402653184: 0" && said one "268435456: 2" && said one "134217728: 0"
+		listed ".containers[0].used == 1073741824"
+		[[ $(jq -s "map(select(.event == \"quota\")) | length" "$scratch/audit") -ge 1 ]]
+		ctr-gpu vgpu limit one --memory=2G
+		touch "$scratch/bundle/rootfs/tmp/more"
+		soon said one "1048576: 0"
+	'
+}
+
+@test "a limit below what is in use takes nothing away, and gives nothing more until enough was freed" {
+	on_host '
+		driver && manager
+		container one "(until [ -e /tmp/more ]; do sleep 0.1; done; echo 1048576; sleep 60) | hold 268435456 & sleep 60 | hold 536870912 & sleep 60"
+		soon listed ".containers[0].used == 805306368"
+		ctr-gpu vgpu limit one --memory=512M --max-clients=1
+		listed ".containers[0] | .used == 805306368 and .memory == 536870912 and .clients == 2 and .maxClients == 1"
+		touch "$scratch/bundle/rootfs/tmp/more"
+		soon said one "1048576: 2"
+		pkill -KILL -f "^hold 536870912"
+		soon listed ".containers[0].used == 268435456"
+		rm "$scratch/bundle/rootfs/tmp/more"
+		(cd / && runc --root /run/runtime exec one hold 1 </dev/null) | grep "cuInit="
+		ctr-gpu vgpu limit one --memory=all --max-clients=2
+		(cd / && runc --root /run/runtime exec one hold 1073741824 </dev/null) | grep -x "1073741824: 0"
+	'
+}
+
+@test "what the driver takes for a process counts until the process ends" {
+	on_host '
+		driver && echo CONTEXT_BYTES=549453824 >>/run/driver/sim.conf && manager
+		container one "sleep 60 | hold 1048576 & until [ -e /tmp/more ]; do sleep 0.1; done; hold 1 </dev/null; sleep 60"
+		soon listed ".containers[0].used == 550502400"
+		touch "$scratch/bundle/rootfs/tmp/more"
+		soon said one "cuCtxCreate=2"
+		jq -es "map(select(.event == \"quota\")) | length == 1 and .[0].number == 549453824" "$scratch/audit"
+		pkill -KILL -f "^hold 1048576"
+		soon listed ".containers[0].used == 0"
+	'
+}
+
+@test "a container may ask for less memory than it is given" {
+	filter='.process.env += ["CTR_GPU_MEMORY=64M"]' on_host '
+		driver && manager
+		container one "hold 67108864 1 </dev/null"
+		wait "$container"
+		said one "total=67108864" && said one "67108864: 0" && said one "1: 2"
+	'
+}
+
+@test "programs that are killed leave nothing, and other programs alone" {
+	on_host '
+		driver && manager
+		container one "for i in 1 2 3 4 5 6 7 8; do sleep 60 | hold 1048576 & done; sleep 60"
+		container two "while sleep 0.2; do cuda-add; done"
+		soon listed "[.containers[] | select(.container == \"one\")][0] | .clients == 8 and .used == 8388608"
+		pkill -KILL -x vcuda-hold || pkill -KILL -f "^hold 1048576"
+		soon listed "[.containers[] | select(.container == \"one\")][0] | .clients == 0 and .used == 0"
+		soon grep -q "sums are right" "$scratch/two.out"
+		grep -q "wrong\|error" "$scratch/two.out" && exit 1
+		runc --root /run/runtime kill one KILL; runc --root /run/runtime kill two KILL
+		soon listed ".servers == 0 and .containers == []"
+	'
+}
+
+# Docker's containers have CAP_SETUID and no user namespace unless they are told otherwise.
+@test "root of a container that becomes its neighbours' users takes nothing from servers of another container" {
+	filter='.process.capabilities |= map_values(. + ["CAP_SETUID"] | unique)
+		| .process.rlimits = [{type: "RLIMIT_NOFILE", hard: 16384, soft: 1024}]' on_host '
+		driver && manager
+		container one "(until [ -e /tmp/more ]; do sleep 0.1; done; echo h1048576; sleep 60) | hold 4096"
+		soon said one ready
+		container two "sleep 60 | occupy 128"
+		soon grep -q "occupied 256 around" "$scratch/two.out"
+		container three "hold h1048576 </dev/null"
+		wait "$container"
+		touch "$scratch/bundle/rootfs/tmp/more"
+		soon grep -q "h1048576: " "$scratch/one.out"
+		said one "h1048576: 0" && said three "h1048576: 0"
+	'
+}
+
+@test "a manager that is started again: programs go on, and what they have is still counted" {
+	on_host '
+		driver && manager
+		container one "(until [ -e /tmp/more ]; do sleep 0.1; done; echo 1048576; sleep 60) | hold 1071644672"
+		soon said one ready
+		kill -KILL "$manager" && wait "$manager" || true
+		manager
+		listed ".containers[0] | .clients == 1 and .used == 1071644672"
+		touch "$scratch/bundle/rootfs/tmp/more"
+		soon said one "1048576: 0"
+		soon listed ".containers[0].used == 1072693248"
+	'
+}
+
+@test "revoked: a program's next call fails, and so does cuInit of others" {
+	on_host '
+		driver && manager
+		container one "(until [ -e /tmp/more ]; do sleep 0.1; done; echo 1048576; sleep 1) | hold 4096; hold </dev/null; echo end"
+		soon said one ready
+		ctr-gpu vgpu revoke one
+		touch "$scratch/bundle/rootfs/tmp/more"
+		soon said one end
+		# What the driver says of a context that is lost, and of a machine without a GPU.
+		said one "1048576: 719"
+		said one "cuInit=100"
+	'
+}
+
+# What a start costs that does not ask for it: `make bench` measures; here nothing of it is even looked for.
+@test "a start that does not ask for vCUDA looks for nothing of it" {
+	require_program strace
+	printf '#!/bin/sh\nexec strace -f -o "%s/trace" "%s/bin/ctr-gpu-hook" "$@"\n' "$BATS_TEST_TMPDIR" "$CTR_GPU_BUILD" >"$BATS_TEST_TMPDIR/hook"
+	chmod 755 "$BATS_TEST_TMPDIR/hook"
+	filter=".mounts |= map(select(.destination | startswith(\"/usr/bin\") | not)) | .process.env -= [\"CTR_GPU_MODE=vcuda\"] | .hooks.prestart[0].path = \"$BATS_TEST_TMPDIR/hook\"" on_host '
+		manager
+		container one "ls /dev/dxg"
+		wait "$container"
+		said one /dev/dxg
+		grep -q /usr/lib/wsl "$scratch/trace"
+		[[ $(sed "s,$CTR_GPU_BUILD,,g" "$scratch/trace" | grep -c "vcudad\|/vcuda") == 0 ]]
+	'
+	rm -rf "$BATS_TEST_TMPDIR"/{bundle,one}
+	filter=".hooks.prestart[0].path = \"$BATS_TEST_TMPDIR/hook\"" on_host '
+		manager
+		container one "ls /dev/dxg"
+		wait "$container" || true
+		grep -q "connect(.*vcudad.sock" "$scratch/trace"
+	'
+}
+
+# ---- by other doors ----
+
+@test "ctr-gpu-runtime" {
+	filter='del(.hooks)' runtime=ctr-gpu-runtime devices=1 on_host '
+		driver && manager
+		container one "ls /dev/dxg; cuda-add"
+		wait "$container"
+		said one "GPU-7b10aa04-0041-0000-0000-000084ef55fb: Small: 1048576 sums are right"
+	'
+}
+
+@test "Podman, by CDI" {
+	require_program podman
+	podman_setup
+	run podman_in wsl-two-nvidia version --format '{{.Client.Version}}'
+	echo "Podman $output"
+	export -f driver manager
+	export scratch=$BATS_TEST_TMPDIR
+	run sandbox wsl-two-nvidia env CONTAINERS_CONF="$(engine_directory podman)/containers.conf" \
+		CONTAINERS_STORAGE_CONF="$(engine_directory podman)/storage.conf" bash -ec '
+			mkdir -p /etc/ctr-gpu && echo "{\"vcuda\": {\"mode\": \"force\"}}" >/etc/ctr-gpu/config.json
+			driver && manager && ctr-gpu cdi generate && ls /etc/cdi
+			memlock podman run --cgroup-parent "$CTR_GPU_TEST_CGROUP" --rm --device ctr-gpu.org/vcuda=1 \
+				-v "$CTR_GPU_BUILD/test/real/cuda-add:/usr/bin/cuda-add:ro" debian sh -c "ls /dev/dxg; cuda-add"'
+	expect_status 0
+	expect_line "ctr-gpu-vcuda.json"
+	expect_line "GPU-7b10aa04-0041-0000-0000-000084ef55fb: Small: 1048576 sums are right"
+	expect "/dev/dxg: No such file"
+	expect_not "GPU-5a3f1c2b"
+}
+
+# docker_on PROFILE [JSON [COMMAND]]
+docker_on() {
+	export -f driver manager
+	export scratch=$BATS_TEST_TMPDIR
+	docker_start "$1" "${2-}" 'mkdir -p /etc/ctr-gpu
+		echo "{\"vcuda\": {\"mode\": \"allow\"}}" >/etc/ctr-gpu/config.json; driver && manager'"${3-}"
+	docker_image debian
+}
+
+@test "docker run --gpus device=1" {
+	require_program dockerd
+	require_program docker
+	docker_on wsl-two-nvidia
+	run docker run --rm --gpus '"device=1"' -e CTR_GPU_MODE=vcuda -v "$CTR_GPU_BUILD/test/real/cuda-add:/usr/bin/cuda-add:ro" \
+		debian sh -c "ls /dev/dxg; cuda-add"
+	docker_stop
+	expect_status 0
+	expect_line "GPU-7b10aa04-0041-0000-0000-000084ef55fb: Small: 1048576 sums are right"
+	expect "/dev/dxg: No such file"
+	expect_not "GPU-5a3f1c2b"
+}
+
+# With a device, the choice of one of them hides nothing: both GPUs are behind one node, and their drivers in one store.
+@test "docker run --gpus device=1, with two GPUs on one store: the second and nothing else" {
+	require_program dockerd
+	require_program docker
+	docker_on wsl-two-same-store
+	run docker run --rm --gpus '"device=1"' -e CTR_GPU_MODE=vcuda -v "$CTR_GPU_BUILD/test/real/cuda-add:/usr/bin/cuda-add:ro" \
+		-v "$CTR_GPU_BUILD/test/tools/vcuda-hold:/usr/bin/hold:ro" -v "$CTR_GPU_BUILD/test/tools/probe:/usr/bin/try:ro" debian \
+		sh -c "ls /dev /usr/lib/wsl; try node 10 183 /tmp/node; find / -path /proc -prune -o -name 'libcuda.so*' -print -o -name 'libdxcore*' -print; hold </dev/null; cuda-add"
+	docker run --detach --name first --gpus '"device=0"' -e CTR_GPU_MODE=vcuda debian sleep 60
+	inside=$(docker run --rm --gpus '"device=1"' -e CTR_GPU_MODE=vcuda debian ls -R /run/ctr-gpu)
+	docker_stop
+	expect_status 0
+	expect_line "devices=1"
+	expect_line "GPU-5a3f9d11-0002-0000-0000-0000a5c062ee: Small: 1048576 sums are right"
+	expect_not "GPU-5a3f1c2b"
+	expect_no_line dxg
+	expect_line "/tmp/node=EPERM"
+	expect "/usr/lib/wsl: No such file"
+	# One container's socket is nowhere in another.
+	[[ $inside == $'/run/ctr-gpu:\nvcuda\n\n/run/ctr-gpu/vcuda:\nsocket' ]]
+	[[ $(grep -c libcuda.so <<<"$output") == 2 ]]
+}
+
+@test "Docker's daemon is killed and started again: what containers have goes on, and their end is seen" {
+	require_program dockerd
+	require_program docker
+	export -f driver manager soon listed
+	export scratch=$BATS_TEST_TMPDIR
+	image=$(image debian)
+	export image
+	run sandbox wsl-two-nvidia timeout --kill-after=1 60 bash -euc '
+		engine() {
+			dockerd --containerd /run/containerd.sock --data-root "$scratch/data" --exec-root /run/docker --pidfile /run/docker.pid --iptables=false --ip6tables=false \
+				--bridge=none --live-restore --cgroup-parent "$CTR_GPU_TEST_CGROUP" --exec-opt native.cgroupdriver=cgroupfs \
+				>>"$scratch/docker.log" 2>&1 &
+			for i in {1..150}; do docker version >/dev/null 2>&1 && return || sleep 0.1; done
+			tail -n 20 "$scratch/docker.log" && return 1
+		}
+		mkdir -p /etc/ctr-gpu && echo "{\"vcuda\": {\"mode\": \"allow\"}}" >/etc/ctr-gpu/config.json
+		containerd --address /run/containerd.sock --root "$scratch/containerd" --state /run/containerd-state >"$scratch/containerd.log" 2>&1 &
+		soon test -S /run/containerd.sock
+		driver && manager && engine
+		tar -C "$image" -c . | docker import - debian >/dev/null
+		id=$(docker run --detach --name held --gpus all -e CTR_GPU_MODE=vcuda -v "$CTR_GPU_BUILD/test/tools/vcuda-hold:/usr/bin/hold:ro" \
+			debian sh -c "sleep 60 | hold 4096")
+		soon listed ".containers[0].used == 4096"
+		kill -KILL "$(</run/docker.pid)"
+		sleep 0.5
+		rm -f /run/docker.pid
+		listed ".containers[0].used == 4096"
+		engine
+		soon listed ".containers[0].used == 4096"
+		[[ $(docker exec held hold </dev/null) == *devices=2* ]]
+		docker restart --time 0 held >/dev/null
+		soon listed ".containers | length == 1 and .[0].used == 4096"
+		[[ $(jq -s "map(select(.event == \"grant\")) | length" "$scratch/audit") == 2 ]]
+		docker kill held >/dev/null
+		soon listed ".servers == 0 and .containers == []"
+		! ls /run/ctr-gpu/vcuda/*
+	'
+	expect_status 0
+}

@@ -1,0 +1,267 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2016,SC2154
+#
+# vCUDA's manager as systemd starts it, shut off as its unit says: real systemd, real servers, the simulated driver. What the
+# controllers of cgroup version 2 do is seen in a guest (test/kernels/run), unless this machine has them.
+
+load ../../../test/e2e/engines
+
+directory=$BATS_FILE_TMPDIR/systemd
+units=$e2e/../../pkg/systemd
+
+inside() {
+	"$e2e/systemd-world" run "$directory" "$@" 3>&-
+}
+
+setup_file() {
+	require_root
+	mkdir -p "$directory"
+	"$e2e/systemd-world" start "$directory" 2
+	inside bash -ec 'mkdir -p /usr/libexec/ctr-gpu /run/driver /run/client
+		cp "$0"/bin/ctr-gpu /usr/bin; cp "$0"/bin/ctr-gpu-vcuda "$0"/bin/ctr-gpu-vcudad /usr/libexec/ctr-gpu
+		cp "$0"/vcuda/test/sim/lib{cuda,nvidia-ml}.so.1 /run/driver; printf "GPUS=1\nUUIDS=5a3f1c2b0001000000000000a5c0e3d4\n" >/run/driver/sim.conf
+		cp "$0"/lib/vcuda/libcuda.so.1 "$0"/test/real/cuda-add "$0"/test/tools/vcuda-hold /run/client
+		cp "$1"/ctr-gpu-vcudad.* /usr/lib/systemd/system; rm -rf /etc/ctr-gpu; mknod -m 666 /dev/dxg c 10 183
+		mkdir /run/systemd/system/ctr-gpu-vcudad.service.d
+		printf "[Service]\nStandardError=append:/run/audit\n" >/run/systemd/system/ctr-gpu-vcudad.service.d/output.conf
+		printf "[Unit]\nDefaultDependencies=no\n" | tee /run/systemd/system/ctr-gpu-vcudad.service.d/alone.conf >/dev/null
+		mkdir /run/systemd/system/ctr-gpu-vcudad.socket.d
+		printf "[Unit]\nDefaultDependencies=no\n" >/run/systemd/system/ctr-gpu-vcudad.socket.d/alone.conf
+		systemctl daemon-reload; systemctl start ctr-gpu-vcudad.socket' "$CTR_GPU_BUILD" "$units"
+}
+
+teardown_file() {
+	"$e2e/systemd-world" stop "$directory"
+}
+
+# grant NAME [HOST-MEMORY [PID]]: as the hook asks for it, for that process or one that sleeps; there is no GPU here for a plan
+grant() {
+	inside python3 -c '
+import socket, struct, subprocess, sys
+def text(value):
+    return struct.pack(">I", len(value)) + value + b"\0" * (-len(value) % 4)
+def call(s, procedure, arguments):
+    message = struct.pack(">6I4I", 1, 0, 2, 0x20435447, 1, procedure, 0, 0, 0, 0) + arguments
+    s.sendall(struct.pack(">I", 0x80000000 | len(message)) + message)
+    size = struct.unpack(">I", s.recv(4, socket.MSG_WAITALL))[0] & 0x7fffffff
+    return s.recv(size, socket.MSG_WAITALL)[24:]
+name = sys.argv[1].encode()
+container = int(sys.argv[3]) or subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+    stderr=subprocess.DEVNULL, start_new_session=True).pid
+s = socket.socket(socket.AF_UNIX)
+s.connect("/run/ctr-gpu/vcudad.sock")
+gpu = text(b"GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4") + text(b"") + text(b"")
+granted = call(s, 1, text(name) + struct.pack(">iI", container, 1) + gpu + text(b"/run/driver/libcuda.so.1") + struct.pack(">QIQ", 1 << 30, 4, int(sys.argv[2])))
+assert granted[:4] == b"\0\0\0\0", granted
+assert call(s, 2, text(name))[:4] == b"\0\0\0\0"
+print(container)
+' "$1" "${2:-0}" "${3:-0}"
+}
+
+# client NAME PROGRAM…: with the socket of that container
+client() {
+	inside env LD_LIBRARY_PATH=/run/client CTR_GPU_VCUDA_SOCKET="/run/ctr-gpu/vcuda/$1/socket" "${@:2}"
+}
+
+@test "systemd has nothing against the units, and the manager is shut off from what it does not need" {
+	run inside systemd-analyze verify --man=no /usr/lib/systemd/system/ctr-gpu-vcudad.service /usr/lib/systemd/system/ctr-gpu-vcudad.socket
+	expect_status 0
+	[[ -z $output ]]
+	run inside systemd-analyze security --offline=true --threshold=35 /usr/lib/systemd/system/ctr-gpu-vcudad.service
+	expect_status 0
+}
+
+@test "whoever asks starts it, and it is root's alone" {
+	run inside systemctl is-active ctr-gpu-vcudad.service
+	expect_line inactive
+	run inside ctr-gpu vgpu list
+	expect_status 0
+	expect_line "No container has GPUs by vCUDA."
+	run inside systemctl is-active ctr-gpu-vcudad.service
+	expect_line active
+	run inside stat -c '%n %a %U' /run/ctr-gpu /run/ctr-gpu/vcudad.sock /run/ctr-gpu/vcuda
+	expect_line "/run/ctr-gpu 700 root"
+	expect_line "/run/ctr-gpu/vcudad.sock 600 root"
+	expect_line "/run/ctr-gpu/vcuda 700 root"
+}
+
+@test "servers work under the unit's restrictions" {
+	grant one
+	run client one /run/client/cuda-add
+	expect_status 0
+	expect "GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4"
+	expect "1048576 sums are right"
+}
+
+@test "a restart and a stop of the manager leave programs alone" {
+	grant two
+	inside bash -c 'mkfifo /run/more && (exec 4<>/run/more; LD_LIBRARY_PATH=/run/client CTR_GPU_VCUDA_SOCKET=/run/ctr-gpu/vcuda/two/socket \
+		/run/client/vcuda-hold 4096 <&4 >/run/held 2>&1 &) ; for i in {1..40}; do grep -q ready /run/held && break; sleep 0.1; done'
+	inside systemctl restart ctr-gpu-vcudad.service
+	run inside sh -c 'ctr-gpu vgpu list --json | jq ".containers[] | select(.container == \"two\") | .clients, .used"'
+	expect_line 1
+	expect_line 4096
+	inside systemctl stop ctr-gpu-vcudad.service
+	inside sh -c 'echo 8192 >/run/more; for i in 1 2 3 4 5 6 7 8 9; do sleep 0.1; done'
+	run inside cat /run/held
+	expect_line "8192: 0"
+	run inside sh -c 'ctr-gpu vgpu list --json | jq ".containers[] | select(.container == \"two\") | .used"'
+	expect_line 12288
+	inside ctr-gpu vgpu revoke two
+	run inside sh -c 'sleep 0.5; pgrep -c -x ctr-gpu-vcuda; tail -n 1 /run/audit'
+	expect_line 0
+	expect '"event":"end","container":"two","why":"revoked"'
+}
+
+# ---- what servers have of the host ----
+
+group=/sys/fs/cgroup/system.slice/ctr-gpu-vcudad.service
+
+has_controllers() {
+	[[ " $(inside cat /sys/fs/cgroup/cgroup.controllers) " == *" memory "* ]]
+}
+
+# hold NAME AMOUNT…: a program of that container which takes these amounts, and what comes from /run/more-TAG, in the background
+hold() {
+	local tag=$1
+	shift
+
+	inside bash -c 'tag=$1; shift; rm -f /run/more-$tag; mkfifo /run/more-$tag; (exec 4<>/run/more-$tag
+		LD_LIBRARY_PATH=/run/client CTR_GPU_VCUDA_SOCKET=/run/ctr-gpu/vcuda/${tag%-*}/socket /run/client/vcuda-hold "$@" \
+			<&4 >/run/held-$tag 2>&1 &)
+		for i in {1..300}; do grep -q ready /run/held-$tag && exit; sleep 0.1; done; cat /run/held-$tag; exit 1' hold "$tag" "$@"
+}
+
+# more TAG AMOUNT: prints what that program got then
+more() {
+	inside bash -c 'echo "$2" >/run/more-$1; for i in {1..300}; do grep "^$2: " /run/held-$1 && exit; sleep 0.1; done; exit 1' more "$@"
+}
+
+listed() {
+	inside ctr-gpu vgpu list --json | jq -e "$1" >/dev/null
+}
+
+audited() {
+	inside cat /run/audit | jq -es "map(select($1)) | length > 0" >/dev/null
+}
+
+@test "a host without the controllers: the audit and the list say that servers have no limit" {
+	! has_controllers || skip "this host has them"
+	grant free
+	audited '.event == "unlimited" and (.why | test("no controllers for memory and tasks"))'
+	listed '.containers[] | select(.container == "free") | .hostMemory == null'
+	run inside ctr-gpu vgpu list
+	expect "host       no limit for its servers: the manager's control group of version 2 has no controllers for memory and tasks"
+	run inside ctr-gpu vgpu limit free --host-memory=1G
+	expect_status 1
+	expect "no controllers for memory and tasks"
+	inside ctr-gpu vgpu revoke free
+}
+
+# bats test_tags=kernel
+@test "servers of a container have so much of the host's memory together, and no other container's are ended for it" {
+	has_controllers || skip "this kernel has no controller of version 2 for memory"
+	grant small $((128 << 20))
+	grant other
+	run inside bash -c 'cat "$1"/cgroup.subtree_control "$1"/container-small/{memory.max,memory.swap.max,pids.max}; cat "$1"/cgroup.procs' \
+		cat "$group"
+	expect_status 0
+	[[ $output == cpu*memory*pids*$'\n'134217728$'\n'0$'\n'4096 ]]
+	hold other f1048576
+	hold small-one f62914560
+	hold small-two 4096
+	listed '.containers[] | select(.container == "small") | .hostMemory == 134217728 and .hostUsed > 62914560'
+	# Of page-locked memory the half, by an error of the driver's.
+	run more small-two h83886080
+	expect_line "h83886080: 2"
+	[[ $(inside wc -l <"$group/container-small/cgroup.procs") == 2 ]]
+	# The other half is too much: the kernel ends the larger one.
+	more small-two f73400320
+	for _ in {1..100}; do
+		! audited '.event == "out-of-memory" and .container == "small" and .hostMemory == 134217728' || break
+		sleep 0.1
+	done
+	audited '.event == "out-of-memory" and .container == "small"'
+	run more other f2097152
+	expect_line "f2097152: 0"
+	# A limit that is raised.
+	inside ctr-gpu vgpu limit small --host-memory=512M
+	hold small-three f209715200
+	run inside cat /run/held-small-three
+	expect_line "f209715200: 0"
+}
+
+# becomes LIMIT: of the servers of the container few
+becomes() {
+	local found
+
+	for _ in {1..300}; do
+		found=$(inside cat "$group/container-few/cpu.max" 2>/dev/null) || true
+		[[ $found != "$1" ]] || return 0
+		sleep 0.1
+	done
+	echo "$found"
+	return 1
+}
+
+# bats test_tags=kernel
+@test "servers of a container have together as much of the processors as the container may have" {
+	has_controllers || skip "this kernel has no controller of version 2 for memory"
+	inside systemd-run --quiet --slice=few.slice --unit=few -p CPUQuota=40% -p Delegate=yes sh -c \
+		'cd /sys/fs/cgroup/few.slice/few.service && mkdir inner && echo 0 >inner/cgroup.procs && exec sleep 1000'
+	for _ in {1..100}; do
+		! inside grep -q . "/sys/fs/cgroup/few.slice/few.service/inner/cgroup.procs" || break
+		sleep 0.1
+	done
+	grant free
+	grant few 0 "$(inside cat /sys/fs/cgroup/few.slice/few.service/inner/cgroup.procs)"
+	[[ $(inside cat "$group"/container-{few,free}/cpu.max) == "40000 100000"$'\n'"max 100000" ]]
+	audited '.event == "grant" and .container == "few" and .processors == 0.4'
+	audited '.event == "grant" and .container == "free" and .processors == null'
+	listed '[.containers[] | select(.container == "few" or .container == "free") | .processors] | sort == [null, 0.4]'
+	run client few /run/client/cuda-add
+	expect_status 0
+	expect "1048576 sums are right"
+	[[ $(inside awk '$1 == "nr_throttled" {print $2}' "$group/container-few/cpu.stat") -gt 0 ]]
+	# As docker update does it; by systemd's slice; while no manager runs; and when others have ended.
+	inside systemctl set-property --runtime few.service CPUQuota=250%
+	becomes "250000 100000"
+	inside systemctl set-property --runtime few.slice CPUQuota=150%
+	becomes "150000 100000"
+	inside systemctl stop ctr-gpu-vcudad.service
+	inside systemctl set-property --runtime few.slice CPUQuota=120%
+	inside systemctl start ctr-gpu-vcudad.service
+	becomes "120000 100000"
+	inside ctr-gpu vgpu revoke free
+	inside systemctl set-property --runtime few.slice CPUQuota=
+	becomes "250000 100000"
+	inside systemctl stop few.service
+}
+
+# bats test_tags=kernel
+@test "a restart of the manager keeps limits, and groups of containers end with them" {
+	has_controllers || skip "this kernel has no controller of version 2 for memory"
+	grant kept $((96 << 20))
+	hold kept 4096
+	inside systemctl restart ctr-gpu-vcudad.service
+	listed '.containers[] | select(.container == "kept") | .hostMemory == 100663296 and .clients == 1'
+	run inside cat "$group"/container-kept/{memory.max,memory.swap.max,pids.max}
+	[[ $output == 100663296$'\n'0$'\n'4096 ]]
+	[[ $(inside cat "$group/container-kept/cgroup.procs" | wc -l) == 1 ]]
+	[[ $(inside cat "$group/manager/cgroup.procs") == "$(inside systemctl show --property=MainPID --value ctr-gpu-vcudad.service)" ]]
+	run more kept f157286400
+	expect_no_line "f157286400: 0"
+	for _ in {1..100}; do
+		! listed '.containers[] | select(.container == "kept") | .clients == 0' || break
+		sleep 0.1
+	done
+	audited '.event == "out-of-memory" and .container == "kept"'
+	inside ctr-gpu vgpu revoke kept
+	for _ in {1..100}; do
+		inside test -e "$group/container-kept" || break
+		sleep 0.1
+	done
+	run inside test -e "$group/container-kept"
+	expect_status 1
+}

@@ -1,0 +1,414 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016,SC2154
+#
+# vCUDA's manager with real containers of runc, whose servers and clients are tools/vcuda-standin.c: what it grants, counts,
+# ends, and takes over when it is started again. vcuda.bats has real servers.
+
+load ../../../test/e2e/engines
+
+setup_file() {
+	local root=$BATS_FILE_TMPDIR/root
+
+	require_root
+	require_program runc
+	image debian >/dev/null
+	# The manager starts the server beside it.
+	mkdir -p "$root/bin" "$root/lib/vcuda"
+	cp "$CTR_GPU_BUILD"/bin/ctr-gpu{,-hook,-driverd,-vcudad} "$root/bin/"
+	cp "$CTR_GPU_BUILD/test/tools/vcuda-standin" "$root/bin/ctr-gpu-vcuda"
+	cp "$CTR_GPU_BUILD/lib/libctr-gpu.so.0" "$root/lib/vcuda/libcuda.so.1"
+	ln -s ctr-gpu-hook "$root/bin/ctr-gpu-runtime"
+	chmod -R go+rX "$BATS_FILE_TMPDIR"
+}
+
+# ---- on the simulated host ----
+
+# manager: starts one, and waits until it answers
+manager() {
+	"$root/bin/ctr-gpu-vcudad" 2>>"$scratch/audit" &
+	# shellcheck disable=SC2034 # for the tests' scripts
+	manager=$!
+	until "$root/bin/ctr-gpu" vgpu list >/dev/null 2>&1; do sleep 0.02; done
+}
+
+# container NAME SCRIPT [VARIABLE…]: one whose program is a shell's, in the background; what it prints is in NAME.out
+container() {
+	local name=$1 script=$2
+	shift 2
+
+	jq --arg script "$script" --arg name "$CTR_GPU_TEST_CGROUP/$name" '.process.args = ["/bin/sh", "-c", $script]
+		| .linux.cgroupsPath = $name | .process.env += $ARGS.positional' "$scratch/bundle/config.json" --args -- "$@" \
+		>"$scratch/config-$name.json" || return
+	rm -rf "${scratch:?}/$name" && mkdir -p "$scratch/$name" && cp "$scratch/config-$name.json" "$scratch/$name/config.json" || return
+	sed -i "s,\"path\": \"rootfs\",\"path\": \"$scratch/bundle/rootfs\"," "$scratch/$name/config.json"
+	(cd "$scratch/$name" && exec memlock runc --root /run/runtime run "$name") >"$scratch/$name.out" 2>&1 </dev/null &
+}
+
+# vgpu ARGUMENT…
+vgpu() {
+	"$root/bin/ctr-gpu" vgpu "$@"
+}
+
+# soon COMMAND…: within six seconds it succeeds
+soon() {
+	local i
+
+	for ((i = 0; i < 300; i++)); do
+		"$@" && return
+		sleep 0.02
+	done
+	echo "not within six seconds: $*"
+	return 1
+}
+
+said() {
+	grep -q -- "$2" "$scratch/$1.out"
+}
+
+audited() {
+	jq -es --arg event "$1" "map(select(.event == \$event)) | length > 0 and any(${2:-true})" "$scratch/audit" >/dev/null
+}
+
+listed() {
+	vgpu list --json | jq -e "$1" >/dev/null
+}
+
+gone() {
+	[[ ! -e /run/ctr-gpu/vcuda/$1 ]]
+}
+
+# on_host SCRIPT: with these functions, where vCUDA is allowed and a bundle is ready
+on_host() {
+	local root=$BATS_FILE_TMPDIR/root scratch=$BATS_TEST_TMPDIR
+	local settings='{"vcuda": {"mode": "allow", "memory": "1G", "max_clients": 3}}'
+
+	bundle debian "$scratch/bundle" ".hooks.prestart[0].path = \"$root/bin/ctr-gpu-hook\"
+		| .process.env = [\"PATH=/usr/bin\", \"NVIDIA_VISIBLE_DEVICES=${devices:-all}\", \"CTR_GPU_MODE=vcuda\"]
+		| .mounts += [{destination: \"/usr/bin/client\", type: \"bind\", source: \"$CTR_GPU_BUILD/test/tools/vcuda-standin\",
+			options: [\"bind\", \"ro\"]}]"
+	export root scratch
+	export -f manager container vgpu soon said audited listed gone
+	run sandbox wsl-two-nvidia timeout --kill-after=1 60 bash -euc '
+		mkdir -p /etc/ctr-gpu && echo "$0" >/etc/ctr-gpu/config.json
+		trap '\''jobs=$?; [[ $jobs == 0 ]] || { cat "$scratch"/*.out "$scratch/audit"; }'\'' EXIT
+		'"$1" "$settings"
+	expect_status 0
+}
+
+# ---- what it does ----
+
+@test "a container has a socket and no device; the server is a user of its own, with the container's GPUs and quota" {
+	on_host '
+		manager
+		container one "ls /dev/dxg; ls -l /run/ctr-gpu/vcuda; ls /usr/lib/ctr-gpu/vcuda; client /run/ctr-gpu/vcuda/socket descriptors rights environment"
+		soon said one "variables="
+		grep -qx "server pid=[0-9]* slot=0 uid=21[0-4][0-9]* limit=1073741824 gpus=5a3f1c2b,7b10aa04" "$scratch/one.out"
+		grep -q "No such file or directory" "$scratch/one.out"
+		grep -qx "libcuda.so.1" "$scratch/one.out"
+		grep -qx "highest=6" "$scratch/one.out"
+		grep -qx "variables=CUDA_MPS_PIPE_DIRECTORY=/nonexistent CUDA_CACHE_DISABLE=1" "$scratch/one.out"
+		grep -qE "^uid=(21[0-4][0-9]+) gid=\\1 groups=0 gain=0$" "$scratch/one.out"
+		[[ $(stat -c %a /run/ctr-gpu/vcuda) == 700 && $(stat -c %a /run/ctr-gpu/vcudad.sock) == 600 ]]
+		wait "$!"
+		soon gone one
+		audited grant ".container == \"one\" and .memory == 1073741824"
+		audited connect && audited end ".why == \"container ended\""
+		soon listed ".containers == []"
+	'
+}
+
+@test "a container that was given the second GPU finds that and no other" {
+	devices=1 on_host '
+		manager
+		container one "client"
+		soon said one "gpus="
+		grep -qx "server .* gpus=7b10aa04" "$scratch/one.out"
+	'
+}
+
+@test "two containers have different users, and the second begins on the GPU that has less to do" {
+	on_host '
+		manager
+		container one "client; sleep 60"
+		soon said one gpus=
+		container two "client; sleep 60"
+		soon said two gpus=
+		grep -q "gpus=5a3f1c2b,7b10aa04" "$scratch/one.out"
+		grep -q "gpus=7b10aa04,5a3f1c2b" "$scratch/two.out"
+		[[ $(grep -ho "uid=21[0-9]*" "$scratch/one.out" "$scratch/two.out" | sort -u | wc -l) == 2 ]]
+	'
+}
+
+@test "clients above the limit are refused and counted, and one that ends makes room" {
+	on_host '
+		manager
+		container one "client /run/ctr-gpu/vcuda/socket <>/dev/zero >/dev/null & for i in 1 2 3 4 5; do sleep 60 | client & sleep 0.1; done; wait"
+		soon said one closed
+		soon listed ".containers[0] | .clients == 3 and .denied == 3 and .maxClients == 3"
+		audited deny ".maxClients == 3"
+		vgpu limit one --max-clients=4
+		listed ".containers[0].maxClients == 4"
+	'
+}
+
+@test "what a server has of the quota is listed, and given back however it ends" {
+	on_host '
+		manager
+		container one "client /run/ctr-gpu/vcuda/socket take=4096 </dev/null; echo ended; sleep 60 | client /run/ctr-gpu/vcuda/socket take=8192 take=8192"
+		soon said one ended
+		soon listed ".containers[0].used == 16384 and .containers[0].clients == 1"
+		server=$(sed -n "s/^server pid=\([0-9]*\) .*/\1/p" "$scratch/one.out" | tail -n 1)
+		kill -KILL "$server"
+		soon listed ".containers[0].used == 0 and .containers[0].clients == 0 and .containers[0].crashes == 1"
+		audited crash ".signal == 9"
+		vgpu limit one --memory=2G
+		listed ".containers[0].memory == 2147483648"
+	'
+}
+
+@test "a server that crashes is written down with its signal, and harms no other" {
+	on_host '
+		manager
+		container one "sleep 60 | client & sleep 0.2; client /run/ctr-gpu/vcuda/socket crash; client /run/ctr-gpu/vcuda/socket refused </dev/null; sleep 60"
+		soon said one done
+		soon audited crash ".signal == 11 and .container == \"one\""
+		soon audited refused ".what == \"cuIpcGetMemHandle\""
+		listed ".containers[0].clients == 1"
+	'
+}
+
+@test "what a server tells is no line of the audit of its own, and no flood" {
+	on_host '
+		manager
+		container one "client /run/ctr-gpu/vcuda/socket forge </dev/null; client /run/ctr-gpu/vcuda/socket flood </dev/null; echo end; sleep 60"
+		soon said one end
+		soon listed ".containers[0].clients == 0"
+		jq -es "all(.time and .event)" "$scratch/audit"
+		[[ $(grep -c "\"event\":\"grant\"" "$scratch/audit") == 1 ]]
+		[[ $(grep -c hidden-table "$scratch/audit") == 256 ]]
+	'
+}
+
+@test "a container that ends takes everything with it, and a server that does not end is killed" {
+	on_host '
+		manager
+		container one "sleep 60 | client & sleep 60 | client /run/ctr-gpu/vcuda/socket stay & sleep 60"
+		soon said one done
+		runc --root /run/runtime kill one KILL
+		soon gone one
+		soon listed ".containers == []"
+		for i in {1..120}; do [[ $(vgpu list --json | jq .servers) != 0 ]] || break; sleep 0.1; done
+		listed ".servers == 0"
+		audited kill
+		[[ -z $(pgrep -f "^ctr-gpu-vcuda$") ]]
+	'
+}
+
+@test "revoked: the socket is gone, its servers end, the container goes on" {
+	on_host '
+		manager
+		container one "sleep 60 | client; client; echo after; sleep 60"
+		soon said one gpus=
+		vgpu revoke one
+		gone one
+		soon listed ".servers == 0"
+		pkill -x sleep || true
+		soon said one after
+		grep -q "No such file or directory" "$scratch/one.out"
+		vgpu revoke one && exit 1
+		audited end ".why == \"revoked\""
+	'
+}
+
+@test "a manager that is started again takes over containers, servers and what they have" {
+	on_host '
+		manager
+		container one "sleep 60 | client /run/ctr-gpu/vcuda/socket take=4096 & sleep 60 | client /run/ctr-gpu/vcuda/socket take=4096 & until [ -e /tmp/more ]; do sleep 0.1; done; client; sleep 60"
+		container two "sleep 0.5"
+		soon listed "[.containers[] | select(.container == \"one\")][0].used == 8192"
+		kill -KILL "$manager"; wait "$manager" || true
+		sleep 1
+		manager
+		listed ".containers | length == 1"
+		listed ".containers[0] | .container == \"one\" and .used == 8192 and .clients == 2 and .memory == 1073741824"
+		gone two
+		audited adopt ".clients == 2"
+		touch "$scratch/bundle/rootfs/tmp/more"
+		soon said one "slot=2 uid=$(vgpu list --json | jq ".containers[0].uid")"
+		runc --root /run/runtime kill one KILL
+		soon gone one
+		soon listed ".servers == 0"
+	'
+}
+
+@test "a manager that was killed: what ended meanwhile is given back, what it had no time to write down is ended" {
+	on_host '
+		manager
+		container one "sleep 61 | client /run/ctr-gpu/vcuda/socket take=4096 & sleep 0.2; sleep 62 | client /run/ctr-gpu/vcuda/socket take=8192 & sleep 0.2
+			sleep 63 | client /run/ctr-gpu/vcuda/socket take=16384 & sleep 60"
+		soon listed ".containers[0].used == 28672"
+		kill -KILL "$manager"; wait "$manager" || true
+		pkill -KILL -f "^sleep 61"
+		soon eval "[[ \$(pgrep -c -f ^ctr-gpu-vcuda\$) == 2 ]]"
+		jq -c "del(.containers[0].servers[] | select(.slot == 1))" /run/ctr-gpu/vcudad.json >"$scratch/ledger"
+		cat "$scratch/ledger" >/run/ctr-gpu/vcudad.json
+		manager
+		listed ".containers[0] | .used == 16384 and .clients == 1"
+		[[ $(pgrep -c -f "^ctr-gpu-vcuda\$") == 1 ]]
+		audited sweep ".servers == 1"
+	'
+}
+
+@test "what could not be written down for a while is, once it can be" {
+	on_host '
+		manager
+		mkdir /run/ctr-gpu/vcudad.json.new
+		container one "client; sleep 60"
+		soon audited ledger-not-written
+		sleep 1.5
+		[[ $(grep -c ledger-not-written "$scratch/audit") == 1 ]]
+		rmdir /run/ctr-gpu/vcudad.json.new
+		soon grep -q "\"id\":\"one\"" /run/ctr-gpu/vcudad.json
+	'
+}
+
+@test "a server that outlives its client is killed by a manager that was started again, too" {
+	on_host '
+		manager
+		container one "sleep 61 | client /run/ctr-gpu/vcuda/socket stay & sleep 60"
+		soon said one done
+		kill -KILL "$manager"; wait "$manager" || true
+		pkill -KILL -f "^client /run"
+		manager
+		listed ".servers == 1"
+		for i in {1..120}; do [[ $(vgpu list --json | jq .servers) != 0 ]] || break; sleep 0.1; done
+		listed ".servers == 0 and (.containers | length == 1)"
+		audited kill
+	'
+}
+
+@test "a container is named by how its name begins, and two of one name are not confused" {
+	on_host '
+		manager
+		container 4f2a90 "client; sleep 60"
+		container 4f2b17 "client; sleep 60"
+		soon said 4f2a90 gpus= && soon said 4f2b17 gpus=
+		vgpu limit 4f2a --memory=2G --max-clients=1
+		listed "[.containers[] | select(.memory == 2147483648)] | length == 1 and .[0].container == \"4f2a90\""
+		vgpu revoke 4f2 2>"$scratch/error" && exit 1
+		grep -q "several containers" "$scratch/error"
+		vgpu limit "" --memory=1G && exit 1
+		mkdir "$scratch/again" && sed "s,$CTR_GPU_TEST_CGROUP/4f2a90,$CTR_GPU_TEST_CGROUP/again," "$scratch/4f2a90/config.json" >"$scratch/again/config.json"
+		(cd "$scratch/again" && memlock runc --root /run/other run 4f2a90 >"$scratch/again.out" 2>&1 </dev/null) && exit 1
+		said again "another container of its name, which still runs"
+		listed ".containers | length == 2"
+		vgpu revoke 4f2a
+		listed ".containers | length == 1"
+	'
+}
+
+@test "an id that is longer than the manager takes is not taken for a manager that does not answer" {
+	on_host '
+		manager
+		long=$(printf "a%.0s" {1..129})
+		container "$long" "echo started"
+		wait "$!" || true
+		said "$long" "an id of at most 128 characters"
+		vgpu revoke "$long" 2>"$scratch/error" && exit 1
+		grep -q "no container has GPUs by vCUDA whose id is so long" "$scratch/error"
+		container "${long:1}" "client; sleep 60"
+		soon said "${long:1}" gpus=
+		vgpu revoke "${long:1}"
+	'
+}
+
+@test "without a manager a start fails and says how to start it; with one, a start that fails leaves nothing" {
+	on_host '
+		container one "echo started"
+		wait "$!" || true
+		said one "ctr-gpu-vcudad does not run"
+		said one "systemctl enable --now ctr-gpu-vcudad"
+		said one "^started" && exit 1
+		manager
+		jq ".mounts += [{destination: \"/etc\", type: \"tmpfs\", source: \"tmpfs\", options: [\"ro\"]}]" "$scratch/bundle/config.json" >"$scratch/new"
+		mv "$scratch/new" "$scratch/bundle/config.json"
+		container broken "echo started"
+		wait "$!" || true
+		soon gone broken
+		soon listed ".containers == []"
+	'
+}
+
+# A manager of which only the answer is real: on this host the real one may not limit what it tells here.
+@test "the list says what servers may have of the host, and a limit that cannot be set, why not" {
+	on_host '
+		mkdir -p /run/ctr-gpu
+		python3 -c "
+import socket, struct
+def text(value):
+    return struct.pack(\">I\", len(value)) + value + bytes(-len(value) % 4)
+def grant(name, processors):
+    return (text(name) + struct.pack(\">iII\", 7, 2100000001, 1) + text(b\"GPU-1\") + text(b\"\") + text(b\"One\") +
+        struct.pack(\">QQIIQQQIQQd\", 2 << 30, 1 << 30, 16, 1, 3, 2, 1, 1, 4 << 30, 3 << 30, processors))
+list = struct.pack(\">I\", 2) + grant(b\"few\", 1.5) + grant(b\"free\", 0) + struct.pack(\">II\", 1, 256) + text(b\"\")
+refused = struct.pack(\">i\", 95) + text(b\"this host uses cgroup version 1\")
+s = socket.socket(socket.AF_UNIX)
+s.bind(\"/run/ctr-gpu/vcudad.sock\")
+s.listen()
+for answer in (list, list, refused):
+    c = s.accept()[0]
+    size = struct.unpack(\">I\", c.recv(4, socket.MSG_WAITALL))[0] & 0x7fffffff
+    xid = c.recv(size, socket.MSG_WAITALL)[:4]
+    answer = xid + struct.pack(\">5I\", 1, 0, 0, 0, 0) + answer
+    c.sendall(struct.pack(\">I\", 0x80000000 | len(answer)) + answer)
+" & until [[ -S /run/ctr-gpu/vcudad.sock ]]; do sleep 0.02; done
+		sleep 0.2
+		vgpu list | tee "$scratch/list.out"
+		said list "^    host       3.0 GiB in use of 4.0 GiB, by its servers$"
+		said list "^    processors 1.5 at most, for its servers$"
+		said list "^    processors no limit for its servers$"
+		listed "[.containers[].processors] == [1.5, null]"
+		vgpu limit few --host-memory=1G 2>"$scratch/refused.out" && exit 1
+		said refused "the host.s memory is not limited here: this host uses cgroup version 1"
+		said refused "ctr-gpu-vcudad(8) says which hosts can limit it"
+	'
+}
+
+@test "nobody but root asks the manager, and no other pid namespace" {
+	on_host '
+		manager
+		chmod 666 /run/ctr-gpu/vcudad.sock
+		chmod 711 /run/ctr-gpu
+		setpriv --reuid 1000 --regid 1000 --clear-groups "$root/bin/ctr-gpu" vgpu list && exit 1
+		audited not-root
+		unshare --pid --fork "$root/bin/ctr-gpu" vgpu list && exit 1
+		vgpu list
+	'
+}
+
+@test "connections that send nothing, or nonsense, or too much, keep nobody else out" {
+	on_host '
+		manager
+		python3 -c "
+import socket, os, time
+def connect():
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(\"/run/ctr-gpu/vcudad.sock\")
+    return s
+idle = [connect() for _ in range(50)]
+for data in (b\"\x80\x00\x00\x04abcd\", b\"\xff\xff\xff\xff\", b\"\x00\x00\x00\x10\" + b\"x\" * 16, os.urandom(4096)):
+    s = connect()
+    s.sendall(data)
+    s.settimeout(3)
+    try:
+        assert s.recv(1) == b\"\", data
+    except ConnectionResetError:
+        pass
+time.sleep(0.1)
+os.system(os.environ[\"root\"] + \"/bin/ctr-gpu vgpu list\")
+"
+		[[ $(awk "/VmRSS/ { print \$2 }" /proc/$manager/status) -lt 20000 ]]
+		vgpu list
+	'
+}

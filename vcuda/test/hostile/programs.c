@@ -1,0 +1,914 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * programs: what becomes of programs that do what no driver counts on, as TAP, run by vcuda/test/launch: that close descriptors
+ * which are not theirs, have few of them, handle signals, unload the library, or use very much of something. Each case is a
+ * process of its own. It has to end in time and with no signal, and what it gets is what the driver would answer.
+ */
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../cuda.h"
+#include "vcuda/protocol/start.h"
+#include "vcuda/protocol/wire.h"
+
+enum { SOON = 60 };
+
+static struct {
+#define MEMBER(name, symbol, version, parameters) CUresult(*symbol) parameters;
+#define MEMBER_TWIN(name, symbol, version, suffix, parameters, arguments) CUresult(*symbol) parameters;
+	CUDA_FUNCTIONS(MEMBER, MEMBER_TWIN)
+} cu;
+
+static void *library;
+
+static const char kernels[] = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .global .align 4 .u32 counter;\n"
+			      ".visible .entry nop()\n{\n\tret;\n}\n";
+
+static _Noreturn void fail(const char *what, long long got)
+{
+	printf("# %s: %lld\n", what, got);
+	(void)fflush(stdout);
+	_exit(1);
+}
+
+static void must(const char *what, CUresult result)
+{
+	if (result)
+		fail(what, result);
+}
+
+#define MUST(call) must(#call, cu.call)
+
+static void is_failure(const char *what, CUresult result)
+{
+	if (result <= 0 || result > 999)
+		fail(what, result);
+}
+
+static void is(const char *what, long long right, long long got)
+{
+	if (got != right)
+		fail(what, got);
+}
+
+static long now_ms(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void load(void)
+{
+	void *function;
+
+	library = dlopen("libcuda.so.1", RTLD_NOW);
+	if (!library)
+		fail("dlopen", 0);
+#define RESOLVE(name, symbol, version, parameters) \
+	function = dlsym(library, #symbol);        \
+	memcpy(&cu.symbol, &function, sizeof(function));
+#define RESOLVE_TWIN(name, symbol, version, suffix, parameters, arguments) RESOLVE(name, symbol, version, parameters)
+	CUDA_FUNCTIONS(RESOLVE, RESOLVE_TWIN)
+}
+
+static void begin(void)
+{
+	CUcontext context = NULL;
+
+	load();
+	MUST(cuInit(0));
+	MUST(cuDevicePrimaryCtxRetain(&context, 0));
+	MUST(cuCtxSetCurrent(context));
+}
+
+/* Return: how many sockets the process has. */
+static int count_sockets(int *ret_lowest)
+{
+	int count = 0;
+
+	for (int fd = 255; fd >= 0; fd--) {
+		struct stat st;
+
+		if (fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode))
+			continue;
+		count++;
+		*ret_lowest = fd;
+	}
+	return count;
+}
+
+/* ---- descriptors ---- */
+
+/* What was under way may be done yet. */
+static void calls_fail_soon(void)
+{
+	const long began = now_ms();
+	CUdeviceptr pointer;
+
+	while (cu.cuMemAlloc_v2(&pointer, 4096) == 0)
+		if (now_ms() - began > 5000)
+			fail("a server without a connection", 0);
+	is_failure("cuMemAlloc", cu.cuMemAlloc_v2(&pointer, 4096));
+	is_failure("cuCtxSynchronize", cu.cuCtxSynchronize());
+}
+
+static void program_closes_all(void)
+{
+	begin();
+	(void)close_range(3, ~0U, 0);
+	calls_fail_soon();
+}
+
+static void program_closes_all_and_opens_others(void)
+{
+	begin();
+	(void)close_range(3, ~0U, 0);
+	for (int i = 0; i < 64; i++)
+		(void)open("/dev/null", O_RDWR);
+	calls_fail_soon();
+}
+
+/* What comes by its own socket is its own. */
+static void program_has_a_socket_in_the_same_place(void)
+{
+	int pair[2], lowest = -1;
+	void *memory;
+	char text[8];
+
+	begin();
+	if (count_sockets(&lowest) < 1)
+		fail("sockets", 0);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) < 0 || send(pair[1], "x", 1, 0) != 1)
+		fail("socketpair", errno);
+	/* A child keeps the other one open, so the server is there. */
+	if (fork() == 0) {
+		(void)sleep(3);
+		_exit(0);
+	}
+	if (dup2(pair[0], lowest) < 0)
+		fail("dup2", errno);
+	is_failure("cuMemHostAlloc", cu.cuMemHostAlloc(&memory, 65536, 0));
+	is("what was sent", 1, recv(lowest, text, sizeof(text), MSG_DONTWAIT));
+}
+
+static void program_has_no_standard_descriptors(void)
+{
+	CUdeviceptr pointer;
+	int lowest = -1, out = fcntl(1, F_DUPFD, 10);
+
+	(void)close(0);
+	(void)close(1);
+	(void)close(2);
+	begin();
+	(void)dup2(out, 1);
+	(void)count_sockets(&lowest);
+	if (lowest < 3)
+		fail("the connection is descriptor", lowest);
+	MUST(cuMemAlloc_v2(&pointer, 4096));
+}
+
+static void program_may_have_few_descriptors(void)
+{
+	void *memory;
+
+	for (rlim_t most = 3; most < 9; most++) {
+		const pid_t child = fork();
+		int status = 0;
+
+		if (child == 0) {
+			CUresult r;
+
+			load();
+			(void)setrlimit(RLIMIT_NOFILE, &(struct rlimit){most, most});
+			r = cu.cuInit(0);
+			if (r < 0 || r > 999)
+				fail("cuInit", r);
+			r = cu.cuMemHostAlloc(&memory, 4096, 0);
+			_exit(r < 0 || r > 999);
+		}
+		(void)waitpid(child, &status, 0);
+		is("the child's end", 0, status);
+	}
+}
+
+/* ---- NVML, in descriptors of others ---- */
+
+static void program_closes_what_nvml_has(void)
+{
+	void *nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+	int (*init)(void), (*shutdown)(void), lowest = -1, own;
+
+	if (!nvml)
+		fail("dlopen", 0);
+	*(void **)&init = dlsym(nvml, "nvmlInit_v2");
+	*(void **)&shutdown = dlsym(nvml, "nvmlShutdown");
+	is("nvmlInit", 0, init());
+	if (count_sockets(&lowest) < 1)
+		fail("sockets", 0);
+	own = open("/dev/null", O_RDWR);
+	if (dup2(own, lowest) < 0)
+		fail("dup2", errno);
+	is("nvmlShutdown", 0, shutdown());
+	if (fcntl(lowest, F_GETFD) < 0)
+		fail("it closed a descriptor of ours", lowest);
+}
+
+/* ---- children ---- */
+
+static int (*nvml_init)(void), (*nvml_shutdown)(void), (*nvml_count)(unsigned *);
+static _Atomic bool stops;
+
+static void *thread_begins_and_ends(void *nothing)
+{
+	while (!stops)
+		if (nvml_init() || nvml_shutdown())
+			fail("nvmlInit", 0);
+	return nothing;
+}
+
+static useconds_t madvise_pause;
+
+/* The libraries' calls, too: -rdynamic. A fork is then likely where a page for children is made. */
+__attribute__((visibility("default"))) int madvise(void *at, size_t bytes, int advice)
+{
+	const int r = (int)syscall(SYS_madvise, at, bytes, advice);
+
+	(void)usleep(madvise_pause);
+	return r;
+}
+
+/* They find locked what a thread of their parent's had locked. */
+static void program_forks_while_nvml_begins(void)
+{
+	void *nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+	pthread_t thread;
+	unsigned count;
+
+	madvise_pause = 4000;
+	if (!nvml)
+		fail("dlopen", 0);
+	*(void **)&nvml_init = dlsym(nvml, "nvmlInit_v2");
+	*(void **)&nvml_shutdown = dlsym(nvml, "nvmlShutdown");
+	*(void **)&nvml_count = dlsym(nvml, "nvmlDeviceGetCount_v2");
+	(void)pthread_create(&thread, NULL, thread_begins_and_ends, NULL);
+	for (int i = 0; i < 20; i++) {
+		pid_t child;
+		int status = 0;
+
+		(void)usleep(5000);
+		child = fork();
+		if (child == 0) {
+			(void)alarm(5);
+			_exit(nvml_init() || nvml_count(&count) || count != 1 || nvml_shutdown());
+		}
+		(void)waitpid(child, &status, 0);
+		is("a child's end", 0, status);
+	}
+	stops = true;
+	(void)pthread_join(thread, NULL);
+}
+
+static void *thread_inits(void *nothing)
+{
+	(void)cu.cuInit(0);
+	return nothing;
+}
+
+static void program_forks_while_it_begins(void)
+{
+	enum { NOT_INITIALIZED = 3 };
+
+	madvise_pause = 4000;
+	for (useconds_t pause = 0; pause < 20000; pause += 1000) {
+		const pid_t parent = fork();
+		int status = 0;
+
+		if (parent == 0) {
+			pthread_t thread;
+			pid_t child;
+			CUresult r;
+
+			load();
+			(void)pthread_create(&thread, NULL, thread_inits, NULL);
+			(void)usleep(pause);
+			child = fork();
+			if (child == 0) {
+				(void)alarm(5);
+				r = cu.cuInit(0);
+				_exit(r != 0 && r != NOT_INITIALIZED);
+			}
+			(void)waitpid(child, &status, 0);
+			is("a child's end", 0, status);
+			(void)pthread_join(thread, NULL);
+			_exit(cu.cuInit(0));
+		}
+		(void)waitpid(parent, &status, 0);
+		is("its parent's end", 0, status);
+	}
+}
+
+/* Of a driver 12.4. */
+static void program_asks_a_child_for_the_version(void)
+{
+	int version = 0, status = 0;
+	pid_t child;
+
+	begin();
+	MUST(cuDriverGetVersion(&version));
+	is("the version", 12040, version);
+	child = fork();
+	if (child == 0)
+		_exit(cu.cuDriverGetVersion(&version) || version != 12040);
+	(void)waitpid(child, &status, 0);
+	is("the child's end", 0, status);
+}
+
+/* As natively, where the memory is the driver's: a child that touches it is ended. */
+static void program_has_a_child_that_writes(void)
+{
+	uint32_t *locked;
+	char line[256];
+	int status = 0;
+	FILE *maps;
+	pid_t child;
+
+	begin();
+	MUST(cuMemHostAlloc((void **)&locked, 65536, 0));
+	locked[0] = 1;
+	child = fork();
+	if (child == 0) {
+		maps = fopen("/proc/self/maps", "r");
+		while (maps && fgets(line, sizeof(line), maps))
+			if (strstr(line, "ctr-gpu-vcuda"))
+				fail("memory that is its parent's, too", 1);
+		if (!maps)
+			fail("maps", errno);
+		(void)signal(SIGSEGV, SIG_DFL);
+		locked[0] = 2;
+		_exit(0);
+	}
+	(void)waitpid(child, &status, 0);
+	is("the signal that ends the child", SIGSEGV, WIFSIGNALED(status) ? WTERMSIG(status) : -status);
+	is("what the parent wrote", 1, locked[0]);
+	MUST(cuCtxSynchronize());
+}
+
+static void *thread_changes_its_mode(void *argument)
+{
+	int *seen = argument, mode = 2;
+
+	*seen = cu.cuThreadExchangeStreamCaptureMode(&mode) ? -1 : mode;
+	return NULL;
+}
+
+/* More than there are places for: what the driver keeps for a thread ends with it. */
+static void program_has_threads_one_after_the_other(void)
+{
+	begin();
+	for (int i = 0; i < WIRE_SLOTS + 200; i++) {
+		pthread_t thread;
+		int seen = -1;
+
+		if (pthread_create(&thread, NULL, thread_changes_its_mode, &seen) != 0)
+			fail("pthread_create", i);
+		(void)pthread_join(thread, NULL);
+		if (seen != 0)
+			fail("a mode of captures that another thread had", seen);
+	}
+}
+
+/* ---- signals ---- */
+
+static _Atomic int ran;
+
+static void function_runs(void *data)
+{
+	(void)data;
+	ran++;
+}
+
+static void function_takes_long(void *data)
+{
+	(void)data;
+	(void)usleep(10000);
+}
+
+/* Processor time that 20 waits of 10 ms take, in milliseconds. */
+static long time_waits(void)
+{
+	struct timespec begin, end;
+
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+	for (int i = 0; i < 20; i++) {
+		MUST(cuLaunchHostFunc(NULL, function_takes_long, NULL));
+		MUST(cuStreamSynchronize(NULL));
+	}
+	(void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+	return (end.tv_sec - begin.tv_sec) * 1000 + (end.tv_nsec - begin.tv_nsec) / 1000000;
+}
+
+static void program_wants_waits_to_sleep(void)
+{
+	enum { BLOCKING_SYNC = 4 };
+	long took;
+
+	begin();
+	MUST(cuCtxSetFlags(BLOCKING_SYNC));
+	took = time_waits();
+	if (took > 60)
+		fail("milliseconds of processor time in 200 of waiting", took);
+}
+
+static void program_blocks_signals_later(void)
+{
+	static char host[8 << 20];
+	CUdeviceptr pointer;
+	sigset_t set;
+
+	begin();
+	MUST(cuLaunchHostFunc(NULL, function_runs, NULL));
+	MUST(cuMemAlloc_v2(&pointer, sizeof(host)));
+	MUST(cuMemcpyHtoD_v2(pointer, host, sizeof(host)));
+	MUST(cuCtxSynchronize());
+	is("calls", 1, ran);
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGUSR1);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	/* If a thread of the library's takes it, it ends the process. */
+	(void)kill(getpid(), SIGUSR1);
+	(void)usleep(100000);
+	(void)sigpending(&set);
+	is("the signal is there", 1, sigismember(&set, SIGUSR1));
+}
+
+static void nothing_done(int signal)
+{
+	(void)signal;
+}
+
+/* A manager that accepts late, and a program that has a signal each millisecond. */
+static void program_is_interrupted(void)
+{
+	struct sigaction action = {.sa_handler = nothing_done};
+	struct itimerval often = {{0, 1000}, {0, 1000}};
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0), waiting = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	long began;
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/vcuda-late-%d", (int)getpid());
+	if (bind(listener, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(listener, 0) < 0 ||
+	    connect(waiting, (struct sockaddr *)&address, sizeof(address)) < 0)
+		fail("a listener", errno);
+	(void)setenv(START_SOCKET_VARIABLE, address.sun_path, 1);
+	load();
+	if (fork() == 0) {
+		(void)usleep(500000);
+		(void)close(accept(listener, NULL, NULL));
+		(void)close(accept(listener, NULL, NULL));
+		_exit(0);
+	}
+	(void)close(listener);
+	(void)sigaction(SIGALRM, &action, NULL);
+	(void)setitimer(ITIMER_REAL, &often, NULL);
+	began = now_ms();
+	is_failure("cuInit", cu.cuInit(0));
+	(void)unlink(address.sun_path);
+	if (now_ms() - began < 400)
+		fail("it did not wait: milliseconds", now_ms() - began);
+}
+
+/* ---- the library, unloaded ---- */
+
+static void program_unloads(void)
+{
+	CUdeviceptr pointer;
+	int lowest;
+
+	for (int i = 0; i < 3; i++) {
+		begin();
+		MUST(cuLaunchHostFunc(NULL, function_runs, NULL));
+		MUST(cuCtxSynchronize());
+		MUST(cuMemAlloc_v2(&pointer, 4096));
+		(void)dlclose(library);
+		is("connections", 1, count_sockets(&lowest));
+	}
+}
+
+/* ---- servers that are gone ---- */
+
+static void program_goes_on_without_a_server(void)
+{
+	CUdeviceptr pointer = 0;
+	CUfunction function;
+	CUmodule module;
+	CUresult r = 0;
+	long began;
+
+	begin();
+	MUST(cuModuleLoadData(&module, kernels));
+	MUST(cuModuleGetFunction(&function, module, "nop"));
+	MUST(cuMemAlloc_v2(&pointer, 4096));
+	/* The server's driver crashes here. */
+	(void)cu.cuMemsetD8Async(pointer, 1, 4096, NULL);
+	is_failure("the first call behind it", cu.cuCtxSynchronize());
+	began = now_ms();
+	for (int i = 0; i < 200; i++) {
+		is_failure("cuMemAlloc", cu.cuMemAlloc_v2(&pointer, 4096));
+		is_failure("cuCtxSynchronize", cu.cuCtxSynchronize());
+	}
+	if (now_ms() - began > 2000)
+		fail("milliseconds of 400 calls", now_ms() - began);
+	r = cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
+	is_failure("a launch", r);
+}
+
+/* ---- functions of the host ---- */
+
+struct counted {
+	char text[40];
+	int *count;
+};
+
+static void callback_counts(CUstream stream, CUresult status, void *data)
+{
+	(void)stream, (void)status;
+	++*(int *)data;
+}
+
+/* The driver refuses all of these, which a call that does not wait may hear of itself. */
+static void fail_unnoticed(CUdeviceptr pointer)
+{
+	size_t unused, bytes;
+
+	for (int i = 0; cu.cuMemsetD8Async(pointer, 1, 4096, NULL) != 0; i++)
+		if (i == 5000)
+			fail("each was told at once", i);
+	MUST(cuMemGetInfo_v2(&unused, &bytes)); /* which is behind it */
+}
+
+/* What fails has not been done: what failed before is no reason to say so of what will run. */
+static void program_gets_earlier_failures(void)
+{
+	CUdeviceptr pointer;
+	int first = 0;
+	CUresult r;
+
+	begin();
+	MUST(cuMemAlloc_v2(&pointer, 4096));
+	fail_unnoticed(pointer);
+	r = cu.cuStreamAddCallback(NULL, callback_counts, &first, 0);
+	if (!r)
+		fail("an earlier failure was not told", r);
+	(void)cu.cuCtxSynchronize();
+	(void)usleep(100000);
+	is("calls of a callback that failed", 0, first);
+	fail_unnoticed(pointer);
+	r = cu.cuLaunchHostFunc(NULL, function_runs, NULL);
+	if (!r)
+		fail("an earlier failure was not told", r);
+	(void)cu.cuCtxSynchronize();
+	(void)usleep(100000);
+	is("calls of a function that failed", 0, ran);
+	MUST(cuLaunchHostFunc(NULL, function_runs, NULL));
+	MUST(cuCtxSynchronize());
+	is("calls of one that did not", 1, ran);
+}
+
+static void program_has_many_host_nodes(void)
+{
+	CUDA_HOST_NODE_PARAMS parameters = {function_runs, NULL};
+
+	begin();
+	for (int i = 0; i < 20; i++) {
+		CUgraphNode node = NULL;
+		CUgraph graph = NULL;
+
+		MUST(cuGraphCreate(&graph, 0));
+		for (int k = 0; k < 1000; k++)
+			MUST(cuGraphAddHostNode(&node, graph, NULL, 0, &parameters));
+		MUST(cuGraphDestroy(graph));
+	}
+	MUST(cuLaunchHostFunc(NULL, function_runs, NULL));
+	MUST(cuCtxSynchronize());
+	is("calls", 1, ran);
+}
+
+/* ---- much of something ---- */
+
+static void program_has_a_large_graph(void)
+{
+	enum { NODES = 1500 };
+	static CUgraphNode nodes[NODES], listed[NODES + 10], from[NODES], to[NODES];
+	size_t count = NODES + 10, edges = NODES;
+	CUgraph graph = NULL;
+
+	begin();
+	MUST(cuGraphCreate(&graph, 0));
+	for (int i = 0; i < NODES; i++)
+		MUST(cuGraphAddEmptyNode(&nodes[i], graph, i ? &nodes[i - 1] : NULL, i > 0));
+	MUST(cuGraphGetNodes(graph, listed, &count));
+	is("nodes", NODES, (long long)count);
+	for (int i = 0; i < NODES; i++)
+		if (listed[i] != nodes[i])
+			fail("another node", i);
+	MUST(cuGraphGetEdges(graph, from, to, &edges));
+	is("edges", NODES - 1, (long long)edges);
+	for (int i = 0; i + 1 < NODES; i++)
+		if (from[i] != nodes[i] || to[i] != nodes[i + 1])
+			fail("another edge", i);
+}
+
+static void program_loads_and_unloads(void)
+{
+	size_t before = 0;
+
+	begin();
+	for (int i = 0; i < 2000; i++) {
+		CUfunction function;
+		CUmodule module;
+
+		MUST(cuModuleLoadData(&module, kernels));
+		MUST(cuModuleGetFunction(&function, module, "nop"));
+		MUST(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+		MUST(cuModuleUnload(module));
+		if (i == 500)
+			before = mallinfo2().uordblks;
+	}
+	if (mallinfo2().uordblks > before + 65536)
+		fail("bytes more than before", (long long)(mallinfo2().uordblks - before));
+}
+
+/* ---- images ---- */
+
+static void load_file(const void *data, size_t bytes)
+{
+	char path[] = "/tmp/vcuda-image-XXXXXX";
+	const int fd = mkstemp(path);
+	CUlibrary loaded;
+	CUmodule module;
+
+	if (fd < 0 || write(fd, data, bytes) != (ssize_t)bytes)
+		fail("a file", errno);
+	(void)close(fd);
+	is("cuModuleLoad", 200, cu.cuModuleLoad(&module, path));
+	is("cuLibraryLoadFromFile", 200, cu.cuLibraryLoadFromFile(&loaded, path, NULL, NULL, 0, NULL, NULL, 0));
+	(void)unlink(path);
+}
+
+static void program_loads_cut_files(void)
+{
+	struct {
+		uint32_t magic;
+		uint16_t version, header;
+		uint64_t bytes;
+	} fat = {0xba55ed50, 1, 16, (uint64_t)1 << 29};
+	struct {
+		uint32_t magic, version;
+		const void *data, *file;
+	} wrapper = {0x466243b1, 1, (const void *)8, NULL};
+	Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT}};
+
+	begin();
+	header.e_shoff = (Elf64_Off)1 << 40;
+	header.e_shnum = 4;
+	header.e_shentsize = sizeof(Elf64_Shdr);
+	load_file(&header, sizeof(header));
+	header.e_shoff = sizeof(header);
+	load_file(&header, sizeof(header));
+	load_file(&header, 20);
+	load_file(&fat, sizeof(fat));
+	load_file(&fat, 6);
+	load_file(&wrapper, sizeof(wrapper));
+}
+
+static void program_asks_for_a_variable_that_is_gone(void)
+{
+	CUdeviceptr pointer = 0, base;
+	size_t bytes = 0;
+	CUmodule module;
+
+	begin();
+	MUST(cuModuleLoadData(&module, kernels));
+	MUST(cuModuleGetGlobal_v2(&pointer, &bytes, module, "counter"));
+	MUST(cuMemGetAddressRange_v2(&base, &bytes, pointer));
+	MUST(cuModuleUnload(module));
+	is("its address", 500, cu.cuMemGetAddressRange_v2(&base, &bytes, pointer));
+}
+
+/* With addresses of 32 bits, as before CUDA 3.2: other functions than today's, by both ways into the library. */
+static void program_calls_old_names(void)
+{
+	static const char *const names[] = {"cuCtxCreate", "cuMemAlloc", "cuMemcpyDtoDAsync", "cuTexRefGetFlags"};
+
+	begin();
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		CUresult (*called)(void) = NULL;
+		void *found = NULL, *today = NULL;
+		int status = -1;
+
+		MUST(cuGetProcAddress_v2(names[i], &found, 3010, 0, &status));
+		is("its status", 0, status);
+		MUST(cuGetProcAddress_v2(names[i], &today, 13000, 0, &status));
+		if (found != dlsym(library, names[i]) || (i < 3 && found == today))
+			fail(names[i], 0);
+		memcpy(&called, &found, sizeof(called));
+		is(names[i], 801, called());
+	}
+}
+
+static void program_links_with_many_options(void)
+{
+	int names[32];
+	void *values[32] = {0}, *image;
+	CUlinkState state = NULL;
+	size_t bytes;
+
+	begin();
+	for (int i = 0; i < 32; i++)
+		names[i] = 12; /* more of the log */
+	MUST(cuLinkCreate_v2(0, NULL, NULL, &state));
+	MUST(cuLinkAddData_v2(state, 1, (void *)kernels, sizeof(kernels), "k", 32, names, values));
+	MUST(cuLinkComplete(state, &image, &bytes));
+	MUST(cuLinkDestroy(state));
+}
+
+/* ---- sizes ---- */
+
+static void program_copies_planes_without_end(void)
+{
+	static char host[4096];
+	CUDA_MEMCPY2D copy = {0};
+	CUdeviceptr pointer;
+
+	begin();
+	MUST(cuMemAlloc_v2(&pointer, 4096));
+	copy.src_type = 1;
+	copy.src_host = host;
+	copy.dst_type = 2;
+	copy.dst_device = pointer;
+	copy.width = copy.src_pitch = copy.dst_pitch = (size_t)1 << 33;
+	copy.height = (size_t)1 << 31;
+	is("cuMemcpy2D", 1, cu.cuMemcpy2D_v2(&copy));
+	copy.width = copy.src_pitch = copy.dst_pitch = ((size_t)1 << 33) + 1;
+	is("cuMemcpy2D", 1, cu.cuMemcpy2D_v2(&copy));
+}
+
+static void program_has_names_of_any_length(void)
+{
+	char *name = malloc(256), *bus = malloc(32);
+
+	begin();
+	memset(name, 'x', 256);
+	memset(bus, 'x', 32);
+	MUST(cuDeviceGetName(name, INT32_MAX, 0));
+	MUST(cuDeviceGetPCIBusId(bus, INT32_MAX, 0));
+	if (strlen(name) > 64 || strlen(bus) > 16)
+		fail("their lengths", (long long)(strlen(name) + strlen(bus)));
+	free(name);
+	free(bus);
+}
+
+/* ---- addresses and streams that are none ---- */
+
+static void program_copies_what_is_gone(void)
+{
+	static char host[8192];
+	CUDA_MEMCPY2D copy = {.src_type = 4, .dst_type = 1, .dst_host = host, .width = 16, .height = 2};
+	CUdeviceptr gone, there;
+
+	begin();
+	MUST(cuMemAlloc_v2(&gone, 4096));
+	MUST(cuMemAlloc_v2(&there, 4096));
+	MUST(cuMemFree_v2(gone));
+	is("to memory that is gone", 1, cu.cuMemcpy(gone, (CUdeviceptr)(uintptr_t)host, 4096));
+	is("from memory that is gone", 1, cu.cuMemcpy((CUdeviceptr)(uintptr_t)host, gone, 4096));
+	is("from there to the device", 1, cu.cuMemcpyAsync(there, gone, 4096, NULL));
+	is("from the device to there", 1, cu.cuMemcpyAsync(gone, there, 4096, NULL));
+	is("to nowhere", 1, cu.cuMemcpy(0, (CUdeviceptr)(uintptr_t)host, 16));
+	is("from nowhere", 1, cu.cuMemcpy((CUdeviceptr)(uintptr_t)host, 0, 16));
+	copy.src_device = gone;
+	is("a plane of it", 1, cu.cuMemcpy2D_v2(&copy));
+	MUST(cuMemcpy((CUdeviceptr)(uintptr_t)host, (CUdeviceptr)(uintptr_t)host + 4096, 4096));
+}
+
+/* What does not wait says so at once, too. */
+static void program_names_streams_that_are_none(void)
+{
+	static char host[4096];
+	CUstream none = (CUstream)host;
+	CUfunction function;
+	CUdeviceptr pointer;
+	CUmodule module;
+	CUevent event;
+
+	begin();
+	MUST(cuMemAlloc_v2(&pointer, 4096));
+	MUST(cuModuleLoadData(&module, kernels));
+	MUST(cuModuleGetFunction(&function, module, "nop"));
+	MUST(cuEventCreate(&event, 0));
+	is("cuMemcpyHtoDAsync", 400, cu.cuMemcpyHtoDAsync_v2(pointer, host, 16, none));
+	is("cuMemcpyDtoHAsync", 400, cu.cuMemcpyDtoHAsync_v2(host, pointer, 16, none));
+	is("cuMemsetD8Async", 400, cu.cuMemsetD8Async(pointer, 0, 16, none));
+	is("cuLaunchKernel", 400, cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, none, NULL, NULL));
+	is("cuLaunchHostFunc", 400, cu.cuLaunchHostFunc(none, function_runs, NULL));
+	is("cuStreamAddCallback", 400, cu.cuStreamAddCallback(none, callback_counts, host, 0));
+	is("cuEventRecord", 400, cu.cuEventRecord(event, none));
+	is("cuStreamWaitEvent", 400, cu.cuStreamWaitEvent(none, event, 0));
+	MUST(cuCtxSynchronize());
+}
+
+/* ---- cases ---- */
+
+static const struct {
+	const char *title;
+	void (*run)(void);
+	bool asked_for; /* only with a word of its title: it needs a driver that has faults */
+} cases[] = {
+	{"that closes all descriptors", program_closes_all, false},
+	{"that closes all descriptors and opens others", program_closes_all_and_opens_others, false},
+	{"that has a socket of its own in the connection's place", program_has_a_socket_in_the_same_place, false},
+	{"that has no standard descriptors", program_has_no_standard_descriptors, false},
+	{"that may have few descriptors", program_may_have_few_descriptors, false},
+	{"that has a file of its own in the place of NVML's connection", program_closes_what_nvml_has, false},
+	{"that forks while a thread begins with NVML", program_forks_while_nvml_begins, false},
+	{"that forks while a thread begins", program_forks_while_it_begins, false},
+	{"that has a child which writes into its page-locked memory", program_has_a_child_that_writes, false},
+	{"that has more threads than places, one after the other", program_has_threads_one_after_the_other, false},
+	{"that has names of any length", program_has_names_of_any_length, false},
+	{"that copies what is gone", program_copies_what_is_gone, false},
+	{"that names streams that are none", program_names_streams_that_are_none, false},
+	{"that blocks a signal after its first calls", program_blocks_signals_later, false},
+	{"that wants its waits to sleep", program_wants_waits_to_sleep, false},
+	{"that is interrupted while it connects", program_is_interrupted, false},
+	{"that unloads the library", program_unloads, false},
+	{"whose server crashed", program_goes_on_without_a_server, true},
+	{"that asks a child for the driver's version", program_asks_a_child_for_the_version, true},
+	{"that hears of an earlier failure", program_gets_earlier_failures, true},
+	{"with 20000 functions of the host in graphs", program_has_many_host_nodes, false},
+	{"with a graph of 1500 nodes", program_has_a_large_graph, false},
+	{"that loads and unloads code 2000 times", program_loads_and_unloads, false},
+	{"that loads files which are cut off", program_loads_cut_files, false},
+	{"that asks for a variable that is gone", program_asks_for_a_variable_that_is_gone, false},
+	{"that calls functions of before CUDA 3.2", program_calls_old_names, false},
+	{"that links with many options", program_links_with_many_options, false},
+	{"that copies planes without end", program_copies_planes_without_end, false},
+};
+enum { CASES = sizeof(cases) / sizeof(cases[0]) };
+
+static bool run_case(size_t index)
+{
+	const pid_t child = fork();
+	int status = 0;
+
+	if (child == 0) {
+		(void)alarm(SOON);
+		cases[index].run();
+		_exit(0);
+	}
+	(void)waitpid(child, &status, 0);
+	if (status)
+		printf("# ended with %#x\n", (unsigned)status);
+	return status == 0;
+}
+
+int main(int argc, char **argv)
+{
+	int failures = 0, number = 0;
+
+	for (size_t i = 0; i < CASES; i++) {
+		if (argc > 1 ? !strstr(cases[i].title, argv[1]) : cases[i].asked_for)
+			continue;
+		(void)fflush(stdout);
+		if (run_case(i)) {
+			printf("ok %d - a program %s\n", ++number, cases[i].title);
+		} else {
+			printf("not ok %d - a program %s\n", ++number, cases[i].title);
+			failures++;
+		}
+	}
+	printf("1..%d\n", number);
+	return failures > 0;
+}
