@@ -153,6 +153,25 @@ static int vcuda_add_client(struct plan *plan, struct err *err)
 		      : r;
 }
 
+/* The host's nvidia-smi, which is of the driver's version and asks our library, where a container with devices gets it. */
+static int vcuda_add_smi(const struct plan *native, struct plan *plan)
+{
+	for (size_t i = 0; i < native->mount_count; i++) {
+		const struct plan_mount *program = &native->mounts[i];
+		const char *name = strrchr(program->target, '/');
+		struct plan_mount mount;
+
+		if (program->kind != PLAN_PROGRAM || !name || !streq(name, "/nvidia-smi"))
+			continue;
+		mount = *program;
+		mount.source = strdup(program->source);
+		mount.target = strdup(program->target);
+		mount.reason = strdup("the host's nvidia-smi, for the GPUs that the container was granted");
+		return plan_add_mount(plan, &mount);
+	}
+	return 0;
+}
+
 bool vcuda_knows_driver(const char *text)
 {
 	struct version version;
@@ -275,5 +294,6 @@ int vcuda_plan(const struct settings *settings, const struct request *request, c
 		r = vcuda_tell_left_out(&left_out, plan, err);
 	if (r != 0 || request->nodes_only)
 		return r;
-	return vcuda_add_client(plan, err);
+	r = vcuda_add_client(plan, err);
+	return r == 0 ? vcuda_add_smi(native, plan) : r;
 }

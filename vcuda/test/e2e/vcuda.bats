@@ -96,11 +96,12 @@ add_on_both() {
 	rm -rf "$BATS_TEST_TMPDIR/bundle" "$BATS_TEST_TMPDIR/one"
 	runtime=$1 on_host '
 		driver && manager
-		container one "ls /dev/dxg /dev/nvidia*; ls /usr/lib/wsl; ls /proc/driver/nvidia; cuda-add"
+		container one "ls /dev/dxg /dev/nvidia*; ls /usr/lib/wsl; ls /proc/driver/nvidia; cuda-add; nvidia-smi -L"
 		wait "$container"
 		said one "GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4: Big: 1048576 sums are right"
 		said one "GPU-7b10aa04-0041-0000-0000-000084ef55fb: Small: 1048576 sums are right"
 		[[ $(grep -c "No such file" "$scratch/one.out") -ge 3 ]]
+		said one "GPU 0: Big (UUID: GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4)"
 	'
 }
 
