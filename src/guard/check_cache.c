@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "guard/check_cache.h"
+#include "guard/helper.h"
 
 #include <inttypes.h>
 #include <string.h>

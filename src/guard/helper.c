@@ -13,10 +13,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "guard/check_cache.h"
 #include "guard/choice.h"
-#include "guard/links.h"
-#include "guard/tracing.h"
 #include "system/own_programs.h"
 #include "system/trusted_file.h"
 

@@ -7,6 +7,7 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/err.h"
 
@@ -17,7 +18,7 @@ bool helper_is_loaded(void);
  * helper_check() - whether the guard is loaded, or could be, and would hold
  * @ret_obstacle: why not, a clause, owned by the caller; NULL if so
  *
- * Loads nothing; root's answer is kept (verdict.h). Return: 0 or -ENOMEM.
+ * Loads nothing; root's answer is kept (check_cache_put()). Return: 0 or -ENOMEM.
  */
 int helper_check(char **ret_obstacle);
 
@@ -29,3 +30,85 @@ int helper_refresh(struct err *err);
 
 /** Return: the path of ctr-gpu-guard, owned by the caller; NULL if it is not installed. */
 char *helper_find(void);
+
+/*
+ * Whether root has switched the tracing of functions off. The guard's programs can be attached all the same, and are
+ * not called; those that are attached already are no longer.
+ */
+
+/** For sentences. */
+#define TRACING_OFF "the tracing of functions is switched off (sysctl kernel.ftrace_enabled)"
+
+/** A kernel without such a switch has it on. */
+bool tracing_is_off(void);
+
+/*
+ * Whether the kernel preempts itself. The guard's programs may then be skipped: while a task is preempted inside one,
+ * the kernel does not run that one for other tasks on the same CPU. A task without a share of the CPU stays there as
+ * long as others like, so copies would not help. Probes, which are not skipped so, do the same once more
+ * (guard/program/detach_wait.c), but cannot refuse a call; a security module's program can, where the kernel has BPF
+ * among those. So honest programs lose nothing, and racing ones may get answers.
+ */
+
+/** What a racing program gets on such a kernel; for sentences. */
+#define PREEMPT_EFFECT "a program that races with the guard may get some answers of another adapter"
+
+/**
+ * preempt_classify() - the same by what the kernel says of itself
+ * @version: as uname(2) has it
+ * @modes:   /sys/kernel/debug/sched/preempt, the mode in parentheses; NULL: it cannot be read
+ * @ret_why: a clause, owned by the caller; NULL if the kernel does not. What is not known does.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int preempt_classify(const char *version, const char *modes, char **ret_why);
+
+/** preempt_classify() of the running kernel. Takes a debugfs of its own to look at, mounted nowhere. */
+int preempt_check(char **ret_why);
+
+/*
+ * What is really attached: the pins of a directory that the kernel knows as links, by its own numbers of them and of
+ * their programs. A pin alone proves nothing.
+ */
+
+/* A symlink beside the pins, to how many links a load has made, and to its number. */
+#define LINKS_NOTE "links"
+
+enum { LINKS_MAX = 64 };
+
+struct links {
+	size_t count;
+	unsigned ids[LINKS_MAX], programs[LINKS_MAX];
+};
+
+/** Reads them from a directory of pins. Return: 0 or negative errno. */
+int links_read(int pins, struct links *ret);
+
+/** Whether those are all that the load has made. */
+bool links_are_complete(int pins, const struct links *links);
+
+/** Return: the number of the load that made the pins; 0: none. */
+unsigned links_load(int pins);
+
+/** Whether the guard is attached, as far as the caller may see. */
+bool links_are_attached(void);
+
+/*
+ * Why this kernel and driver cannot be guarded, kept until the next boot: finding out takes a program that reads all of
+ * the kernel's types, and each start that chooses a GPU wants to know. That they can be is not kept, since the guard is
+ * then loaded.
+ */
+
+/**
+ * check_cache_get() - what was kept
+ * @program: path of the ctr-gpu-guard that would be asked; another one, or another driver, has to be asked anew
+ *
+ * Return: the reason, a clause, owned by the caller; NULL if nothing was kept, or by somebody who is not root.
+ */
+char *check_cache_get(const char *program);
+
+/** Keeps the reason, if the caller is root; its first line counts. Nobody fails because it cannot be kept. */
+void check_cache_put(const char *program, const char *reason);
+
+/** What was kept is no longer so. */
+void check_cache_drop(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "guard/links.h"
+#include "guard/helper.h"
 
 #include <errno.h>
 #include <linux/bpf.h>
@@ -11,7 +11,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "guard/pins.h"
+#include "guard/choice.h"
 
 /* Of the pins that are links; the maps have no such names. */
 #define PROGRAM_PREFIX "guard_"

@@ -4,7 +4,6 @@
 
 #include "guard/choice.h"
 #include "guard/helper.h"
-#include "guard/preempt.h"
 #include "wsl/internal.h"
 
 /* A container that gets all of them works in any case. */

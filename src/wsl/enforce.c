@@ -7,7 +7,6 @@
 
 #include "guard/helper.h"
 #include "guard/layout.h"
-#include "guard/preempt.h"
 #include "model/adapter.h"
 
 #define ASKS_ITSELF "a program that asks /dev/dxg itself reaches every adapter"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "guard/program/attach.h"
+#include "guard/program/internal.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -25,14 +25,7 @@
 #include "base/str.h"
 #include "dxg/ioctl.h"
 #include "guard/choice.h"
-#include "guard/links.h"
-#include "guard/pins.h"
-#include "guard/program/btf_check.h"
-#include "guard/program/detach_wait.h"
-#include "guard/program/errno.h"
-#include "guard/program/probes.h"
-#include "guard/program/programs.h"
-#include "guard/tracing.h"
+#include "guard/helper.h"
 
 /* A symlink of bpffs, which holds links besides pins; no file is behind it. */
 #define VERSION_LINK "version"

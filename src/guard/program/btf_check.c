@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "guard/program/btf_check.h"
+#include "guard/program/internal.h"
 
 #include <bpf/btf.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/memstream.h"
-#include "guard/program/errno.h"
 
 #define DRIVER "dxgkrnl"
 #define VMLINUX "/sys/kernel/btf/vmlinux"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "guard/program/expire.h"
+#include "guard/program/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

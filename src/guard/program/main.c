@@ -16,13 +16,8 @@
 #include "base/print.h"
 #include "base/str.h"
 #include "guard/choice.h"
-#include "guard/links.h"
-#include "guard/pins.h"
-#include "guard/preempt.h"
-#include "guard/program/attach.h"
-#include "guard/program/btf_check.h"
-#include "guard/program/expire.h"
-#include "guard/tracing.h"
+#include "guard/helper.h"
+#include "guard/program/internal.h"
 
 enum { STATUS_USAGE = 2 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "guard/program/programs.h"
+#include "guard/program/internal.h"
 
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>

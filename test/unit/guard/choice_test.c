@@ -8,7 +8,6 @@
 #include <sys/syscall.h>
 
 #include "guard/choice.h"
-#include "guard/pins.h"
 
 #define DIRECTORY PINS_USUAL_FILE_SYSTEM "/" PINS_NAME
 #define CHOICES DIRECTORY "/" GUARD_CHOICES_NAME

@@ -6,8 +6,6 @@
 
 #include "guard/choice.h"
 #include "guard/helper.h"
-#include "guard/links.h"
-#include "guard/pins.h"
 
 #define DIRECTORY PINS_USUAL_FILE_SYSTEM "/" PINS_NAME
 #define CHOICES DIRECTORY "/" GUARD_CHOICES_NAME

@@ -5,7 +5,7 @@
 #include "unit.h"
 
 #include "base/str.h"
-#include "guard/preempt.h"
+#include "guard/helper.h"
 
 static void kernels_that_preempt_themselves_are_known(void **state)
 {

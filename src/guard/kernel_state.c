@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "guard/preempt.h"
+/* What of the running kernel the guard depends on: tracing that root may have switched off, and preemption. */
+
+#include "guard/helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,9 +10,18 @@
 #include <sys/mount.h>
 #include <sys/utsname.h>
 
+#include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "process/privilege.h"
+#include "system/trusted_file.h"
+
+bool tracing_is_off(void)
+{
+	_cleanup_free_ char *text = file_text("/proc/sys/kernel/ftrace_enabled");
+
+	return text && text[0] == '0';
+}
 
 enum { MODES_MAX = 256 };
 
