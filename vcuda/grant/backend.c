@@ -153,7 +153,7 @@ static int vcuda_add_client(struct plan *plan, struct err *err)
 		      : r;
 }
 
-/* The host's nvidia-smi, which is of the driver's version and asks our library, where containers with devices get it. */
+/* The host's nvidia-smi, which is of the driver's version and asks ours, where containers with devices get it. */
 static int vcuda_add_smi(const struct plan *native, struct plan *plan)
 {
 	for (size_t i = 0; i < native->mount_count; i++) {
