@@ -286,7 +286,7 @@ static int bundle_change_root(struct bundle_apply *apply)
 	    !apply->plan->device_count)
 		return 0;
 	undo_log_progress(apply->undo_log, "writing the loader's files in the root filesystem %s", path);
-	r = bundle_open_root(apply->bundle, &apply->rootfs, apply->err);
+	r = container_open_bundle_root(apply->bundle, &apply->rootfs, apply->err);
 	if (r < 0)
 		return 0;
 	apply->rootfs.undo_log = apply->undo_log;

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 
 #include "cdi/report.h"
 #include "ctr-gpu.h"
+#include "engines/engine.h"
 #include "lib/host.h"
 #include "system/trusted_file.h"
 
@@ -366,4 +368,30 @@ int ctr_gpu_cdi_report_check(struct ctr_gpu_cdi_report *report, const struct ctr
 			r = cdi_check_file(report, &report->files[i], host, engine ? &parsed : NULL);
 	report->checked = r == 0;
 	return r == -ENOMEM ? err_set(&report->context->err, r, "%m") : r;
+}
+
+/* What an engine's CDI library knows. Distributions build engines with other libraries at times. */
+
+int cdi_engine_parse(const char *text, struct cdi_engine *ret, struct err *err)
+{
+	size_t length = strcspn(text, ":");
+	const struct engine *known = engine_find(text, length);
+	struct cdi_engine engine = {.newest = -1};
+	const struct engine_release *release;
+
+	if (!known || !known->releases || text[length] != ':' ||
+	    sscanf(text + length + 1 + (text[length + 1] == 'v'), "%4d.%4d", &engine.major, &engine.minor) < 1)
+		return err_set(
+			err, CTR_GPU_E_BAD_ARGUMENT,
+			"\"%.64s\" does not name an engine and its version\n"
+			"The engines are docker, podman, containerd, cri-o and buildkit; for example podman:4.3.",
+			text);
+	engine.name = known->alias ? known->alias : known->name;
+	release = engine_cdi(known, ENGINE_VERSION(engine.major, engine.minor));
+	if (release) {
+		engine.newest = cdi_spec_version(release->cdi);
+		engine.remark = release->remark;
+	}
+	*ret = engine;
+	return 0;
 }

@@ -83,13 +83,13 @@ static int cdi_report_read_file(struct ctr_gpu_cdi_report *report, char *path)
 	*file = (struct cdi_file){.path = path, .priority = report->priority};
 	r = fd_read_untrusted_at(AT_FDCWD, file->path, CDI_FILE_MAX, &data, &size);
 	if (r == -EFBIG)
-		return cdi_spec_problem(&file->spec, "it has more than %d MiB; no real one has", CDI_FILE_MAX >> 20);
+		return cdi_schema_problem(&file->spec, "it has more than %d MiB; no real one has", CDI_FILE_MAX >> 20);
 	if (r == -EINVAL)
-		return cdi_spec_problem(&file->spec, "it is not a regular file");
+		return cdi_schema_problem(&file->spec, "it is not a regular file");
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)
-		return cdi_spec_problem(&file->spec, "it cannot be read: %s", strerror(-r));
+		return cdi_schema_problem(&file->spec, "it cannot be read: %s", strerror(-r));
 	return cdi_spec_parse(file->path, data, size, &file->spec);
 }
 

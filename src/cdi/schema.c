@@ -6,11 +6,15 @@
  */
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cdi/cdi.h"
 #include "cdi/spec.h"
+
+enum { PROBLEMS_MAX = 32 };
 
 struct field {
 	const char *name;
@@ -118,6 +122,29 @@ static const char *cdi_schema_text(const struct schema_reader *reader, const jso
 	return number;
 }
 
+int cdi_schema_problem(struct cdi_spec *spec, const char *format, ...)
+{
+	struct err text = {0};
+	va_list arguments;
+
+	if (spec->problems.count >= PROBLEMS_MAX)
+		return 0;
+	va_start(arguments, format);
+	(void)vsnprintf(text.text, sizeof(text.text), format, arguments);
+	va_end(arguments);
+	return strv_add(&spec->problems, text.text);
+}
+
+int cdi_schema_need(struct cdi_spec *spec, enum cdi_version version, const char *feature)
+{
+	if ((int)version <= spec->needed)
+		return 0;
+	free(spec->needed_for);
+	spec->needed = (int)version;
+	spec->needed_for = strdup(feature);
+	return spec->needed_for ? 0 : -ENOMEM;
+}
+
 static int cdi_schema_check_field(struct schema_reader *reader, const struct field *field, const char *name,
 				  const json_t *value)
 {
@@ -126,7 +153,7 @@ static int cdi_schema_check_field(struct schema_reader *reader, const struct fie
 	while (field->name && !streq(field->name, name))
 		field++;
 	if (!field->name)
-		return cdi_spec_problem(
+		return cdi_schema_problem(
 			reader->spec,
 			"%s has the field \"%.64s\". CDI does not know it, so engines refuse the whole file",
 			reader->where, name);
@@ -135,8 +162,8 @@ static int cdi_schema_check_field(struct schema_reader *reader, const struct fie
 	if (field->type == JSON_STRING ? !cdi_schema_text(reader, value, number)
 	    : field->type == JSON_TRUE ? !json_is_boolean(value)
 				       : json_typeof(value) != field->type)
-		return cdi_spec_problem(reader->spec, "\"%s\" of %s is of the wrong type", name, reader->where);
-	return field->feature ? cdi_spec_need(reader->spec, field->version, field->feature) : 0;
+		return cdi_schema_problem(reader->spec, "\"%s\" of %s is of the wrong type", name, reader->where);
+	return field->feature ? cdi_schema_need(reader->spec, field->version, field->feature) : 0;
 }
 
 /* Return: 0 with a problem for each fault; -ENOMEM. */
@@ -147,13 +174,13 @@ static int cdi_schema_check_object(struct schema_reader *reader, const json_t *j
 	int r = 0;
 
 	if (!json_is_object(json))
-		return cdi_spec_problem(reader->spec, "%s is not an object", reader->where);
+		return cdi_schema_problem(reader->spec, "%s is not an object", reader->where);
 	json_object_foreach ((json_t *)json, name, value)
 		if (r == 0)
 			r = cdi_schema_check_field(reader, fields, name, value);
 	for (; fields->name && r == 0; fields++)
 		if (fields->required && !cdi_schema_get(json, fields->name))
-			r = cdi_spec_problem(reader->spec, "%s has no \"%s\"", reader->where, fields->name);
+			r = cdi_schema_problem(reader->spec, "%s has no \"%s\"", reader->where, fields->name);
 	return r;
 }
 
@@ -180,8 +207,8 @@ static int cdi_schema_take_strings(struct schema_reader *reader, const json_t *j
 
 		if (r == 0)
 			r = text ? strv_add(ret, text)
-				 : cdi_spec_problem(reader->spec, "\"%s\" of %s has an item that is not a string", name,
-						    reader->where);
+				 : cdi_schema_problem(reader->spec, "\"%s\" of %s has an item that is not a string",
+						      name, reader->where);
 	}
 	return r;
 }
@@ -192,8 +219,8 @@ static int cdi_schema_check_environment(struct schema_reader *reader, const stru
 
 	for (size_t i = 0; i < environment->count && r == 0; i++)
 		if (!strchr(environment->items[i], '=') || environment->items[i][0] == '=')
-			r = cdi_spec_problem(reader->spec, "\"%.64s\" in %s is not NAME=VALUE", environment->items[i],
-					     reader->where);
+			r = cdi_schema_problem(reader->spec, "\"%.64s\" in %s is not NAME=VALUE", environment->items[i],
+					       reader->where);
 	return r;
 }
 
@@ -276,7 +303,8 @@ static int cdi_schema_read_hook(struct schema_reader *reader, const json_t *json
 	while (stage < ARRAY_SIZE(stages) && hook && hook->stage && !streq(stages[stage], hook->stage))
 		stage++;
 	if (r == 0 && stage == ARRAY_SIZE(stages))
-		r = cdi_spec_problem(reader->spec, "%s is for the unknown stage \"%.32s\"", reader->where, hook->stage);
+		r = cdi_schema_problem(reader->spec, "%s is for the unknown stage \"%.32s\"", reader->where,
+				       hook->stage);
 	if (r == 0) {
 		hook->has_environment = hook->environment.count > 0;
 		hook->has_timeout = json_integer_value(cdi_schema_get(json, "timeout")) > 0;
@@ -346,7 +374,7 @@ static int cdi_schema_read_device(struct schema_reader *reader, const json_t *js
 	if (r != 0 || !json_is_object(edits))
 		return r;
 	if (json_object_size(edits) == 0)
-		return cdi_spec_problem(reader->spec, "devices[%zu] changes nothing: engines refuse it", number);
+		return cdi_schema_problem(reader->spec, "devices[%zu] changes nothing: engines refuse it", number);
 	(void)snprintf(reader->where, sizeof(reader->where), "devices[%zu].containerEdits", number);
 	return cdi_schema_read_edits(reader, edits, &device->edits);
 }

@@ -3,14 +3,12 @@
 #include "cdi/spec.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cdi/cdi.h"
-
-enum { PROBLEMS_MAX = 32 };
+#include "model/adapter.h"
+#include "model/request.h"
 
 /* Names are compared with each other. A machine with 16 GPUs, each in 7 parts with 2 names, has some 300. */
 enum { DEVICES_MAX = 4096 };
@@ -51,29 +49,6 @@ void cdi_spec_clear(struct cdi_spec *spec)
 	*spec = (struct cdi_spec){0};
 }
 
-int cdi_spec_problem(struct cdi_spec *spec, const char *format, ...)
-{
-	struct err text = {0};
-	va_list arguments;
-
-	if (spec->problems.count >= PROBLEMS_MAX)
-		return 0;
-	va_start(arguments, format);
-	(void)vsnprintf(text.text, sizeof(text.text), format, arguments);
-	va_end(arguments);
-	return strv_add(&spec->problems, text.text);
-}
-
-int cdi_spec_need(struct cdi_spec *spec, enum cdi_version version, const char *feature)
-{
-	if ((int)version <= spec->needed)
-		return 0;
-	free(spec->needed_for);
-	spec->needed = (int)version;
-	spec->needed_for = strdup(feature);
-	return spec->needed_for ? 0 : -ENOMEM;
-}
-
 int cdi_spec_version(const char *text)
 {
 	for (int i = 0; i < CDI_VERSIONS; i++)
@@ -90,10 +65,10 @@ static int cdi_spec_check_version(struct cdi_spec *spec)
 	/* A "v" in front is accepted by engines. */
 	spec->declared = cdi_spec_version(spec->version + (spec->version[0] == 'v'));
 	if (spec->declared < 0)
-		return cdi_spec_problem(spec, "\"%.32s\" is not a version of CDI", spec->version);
+		return cdi_schema_problem(spec, "\"%.32s\" is not a version of CDI", spec->version);
 	if (spec->declared < spec->needed)
-		return cdi_spec_problem(spec, "it says version %s, and has %s, which needs %s: engines refuse it",
-					cdi_versions[spec->declared], spec->needed_for, cdi_versions[spec->needed]);
+		return cdi_schema_problem(spec, "it says version %s, and has %s, which needs %s: engines refuse it",
+					  cdi_versions[spec->declared], spec->needed_for, cdi_versions[spec->needed]);
 	return 0;
 }
 
@@ -102,20 +77,20 @@ static int cdi_spec_check_devices(struct cdi_spec *spec)
 	int r = 0;
 
 	if (spec->device_count == 0)
-		return cdi_spec_problem(spec, "it has no device");
+		return cdi_schema_problem(spec, "it has no device");
 	if (spec->device_count > DEVICES_MAX)
-		return cdi_spec_problem(spec, "it has more than %d devices: ctr-gpu does not check so many",
-					DEVICES_MAX);
+		return cdi_schema_problem(spec, "it has more than %d devices: ctr-gpu does not check so many",
+					  DEVICES_MAX);
 	for (size_t i = 0; i < spec->device_count && r == 0; i++) {
 		const char *name = spec->devices[i].name;
 
 		if (!name || !cdi_is_device_name(name))
-			r = cdi_spec_problem(spec, "no device may be called \"%.64s\"", name ? name : "");
+			r = cdi_schema_problem(spec, "no device may be called \"%.64s\"", name ? name : "");
 		else if (name[0] >= '0' && name[0] <= '9')
-			r = cdi_spec_need(spec, CDI_0_5, "a device name that begins with a digit");
+			r = cdi_schema_need(spec, CDI_0_5, "a device name that begins with a digit");
 		for (size_t j = 0; name && j < i && r == 0; j++)
 			if (spec->devices[j].name && streq(spec->devices[j].name, name))
-				r = cdi_spec_problem(spec, "it has the device \"%.64s\" twice", name);
+				r = cdi_schema_problem(spec, "it has the device \"%.64s\" twice", name);
 	}
 	return r;
 }
@@ -140,8 +115,8 @@ static int cdi_spec_check_kind(struct cdi_spec *spec)
 	if (!spec->kind)
 		return 0;
 	if (!cdi_is_kind(spec->kind))
-		return cdi_spec_problem(spec, "\"%.128s\" is not a kind: a kind is VENDOR/CLASS", spec->kind);
-	return strchr(strchr(spec->kind, '/'), '.') ? cdi_spec_need(spec, CDI_0_6, "a dot in its class") : 0;
+		return cdi_schema_problem(spec, "\"%.128s\" is not a kind: a kind is VENDOR/CLASS", spec->kind);
+	return strchr(strchr(spec->kind, '/'), '.') ? cdi_schema_need(spec, CDI_0_6, "a dot in its class") : 0;
 }
 
 bool cdi_spec_has_name(const char *name, bool *ret_is_yaml)
@@ -164,12 +139,12 @@ static int cdi_spec_read_object(struct cdi_spec *spec, const char *data, size_t 
 	if (r == -EINVAL)
 		r = cdi_yaml_parse(data, size, &json, yaml_reason);
 	if (r == -EINVAL)
-		return cdi_spec_problem(spec, "it is not %s: %s", spec->is_yaml ? "good YAML" : "JSON",
-					spec->is_yaml ? yaml_reason : reason);
+		return cdi_schema_problem(spec, "it is not %s: %s", spec->is_yaml ? "good YAML" : "JSON",
+					  spec->is_yaml ? yaml_reason : reason);
 	if (r < 0)
 		return r;
 	if (!json_is_object(json))
-		return cdi_spec_problem(spec, "it is not %s", spec->is_yaml ? "a mapping in YAML" : "a JSON object");
+		return cdi_schema_problem(spec, "it is not %s", spec->is_yaml ? "a mapping in YAML" : "a JSON object");
 	*ret = steal_ptr(json);
 	return 0;
 }
@@ -180,7 +155,7 @@ int cdi_spec_parse(const char *name, const char *data, size_t size, struct cdi_s
 	int r = 0;
 
 	if (!cdi_spec_has_name(name, &ret->is_yaml))
-		r = cdi_spec_problem(ret, "its name ends neither in .json nor in .yaml, so engines do not read it");
+		r = cdi_schema_problem(ret, "its name ends neither in .json nor in .yaml, so engines do not read it");
 	if (r == 0)
 		r = cdi_spec_read_object(ret, data, size, &json);
 	if (r < 0 || !json)
@@ -196,4 +171,50 @@ int cdi_spec_parse(const char *name, const char *data, size_t size, struct cdi_s
 		r = cdi_spec_check_version(ret);
 	ret->is_ours = !ret->is_yaml && cdi_spec_is_ours(ret);
 	return r;
+}
+
+/* Names of kinds, devices and files. */
+
+enum { CLASS_MAX = 63 };
+
+/* Of ASCII, whatever the locale. */
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS "0123456789"
+
+/* Whether it begins with one of @first, ends in a letter or digit, and has those and @others between. */
+static bool cdi_name_is_made_of(const char *text, size_t length, const char *first, const char *others)
+{
+	for (size_t i = 0; i < length; i++)
+		if (!text[i] ||
+		    !(strchr(i == 0 ? first : LETTERS DIGITS, text[i]) || (i > 0 && strchr(others, text[i]))))
+			return false;
+	return length > 0 && strchr(LETTERS DIGITS, text[length - 1]);
+}
+
+bool cdi_is_kind(const char *text)
+{
+	size_t vendor = strcspn(text, "/");
+	const char *class = text + vendor + 1;
+
+	if (text[vendor] != '/')
+		return false;
+	return cdi_name_is_made_of(text, vendor, LETTERS, "_-.") && strlen(class) <= CLASS_MAX &&
+	       cdi_name_is_made_of(class, strlen(class), LETTERS, "_-.");
+}
+
+bool cdi_is_device_name(const char *text)
+{
+	return cdi_name_is_made_of(text, strlen(text), LETTERS DIGITS, "_-.:");
+}
+
+/* A known vendor's GPUs by the vendor's short name, vCUDA by its own, everything else by the whole kind. */
+int cdi_file_name(const char *kind, char **ret)
+{
+	size_t vendor = strcspn(kind, "/");
+
+	if (streq(kind, REQUEST_VCUDA_KIND))
+		return str_format(ret, CDI_FILE_PREFIX "vcuda.json");
+	if (adapter_is_domain(kind, vendor) && streq(kind + vendor, "/gpu"))
+		return str_format(ret, CDI_FILE_PREFIX "%.*s.json", (int)strcspn(kind, "."), kind);
+	return str_format(ret, CDI_FILE_PREFIX "%.*s-%s.json", (int)vendor, kind, kind + vendor + 1);
 }

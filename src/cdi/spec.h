@@ -75,10 +75,10 @@ bool cdi_spec_has_name(const char *name, bool *ret_is_yaml);
 int cdi_spec_parse(const char *name, const char *data, size_t size, struct cdi_spec *ret);
 
 /** Adds a sentence, up to a number of them. Return: 0 or -ENOMEM. */
-int cdi_spec_problem(struct cdi_spec *spec, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int cdi_schema_problem(struct cdi_spec *spec, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /** The spec needs at least this version. Return: 0 or -ENOMEM. */
-int cdi_spec_need(struct cdi_spec *spec, enum cdi_version version, const char *feature);
+int cdi_schema_need(struct cdi_spec *spec, enum cdi_version version, const char *feature);
 
 /** Takes out of a file what it says. Return: 0 with a problem for each fault; -ENOMEM. */
 int cdi_schema_read(const json_t *json, struct cdi_spec *spec);

@@ -9,12 +9,20 @@
 #include "devcgroup/cgroup_path.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/fd.h"
 #include "base/str.h"
+#include "devcgroup/devcgroup.h"
 #include "root/mountinfo.h"
+
+enum { UID_MAP_MAX = 4096 };
 
 void cgroup_places_clear(struct cgroup_places *places)
 {
@@ -143,4 +151,18 @@ int cgroup_places_find(const char *mountinfo, const char *membership, struct cgr
 		return r;
 	*ret = steal_struct(&places);
 	return 0;
+}
+
+/* In the first user namespace the map is the identity over all 32 bits (user_namespaces(7)). */
+bool devcgroup_is_privileged(void)
+{
+	_cleanup_free_ char *map = NULL;
+	unsigned long inside, outside, count;
+
+	if (geteuid() != 0)
+		return false;
+	if (fd_read_file_at(AT_FDCWD, "/proc/self/uid_map", UID_MAP_MAX, &map, NULL) < 0)
+		return true;
+	return sscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3 && inside == 0 && outside == 0 &&
+	       count == UINT32_MAX;
 }

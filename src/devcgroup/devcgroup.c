@@ -37,20 +37,6 @@ struct devcgroup *devcgroup_free(struct devcgroup *cgroup)
 
 DEFINE_CLEANUP(struct devcgroup *, devcgroup_free)
 
-/* In the first user namespace the map is the identity over all 32 bits (user_namespaces(7)). */
-bool devcgroup_is_privileged(void)
-{
-	_cleanup_free_ char *map = NULL;
-	unsigned long inside, outside, count;
-
-	if (geteuid() != 0)
-		return false;
-	if (fd_read_file_at(AT_FDCWD, "/proc/self/uid_map", MEMBERSHIP_MAX, &map, NULL) < 0)
-		return true;
-	return sscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3 && inside == 0 && outside == 0 &&
-	       count == UINT32_MAX;
-}
-
 /* Return: as fd_read_file_at(). Part of a path is another cgroup's. */
 static int devcgroup_read_membership(pid_t pid, int process, char **ret)
 {

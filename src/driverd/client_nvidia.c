@@ -9,15 +9,6 @@
 
 static const char hang_advice[] = "Look for messages of the driver in dmesg; the machine may have to be restarted.";
 
-void driverd_names_free(struct driverd_name *names, size_t count)
-{
-	for (size_t i = 0; names && i < count; i++) {
-		free(names[i].uuid);
-		free(names[i].of);
-	}
-	free(names);
-}
-
 int driverd_nvml_names(const struct settings *settings, const char *library, bool opens_devices, const char *advice,
 		       struct driverd_name **ret, size_t *ret_count, struct err *err)
 {

@@ -14,6 +14,15 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 
+void driverd_names_free(struct driverd_name *names, size_t count)
+{
+	for (size_t i = 0; names && i < count; i++) {
+		free(names[i].uuid);
+		free(names[i].of);
+	}
+	free(names);
+}
+
 void driverd_reply_clear(struct driverd_reply *answer)
 {
 	free(answer->message);

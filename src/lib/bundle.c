@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "lib/container.h"
 #include "lib/context.h"
 #include "oci/env_request.h"
 
@@ -126,22 +125,4 @@ bool ctr_gpu_bundle_may_ask(const char *directory, const char *config)
 int ctr_gpu_bundle_set_hook(struct ctr_gpu_bundle *bundle, const char *path)
 {
 	return str_replace(&bundle->hook, path);
-}
-
-/* The bundle's own directory is the one that config.json was read from, whatever has its path by now. */
-int bundle_open_root(const struct ctr_gpu_bundle *bundle, struct rootfs *ret, struct err *err)
-{
-	_cleanup_rootfs_ struct rootfs base = ROOTFS_CLOSED;
-	_cleanup_free_ char *directory = NULL, *path = NULL;
-	const char *root = bundle->config.root;
-	char link[32];
-	int r;
-
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", bundle->directory);
-	r = root[0] == '/' ? 0 : fd_read_link_at(AT_FDCWD, link, &directory);
-	if (r == 0)
-		r = str_format(&path, "%s%s%s", directory ? directory : "", directory ? "/" : "", root);
-	if (r == 0)
-		r = rootfs_open(AT_FDCWD, "/", &base);
-	return r < 0 ? r : container_find_root(&base, path, ret, err);
 }

@@ -26,11 +26,3 @@ struct ctr_gpu_bundle {
  * However large it is: what is not read is not known to ask for nothing.
  */
 bool bundle_file_may_ask(const char *path);
-
-/**
- * bundle_open_root() - its root directory, as container_find_root() opens it
- * @ret: released with rootfs_close()
- *
- * Return: 0; a result with @err set; negative errno if it cannot be opened.
- */
-int bundle_open_root(const struct ctr_gpu_bundle *bundle, struct rootfs *ret, struct err *err);

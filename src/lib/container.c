@@ -216,7 +216,11 @@ static int container_follow_links(const struct rootfs *base, const char *root)
 	return trusted < 0 ? (trusted == -EPERM ? -ELOOP : trusted) : steal_fd(&fd);
 }
 
-int container_find_root(const struct rootfs *base, const char *path, struct rootfs *ret, struct err *err)
+/*
+ * @base: what the path counts from; @path: absolute. Return: 0; CTR_GPU_E_BAD_ROOTFS or CTR_GPU_E_KERNEL_TOO_OLD with
+ * @err set; negative errno if it cannot be opened.
+ */
+static int container_find_root(const struct rootfs *base, const char *path, struct rootfs *ret, struct err *err)
 {
 	int fd = rootfs_open_unlinked(base, path, O_PATH | O_DIRECTORY), r;
 
@@ -302,6 +306,24 @@ static int container_new(struct ctr_gpu_context *context, pid_t pid, const char 
 	if (r == 0)
 		*ret = steal_ptr(container);
 	return r;
+}
+
+/* The bundle's own directory is the one that config.json was read from, whatever has its path by now. */
+int container_open_bundle_root(const struct ctr_gpu_bundle *bundle, struct rootfs *ret, struct err *err)
+{
+	_cleanup_rootfs_ struct rootfs base = ROOTFS_CLOSED;
+	_cleanup_free_ char *directory = NULL, *path = NULL;
+	const char *root = bundle->config.root;
+	char link[32];
+	int r;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", bundle->directory);
+	r = root[0] == '/' ? 0 : fd_read_link_at(AT_FDCWD, link, &directory);
+	if (r == 0)
+		r = str_format(&path, "%s%s%s", directory ? directory : "", directory ? "/" : "", root);
+	if (r == 0)
+		r = rootfs_open(AT_FDCWD, "/", &base);
+	return r < 0 ? r : container_find_root(&base, path, ret, err);
 }
 
 int ctr_gpu_container_new(struct ctr_gpu_context *context, pid_t pid, const char *rootfs,

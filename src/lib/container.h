@@ -11,6 +11,8 @@
 #include "oci/oci.h"
 #include "root/rootfs.h"
 
+struct ctr_gpu_bundle;
+
 struct ctr_gpu_container {
 	pid_t pid;    /* 0: the caller's own mount namespace */
 	int process;  /* /proc/<pid>; means this process even after its number is reused; -1 without a pid */
@@ -66,14 +68,12 @@ bool container_has_own_user_namespace(const struct ctr_gpu_container *container)
 int container_open_rootfs(const struct ctr_gpu_container *container, struct rootfs *ret, struct err *err);
 
 /**
- * container_find_root() - opens a root directory, on no way that others than root could lead elsewhere
- * @base: what the path counts from
- * @path: absolute
- * @ret:  released with rootfs_close()
+ * container_open_bundle_root() - a bundle's root directory, on no way that others than root could lead elsewhere
+ * @ret: released with rootfs_close()
  *
  * Return: 0; CTR_GPU_E_BAD_ROOTFS or CTR_GPU_E_KERNEL_TOO_OLD with @err set; negative errno if it cannot be opened.
  */
-int container_find_root(const struct rootfs *base, const char *path, struct rootfs *ret, struct err *err);
+int container_open_bundle_root(const struct ctr_gpu_bundle *bundle, struct rootfs *ret, struct err *err);
 
 /**
  * container_check_root() - refuses the machine's own root directory

@@ -64,7 +64,7 @@ static int backend_probe(const struct settings *settings, struct inventory *inve
 	if (r == 0)
 		r = nvidia_cache_open(&seen->known);
 	if (r == 0)
-		r = gpus_read(seen, inventory, err);
+		r = gpus_read(seen, &backend_nvidia, inventory, err);
 	if (r == 0)
 		*ret_seen = seen;
 	else

@@ -149,7 +149,7 @@ static int gpu_compare_addresses(const void *a, const void *b)
 	return x_length != y_length ? (x_length < y_length ? -1 : 1) : strcmp(x, y);
 }
 
-int gpus_read(struct nvidia_probe *seen, struct inventory *inventory, struct err *err)
+int gpus_read(struct nvidia_probe *seen, const struct backend *backend, struct inventory *inventory, struct err *err)
 {
 	struct strv *gpus = &seen->gpus;
 	int r;
@@ -160,7 +160,7 @@ int gpus_read(struct nvidia_probe *seen, struct inventory *inventory, struct err
 	if (gpus->count > 1)
 		qsort(gpus->items, gpus->count, sizeof(*gpus->items), gpu_compare_addresses);
 	for (size_t i = 0; i < gpus->count && r == 0; i++) {
-		struct adapter adapter = {.backend = &backend_nvidia, .index = -1, .minor = -1};
+		struct adapter adapter = {.backend = backend, .index = -1, .minor = -1};
 		size_t position = inventory->count;
 
 		r = gpu_describe(seen, gpus->items[i], &adapter);

@@ -292,10 +292,11 @@ struct nvidia_probe {
  *
  * Parts of GPUs (MIG) follow the GPU they belong to.
  * @seen: with the module; the rest is filled in
+ * @backend: of the adapters
  *
  * Return: 0; negative errno with @err set.
  */
-int gpus_read(struct nvidia_probe *seen, struct inventory *inventory, struct err *err);
+int gpus_read(struct nvidia_probe *seen, const struct backend *backend, struct inventory *inventory, struct err *err);
 
 /** Fills what the text of gpus/<address>/information says. Return: 0; -EINVAL if it has no usable minor; -ENOMEM. */
 int gpu_parse_information(const char *text, struct adapter *adapter, bool *ret_excluded);

@@ -229,7 +229,7 @@ int ctr_gpu_plan_fit_container(struct ctr_gpu_plan *plan, const struct ctr_gpu_c
 /* Return: whether there is a root; applying the plan says why there is none. */
 static bool image_check_open_bundle(const struct ctr_gpu_bundle *bundle, int fds, struct rootfs *ret)
 {
-	if (bundle_open_root(bundle, ret, NULL) != 0)
+	if (container_open_bundle_root(bundle, ret, NULL) != 0)
 		return false;
 	ret->proc_self_fd = fds;
 	return true;

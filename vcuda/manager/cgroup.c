@@ -94,7 +94,7 @@ static bool cgroup_is_alone(const char *processes)
 	for (const char *line = processes; *line; line += strcspn(line, "\n"), line += *line == '\n') {
 		const pid_t pid = (pid_t)atoi(line);
 
-		if (pid != getpid() && !server_process_runs_ours(pid))
+		if (pid != getpid() && !pidref_is_ctr_gpu(pid))
 			return false;
 	}
 	return true;

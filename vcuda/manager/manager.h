@@ -220,9 +220,6 @@ int server_process_reattach(struct manager *manager, struct tenant *tenant, cons
  */
 void server_process_sweep(const struct manager *manager);
 
-/** Whether a process is a server, or one that is about to become it, or a manager: what the package's programs are. */
-bool server_process_runs_ours(pid_t pid);
-
 /** Reads what it tells. */
 void server_process_receive_reply(struct worker *worker);
 

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -14,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/str.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* since Linux 6.5 */
@@ -98,4 +100,18 @@ bool pidref_is_of_this_namespace(pid_t pid)
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
 	return stat("/proc/self/ns/pid", &own) == 0 && stat(path, &its) == 0 && own.st_dev == its.st_dev &&
 	       own.st_ino == its.st_ino;
+}
+
+/* Of a server, or one that is about to become it; an update of the package may have removed its file. */
+bool pidref_is_ctr_gpu(pid_t pid)
+{
+	_cleanup_free_ char *program = NULL;
+	const char *name;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	if (fd_read_link_at(AT_FDCWD, path, &program) < 0)
+		return false;
+	name = strrchr(program, '/');
+	return name && str_has_prefix(name, "/ctr-gpu-vcuda");
 }

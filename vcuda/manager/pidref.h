@@ -36,6 +36,9 @@ void pidref_signal(int pidfd, int number);
 /** Whether it is in this program's pid namespace, where alone its number means something. */
 bool pidref_is_of_this_namespace(pid_t pid);
 
+/** Whether a process is a server, or one that is about to become it, or a manager: what the package's programs are. */
+bool pidref_is_ctr_gpu(pid_t pid);
+
 /*
  * Descriptors that lie in a socket, sent and never read, are closed with it, by whoever closes it last; and that takes
  * as long as they have it: what is left in a TCP socket is waited for as long as its SO_LINGER says. The manager is not

@@ -279,20 +279,6 @@ static bool server_process_is_known(const struct manager *manager, pid_t pid)
 	return false;
 }
 
-/* Of a server, or one that is about to become it; an update of the package may have removed its file. */
-bool server_process_runs_ours(pid_t pid)
-{
-	_cleanup_free_ char *program = NULL;
-	const char *name;
-	char path[32];
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	if (fd_read_link_at(AT_FDCWD, path, &program) < 0)
-		return false;
-	name = strrchr(program, '/');
-	return name && str_has_prefix(name, "/ctr-gpu-vcuda");
-}
-
 /* Such users are hardly anybody else's, and a server cannot become another program. */
 static bool server_process_is_server(pid_t pid)
 {
@@ -301,7 +287,7 @@ static bool server_process_is_server(pid_t pid)
 
 	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
 	return stat(path, &st) == 0 && st.st_uid >= PRIVATE_UID_FIRST && st.st_uid < PRIVATE_UID_FIRST + PRIVATE_UIDS &&
-	       server_process_runs_ours(pid);
+	       pidref_is_ctr_gpu(pid);
 }
 
 /* It is held while it is looked at, so that no other is killed. Return: whether it is one. */
