@@ -245,7 +245,7 @@ $(O)/musl/gen/vcuda_rpc.o: $(O)/gen/vcuda_rpc.c $(O)/gen/vcuda_rpc.h $(O)/musl/i
 	@mkdir -p $(@D)
 	$(say) CC '$< (musl)'
 	$(CC) $(musl_cppflags) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -w -c -o $@ $<
-$(O)/musl/hooks/musl/missing.o: $(O)/gen/errno_names.h
+$(O)/musl/hooks/musl/compat.o: $(O)/gen/errno_names.h
 $(O)/gen/errno_names.h: $(O)/musl/include/made
 	@mkdir -p $(@D)
 	echo '#include <errno.h>' | $(CC) $(musl_cppflags) -E -dM - | sed -n 's/^#define \(E[A-Z0-9]*\) [0-9]*$$/[\1] = "\1",/p' | LC_ALL=C sort >$@

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cdi.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,12 +8,8 @@
 
 #include <ctr-gpu.h>
 
-#include "arguments.h"
 #include "process/deadline.h"
 #include "process/phase.h"
-#include "report_error.h"
-#include "state.h"
-#include "trace.h"
 
 enum { STATE_DEADLINE_S = 10 };
 

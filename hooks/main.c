@@ -13,15 +13,11 @@
 
 #include <ctr-gpu.h>
 
-#include "arguments.h"
-#include "cdi.h"
+#include "internal.h"
 #include "process/deadline.h"
 #include "process/phase.h"
 #include "process/sanitise.h"
-#include "report_error.h"
 #include "runtime/runtime.h"
-#include "state.h"
-#include "trace.h"
 
 enum {
 	EXIT_STATUS_USAGE = 2,

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "report_error.h"
-
-#include "trace.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

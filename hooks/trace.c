@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "trace.h"
 #include "base/paths.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "command_line.h"
+#include "runtime.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -9,21 +9,19 @@
 #include "runtime.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <ctr-gpu.h>
 
-#include "../arguments.h"
-#include "../report_error.h"
-#include "../trace.h"
-#include "command_line.h"
-#include "failure.h"
+#include "../internal.h"
 #include "process/deadline.h"
 #include "process/phase.h"
-#include "real.h"
 
 struct shim {
 	struct command_line line;
@@ -48,7 +46,7 @@ static void runtime_close(struct shim *shim)
 
 static int runtime_apply_plan(struct shim *shim)
 {
-	char *hook = real_beside("ctr-gpu-hook");
+	char *hook = find_runtime_beside("ctr-gpu-hook");
 	int r = hook ? ctr_gpu_bundle_set_hook(shim->bundle, hook) : 0;
 
 	free(hook);
@@ -76,7 +74,7 @@ static int runtime_change_bundle(void *user)
 		r = ctr_gpu_plan_write(shim->plan, CTR_GPU_FORMAT_JSON, stdout);
 	else if (!r && !ctr_gpu_request_is_void(shim->request))
 		r = runtime_apply_plan(shim);
-	return r ? failure_tell(&shim->line, r, ctr_gpu_context_message(shim->context)) : 0;
+	return r ? runtime_print_failure(&shim->line, r, ctr_gpu_context_message(shim->context)) : 0;
 }
 
 static const char *runtime_find_bundle(const struct shim *shim)
@@ -111,7 +109,7 @@ static int runtime_give_gpus(struct shim *shim)
 		r = ctr_gpu_run_in_child(shim->context, runtime_change_bundle, shim, &exit_status);
 	if (!r)
 		return exit_status;
-	exit_status = failure_tell(&shim->line, r, ctr_gpu_context_message(shim->context));
+	exit_status = runtime_print_failure(&shim->line, r, ctr_gpu_context_message(shim->context));
 	deadline_let_go();
 	return exit_status;
 }
@@ -127,17 +125,17 @@ static int runtime_serve(struct shim *shim, char **argv)
 
 	r = ctr_gpu_context_new(&shim->context);
 	if (r)
-		return failure_tell(&shim->line, r, "no memory");
+		return runtime_print_failure(&shim->line, r, "no memory");
 	ctr_gpu_context_set_log(shim->context, trace_log, NULL);
 	r = ctr_gpu_context_load_config(shim->context, NULL);
 	if (shim->line.creates)
 		trace_open(ctr_gpu_context_log(shim->context));
 	mistaken = r != 0;
 	if (r && (!ctr_gpu_context_runtime(shim->context, 0) || runtime_is_for_gpus(shim)))
-		return failure_tell(&shim->line, r, ctr_gpu_context_message(shim->context));
-	r = shim->dry_run ? 0 : real_find(shim->context, &shim->runtime);
+		return runtime_print_failure(&shim->line, r, ctr_gpu_context_message(shim->context));
+	r = shim->dry_run ? 0 : find_runtime(shim->context, &shim->runtime);
 	if (r)
-		return failure_tell(
+		return runtime_print_failure(
 			&shim->line, r,
 			"no OCI runtime was found to start the container with.\n"
 			"Install runc or crun, or name yours under \"runtimes\" in /etc/ctr-gpu/config.json.");
@@ -146,7 +144,7 @@ static int runtime_serve(struct shim *shim, char **argv)
 		return exit_status;
 	argv[0] = shim->runtime;
 	(void)execv(shim->runtime, argv);
-	return failure_tell(&shim->line, -errno, "the OCI runtime cannot be executed.");
+	return runtime_print_failure(&shim->line, -errno, "the OCI runtime cannot be executed.");
 }
 
 bool runtime_is_called(const char *program)
@@ -171,6 +169,52 @@ int runtime_main(int argc, char **argv)
 	}
 	command_line_read(argv + (argc > 0), &shim.line);
 	if (shim.dry_run && !shim.line.creates)
-		return failure_tell(&shim.line, CTR_GPU_E_BAD_ARGUMENT, "--dry-run goes in front of create or run.");
+		return runtime_print_failure(&shim.line, CTR_GPU_E_BAD_ARGUMENT,
+					     "--dry-run goes in front of create or run.");
 	return runtime_serve(&shim, argv);
+}
+
+enum { REPORT_ERROR_MAX = 2048 };
+
+/* crun's logs may be "file:PATH", "syslog:ID" and "journald:ID" as well (src/libcrun/error.c). */
+static FILE *runtime_open_log(const char *log)
+{
+	const char *path = strncmp(log, "file:", 5) == 0 ? log + 5 : log;
+	int fd = -1;
+
+	if (strncmp(log, "syslog:", 7) != 0 && strncmp(log, "journald:", 9) != 0)
+		fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
+	return fd < 0 ? NULL : fdopen(fd, "a");
+}
+
+/* containerd, Docker (go-runc, getLastRuntimeError()) and Podman show the last entry of the level "error". */
+static void runtime_write_log(FILE *file, bool as_json, const char *message)
+{
+	json_t *text = json_string(message);
+	char *quoted = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL, stamp[TRACE_TIME_SIZE];
+
+	trace_write_time(stamp);
+	if (quoted)
+		trace_print_line(file,
+				 as_json ? "{\"level\":\"error\",\"msg\":%s,\"time\":\"%s\"}\n"
+					 : "level=error msg=%s time=\"%s\"\n",
+				 quoted, stamp);
+	free(quoted);
+	json_decref(text);
+}
+
+int runtime_print_failure(const struct command_line *line, int r, const char *text)
+{
+	char message[REPORT_ERROR_MAX];
+	FILE *log;
+
+	(void)snprintf(message, sizeof(message), "ctr-gpu-runtime: [%s] %s", ctr_gpu_error_name(r), text);
+	trace_print_line(stderr, "%s\n", message);
+	trace_write("error", message);
+	log = line->log ? runtime_open_log(line->log) : NULL;
+	if (log) {
+		runtime_write_log(log, line->log_json, message);
+		(void)fclose(log);
+	}
+	return EXIT_FAILURE;
 }

@@ -9,7 +9,7 @@ $(addprefix $(O)/test/bench/,floor nothing step): $(O)/test/bench/%: test/bench/
 	$(CC) -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -static -o $@ $<
 
 # As the hook is linked, beside that of glibc, which budgets are for.
-$(O)/test/bench/floor-musl: $(O)/musl/test/bench/floor.o $(O)/musl/hooks/musl/missing.o
+$(O)/test/bench/floor-musl: $(O)/musl/test/bench/floor.o $(O)/musl/hooks/musl/compat.o
 	@mkdir -p $(@D)
 	$(CC) -o $@ $(call musl_link,$^)
 

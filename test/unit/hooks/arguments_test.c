@@ -5,7 +5,7 @@
 
 #include <getopt.h>
 
-#include "hooks/arguments.h"
+#include "hooks/internal.h"
 
 #define WORDS(...) ((char *[]){(char *)"ctr-gpu-hook", __VA_ARGS__, NULL})
 

@@ -2,7 +2,7 @@
 
 #include "unit.h"
 
-#include "hooks/runtime/command_line.h"
+#include "hooks/runtime/runtime.h"
 
 #define WORDS(...) ((char *[]){__VA_ARGS__, NULL})
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "hooks/runtime/real.h"
+#include "hooks/runtime/runtime.h"
 
 static char root[] = "/tmp/ctr-gpu-real-XXXXXX";
 
@@ -46,7 +46,7 @@ static char *find(const char *runtimes, const char *path, int expected)
 	assert_int_equal(setenv("PATH", path, 1), 0);
 	assert_int_equal(ctr_gpu_context_new(&context), 0);
 	assert_int_equal(ctr_gpu_context_load_config(context, in_root("config.json")), 0);
-	assert_int_equal(real_find(context, &found), expected);
+	assert_int_equal(find_runtime(context, &found), expected);
 	(void)ctr_gpu_context_unref(context);
 	return found;
 }
@@ -110,10 +110,10 @@ static void a_sibling(void **state)
 	(void)state;
 	assert_true(length > 0);
 	self[length] = '\0';
-	path = real_beside(strrchr(self, '/') + 1);
+	path = find_runtime_beside(strrchr(self, '/') + 1);
 	assert_string_equal(path, self);
 	free(path);
-	assert_null(real_beside("not-installed"));
+	assert_null(find_runtime_beside("not-installed"));
 }
 
 static int make_root(void **state)

@@ -5,8 +5,7 @@
 
 #include <errno.h>
 
-#include "hooks/report_error.h"
-#include "hooks/trace.h"
+#include "hooks/internal.h"
 #include "lib/context.h"
 
 static struct ctr_gpu_context *context;

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "hooks/state.h"
+#include "hooks/internal.h"
 
 enum { LIMIT = 1024 * 1024 };
 

@@ -3,13 +3,17 @@
 /* What glibc has and musl has not, of what the hook uses. The headers beside this file declare it. */
 
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -134,4 +138,28 @@ const char *sigabbrev_np(int number)
 	};
 
 	return number >= 0 && (size_t)number < sizeof(names) / sizeof(names[0]) ? names[number] : NULL;
+}
+
+/*
+ * What only relocations write becomes read-only, as glibc does it before main(). musl leaves it out for programs that
+ * are linked statically.
+ */
+
+/* The linker's, where the program begins in memory. */
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+
+__attribute__((constructor)) static void relro_protect(void)
+{
+	uintptr_t base = (uintptr_t)&__ehdr_start, page = (uintptr_t)getpagesize();
+	const ElfW(Phdr) *header = (const ElfW(Phdr) *)(base + __ehdr_start.e_phoff);
+
+	for (unsigned i = 0; i < __ehdr_start.e_phnum; i++, header++) {
+		uintptr_t start = (base + header->p_vaddr) & -page;
+		uintptr_t end = (base + header->p_vaddr + header->p_memsz) & -page;
+
+		if (header->p_type != PT_GNU_RELRO || start == end)
+			continue;
+		if (mprotect((void *)start, end - start, PROT_READ) < 0)
+			abort();
+	}
 }

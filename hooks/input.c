@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "arguments.h"
+/* What engines give a hook: its command line, and the state on its standard input. */
 
+#include "internal.h"
+
+#include <errno.h>
 #include <getopt.h>
 #include <string.h>
+#include <unistd.h>
 
 void arguments_usage(FILE *file)
 {
@@ -56,11 +60,11 @@ static bool arguments_take_option(int key, struct arguments *ret)
 	}
 }
 
-static bool arguments_take_stage(const char *name, enum staging *ret)
+static bool arguments_take_stage(const char *name, enum stage *ret)
 {
 	static const struct {
 		const char *name;
-		enum staging stage;
+		enum stage stage;
 	} stages[] = {
 		{"prestart", STAGE_CREATE},
 		{"createRuntime", STAGE_CREATE},
@@ -118,4 +122,27 @@ bool arguments_is_called(const char *program, const char *name)
 	const char *slash = program ? strrchr(program, '/') : NULL;
 
 	return program && strcmp(slash ? slash + 1 : program, name) == 0;
+}
+
+/* A state is a few hundred bytes and the annotations, which Kubernetes limits to 256 KiB. */
+enum { STATE_MAX = 1024 * 1024 };
+
+int state_read(const char **ret_text, size_t *ret_size)
+{
+	/* Pages that a state does not reach are never touched, so its size costs nothing. */
+	static char text[STATE_MAX + 1];
+	size_t size = 0;
+	ssize_t part;
+
+	do {
+		part = read(STDIN_FILENO, text + size, sizeof(text) - size);
+		size += part > 0 ? (size_t)part : 0;
+	} while (part > 0 || (part < 0 && errno == EINTR));
+	if (part < 0)
+		return -errno;
+	if (size > STATE_MAX)
+		return -EFBIG;
+	*ret_text = text;
+	*ret_size = size;
+	return 0;
 }
