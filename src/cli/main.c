@@ -26,7 +26,8 @@ static const struct verb verbs[] = {
 	{"setup", " ENGINE", "Make a container engine ready", verb_setup},
 	{"refresh", "", "Do what a boot or a change of GPUs makes necessary", verb_refresh},
 	{"doctor", "", "Say whether a GPU container would work here, or why not", verb_doctor},
-	{"vgpu", " COMMAND", "Look after containers that have GPUs by vCUDA", verb_vgpu},
+	{"vcuda", " COMMAND", "Look after containers that have GPUs by vCUDA", verb_vcuda},
+	{"vgpu", "", NULL, verb_vcuda}, /* its name before there was a release */
 	{"version", "", "Print the version", verb_version},
 	{"help", " [COMMAND...]", "Show the options of a command", verb_help},
 	{0},
@@ -49,6 +50,8 @@ static char *main_describe_verbs(int key, const char *text, void *input)
 		return (char *)text;
 	(void)fprintf(file, "%s\n\nCommands:\n", text);
 	for (const struct verb *verb = verbs; verb->name; verb++) {
+		if (!verb->summary)
+			continue;
 		(void)snprintf(usage, sizeof(usage), "%s%s", verb->name, verb->arguments);
 		(void)fprintf(file, "  %-20s %s\n", usage, verb->summary);
 	}

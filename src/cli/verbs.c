@@ -141,10 +141,9 @@ void suggest_verb(const struct verb *table, const char *program, const char *nam
 	const char *names[VERBS_MAX], *nearest;
 	size_t count = 0;
 
-	while (count < VERBS_MAX && table[count].name) {
-		names[count] = table[count].name;
-		count++;
-	}
+	for (; count < VERBS_MAX && table->name; table++)
+		if (table->summary)
+			names[count++] = table->name;
 	nearest = suggest_nearest(names, count, name);
 	if (nearest)
 		(void)fprintf(stderr, "%s: unknown command '%s'; did you mean '%s'?\n", program, name, nearest);

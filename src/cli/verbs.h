@@ -18,7 +18,7 @@
 struct verb {
 	const char *name;
 	const char *arguments; /* as the usage line shows them; "" for none */
-	const char *summary;   /* for the list in --help */
+	const char *summary;   /* for the list in --help; NULL: another name, which is not listed */
 	int (*run)(struct global_options *globals, int argc, char **argv); /* Return: the exit status */
 };
 
@@ -51,7 +51,7 @@ int verb_load(struct global_options *globals, int argc, char **argv);
 int verb_refresh(struct global_options *globals, int argc, char **argv);
 int verb_setup(struct global_options *globals, int argc, char **argv);
 int verb_unconfigure(struct global_options *globals, int argc, char **argv);
-int verb_vgpu(struct global_options *globals, int argc, char **argv);
+int verb_vcuda(struct global_options *globals, int argc, char **argv);
 int verb_version(struct global_options *globals, int argc, char **argv);
 
 /* ---- suggest ---- */

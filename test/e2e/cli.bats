@@ -69,11 +69,16 @@ lines() {
 		run ctr-gpu help "$command"
 		[[ $status -eq 0 && $output == "$own" ]]
 	done
-	for command in "cdi generate" "cdi check" "vgpu limit"; do
+	for command in "cdi generate" "cdi check" "vcuda limit"; do
 		# shellcheck disable=SC2086
 		run ctr-gpu help $command
 		[[ $status -eq 0 && $output == "Usage: ctr-gpu $command "* && $output == "$(ctr-gpu $command --help)" ]]
 	done
+	# The former name of a command is not listed.
+	run ctr-gpu vgpu list --help
+	[[ $status -eq 0 && $output == "Usage: ctr-gpu vcuda list "* ]]
+	run ctr-gpu --help
+	[[ $output == *$'\n'"  vcuda COMMAND "* && $output != *vgpu* ]]
 	run ctr-gpu help cdi nonsense
 	[[ $status -eq 2 && $output == *"unknown command 'nonsense'"* ]]
 	run ctr-gpu-hook --help

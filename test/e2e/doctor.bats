@@ -926,7 +926,7 @@ opens_no() {
 	run on wsl-nvidia 'wire; mkdir -p /etc/ctr-gpu; PATH=${program%/*}:$PATH
 		echo "{\"vcuda\": {\"mode\": \"allow\"}}" >/etc/ctr-gpu/config.json
 		ids; remedy vcuda.no-manager
-		"${program%/*}/ctr-gpu-vcudad" 2>/dev/null & until ctr-gpu vgpu list >/dev/null 2>&1; do sleep 0.05; done
+		"${program%/*}/ctr-gpu-vcudad" 2>/dev/null & until ctr-gpu vcuda list >/dev/null 2>&1; do sleep 0.05; done
 		mkdir -p "${program%/*}/../lib/vcuda" && touch "${program%/*}/../lib/vcuda/libcuda.so.1"
 		echo "with both:"; ids; echo "as nobody:"; nobody ctr-gpu doctor --json | jq -r ".findings[].id"; kill %1'
 	expect_line "warning vcuda.no-client"

@@ -50,10 +50,10 @@ setup_file() {
 		done
 		rc-update add ctr-gpu-vcudad default
 		rc-status >/dev/null
-		ctr-gpu vgpu list 2>&1 || true
+		ctr-gpu vcuda list 2>&1 || true
 		rc-service ctr-gpu-vcudad start
 		sleep 0.5
-		ctr-gpu vgpu list
+		ctr-gpu vcuda list
 		rc-service ctr-gpu-vcudad status
 		for limit in memory.limit_in_bytes pids.max; do
 			group=/sys/fs/cgroup/${limit%%.*}${CTR_GPU_TEST_CGROUP}openrc_ctr-gpu-vcudad

@@ -44,7 +44,7 @@ static int grant_refuse(int error, const char *message, struct err *err)
 		       error == EINVAL  ? CTR_GPU_E_BAD_ARGUMENT
 		       : error == EPERM ? CTR_GPU_E_NO_PERMISSION
 					: -error,
-		       "vCUDA's manager refuses the container: %.300s\nctr-gpu vgpu list shows what is granted.",
+		       "vCUDA's manager refuses the container: %.300s\nctr-gpu vcuda list shows what is granted.",
 		       message);
 }
 

@@ -24,7 +24,7 @@ driver() {
 manager() {
 	ctr-gpu-vcudad 2>>"$scratch/audit" &
 	manager=$!
-	until ctr-gpu vgpu list >/dev/null 2>&1; do sleep 0.02; done
+	until ctr-gpu vcuda list >/dev/null 2>&1; do sleep 0.02; done
 }
 
 # container NUMBER: whose clients are started again and again, three at a time. Each has other GPUs, and another limit.
@@ -56,7 +56,7 @@ soon() {
 }
 
 listed() {
-	ctr-gpu vgpu list --json | jq -e "$1" >/dev/null
+	ctr-gpu vcuda list --json | jq -e "$1" >/dev/null
 }
 
 # victim PATTERN: one of these processes, at random
@@ -83,7 +83,7 @@ servers() {
 	export -f driver manager container soon listed victim end_container servers
 	run sandbox wsl-two-nvidia timeout --kill-after=1 "$((120 + clients))" bash -euc '
 		mkdir -p /etc/ctr-gpu && echo "{\"vcuda\": {\"mode\": \"allow\", \"max_clients\": 8}}" >/etc/ctr-gpu/config.json
-		trap '\''status=$?; [[ $status == 0 ]] || { tail -n 30 "$scratch/audit"; servers; ctr-gpu vgpu list; }'\'' EXIT
+		trap '\''status=$?; [[ $status == 0 ]] || { tail -n 30 "$scratch/audit"; servers; ctr-gpu vcuda list; }'\'' EXIT
 		RANDOM=$seed
 		driver && manager
 		descriptors=$(ls "/proc/$manager/fd" | wc -l)

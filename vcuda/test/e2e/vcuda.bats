@@ -36,7 +36,7 @@ driver() {
 manager() {
 	ctr-gpu-vcudad 2>>"$scratch/audit" &
 	manager=$!
-	until ctr-gpu vgpu list >/dev/null 2>&1; do sleep 0.02; done
+	until ctr-gpu vcuda list >/dev/null 2>&1; do sleep 0.02; done
 }
 
 # container NAME SCRIPT [VARIABLE…]: one of $runtime whose program is a shell's, in the background; what it prints is in NAME.out
@@ -69,7 +69,7 @@ said() {
 }
 
 listed() {
-	ctr-gpu vgpu list --json | jq -e "$1" >/dev/null
+	ctr-gpu vcuda list --json | jq -e "$1" >/dev/null
 }
 
 # on_host SCRIPT: with these functions, where vCUDA is allowed and a bundle for $devices is ready
@@ -141,7 +141,7 @@ add_on_both() {
 		said one "536870912: 0" && said one "402653184: 0" && said one "268435456: 2" && said one "134217728: 0"
 		listed ".containers[0].used == 1073741824"
 		[[ $(jq -s "map(select(.event == \"quota\")) | length" "$scratch/audit") -ge 1 ]]
-		ctr-gpu vgpu limit one --memory=2G
+		ctr-gpu vcuda limit one --memory=2G
 		touch "$scratch/bundle/rootfs/tmp/more"
 		soon said one "1048576: 0"
 	'
@@ -152,7 +152,7 @@ add_on_both() {
 		driver && manager
 		container one "(until [ -e /tmp/more ]; do sleep 0.1; done; echo 1048576; sleep 60) | hold 268435456 & sleep 60 | hold 536870912 & sleep 60"
 		soon listed ".containers[0].used == 805306368"
-		ctr-gpu vgpu limit one --memory=512M --max-clients=1
+		ctr-gpu vcuda limit one --memory=512M --max-clients=1
 		listed ".containers[0] | .used == 805306368 and .memory == 536870912 and .clients == 2 and .maxClients == 1"
 		touch "$scratch/bundle/rootfs/tmp/more"
 		soon said one "1048576: 2"
@@ -160,7 +160,7 @@ add_on_both() {
 		soon listed ".containers[0].used == 268435456"
 		rm "$scratch/bundle/rootfs/tmp/more"
 		(cd / && runc --root /run/runtime exec one hold 1 </dev/null) | grep "cuInit="
-		ctr-gpu vgpu limit one --memory=all --max-clients=2
+		ctr-gpu vcuda limit one --memory=all --max-clients=2
 		(cd / && runc --root /run/runtime exec one hold 1073741824 </dev/null) | grep -x "1073741824: 0"
 	'
 }
@@ -238,7 +238,7 @@ add_on_both() {
 		driver && manager
 		container one "(until [ -e /tmp/more ]; do sleep 0.1; done; echo 1048576; sleep 1) | hold 4096; hold </dev/null; echo end"
 		soon said one ready
-		ctr-gpu vgpu revoke one
+		ctr-gpu vcuda revoke one
 		touch "$scratch/bundle/rootfs/tmp/more"
 		soon said one end
 		# What the driver says of a context that is lost, and of a machine without a GPU.

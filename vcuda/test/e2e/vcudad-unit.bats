@@ -75,7 +75,7 @@ client() {
 @test "whoever asks starts it, and it is root's alone" {
 	run inside systemctl is-active ctr-gpu-vcudad.service
 	expect_line inactive
-	run inside ctr-gpu vgpu list
+	run inside ctr-gpu vcuda list
 	expect_status 0
 	expect_line "No container has GPUs by vCUDA."
 	run inside systemctl is-active ctr-gpu-vcudad.service
@@ -99,16 +99,16 @@ client() {
 	inside bash -c 'mkfifo /run/more && (exec 4<>/run/more; LD_LIBRARY_PATH=/run/client CTR_GPU_VCUDA_SOCKET=/run/ctr-gpu/vcuda/two/socket \
 		/run/client/vcuda-hold 4096 <&4 >/run/held 2>&1 &) ; for i in {1..40}; do grep -q ready /run/held && break; sleep 0.1; done'
 	inside systemctl restart ctr-gpu-vcudad.service
-	run inside sh -c 'ctr-gpu vgpu list --json | jq ".containers[] | select(.container == \"two\") | .clients, .used"'
+	run inside sh -c 'ctr-gpu vcuda list --json | jq ".containers[] | select(.container == \"two\") | .clients, .used"'
 	expect_line 1
 	expect_line 4096
 	inside systemctl stop ctr-gpu-vcudad.service
 	inside sh -c 'echo 8192 >/run/more; for i in 1 2 3 4 5 6 7 8 9; do sleep 0.1; done'
 	run inside cat /run/held
 	expect_line "8192: 0"
-	run inside sh -c 'ctr-gpu vgpu list --json | jq ".containers[] | select(.container == \"two\") | .used"'
+	run inside sh -c 'ctr-gpu vcuda list --json | jq ".containers[] | select(.container == \"two\") | .used"'
 	expect_line 12288
-	inside ctr-gpu vgpu revoke two
+	inside ctr-gpu vcuda revoke two
 	run inside sh -c 'sleep 0.5; pgrep -c -x ctr-gpu-vcuda; tail -n 1 /run/audit'
 	expect_line 0
 	expect '"event":"end","container":"two","why":"revoked"'
@@ -139,7 +139,7 @@ more() {
 }
 
 listed() {
-	inside ctr-gpu vgpu list --json | jq -e "$1" >/dev/null
+	inside ctr-gpu vcuda list --json | jq -e "$1" >/dev/null
 }
 
 audited() {
@@ -151,12 +151,12 @@ audited() {
 	grant free
 	audited '.event == "unlimited" and (.why | test("no controllers for memory and tasks"))'
 	listed '.containers[] | select(.container == "free") | .hostMemory == null'
-	run inside ctr-gpu vgpu list
+	run inside ctr-gpu vcuda list
 	expect "host       no limit for its servers: the manager's control group of version 2 has no controllers for memory and tasks"
-	run inside ctr-gpu vgpu limit free --host-memory=1G
+	run inside ctr-gpu vcuda limit free --host-memory=1G
 	expect_status 1
 	expect "no controllers for memory and tasks"
-	inside ctr-gpu vgpu revoke free
+	inside ctr-gpu vcuda revoke free
 }
 
 # bats test_tags=kernel
@@ -186,7 +186,7 @@ audited() {
 	run more other f2097152
 	expect_line "f2097152: 0"
 	# A limit that is raised.
-	inside ctr-gpu vgpu limit small --host-memory=512M
+	inside ctr-gpu vcuda limit small --host-memory=512M
 	hold small-three f209715200
 	run inside cat /run/held-small-three
 	expect_line "f209715200: 0"
@@ -233,7 +233,7 @@ becomes() {
 	inside systemctl set-property --runtime few.slice CPUQuota=120%
 	inside systemctl start ctr-gpu-vcudad.service
 	becomes "120000 100000"
-	inside ctr-gpu vgpu revoke free
+	inside ctr-gpu vcuda revoke free
 	inside systemctl set-property --runtime few.slice CPUQuota=
 	becomes "250000 100000"
 	inside systemctl stop few.service
@@ -257,7 +257,7 @@ becomes() {
 		sleep 0.1
 	done
 	audited '.event == "out-of-memory" and .container == "kept"'
-	inside ctr-gpu vgpu revoke kept
+	inside ctr-gpu vcuda revoke kept
 	for _ in {1..100}; do
 		inside test -e "$group/container-kept" || break
 		sleep 0.1

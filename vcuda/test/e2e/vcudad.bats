@@ -29,7 +29,7 @@ manager() {
 	"$root/bin/ctr-gpu-vcudad" 2>>"$scratch/audit" &
 	# shellcheck disable=SC2034 # for the tests' scripts
 	manager=$!
-	until "$root/bin/ctr-gpu" vgpu list >/dev/null 2>&1; do sleep 0.02; done
+	until "$root/bin/ctr-gpu" vcuda list >/dev/null 2>&1; do sleep 0.02; done
 }
 
 # container NAME SCRIPT [VARIABLE…]: one whose program is a shell's, in the background; what it prints is in NAME.out
@@ -45,9 +45,9 @@ container() {
 	(cd "$scratch/$name" && exec memlock runc --root /run/runtime run "$name") >"$scratch/$name.out" 2>&1 </dev/null &
 }
 
-# vgpu ARGUMENT…
-vgpu() {
-	"$root/bin/ctr-gpu" vgpu "$@"
+# vcuda ARGUMENT…
+vcuda() {
+	"$root/bin/ctr-gpu" vcuda "$@"
 }
 
 # soon COMMAND…: within six seconds it succeeds
@@ -71,7 +71,7 @@ audited() {
 }
 
 listed() {
-	vgpu list --json | jq -e "$1" >/dev/null
+	vcuda list --json | jq -e "$1" >/dev/null
 }
 
 gone() {
@@ -88,7 +88,7 @@ on_host() {
 		| .mounts += [{destination: \"/usr/bin/client\", type: \"bind\", source: \"$CTR_GPU_BUILD/test/tools/vcuda-standin\",
 			options: [\"bind\", \"ro\"]}]"
 	export root scratch
-	export -f manager container vgpu soon said audited listed gone
+	export -f manager container vcuda soon said audited listed gone
 	run sandbox wsl-two-nvidia timeout --kill-after=1 60 bash -euc '
 		mkdir -p /etc/ctr-gpu && echo "$0" >/etc/ctr-gpu/config.json
 		trap '\''jobs=$?; [[ $jobs == 0 ]] || { cat "$scratch"/*.out "$scratch/audit"; }'\'' EXIT
@@ -147,7 +147,7 @@ on_host() {
 		soon said one closed
 		soon listed ".containers[0] | .clients == 3 and .denied == 3 and .maxClients == 3"
 		audited deny ".maxClients == 3"
-		vgpu limit one --max-clients=4
+		vcuda limit one --max-clients=4
 		listed ".containers[0].maxClients == 4"
 	'
 }
@@ -162,7 +162,7 @@ on_host() {
 		kill -KILL "$server"
 		soon listed ".containers[0].used == 0 and .containers[0].clients == 0 and .containers[0].crashes == 1"
 		audited crash ".signal == 9"
-		vgpu limit one --memory=2G
+		vcuda limit one --memory=2G
 		listed ".containers[0].memory == 2147483648"
 	'
 }
@@ -198,7 +198,7 @@ on_host() {
 		runc --root /run/runtime kill one KILL
 		soon gone one
 		soon listed ".containers == []"
-		for i in {1..120}; do [[ $(vgpu list --json | jq .servers) != 0 ]] || break; sleep 0.1; done
+		for i in {1..120}; do [[ $(vcuda list --json | jq .servers) != 0 ]] || break; sleep 0.1; done
 		listed ".servers == 0"
 		audited kill
 		[[ -z $(pgrep -f "^ctr-gpu-vcuda$") ]]
@@ -210,13 +210,13 @@ on_host() {
 		manager
 		container one "sleep 60 | client; client; echo after; sleep 60"
 		soon said one gpus=
-		vgpu revoke one
+		vcuda revoke one
 		gone one
 		soon listed ".servers == 0"
 		pkill -x sleep || true
 		soon said one after
 		grep -q "No such file or directory" "$scratch/one.out"
-		vgpu revoke one && exit 1
+		vcuda revoke one && exit 1
 		audited end ".why == \"revoked\""
 	'
 }
@@ -235,7 +235,7 @@ on_host() {
 		gone two
 		audited adopt ".clients == 2"
 		touch "$scratch/bundle/rootfs/tmp/more"
-		soon said one "slot=2 uid=$(vgpu list --json | jq ".containers[0].uid")"
+		soon said one "slot=2 uid=$(vcuda list --json | jq ".containers[0].uid")"
 		runc --root /run/runtime kill one KILL
 		soon gone one
 		soon listed ".servers == 0"
@@ -282,7 +282,7 @@ on_host() {
 		pkill -KILL -f "^client /run"
 		manager
 		listed ".servers == 1"
-		for i in {1..120}; do [[ $(vgpu list --json | jq .servers) != 0 ]] || break; sleep 0.1; done
+		for i in {1..120}; do [[ $(vcuda list --json | jq .servers) != 0 ]] || break; sleep 0.1; done
 		listed ".servers == 0 and (.containers | length == 1)"
 		audited kill
 	'
@@ -294,16 +294,16 @@ on_host() {
 		container 4f2a90 "client; sleep 60"
 		container 4f2b17 "client; sleep 60"
 		soon said 4f2a90 gpus= && soon said 4f2b17 gpus=
-		vgpu limit 4f2a --memory=2G --max-clients=1
+		vcuda limit 4f2a --memory=2G --max-clients=1
 		listed "[.containers[] | select(.memory == 2147483648)] | length == 1 and .[0].container == \"4f2a90\""
-		vgpu revoke 4f2 2>"$scratch/error" && exit 1
+		vcuda revoke 4f2 2>"$scratch/error" && exit 1
 		grep -q "several containers" "$scratch/error"
-		vgpu limit "" --memory=1G && exit 1
+		vcuda limit "" --memory=1G && exit 1
 		mkdir "$scratch/again" && sed "s,$CTR_GPU_TEST_CGROUP/4f2a90,$CTR_GPU_TEST_CGROUP/again," "$scratch/4f2a90/config.json" >"$scratch/again/config.json"
 		(cd "$scratch/again" && memlock runc --root /run/other run 4f2a90 >"$scratch/again.out" 2>&1 </dev/null) && exit 1
 		said again "another container of its name, which still runs"
 		listed ".containers | length == 2"
-		vgpu revoke 4f2a
+		vcuda revoke 4f2a
 		listed ".containers | length == 1"
 	'
 }
@@ -315,11 +315,11 @@ on_host() {
 		container "$long" "echo started"
 		wait "$!" || true
 		said "$long" "an id of at most 128 characters"
-		vgpu revoke "$long" 2>"$scratch/error" && exit 1
+		vcuda revoke "$long" 2>"$scratch/error" && exit 1
 		grep -q "no container has GPUs by vCUDA whose id is so long" "$scratch/error"
 		container "${long:1}" "client; sleep 60"
 		soon said "${long:1}" gpus=
-		vgpu revoke "${long:1}"
+		vcuda revoke "${long:1}"
 	'
 }
 
@@ -364,12 +364,12 @@ for answer in (list, list, refused):
     c.sendall(struct.pack(\">I\", 0x80000000 | len(answer)) + answer)
 " & until [[ -S /run/ctr-gpu/vcudad.sock ]]; do sleep 0.02; done
 		sleep 0.2
-		vgpu list | tee "$scratch/list.out"
+		vcuda list | tee "$scratch/list.out"
 		said list "^    host       3.0 GiB in use of 4.0 GiB, by its servers$"
 		said list "^    processors 1.5 at most, for its servers$"
 		said list "^    processors no limit for its servers$"
 		listed "[.containers[].processors] == [1.5, null]"
-		vgpu limit few --host-memory=1G 2>"$scratch/refused.out" && exit 1
+		vcuda limit few --host-memory=1G 2>"$scratch/refused.out" && exit 1
 		said refused "the host.s memory is not limited here: this host uses cgroup version 1"
 		said refused "ctr-gpu-vcudad(8) says which hosts can limit it"
 	'
@@ -380,10 +380,10 @@ for answer in (list, list, refused):
 		manager
 		chmod 666 /run/ctr-gpu/vcudad.sock
 		chmod 711 /run/ctr-gpu
-		setpriv --reuid 1000 --regid 1000 --clear-groups "$root/bin/ctr-gpu" vgpu list && exit 1
+		setpriv --reuid 1000 --regid 1000 --clear-groups "$root/bin/ctr-gpu" vcuda list && exit 1
 		audited not-root
-		unshare --pid --fork "$root/bin/ctr-gpu" vgpu list && exit 1
-		vgpu list
+		unshare --pid --fork "$root/bin/ctr-gpu" vcuda list && exit 1
+		vcuda list
 	'
 }
 
@@ -406,9 +406,9 @@ for data in (b\"\x80\x00\x00\x04abcd\", b\"\xff\xff\xff\xff\", b\"\x00\x00\x00\x
     except ConnectionResetError:
         pass
 time.sleep(0.1)
-os.system(os.environ[\"root\"] + \"/bin/ctr-gpu vgpu list\")
+os.system(os.environ[\"root\"] + \"/bin/ctr-gpu vcuda list\")
 "
 		[[ $(awk "/VmRSS/ { print \$2 }" /proc/$manager/status) -lt 20000 ]]
-		vgpu list
+		vcuda list
 	'
 }

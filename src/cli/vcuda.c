@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* ctr-gpu vgpu: what vCUDA's manager has granted, and changes of it. */
+/* ctr-gpu vcuda: what vCUDA's manager has granted, and changes of it. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 enum { KEY_JSON = 0x100, KEY_MEMORY, KEY_HOST_MEMORY, KEY_MAX_CLIENTS };
 
-struct vgpu {
+struct vcuda {
 	bool json;
 	struct vcudad_limit limit; /* its id is of every command's */
 	const char *memory, *max_clients;
@@ -24,12 +24,12 @@ struct vgpu {
 
 /* ---- the manager ---- */
 
-static int vgpu_print_silence(int r)
+static int vcuda_print_silence(int r)
 {
 	errno = -r;
 	if (r == -E2BIG)
 		return output_print("no container has GPUs by vCUDA whose id is so long\n"
-				    "    ctr-gpu vgpu list shows what is granted.");
+				    "    ctr-gpu vcuda list shows what is granted.");
 	if (r == -ENOENT || r == -ECONNREFUSED)
 		return output_print("vCUDA's manager ctr-gpu-vcudad does not run\n"
 				    "    Start it: systemctl enable --now ctr-gpu-vcudad (OpenRC: rc-service "
@@ -42,41 +42,41 @@ static int vgpu_print_silence(int r)
 }
 
 /* Return: 0, or the exit status after a message was printed. */
-static int vgpu_ask(unsigned procedure, const void *arguments, void *ret)
+static int vcuda_ask(unsigned procedure, const void *arguments, void *ret)
 {
 	_cleanup_close_ int fd = -1;
 	int r = control_open(&fd);
 
 	if (r == 0)
 		r = control_ask(fd, procedure, arguments, ret);
-	return r < 0 ? vgpu_print_silence(r) : 0;
+	return r < 0 ? vcuda_print_silence(r) : 0;
 }
 
-static const char *vgpu_advise(int error)
+static const char *vcuda_advise(int error)
 {
 	if (error == ENOENT || error == ENOTUNIQ)
-		return "ctr-gpu vgpu list shows what is granted, by the ids that docker ps shows.";
+		return "ctr-gpu vcuda list shows what is granted, by the ids that docker ps shows.";
 	return error == EOPNOTSUPP ? "ctr-gpu-vcudad(8) says which hosts can limit it; --memory is for the GPUs' own."
 				   : "ctr-gpu(1) says what a container may have.";
 }
 
 /* For procedures that answer only whether it was done. */
-static int vgpu_do(unsigned procedure, const void *arguments)
+static int vcuda_do(unsigned procedure, const void *arguments)
 {
 	struct vcudad_done done = {0};
-	int r = vgpu_ask(procedure, arguments, &done);
+	int r = vcuda_ask(procedure, arguments, &done);
 
 	if (r == 0 && done.error != 0)
 		r = output_print("%s%.300s\n    %s",
 				 done.error == EOPNOTSUPP ? "the host's memory is not limited here: " : "",
-				 done.message, vgpu_advise(done.error));
+				 done.message, vcuda_advise(done.error));
 	control_free_reply(procedure, &done);
 	return r;
 }
 
 /* ---- list ---- */
 
-static void vgpu_print_memory(const struct vcudad_grant *grant)
+static void vcuda_print_memory(const struct vcudad_grant *grant)
 {
 	char used[BYTES_TEXT_SIZE], all[BYTES_TEXT_SIZE];
 
@@ -86,7 +86,7 @@ static void vgpu_print_memory(const struct vcudad_grant *grant)
 }
 
 /* @unlimited: why that is not limited; "": it is */
-static void vgpu_print_host_memory(const struct vcudad_grant *grant, const char *unlimited)
+static void vcuda_print_host_memory(const struct vcudad_grant *grant, const char *unlimited)
 {
 	char used[BYTES_TEXT_SIZE], all[BYTES_TEXT_SIZE];
 
@@ -98,7 +98,7 @@ static void vgpu_print_host_memory(const struct vcudad_grant *grant, const char 
 		print_safe(stdout, "    host       %s in use of %s, by its servers\n", used, all);
 }
 
-static void vgpu_print_processors(const struct vcudad_grant *grant)
+static void vcuda_print_processors(const struct vcudad_grant *grant)
 {
 	if (grant->processors > 0)
 		(void)printf("    processors %g at most, for its servers\n", grant->processors);
@@ -106,7 +106,7 @@ static void vgpu_print_processors(const struct vcudad_grant *grant)
 		(void)puts("    processors no limit for its servers");
 }
 
-static void vgpu_print_grant(const struct vcudad_grant *grant, const char *unlimited)
+static void vcuda_print_grant(const struct vcudad_grant *grant, const char *unlimited)
 {
 	print_safe(stdout, "%s\n", grant->id);
 	for (u_int i = 0; i < grant->gpus.gpus_len; i++) {
@@ -114,17 +114,17 @@ static void vgpu_print_grant(const struct vcudad_grant *grant, const char *unlim
 		print_write_text(grant->gpus.gpus_val[i].name, stdout);
 		(void)putchar('\n');
 	}
-	vgpu_print_memory(grant);
-	vgpu_print_host_memory(grant, unlimited);
+	vcuda_print_memory(grant);
+	vcuda_print_host_memory(grant, unlimited);
 	if (!*unlimited)
-		vgpu_print_processors(grant);
+		vcuda_print_processors(grant);
 	(void)printf("    processes  %u of %u; %llu so far, %llu refused, %llu crashed\n", grant->clients,
 		     grant->max_clients, (unsigned long long)grant->connects, (unsigned long long)grant->denied,
 		     (unsigned long long)grant->crashes);
 	(void)printf("    container  first process %d; its servers are user %u\n", grant->pid, grant->uid);
 }
 
-static json_t *vgpu_pack_grant(const struct vcudad_grant *grant, bool limited)
+static json_t *vcuda_pack_grant(const struct vcudad_grant *grant, bool limited)
 {
 	json_t *gpus = print_array(i, grant->gpus.gpus_len, ({
 					   const struct vcudad_gpu *gpu = &grant->gpus.gpus_val[i];
@@ -146,7 +146,7 @@ static json_t *vgpu_pack_grant(const struct vcudad_grant *grant, bool limited)
 			 (json_int_t)grant->crashes, "kept", grant->kept);
 }
 
-static int vgpu_print_list(const struct vcudad_grants *list, bool json)
+static int vcuda_print_list(const struct vcudad_grants *list, bool json)
 {
 	const bool limited = !*list->unlimited;
 	int r = 0;
@@ -155,10 +155,10 @@ static int vgpu_print_list(const struct vcudad_grants *list, bool json)
 		r = print_write_json(json_pack("{s:I, s:I, s:o}", "servers", (json_int_t)list->servers, "maxServers",
 					       (json_int_t)list->servers_max, "containers",
 					       print_array(i, list->grants.grants_len,
-							   vgpu_pack_grant(&list->grants.grants_val[i], limited))),
+							   vcuda_pack_grant(&list->grants.grants_val[i], limited))),
 				     stdout);
 	for (u_int i = 0; i < list->grants.grants_len && !json; i++)
-		vgpu_print_grant(&list->grants.grants_val[i], list->unlimited);
+		vcuda_print_grant(&list->grants.grants_val[i], list->unlimited);
 	if (list->grants.grants_len == 0 && !json)
 		(void)puts("No container has GPUs by vCUDA.");
 	return r == -ENOMEM ? output_no_memory() : 0;
@@ -174,52 +174,52 @@ static const struct argp_option limit_options[] = {
 	{0},
 };
 
-static void vgpu_parse_memory(struct vgpu *vgpu, const char *argument, const struct argp_state *state)
+static void vcuda_parse_memory(struct vcuda *vcuda, const char *argument, const struct argp_state *state)
 {
 	uint64_t bytes = 0;
 
 	if (!streq(argument, "all") && !str_parse_size(argument, &bytes))
 		argp_error(state, "--memory is an amount such as 8G or 512M, or all, not \"%s\"", argument);
-	vgpu->limit.has_memory = true;
-	vgpu->limit.memory = bytes;
+	vcuda->limit.has_memory = true;
+	vcuda->limit.memory = bytes;
 }
 
-static void vgpu_parse_host_memory(struct vgpu *vgpu, const char *argument, const struct argp_state *state)
+static void vcuda_parse_host_memory(struct vcuda *vcuda, const char *argument, const struct argp_state *state)
 {
 	uint64_t bytes = 0;
 
 	if (!str_parse_size(argument, &bytes))
 		argp_error(state, "--host-memory is an amount such as 8G or 512M, not \"%s\"", argument);
-	vgpu->limit.has_host_memory = true;
-	vgpu->limit.host_memory = bytes;
+	vcuda->limit.has_host_memory = true;
+	vcuda->limit.host_memory = bytes;
 }
 
-static void vgpu_parse_max_clients(struct vgpu *vgpu, const char *argument, const struct argp_state *state)
+static void vcuda_parse_max_clients(struct vcuda *vcuda, const char *argument, const struct argp_state *state)
 {
 	uint64_t number;
 
 	if (!str_parse_size(argument, &number) || number > UINT8_MAX + 1)
 		argp_error(state, "--max-clients is a number from 1 to 256, not \"%s\"", argument);
-	vgpu->limit.has_max_clients = true;
-	vgpu->limit.max_clients = (u_int)number;
+	vcuda->limit.has_max_clients = true;
+	vcuda->limit.max_clients = (u_int)number;
 }
 
-static error_t vgpu_parse(int key, char *argument, struct argp_state *state)
+static error_t vcuda_parse(int key, char *argument, struct argp_state *state)
 {
-	struct vgpu *vgpu = state->input;
+	struct vcuda *vcuda = state->input;
 
 	switch (key) {
 	case KEY_JSON:
-		vgpu->json = true;
+		vcuda->json = true;
 		return 0;
 	case KEY_MEMORY:
-		vgpu_parse_memory(vgpu, argument, state);
+		vcuda_parse_memory(vcuda, argument, state);
 		return 0;
 	case KEY_HOST_MEMORY:
-		vgpu_parse_host_memory(vgpu, argument, state);
+		vcuda_parse_host_memory(vcuda, argument, state);
 		return 0;
 	case KEY_MAX_CLIENTS:
-		vgpu_parse_max_clients(vgpu, argument, state);
+		vcuda_parse_max_clients(vcuda, argument, state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -227,98 +227,98 @@ static error_t vgpu_parse(int key, char *argument, struct argp_state *state)
 }
 
 /* For commands about one container. */
-static error_t vgpu_parse_container(int key, char *argument, struct argp_state *state)
+static error_t vcuda_parse_container(int key, char *argument, struct argp_state *state)
 {
-	struct vgpu *vgpu = state->input;
+	struct vcuda *vcuda = state->input;
 
 	switch (key) {
 	case ARGP_KEY_ARG:
-		if (vgpu->limit.id)
+		if (vcuda->limit.id)
 			argp_error(state, "one container at a time");
-		vgpu->limit.id = argument;
+		vcuda->limit.id = argument;
 		return 0;
 	case ARGP_KEY_END:
-		if (!vgpu->limit.id)
+		if (!vcuda->limit.id)
 			argp_error(state,
-				   "a container must be named, as ctr-gpu vgpu list does, or by how its name begins");
+				   "a container must be named, as ctr-gpu vcuda list does, or by how its name begins");
 		return 0;
 	default:
-		return vgpu_parse(key, argument, state);
+		return vcuda_parse(key, argument, state);
 	}
 }
 
-static int vgpu_list(struct global_options *globals, int argc, char **argv)
+static int vcuda_list(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.options = list_options,
-		.parser = vgpu_parse,
+		.parser = vcuda_parse,
 		.children = global_options_children,
 		.doc = "List the containers that have GPUs by vCUDA, and what they use of them.",
 	};
 	struct vcudad_grants list = {0};
-	struct vgpu vgpu = {0};
+	struct vcuda vcuda = {0};
 	char nothing = '\0';
 	int r;
 
-	global_options_parse_verb(globals, &argp, argc, argv, &vgpu);
-	r = vgpu_ask(VCUDAD_LIST, &nothing, &list);
+	global_options_parse_verb(globals, &argp, argc, argv, &vcuda);
+	r = vcuda_ask(VCUDAD_LIST, &nothing, &list);
 	if (!r)
-		r = vgpu_print_list(&list, vgpu.json);
+		r = vcuda_print_list(&list, vcuda.json);
 	control_free_reply(VCUDAD_LIST, &list);
 	return r;
 }
 
-static int vgpu_limit(struct global_options *globals, int argc, char **argv)
+static int vcuda_limit(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.options = limit_options,
-		.parser = vgpu_parse_container,
+		.parser = vcuda_parse_container,
 		.children = global_options_children,
 		.args_doc = "CONTAINER",
 		.doc = "Change what a running container may have of its GPUs.",
 	};
-	struct vgpu vgpu = {0};
+	struct vcuda vcuda = {0};
 
-	global_options_parse_verb(globals, &argp, argc, argv, &vgpu);
-	if (!vgpu.limit.has_memory && !vgpu.limit.has_host_memory && !vgpu.limit.has_max_clients) {
+	global_options_parse_verb(globals, &argp, argc, argv, &vcuda);
+	if (!vcuda.limit.has_memory && !vcuda.limit.has_host_memory && !vcuda.limit.has_max_clients) {
 		(void)output_print("nothing to change is given\n"
-				   "    Try: ctr-gpu vgpu limit %.128s --memory=2G --max-clients=4",
-				   vgpu.limit.id);
+				   "    Try: ctr-gpu vcuda limit %.128s --memory=2G --max-clients=4",
+				   vcuda.limit.id);
 		return EXIT_STATUS_USAGE;
 	}
-	return vgpu_do(VCUDAD_LIMIT, &vgpu.limit);
+	return vcuda_do(VCUDAD_LIMIT, &vcuda.limit);
 }
 
-static int vgpu_revoke(struct global_options *globals, int argc, char **argv)
+static int vcuda_revoke(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
-		.parser = vgpu_parse_container,
+		.parser = vcuda_parse_container,
 		.children = global_options_children,
 		.args_doc = "CONTAINER",
 		.doc = "Take its GPUs away from a running container: what its processes ask for fails from then on.",
 	};
-	struct vgpu vgpu = {0};
+	struct vcuda vcuda = {0};
 
-	global_options_parse_verb(globals, &argp, argc, argv, &vgpu);
-	return vgpu_do(VCUDAD_REVOKE, &vgpu.limit.id);
+	global_options_parse_verb(globals, &argp, argc, argv, &vcuda);
+	return vcuda_do(VCUDAD_REVOKE, &vcuda.limit.id);
 }
 
 static const struct verb commands[] = {
-	{"list", "", "List containers that have GPUs by vCUDA", vgpu_list},
-	{"limit", " CONTAINER", "Change what a container may have", vgpu_limit},
-	{"revoke", " CONTAINER", "Take a container's GPUs away", vgpu_revoke},
+	{"list", "", "List containers that have GPUs by vCUDA", vcuda_list},
+	{"limit", " CONTAINER", "Change what a container may have", vcuda_limit},
+	{"revoke", " CONTAINER", "Take a container's GPUs away", vcuda_revoke},
 	{0},
 };
 
-int verb_vgpu(struct global_options *globals, int argc, char **argv)
+int verb_vcuda(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.parser = verb_parse,
 		.args_doc = "list|limit|revoke [ARGUMENT...]",
 		.children = global_options_children,
 		.doc = "Look after containers that have GPUs by vCUDA, without a device.\v"
-		       "'ctr-gpu vgpu COMMAND --help' shows a command's own options; ctr-gpu(1) explains them all.",
+		       "'ctr-gpu vcuda COMMAND --help' shows a command's own options; ctr-gpu(1) explains them all.",
 	};
 
-	return verb_run(&argp, commands, "ctr-gpu vgpu", globals, argc, argv);
+	return verb_run(&argp, commands, "ctr-gpu vcuda", globals, argc, argv);
 }
