@@ -3,14 +3,18 @@
 # vCUDA: the client's libraries and the server. What the generator makes of cuda.def stands in $(O)/gen/vcuda.
 
 vcuda_gen = $(O)/gen/vcuda
-vcuda_headers = $(addprefix $(vcuda_gen)/,ops.h client_api.h client_entries.h driver_api.h nvml_api.h)
-vcuda_client_objects = $(patsubst %.c,$(O)/vcuda-client/%.o,$(sort $(wildcard vcuda/client/*.c))) $(O)/vcuda-client/stubs.o
+vcuda_headers = $(addprefix $(vcuda_gen)/,ops.h client_api.h client_entries.h client_tables.h driver_api.h nvml_api.h build.h)
+# The check value that NVIDIA's CUDA runtime asks its driver for stands in a file of its own. VCUDA_INTEGRITY=0, or without
+# the file, makes libraries for programs of the driver API only.
+VCUDA_INTEGRITY ?= $(if $(wildcard vcuda/client/integrity.c),1,0)
+vcuda_client_sources = $(filter-out $(if $(filter 1,$(VCUDA_INTEGRITY)),,%/integrity.c),$(sort $(wildcard vcuda/client/*.c)))
+vcuda_client_objects = $(patsubst %.c,$(O)/vcuda-client/%.o,$(vcuda_client_sources)) $(O)/vcuda-client/stubs.o
 vcuda_server_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard vcuda/server/*.c))) $(O)/vcuda-server/cases.o
 vcuda_nvml_objects = $(patsubst %.c,$(O)/vcuda-client/%.o,$(sort $(wildcard vcuda/nvml/*.c)) $(addprefix vcuda/client/,pci_bus_id.c call.c connect.c thread.c)) \
 	$(O)/vcuda-client/nvml_stubs.o
 vcuda_programs = $(O)/bin/ctr-gpu-vcuda $(O)/lib/vcuda/libcuda.so.1 $(O)/lib/vcuda/libnvidia-ml.so.1
 
-$(vcuda_gen)/generate: $(sort $(wildcard vcuda/generate/*)) vcuda/protocol/cuda.def vcuda/protocol/nvml.def | needs
+$(vcuda_gen)/generate: $(sort $(wildcard vcuda/generate/*)) $(addprefix vcuda/protocol/,cuda.def nvml.def tables.def) | needs
 	@mkdir -p $(@D)
 	$(say) CC $@
 	$(HOSTCC) -std=gnu17 -D_GNU_SOURCE -I. -O1 $(filter-out $(WERROR),$(warnings)) -o $@ $(filter %.c,$^)
@@ -19,11 +23,17 @@ vcuda_generated = $(vcuda_gen)/$(1): $(vcuda_gen)/generate; @$$< $(2) >$$@
 $(eval $(call vcuda_generated,ops.h,ops))
 $(eval $(call vcuda_generated,client_api.h,api))
 $(eval $(call vcuda_generated,client_entries.h,entries))
+$(eval $(call vcuda_generated,client_tables.h,tables))
 $(eval $(call vcuda_generated,client_stubs.c,stubs))
 $(eval $(call vcuda_generated,driver_api.h,driver))
 $(eval $(call vcuda_generated,server_cases.c,cases))
 $(eval $(call vcuda_generated,nvml_api.h,nvml-api))
 $(eval $(call vcuda_generated,nvml_stubs.c,nvml-stubs))
+
+# Written anew only where it says something else.
+$(vcuda_gen)/build.h: always | needs
+	@mkdir -p $(@D)
+	@echo '#define VCUDA_INTEGRITY $(VCUDA_INTEGRITY)' | cmp -s - $@ || echo '#define VCUDA_INTEGRITY $(VCUDA_INTEGRITY)' >$@
 
 # It is mapped into foreign images: no library is named, and no symbol asks for a version, so that the C library that the
 # program has serves it, glibc from 2.17 on and musl. What is in glibc only with a version of its own is not used. All of them have what

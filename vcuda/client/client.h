@@ -131,6 +131,8 @@ struct context {
 	unsigned attached; /* by cuCtxAttach() */
 	bool primary;
 	_Atomic bool gone;
+	_Atomic unsigned long long id; /* the driver's number of it, once somebody has asked; 0 */
+	struct context_value *values;  /* of context_storage.c */
 	struct context *next;
 };
 

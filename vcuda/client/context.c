@@ -93,31 +93,52 @@ CUresult on_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 	return CUDA_SUCCESS;
 }
 
-static CUresult context_end_primary(CUdevice device, unsigned op)
+static CUresult context_end_primary(CUdevice device, unsigned op, struct context **ret_ended)
 {
 	const uint64_t word = (uint64_t)device;
 	CUresult r = call_sync(op, &word, 1, NULL, 0, NULL, 0);
 
+	*ret_ended = primary[device].context;
 	if (primary[device].context)
 		context_end(primary[device].context);
 	primary[device].context = NULL;
 	return r;
 }
 
-CUresult on_cuDevicePrimaryCtxRelease_v2(CUdevice device)
+static CUresult context_release_primary(CUdevice device, struct context **ret_ended)
 {
 	LOCK_HOLD(&primary[device].lock);
 	if (primary[device].held == 0)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (--primary[device].held > 0)
 		return CUDA_SUCCESS;
-	return context_end_primary(device, OP_cuDevicePrimaryCtxRelease_v2);
+	return context_end_primary(device, OP_cuDevicePrimaryCtxRelease_v2, ret_ended);
+}
+
+CUresult on_cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+	struct context *ended = NULL;
+	CUresult r = context_release_primary(device, &ended);
+
+	if (ended)
+		context_storage_forget(ended);
+	return r;
+}
+
+static CUresult context_reset_primary(CUdevice device, struct context **ret_ended)
+{
+	LOCK_HOLD(&primary[device].lock);
+	return context_end_primary(device, OP_cuDevicePrimaryCtxReset_v2, ret_ended);
 }
 
 CUresult on_cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
-	LOCK_HOLD(&primary[device].lock);
-	return context_end_primary(device, OP_cuDevicePrimaryCtxReset_v2);
+	struct context *ended = NULL;
+	CUresult r = context_reset_primary(device, &ended);
+
+	if (ended)
+		context_storage_forget(ended);
+	return r;
 }
 
 CUresult on_cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
@@ -185,6 +206,7 @@ CUresult on_cuCtxDestroy_v2(struct thread *thread, CUcontext handle)
 	if (thread_context(thread) == context)
 		thread->depth--;
 	context_end(context);
+	context_storage_forget(context);
 	return r;
 }
 
@@ -266,6 +288,26 @@ CUresult on_cuCtxGetDevice_v2(CUdevice *device, CUcontext handle)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	*device = context->device;
 	return CUDA_SUCCESS;
+}
+
+/* It is asked for by every call of some libraries, and stays what it is. */
+CUresult cuCtxGetId(CUcontext handle, unsigned long long *id)
+{
+	struct context *context = handle ? context_find(handle) : NULL;
+	CUresult r;
+
+	if (!id)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	if (handle == 0)
+		(void)context_current(&context);
+	if (context && !context->gone && context->id) {
+		*id = context->id;
+		return CUDA_SUCCESS;
+	}
+	r = call_sync(OP_cuCtxGetId, &handle, 1, NULL, 0, id, sizeof(*id));
+	if (!r && context)
+		context->id = *id;
+	return r;
 }
 
 CUresult on_cuCtxGetFlags(struct context *current, unsigned *flags)

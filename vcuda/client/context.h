@@ -11,6 +11,22 @@ struct context *context_find(uint64_t handle);
 /** Return: the current context, or what a call without one fails with. */
 CUresult context_current(struct context **ret);
 
+/* What a program keeps for a context under keys of its own, and what it wants to be told when the context ends. */
+
+typedef void context_storage_end(CUcontext context, const void *key, void *value);
+
+/** Keeps a value, in the place of one that is there under that key. @end may be NULL. */
+CUresult context_storage_put(struct context *context, const void *key, void *value, context_storage_end *end);
+
+/** Return: CUDA_ERROR_INVALID_HANDLE if there is none. */
+CUresult context_storage_get(struct context *context, const void *key, void **ret);
+
+/** Forgets a value without telling anybody. Return: CUDA_ERROR_INVALID_HANDLE if there is none. */
+CUresult context_storage_delete(struct context *context, const void *key);
+
+/** The context is gone: tells who wanted to know, and forgets all. Nothing is locked. */
+void context_storage_forget(struct context *context);
+
 /* Code: images on their way to the server, and what the client knows of the functions in them. */
 
 struct function {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The ways into the driver: functions by name and version, and the tables that have no documentation. */
+/* The way into the driver: functions by name and version. */
 
 #include <string.h>
 
@@ -84,25 +84,6 @@ CUresult cuDriverGetVersion(int *version)
 		return CUDA_ERROR_INVALID_VALUE;
 	*version = known > 0 && known < ENTRY_NEWEST ? known : ENTRY_NEWEST;
 	return CUDA_SUCCESS;
-}
-
-CUresult cuGetExportTable(const void **table, const CUuuid *uuid)
-{
-	static const char digits[] = "0123456789abcdef";
-	char text[33] = {0};
-
-	if (!table || !uuid)
-		return CUDA_ERROR_INVALID_VALUE;
-	*table = NULL;
-	for (int i = 0; i < 16; i++) {
-		text[2 * i] = digits[(uint8_t)uuid->bytes[i] >> 4];
-		text[2 * i + 1] = digits[uuid->bytes[i] & 15];
-	}
-	const uint64_t words[] = {START_EVENT_TABLE, 32};
-	const struct call_part part = {text, 32};
-
-	(void)call_async(WIRE_REFUSED, words, 2, &part, 1);
-	return CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult on_cuProfilerStart(void)

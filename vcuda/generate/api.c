@@ -130,7 +130,8 @@ void entry_print_all(void)
 		struct entry *entry = &entries[count];
 		char *suffix;
 
-		if (function_is(&functions[i], "needed"))
+		/* What is refused is not there for whoever asks by this, so that the program takes another way. */
+		if (function_is(&functions[i], "needed refused"))
 			continue;
 		count++;
 		entry->function = &functions[i];

@@ -89,6 +89,7 @@ void api_print_driver(void);
 void api_print_refused(void);
 void stub_print_all(void);
 void entry_print_all(void);
+void table_print_all(void);
 void case_print_all(void);
 void check_print_cuda(void);
 void check_print_nvml(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Makes of cuda.def and nvml.def what would be written a hundred times by hand: `generate ops` and the other names of
+ * Makes of cuda.def, nvml.def and tables.def what would be written a hundred times by hand: `generate ops` and the other names of
  * outputs in main() print one file each. It runs on the machine that builds, from the definitions
  * as the preprocessor sees them, and stops at the first one that it does not understand.
  */
@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 		{"ops", api_print_ops},         {"api", api_print_all},           {"stubs", stub_print_all},
 		{"entries", entry_print_all},   {"driver", api_print_driver},     {"cases", case_print_all},
 		{"check", check_print_cuda},    {"nvml-api", api_print_all},      {"refused", api_print_refused},
-		{"nvml-stubs", stub_print_all}, {"nvml-check", check_print_nvml},
+		{"nvml-stubs", stub_print_all}, {"nvml-check", check_print_nvml}, {"tables", table_print_all},
 	};
 	const bool nvml = argc == 2 && strncmp(argv[1], "nvml", 4) == 0;
 
@@ -60,6 +60,6 @@ int main(int argc, char **argv)
 			return ferror(stdout) || fflush(stdout) ? 1 : 0;
 		}
 	fprintf(stderr,
-		"usage: generate ops|api|stubs|entries|driver|cases|check|refused|nvml-api|nvml-stubs|nvml-check\n");
+		"usage: generate ops|api|stubs|entries|tables|driver|cases|check|refused|nvml-api|nvml-stubs|nvml-check\n");
 	return 1;
 }

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The tables that cuGetExportTable() gives. NVIDIA's CUDA runtime and the libraries upon it call the driver by these, too.
+ * What the program asks for is only compared with what is here; a table and a slot of it are constants.
+ */
+
+#include "vcuda/client/table.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "vcuda/build.h"
+#include "vcuda/client/call.h"
+#include "vcuda/client/context.h"
+#include "vcuda/client_api.h"
+
+enum { TABLE_MARKS = 1024, TABLE_TOOL_MARKS = 14, TABLE_UUID = 16, TABLE_UUID_TEXT = 37 };
+
+struct table {
+	uint8_t uuid[TABLE_UUID];
+	const void *const *words; /* NULL: programs go on without it */
+};
+
+/* On what is the container's stderr, unless the program has another there. Once: it may be asked for again and again. */
+static void table_say(const char *what, const char *which, const char *why)
+{
+	static _Atomic bool said;
+	const char *const parts[] = {"ctr-gpu: vCUDA: ", what, which, why, "\n"};
+	char line[256] = {0};
+
+	if (atomic_exchange(&said, true))
+		return;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		strncat(line, parts[i], sizeof(line) - strlen(line) - 1);
+	if (write(STDERR_FILENO, line, strlen(line)) < 0)
+		return;
+}
+
+static void table_tell(const char *text)
+{
+	const uint64_t words[] = {START_EVENT_TABLE, strlen(text)};
+	const struct call_part part = {text, strlen(text)};
+
+	(void)call_async(WIRE_REFUSED, words, 2, &part, 1);
+}
+
+static CUresult table_refuse_slot(const char *slot)
+{
+	table_tell(slot);
+	table_say("not offered: ", slot, " of the driver; if the program fails, that is why");
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static CUresult table_do_nothing(void)
+{
+	return CUDA_SUCCESS;
+}
+
+#include "vcuda/client_tables.h"
+
+static const struct table *table_find(const uint8_t uuid[TABLE_UUID])
+{
+	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		if (memcmp(tables[i].uuid, uuid, TABLE_UUID) == 0)
+			return &tables[i];
+	return NULL;
+}
+
+static void table_print_uuid(const uint8_t uuid[TABLE_UUID], char text[TABLE_UUID_TEXT])
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (int i = 0; i < TABLE_UUID; i++) {
+		*text++ = digits[uuid[i] >> 4];
+		*text++ = digits[uuid[i] & 15];
+		if (i == 3 || i == 5 || i == 7 || i == 9)
+			*text++ = '-';
+	}
+	*text = '\0';
+}
+
+CUresult cuGetExportTable(const void **table, const CUuuid *uuid)
+{
+	const struct table *found;
+	char text[TABLE_UUID_TEXT];
+
+	if (!table || !uuid)
+		return CUDA_ERROR_INVALID_VALUE;
+	found = table_find((const uint8_t *)uuid->bytes);
+	*table = found ? found->words : NULL;
+	if (found)
+		return found->words ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	table_print_uuid((const uint8_t *)uuid->bytes, text);
+	table_tell(text);
+	if (!VCUDA_INTEGRITY && strncmp(text, "d4082055-", 9) == 0)
+		table_say("this build is for programs of the driver API only, not of NVIDIA's CUDA runtime", "", "");
+	else
+		table_say("not offered: ", text, " of the driver; if the program fails, that is why");
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- code ---- */
+
+CUresult table_load_module(CUmodule *module, const void *image)
+{
+	return cuModuleLoadFatBinary(module, image);
+}
+
+CUresult table_load_module_for(CUmodule *module, const void *image, void *first, void *second, unsigned number)
+{
+	(void)first, (void)second, (void)number;
+	return cuModuleLoadFatBinary(module, image);
+}
+
+CUresult table_load_module_from(const void *image, CUmodule *module, void *first, void *second, unsigned number)
+{
+	(void)first, (void)second, (void)number;
+	return cuModuleLoadFatBinary(module, image);
+}
+
+/* ---- tools: there are none ---- */
+
+void table_calls_watched(void **marks, size_t *count)
+{
+	static uint64_t none[TABLE_MARKS];
+
+	*marks = none;
+	*count = TABLE_MARKS;
+}
+
+void table_tools_watched(void **marks, size_t *count)
+{
+	static uint64_t none[TABLE_TOOL_MARKS];
+
+	*marks = none;
+	*count = TABLE_TOOL_MARKS;
+}
+
+/* ---- contexts and streams ---- */
+
+static CUresult table_context(CUcontext handle, struct context **ret)
+{
+	if (handle == 0)
+		return context_current(ret);
+	*ret = context_find(handle);
+	return *ret ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult table_storage_put(CUcontext handle, const void *key, void *value, context_storage_end *end)
+{
+	struct context *context;
+	CUresult r = table_context(handle, &context);
+
+	return r ? r : context_storage_put(context, key, value, end);
+}
+
+CUresult table_storage_delete(CUcontext handle, const void *key)
+{
+	struct context *context;
+	CUresult r = table_context(handle, &context);
+
+	return r ? r : context_storage_delete(context, key);
+}
+
+CUresult table_storage_get(void **value, CUcontext handle, const void *key)
+{
+	struct context *context;
+	CUresult r = table_context(handle, &context);
+
+	if (!value)
+		return CUDA_ERROR_INVALID_VALUE;
+	*value = NULL;
+	return r ? r : context_storage_get(context, key, value);
+}
+
+CUresult table_check_context(CUcontext context, uint32_t *special, const void **more)
+{
+	(void)context, (void)more;
+	if (special)
+		*special = 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult table_stream_of(CUcontext context, CUstream stream, void **ret, int of_thread)
+{
+	(void)context;
+	if (!ret)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!wire_is_stream(stream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (stream == WIRE_STREAM_NULL)
+		stream = of_thread ? WIRE_STREAM_THREAD : WIRE_STREAM_LEGACY;
+	*ret = (void *)stream;
+	return CUDA_SUCCESS;
+}
+
+CUresult table_stream_number(CUcontext context, void *stream, uint64_t *number)
+{
+	unsigned long long id;
+	CUresult r;
+
+	(void)context;
+	if (!stream || !number)
+		return CUDA_ERROR_INVALID_VALUE;
+	r = cuStreamGetId((CUstream)stream, &id);
+	if (!r)
+		*number = id;
+	return r;
+}
+
+/* ---- the oldest runtimes ---- */
+
+struct table_note {
+	size_t first, second;
+};
+
+CUresult table_heap_note(void **ret, size_t first, size_t second)
+{
+	struct table_note *note = ret ? malloc(sizeof(*note)) : NULL;
+
+	if (!note)
+		return ret ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+	*note = (struct table_note){first, second};
+	*ret = note;
+	return CUDA_SUCCESS;
+}
+
+CUresult table_heap_forget(void *note, size_t *second)
+{
+	if (second)
+		*second = note ? ((struct table_note *)note)->second : 0;
+	free(note);
+	return CUDA_SUCCESS;
+}
+
+#if VCUDA_INTEGRITY
+void table_tell_addresses(struct table_addresses *ret)
+{
+	*ret = (struct table_addresses){words_runtime, words_integrity, words_integrity[1]};
+}
+#endif
