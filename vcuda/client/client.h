@@ -125,7 +125,8 @@ void client_close(void);
 /* The calling thread: its place for replies, and its stack of contexts. */
 
 struct context {
-	uint64_t handle;
+	uint64_t name;           /* what the program holds: a primary one's is the same after a reset */
+	_Atomic uint64_t handle; /* the server's */
 	CUdevice device;
 	unsigned flags;
 	unsigned attached; /* by cuCtxAttach() */

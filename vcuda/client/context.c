@@ -16,16 +16,24 @@ static struct context *contexts;
 static struct {
 	struct lock lock;
 	struct context *context; /* NULL: not active */
+	struct context *kept;    /* the one that was, which comes back when it is retained: programs still hold it */
 	unsigned held, flags;
 } primary[START_GPUS];
 
-struct context *context_find(uint64_t handle)
+struct context *context_find(uint64_t name)
 {
 	LOCK_HOLD(&context_lock);
 	for (struct context *context = contexts; context; context = context->next)
-		if (context->handle == handle && !context->gone)
+		if (context->name == name && !context->gone)
 			return context;
 	return NULL;
+}
+
+uint64_t context_handle(uint64_t name)
+{
+	const struct context *context = context_find(name);
+
+	return context ? context->handle : name;
 }
 
 CUresult context_current(struct context **ret)
@@ -47,7 +55,7 @@ static struct context *context_add(uint64_t handle, CUdevice device, unsigned fl
 
 	if (!context)
 		return NULL;
-	context->handle = handle;
+	context->name = context->handle = handle;
 	context->device = device;
 	context->flags = flags;
 	context->primary = is_primary;
@@ -73,23 +81,39 @@ static CUresult context_push(struct thread *thread, struct context *context)
 	return CUDA_SUCCESS;
 }
 
-CUresult on_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+/* With the lock of the primary one. */
+static CUresult context_begin_primary(CUdevice device)
 {
 	const uint64_t word = (uint64_t)device;
+	struct context *context = primary[device].kept;
 	uint64_t handle;
-	CUresult r;
+	CUresult r = call_sync(OP_cuDevicePrimaryCtxRetain, &word, 1, NULL, 0, &handle, sizeof(handle));
 
+	if (r)
+		return r;
+	if (context) {
+		context->handle = handle;
+		context->flags = primary[device].flags;
+		context->id = 0;
+		context->gone = false;
+	} else {
+		context = context_add(handle, device, primary[device].flags, true);
+	}
+	primary[device].context = primary[device].kept = context;
+	return context ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult on_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
 	LOCK_HOLD(&primary[device].lock);
 	if (!primary[device].context) {
-		r = call_sync(OP_cuDevicePrimaryCtxRetain, &word, 1, NULL, 0, &handle, sizeof(handle));
+		CUresult r = context_begin_primary(device);
+
 		if (r)
 			return r;
-		primary[device].context = context_add(handle, device, primary[device].flags, true);
-		if (!primary[device].context)
-			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	primary[device].held++;
-	*context = primary[device].context->handle;
+	*context = primary[device].context->name;
 	return CUDA_SUCCESS;
 }
 
@@ -217,13 +241,13 @@ CUresult on_cuCtxAttach(struct context *current, CUcontext *context, unsigned fl
 		return CUDA_ERROR_INVALID_VALUE;
 	LOCK_HOLD(&context_lock);
 	current->attached++;
-	*context = current->handle;
+	*context = current->name;
 	return CUDA_SUCCESS;
 }
 
 CUresult on_cuCtxDetach(struct context *current, CUcontext context)
 {
-	if (current->handle != context)
+	if (current->name != context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (current->attached == 0)
 		return cuCtxDestroy_v2(context);
@@ -247,7 +271,7 @@ CUresult on_cuCtxPopCurrent_v2(struct thread *thread, CUcontext *context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	thread->depth--;
 	if (context)
-		*context = thread->stack[thread->depth]->handle;
+		*context = thread->stack[thread->depth]->name;
 	return CUDA_SUCCESS;
 }
 
@@ -255,7 +279,7 @@ CUresult on_cuCtxSetCurrent(struct thread *thread, CUcontext handle)
 {
 	struct context *context;
 
-	if (thread_context(thread) && thread_context(thread)->handle == handle)
+	if (thread_context(thread) && thread_context(thread)->name == handle)
 		return CUDA_SUCCESS;
 	context = handle ? context_find(handle) : NULL;
 	if (handle && !context)
@@ -267,7 +291,7 @@ CUresult on_cuCtxSetCurrent(struct thread *thread, CUcontext handle)
 
 CUresult on_cuCtxGetCurrent(struct thread *thread, CUcontext *context)
 {
-	*context = thread_context(thread) ? thread_context(thread)->handle : 0;
+	*context = thread_context(thread) ? thread_context(thread)->name : 0;
 	return CUDA_SUCCESS;
 }
 
@@ -304,6 +328,7 @@ CUresult cuCtxGetId(CUcontext handle, unsigned long long *id)
 		*id = context->id;
 		return CUDA_SUCCESS;
 	}
+	handle = handle ? context_handle(handle) : 0;
 	r = call_sync(OP_cuCtxGetId, &handle, 1, NULL, 0, id, sizeof(*id));
 	if (!r && context)
 		context->id = *id;
@@ -340,14 +365,28 @@ CUresult cuCtxSynchronize_v2(CUcontext handle)
 	return r ? r : r_pop;
 }
 
+static uint64_t context_name(uint64_t handle)
+{
+	LOCK_HOLD(&context_lock);
+	for (const struct context *context = contexts; context; context = context->next)
+		if (context->handle == handle)
+			return context->name;
+	return handle;
+}
+
 CUresult on_cuStreamGetCtx(struct context *current, CUstream stream, CUcontext *context)
 {
 	const uint64_t word = stream;
+	uint64_t handle;
+	CUresult r;
 
-	if (stream >= WIRE_STREAM_NAMES)
-		return call_sync(OP_cuStreamGetCtx, &word, 1, NULL, 0, context, sizeof(*context));
-	*context = current->handle;
-	return CUDA_SUCCESS;
+	*context = current->name;
+	if (stream < WIRE_STREAM_NAMES)
+		return CUDA_SUCCESS;
+	r = call_sync(OP_cuStreamGetCtx, &word, 1, NULL, 0, &handle, sizeof(handle));
+	if (!r)
+		*context = context_name(handle);
+	return r;
 }
 
 CUresult on_cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CUgreenCtx *green)

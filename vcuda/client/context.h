@@ -5,8 +5,11 @@
 
 #include "vcuda/client/client.h"
 
-/** Return: the context of a handle; NULL if there is none. */
-struct context *context_find(uint64_t handle);
+/** Return: the context that the program calls by this name; NULL if there is none. */
+struct context *context_find(uint64_t name);
+
+/** Return: what the server calls the context of a name; the name if there is none, which the server refuses. */
+uint64_t context_handle(uint64_t name);
 
 /** Return: the current context, or what a call without one fails with. */
 CUresult context_current(struct context **ret);

@@ -79,7 +79,7 @@ void context_storage_forget(struct context *context)
 
 	while ((value = context_storage_take(context))) {
 		if (value->end)
-			value->end(context->handle, value->key, value->value);
+			value->end(context->name, value->key, value->value);
 		free(value);
 	}
 }

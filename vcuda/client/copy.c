@@ -531,6 +531,8 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *copy, CUstream stream, bo
 	    !copy_side_is_device(ready.dstMemoryType, ready.dstDevice))
 		return copy_3d((const CUDA_MEMCPY3D *)copy, stream, waits);
 	ready.srcMemoryType = ready.dstMemoryType = COPY_DEVICE;
+	ready.srcContext = context_handle(ready.srcContext);
+	ready.dstContext = context_handle(ready.dstContext);
 	part = (struct call_part){&ready, sizeof(ready)};
 	return call_sync(OP_cuMemcpy3DPeerAsync, words, 2, &part, 1, NULL, 0);
 }

@@ -221,7 +221,7 @@ static CUresult graph_read_copy(const CUDA_MEMCPY3D *copy, CUDA_MEMCPY3D *ret)
 CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *before, size_t count,
 			      const CUDA_MEMCPY3D *copy, CUcontext context)
 {
-	const uint64_t words[] = {graph, count * sizeof(*before), count, sizeof(*copy), context};
+	const uint64_t words[] = {graph, count * sizeof(*before), count, sizeof(*copy), context_handle(context)};
 	CUDA_MEMCPY3D ready;
 	const struct call_part parts[] = {{before, count * sizeof(*before)}, {&ready, sizeof(ready)}};
 	CUresult r;
@@ -245,7 +245,7 @@ CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *copy)
 CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy,
 					CUcontext context)
 {
-	const uint64_t words[] = {exec, node, sizeof(*copy), context};
+	const uint64_t words[] = {exec, node, sizeof(*copy), context_handle(context)};
 	CUDA_MEMCPY3D ready;
 	const struct call_part part = {&ready, sizeof(ready)};
 	CUresult r = graph_read_copy(copy, &ready);

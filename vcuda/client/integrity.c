@@ -2,9 +2,8 @@
 
 /*
  * What NVIDIA's CUDA runtime asks its driver for when it starts, and compares with what it has made itself: an HMAC
- * (RFC 2104) with MD2 (RFC 1319), by a key that is publicly known, of what both know: versions, process and thread, where the
- * tables are, the time, and the GPUs. It tells the runtime which driver it talks to, and is no secret of anybody's. A
- * build without this file serves programs of the driver API alone.
+ * (RFC 2104) with MD2 (RFC 1319), by a key that is publicly known, of what both know: versions, process and thread,
+ * where the tables are, the time, and the GPUs. A build without this file serves programs of the driver API alone.
  */
 
 #include <pthread.h>
@@ -42,7 +41,7 @@ struct md2 {
 	unsigned filled;
 };
 
-static void md2_mix(struct md2 *md2)
+static void integrity_mix(struct md2 *md2)
 {
 	uint8_t last = md2->checksum[MD2_BLOCK - 1], t = 0;
 
@@ -59,24 +58,24 @@ static void md2_mix(struct md2 *md2)
 	md2->filled = 0;
 }
 
-static void md2_add(struct md2 *md2, const void *data, size_t bytes)
+static void integrity_add(struct md2 *md2, const void *data, size_t bytes)
 {
 	for (const uint8_t *at = data; at < (const uint8_t *)data + bytes; at++) {
 		md2->block[md2->filled++] = *at;
 		if (md2->filled == MD2_BLOCK)
-			md2_mix(md2);
+			integrity_mix(md2);
 	}
 }
 
-static void md2_end(struct md2 *md2, uint8_t digest[MD2_BLOCK])
+static void integrity_end(struct md2 *md2, uint8_t digest[MD2_BLOCK])
 {
 	const unsigned left = MD2_BLOCK - md2->filled;
 	uint8_t checksum[MD2_BLOCK];
 
 	memset(md2->block + md2->filled, (int)left, left);
-	md2_mix(md2);
+	integrity_mix(md2);
 	memcpy(checksum, md2->checksum, sizeof(checksum));
-	md2_add(md2, checksum, sizeof(checksum));
+	integrity_add(md2, checksum, sizeof(checksum));
 	memcpy(digest, md2->state, MD2_BLOCK);
 }
 
@@ -87,7 +86,7 @@ static struct md2 integrity_begin(uint8_t pad)
 
 	for (int i = 0; i < MD2_BLOCK; i++)
 		key[i] = integrity_key[i] ^ pad;
-	md2_add(&md2, key, sizeof(key));
+	integrity_add(&md2, key, sizeof(key));
 	return md2;
 }
 
@@ -102,14 +101,10 @@ static void integrity_add_call(struct md2 *md2, uint32_t version, uint64_t secon
 		uint32_t driver, version, process, thread;
 		struct table_addresses at;
 		uint64_t seconds;
-	} call = {(uint32_t)driver,
-		  version,
-		  (uint32_t)syscall(SYS_getpid),
-		  (uint32_t)(uintptr_t)pthread_self(),
-		  at,
+	} call = {(uint32_t)driver, version, (uint32_t)syscall(SYS_getpid), (uint32_t)(uintptr_t)pthread_self(), at,
 		  seconds};
 
-	md2_add(md2, &call, sizeof(call));
+	integrity_add(md2, &call, sizeof(call));
 }
 
 static CUresult integrity_add_devices(struct md2 *md2)
@@ -127,7 +122,7 @@ static CUresult integrity_add_devices(struct md2 *md2)
 		(void)cuDeviceGetAttribute(&gpu.domain, PCI_DOMAIN, i);
 		(void)cuDeviceGetAttribute(&gpu.bus, PCI_BUS, i);
 		(void)cuDeviceGetAttribute(&gpu.device, PCI_DEVICE, i);
-		md2_add(md2, &gpu, sizeof(gpu));
+		integrity_add(md2, &gpu, sizeof(gpu));
 	}
 	return r;
 }
@@ -150,10 +145,10 @@ CUresult table_integrity(uint32_t version, uint64_t seconds, uint64_t *result)
 	r = integrity_add_devices(&md2);
 	if (r)
 		return r;
-	md2_end(&md2, digest);
+	integrity_end(&md2, digest);
 	md2 = integrity_begin(OUTER);
-	md2_add(&md2, digest, sizeof(digest));
-	md2_end(&md2, digest);
+	integrity_add(&md2, digest, sizeof(digest));
+	integrity_end(&md2, digest);
 	memcpy(result, digest, sizeof(digest));
 	return CUDA_SUCCESS;
 }

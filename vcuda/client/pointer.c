@@ -13,7 +13,7 @@ enum { POINTER_HOST = 1, POINTER_DEVICE = 2, POINTER_OF_HOST = 4, POINTER_ORDINA
 static uint64_t pointer_context(const struct range *range, CUdeviceptr pointer)
 {
 	(void)pointer;
-	return range->context ? range->context->handle : 0;
+	return range->context ? range->context->name : 0;
 }
 
 static uint64_t pointer_memory_type(const struct range *range, CUdeviceptr pointer)
@@ -89,7 +89,7 @@ static const struct {
 	[POINTER_OF_HOST] = {sizeof(void *), pointer_itself},
 	[6] = {sizeof(char), pointer_waits},      /* SYNC_MEMOPS */
 	[7] = {sizeof(uint64_t), pointer_number}, /* BUFFER_ID */
-	[8] = {sizeof(char), pointer_nothing},    /* IS_MANAGED */
+	[8] = {sizeof(int), pointer_nothing},     /* IS_MANAGED, of which the CUDA runtime reads as much */
 	[POINTER_ORDINAL] = {sizeof(int), pointer_device},
 	[10] = {sizeof(char), pointer_nothing}, /* IS_LEGACY_CUDA_IPC_CAPABLE */
 	[11] = {sizeof(uint64_t), pointer_start},

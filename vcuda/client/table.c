@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The tables that cuGetExportTable() gives. NVIDIA's CUDA runtime and the libraries upon it call the driver by these, too.
- * What the program asks for is only compared with what is here; a table and a slot of it are constants.
+ * The tables that cuGetExportTable() gives. NVIDIA's CUDA runtime and the libraries upon it call the driver by these,
+ * too. What the program asks for is only compared with what is here; a table and a slot of it are constants.
  */
 
 #include "vcuda/client/table.h"
@@ -24,8 +24,8 @@ struct table {
 	const void *const *words; /* NULL: programs go on without it */
 };
 
-/* On what is the container's stderr, unless the program has another there. Once: it may be asked for again and again. */
-static void table_say(const char *what, const char *which, const char *why)
+/* On stderr, which is the container's unless the program has another. Once: programs ask again and again. */
+static void table_warn(const char *what, const char *which, const char *why)
 {
 	static _Atomic bool said;
 	const char *const parts[] = {"ctr-gpu: vCUDA: ", what, which, why, "\n"};
@@ -50,7 +50,7 @@ static void table_tell(const char *text)
 static CUresult table_refuse_slot(const char *slot)
 {
 	table_tell(slot);
-	table_say("not offered: ", slot, " of the driver; if the program fails, that is why");
+	table_warn("not offered: ", slot, " of the driver; if the program fails, that is why");
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -69,7 +69,7 @@ static const struct table *table_find(const uint8_t uuid[TABLE_UUID])
 	return NULL;
 }
 
-static void table_print_uuid(const uint8_t uuid[TABLE_UUID], char text[TABLE_UUID_TEXT])
+static void table_format_uuid(const uint8_t uuid[TABLE_UUID], char text[TABLE_UUID_TEXT])
 {
 	static const char digits[] = "0123456789abcdef";
 
@@ -93,12 +93,12 @@ CUresult cuGetExportTable(const void **table, const CUuuid *uuid)
 	*table = found ? found->words : NULL;
 	if (found)
 		return found->words ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-	table_print_uuid((const uint8_t *)uuid->bytes, text);
+	table_format_uuid((const uint8_t *)uuid->bytes, text);
 	table_tell(text);
 	if (!VCUDA_INTEGRITY && strncmp(text, "d4082055-", 9) == 0)
-		table_say("this build is for programs of the driver API only, not of NVIDIA's CUDA runtime", "", "");
+		table_warn("this build is for programs of the driver API only, not of NVIDIA's CUDA runtime", "", "");
 	else
-		table_say("not offered: ", text, " of the driver; if the program fails, that is why");
+		table_warn("not offered: ", text, " of the driver; if the program fails, that is why");
 	return CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -19,7 +19,7 @@ CUresult table_load_module(CUmodule *module, const void *image);
 CUresult table_load_module_for(CUmodule *module, const void *image, void *first, void *second, unsigned number);
 CUresult table_load_module_from(const void *image, CUmodule *module, void *first, void *second, unsigned number);
 
-/** Gives a place for the marks of functions of the runtime that a tool watches, and how many there are. No tool does. */
+/** Gives a place for marks of the runtime's functions that a tool watches, and how many there are. No tool does. */
 void table_calls_watched(void **marks, size_t *count);
 void table_tools_watched(void **marks, size_t *count);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Makes of cuda.def, nvml.def and tables.def what would be written a hundred times by hand: `generate ops` and the other names of
- * outputs in main() print one file each. It runs on the machine that builds, from the definitions
+ * Makes of cuda.def, nvml.def and tables.def what would be written a hundred times by hand: `generate ops` and the
+ * other names of outputs in main() print one file each. It runs on the machine that builds, from the definitions
  * as the preprocessor sees them, and stops at the first one that it does not understand.
  */
 
@@ -59,7 +59,7 @@ int main(int argc, char **argv)
 			outputs[i].print();
 			return ferror(stdout) || fflush(stdout) ? 1 : 0;
 		}
-	fprintf(stderr,
-		"usage: generate ops|api|stubs|entries|tables|driver|cases|check|refused|nvml-api|nvml-stubs|nvml-check\n");
+	fprintf(stderr, "usage: generate ops|api|stubs|entries|tables|driver|cases|check|refused|"
+			"nvml-api|nvml-stubs|nvml-check\n");
 	return 1;
 }

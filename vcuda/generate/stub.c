@@ -19,6 +19,8 @@ static void stub_print_words(const struct function *f)
 			printf("sizeof(*%s), ", name);
 		else if (argument_is(a, "HS"))
 			printf("%s * sizeof(*%s), ", a->field[2], name);
+		else if (argument_is(a, "H H0") && strcmp(a->field[0], "CONTEXT") == 0)
+			printf("context_handle(%s), ", name);
 		else if (argument_is(a, "V DEVICE H H0 DROP STREAM AT"))
 			printf("(uint64_t)%s, ", name);
 		else if (argument_is(a, "P"))

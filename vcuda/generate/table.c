@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The tables without a description, of tables.def: an array of pointers each, and the functions of slots that are not served. */
+/* The tables of tables.def: an array of pointers each, and functions for the slots that are not served. */
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -157,3 +157,15 @@ $(O)/fuzz-client/stubs.o: $(vcuda_gen)/client_stubs.c $(vcuda_headers)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -include vcuda/test/fuzz/vcuda_bell.h -MMD -MP -c -o $@ $<
 $(O)/vcuda/test/fuzz/vcuda_frames_fuzz.o $(O)/vcuda/test/fuzz/vcuda_replies_fuzz.o: $(vcuda_headers)
+
+# Between a program of others and the driver, or vCUDA: what it calls, and what fails.
+ifneq ($(findstring x86_64,$(shell $(CC) -dumpmachine)),)
+test_programs += $(O)/vcuda/test/trace/libcuda.so.1
+$(O)/gen/vcuda/trace.s: vcuda/test/trace/generate $(O)/lib/vcuda/libcuda.so.1
+	@mkdir -p $(@D)
+	@$< $(O)/lib/vcuda/libcuda.so.1 >$@
+$(O)/vcuda/test/trace/libcuda.so.1: vcuda/test/trace/trace.c vcuda/test/trace/enter.S $(O)/gen/vcuda/trace.s
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(CC) -shared -fPIC -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -Wl,-soname,$(@F) -Wl,-z,now -o $@ $(filter-out %/generate,$^) -ldl
+endif
