@@ -38,13 +38,13 @@ CUcontext context_current(void)
 enum { STACK_OF_CONTEXT = 1024, PROCESSORS = 16, PROCESSOR_THREADS = 39 };
 
 /* Stacks of the size that is set at first are among what it takes. Return: NULL without memory. */
-static CUcontext context_new(struct device *device, unsigned flags)
+static CUcontext context_new(struct device *device, unsigned flags, CUcontext former)
 {
 	const size_t takes = config_number("CONTEXT_BYTES", 0);
-	CUcontext context = object_new(OBJECT_CONTEXT, sizeof(*context), NULL);
+	CUcontext context = former ? object_again(former) : object_new(OBJECT_CONTEXT, sizeof(*context), NULL);
 
 	if (!object_take(context, device, takes)) {
-		object_free(context);
+		(former ? object_unlink : object_free)(context);
 		return NULL;
 	}
 	context->local = takes ? STACK_OF_CONTEXT : 0;
@@ -95,6 +95,7 @@ static void context_free(CUcontext context)
 			object_free(object);
 	memory_free_all(context);
 	object_unlink(context);
+	table_end_context(context);
 }
 
 CUresult context_take_local(CUcontext context, unsigned bytes)
@@ -132,7 +133,7 @@ int cuSimulationUses(int ordinal, unsigned long long *ret)
 CUcontext context_primary(struct device *device)
 {
 	if (!device->primary) {
-		device->primary = context_new(device, device->primary_flags);
+		device->primary = context_new(device, device->primary_flags, device->former);
 		if (device->primary)
 			device->primary->primary = true;
 	}
@@ -160,6 +161,7 @@ static void context_end_primary(struct device *device)
 	if (!context)
 		return;
 	device->primary = NULL;
+	device->former = context;
 	context_free(context);
 }
 
@@ -233,7 +235,7 @@ static CUresult context_create(CUcontext *ret, unsigned flags, CUdevice device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (depth == STACK_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*ret = context_new(of, flags);
+	*ret = context_new(of, flags, NULL);
 	if (!*ret)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	stack[depth++] = *ret;

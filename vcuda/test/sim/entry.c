@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* cuGetProcAddress, the twins whose default stream is the thread's own, and what there is nothing of: hidden tables. */
+/* cuGetProcAddress, and the twins whose default stream is the thread's own. */
 
 #include <string.h>
 
@@ -61,14 +61,6 @@ CUresult cuGetProcAddress_v2(const char *name, void **ret, int version, cuuint64
 CUresult cuGetProcAddress(const char *name, void **ret, int version, cuuint64_t flags)
 {
 	return cuGetProcAddress_v2(name, ret, version, flags, NULL);
-}
-
-CUresult cuGetExportTable(const void **ret, const CUuuid *id)
-{
-	if (!ret || !id)
-		return CUDA_ERROR_INVALID_VALUE;
-	*ret = NULL;
-	return CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuProfilerStart(void)

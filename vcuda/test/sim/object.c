@@ -73,12 +73,8 @@ static struct object *object_allocate(enum object_kind kind, size_t size)
 	return object;
 }
 
-void *object_new(enum object_kind kind, size_t size, CUcontext context)
+static void *object_link(struct object *object, enum object_kind kind, size_t size, CUcontext context)
 {
-	struct object *object = object_allocate(kind, size);
-
-	if (!object)
-		abort();
 	object->kind = kind;
 	object->context = context;
 	object->size = size;
@@ -87,6 +83,30 @@ void *object_new(enum object_kind kind, size_t size, CUcontext context)
 		object->next->previous = object;
 	objects[kind] = object;
 	return object;
+}
+
+void *object_new(enum object_kind kind, size_t size, CUcontext context)
+{
+	struct object *object = object_allocate(kind, size);
+
+	if (!object)
+		abort();
+	return object_link(object, kind, size, context);
+}
+
+void *object_again(void *handle)
+{
+	struct object *object = handle;
+	const enum object_kind kind = object->kind;
+	const size_t size = object->size;
+
+	for (struct dead **at = &dead[kind]; *at; at = &(*at)->next)
+		if ((*at)->handle == handle) {
+			*at = (*at)->next;
+			break;
+		}
+	memset(handle, 0, size);
+	return object_link(object, kind, size, NULL);
 }
 
 /* Never looks behind the handle before it is known to be one. */

@@ -30,7 +30,7 @@ struct device {
 	size_t memory, used;
 	char name[64];
 	unsigned char uuid[16];
-	CUcontext primary;
+	CUcontext primary, former; /* former: which was, and is at the same address again */
 	unsigned primary_count, primary_flags;
 	CUmemoryPool pool, default_pool;
 	unsigned peers; /* bit per ordinal whose memory its contexts reach */
@@ -88,6 +88,8 @@ struct object {
 };
 
 void *object_new(enum object_kind kind, size_t size, CUcontext context);
+/* One that was unlinked is there again, empty, at its address. */
+void *object_again(void *handle);
 /* Of a handle that a call was given: it may not be of what is gone, if the configuration is strict. */
 bool object_is(const void *handle, enum object_kind kind);
 bool object_lives(const void *handle, enum object_kind kind);
@@ -131,6 +133,8 @@ void context_drain(CUcontext context);
 /* What a kernel needs of local memory is taken for all threads that can be there, and kept. */
 CUresult context_take_local(CUcontext context, unsigned bytes);
 CUcontext context_primary(struct device *device);
+/* It is gone: tells those who keep something for it. */
+void table_end_context(CUcontext context);
 
 /* ---- streams ---- */
 

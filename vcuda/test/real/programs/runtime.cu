@@ -65,11 +65,15 @@ static void begin(void)
 	cudaDeviceProp properties;
 	int count = 0, version = 0;
 
-	say_value("cudaDriverGetVersion", cudaDriverGetVersion(&version), version);
-	say_value("cudaGetDeviceCount", cudaGetDeviceCount(&count), count);
-	say_value("cudaSetDevice", cudaSetDevice(0), 0);
+	cudaError_t r = cudaDriverGetVersion(&version);
+
+	say_value("cudaDriverGetVersion", r, version);
+	r = cudaGetDeviceCount(&count);
+	say_value("cudaGetDeviceCount", r, count);
+	say("cudaSetDevice", cudaSetDevice(0));
 	memset(&properties, 0, sizeof(properties));
-	say_value("cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, 0), properties.major * 10 + properties.minor);
+	r = cudaGetDeviceProperties(&properties, 0);
+	say_value("cudaGetDeviceProperties", r, properties.major * 10 + properties.minor);
 	for (int i = 0; i < COUNT; i++) {
 		host_a[i] = (float)i;
 		host_b[i] = 2 * (float)i;
@@ -242,6 +246,13 @@ static void threads(void)
 }
 
 /* Natively, all of these are there; what vCUDA says is in docs/vcuda.md. */
+static void declare(const char *what, cudaError_t r)
+{
+	printf("# %s: %d\n", what, (int)r);
+	(void)fflush(stdout);
+	(void)cudaGetLastError();
+}
+
 static void rarer(void)
 {
 	const cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
@@ -252,19 +263,19 @@ static void rarer(void)
 	cudaError_t r;
 
 	r = cudaHostRegister(registered, sizeof(registered), cudaHostRegisterDefault);
-	say("cudaHostRegister", r);
+	declare("cudaHostRegister", r);
 	if (r == cudaSuccess)
-		say("cudaHostUnregister", cudaHostUnregister(registered));
+		declare("cudaHostUnregister", cudaHostUnregister(registered));
 	r = cudaMallocManaged((void **)&managed, 4096);
-	say("cudaMallocManaged", r);
+	declare("cudaMallocManaged", r);
 	if (r == cudaSuccess)
-		say("cudaFree", cudaFree(managed));
+		declare("cudaFree", cudaFree(managed));
 	r = cudaMallocArray(&array, &format, 64, 64);
-	say("cudaMallocArray", r);
+	declare("cudaMallocArray", r);
 	if (r == cudaSuccess)
-		say("cudaFreeArray", cudaFreeArray(array));
+		declare("cudaFreeArray", cudaFreeArray(array));
 	r = cudaDeviceGetAttribute(&value, cudaDevAttrManagedMemory, 0);
-	say_value("cudaDevAttrManagedMemory", r, value);
+	printf("# cudaDevAttrManagedMemory: %d, %d\n", (int)r, value);
 }
 
 int main(int argc, char **argv)

@@ -10,6 +10,7 @@
  *	taken [IMAGE…]   a line for each way to take memory: its name, what cuMemGetInfo() has less, what the calls returned
  *	images IMAGE…    of what parts an image is
  *	linkers          whether a linker can be used by several threads, one after the other
+ *	tables           what slots of tables that no document describes do
  *	waits            which functions wait for what the GPU does already
  */
 
@@ -30,8 +31,9 @@ static const struct {
 	const char *name;
 	void (*ask)(int argc, char **argv);
 } groups[] = {
-	{"addresses", ask_addresses}, {"unified", ask_unified}, {"taken", ask_taken},     {"limits", ask_limits},
-	{"contexts", ask_contexts},   {"images", ask_images},   {"linkers", ask_linkers}, {"waits", ask_waits},
+	{"addresses", ask_addresses}, {"unified", ask_unified},   {"taken", ask_taken},
+	{"limits", ask_limits},       {"contexts", ask_contexts}, {"images", ask_images},
+	{"linkers", ask_linkers},     {"waits", ask_waits},       {"tables", ask_tables},
 };
 
 struct driver cu;

@@ -50,5 +50,6 @@ void ask_contexts(int argc, char **argv);
 void ask_images(int argc, char **argv);
 void ask_linkers(int argc, char **argv);
 void ask_waits(int argc, char **argv);
+void ask_tables(int argc, char **argv);
 
 #endif
