@@ -29,6 +29,15 @@ struct context *context_find(uint64_t name)
 	return NULL;
 }
 
+bool context_is_former(uint64_t name)
+{
+	LOCK_HOLD(&context_lock);
+	for (const struct context *context = contexts; context; context = context->next)
+		if (context->name == name && context->primary)
+			return context->gone;
+	return false;
+}
+
 uint64_t context_handle(uint64_t name)
 {
 	const struct context *context = context_find(name);

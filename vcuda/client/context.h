@@ -8,6 +8,9 @@
 /** Return: the context that the program calls by this name; NULL if there is none. */
 struct context *context_find(uint64_t name);
 
+/** Whether it is the name of a primary context that is not active now. */
+bool context_is_former(uint64_t name);
+
 /** Return: what the server calls the context of a name; the name if there is none, which the server refuses. */
 uint64_t context_handle(uint64_t name);
 
@@ -18,7 +21,7 @@ CUresult context_current(struct context **ret);
 
 typedef void context_storage_end(CUcontext context, const void *key, void *value);
 
-/** Keeps a value, in the place of one that is there under that key. @end may be NULL. */
+/** Keeps a value. @end may be NULL. Return: CUDA_ERROR_INVALID_HANDLE if there is one under that key. */
 CUresult context_storage_put(struct context *context, const void *key, void *value, context_storage_end *end);
 
 /** Return: CUDA_ERROR_INVALID_HANDLE if there is none. */

@@ -25,15 +25,16 @@ static struct context_value **context_storage_find(struct context *context, cons
 
 CUresult context_storage_put(struct context *context, const void *key, void *value, context_storage_end *end)
 {
-	struct context_value *new = malloc(sizeof(*new)), **at;
+	struct context_value **at;
 
-	if (!new)
-		return CUDA_ERROR_OUT_OF_MEMORY;
 	LOCK_HOLD(&storage_lock);
 	at = context_storage_find(context, key);
-	*new = (struct context_value){*at ? (*at)->next : NULL, key, value, end};
-	free(*at);
-	*at = new;
+	if (*at)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*at = malloc(sizeof(**at));
+	if (!*at)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	**at = (struct context_value){NULL, key, value, end};
 	return CUDA_SUCCESS;
 }
 

@@ -87,16 +87,16 @@ static const struct {
 	[2] = {sizeof(int), pointer_memory_type},
 	[3] = {sizeof(CUdeviceptr), pointer_itself},
 	[POINTER_OF_HOST] = {sizeof(void *), pointer_itself},
-	[6] = {sizeof(char), pointer_waits},      /* SYNC_MEMOPS */
+	[6] = {sizeof(int), pointer_waits},       /* SYNC_MEMOPS */
 	[7] = {sizeof(uint64_t), pointer_number}, /* BUFFER_ID */
-	[8] = {sizeof(int), pointer_nothing},     /* IS_MANAGED, of which the CUDA runtime reads as much */
+	[8] = {sizeof(int), pointer_nothing},     /* IS_MANAGED */
 	[POINTER_ORDINAL] = {sizeof(int), pointer_device},
-	[10] = {sizeof(char), pointer_nothing}, /* IS_LEGACY_CUDA_IPC_CAPABLE */
+	[10] = {sizeof(int), pointer_nothing}, /* IS_LEGACY_CUDA_IPC_CAPABLE */
 	[11] = {sizeof(uint64_t), pointer_start},
 	[12] = {sizeof(uint64_t), pointer_bytes},
-	[13] = {sizeof(char), pointer_mapped},
+	[13] = {sizeof(int), pointer_mapped},
 	[14] = {sizeof(uint64_t), pointer_nothing}, /* ALLOWED_HANDLE_TYPES */
-	[15] = {sizeof(char), pointer_nothing},     /* IS_GPU_DIRECT_RDMA_CAPABLE */
+	[15] = {sizeof(int), pointer_nothing},      /* IS_GPU_DIRECT_RDMA_CAPABLE */
 	[16] = {sizeof(int), pointer_access},
 	[17] = {sizeof(CUmemoryPool), pointer_nothing}, /* MEMPOOL_HANDLE */
 };

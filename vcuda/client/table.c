@@ -121,6 +121,22 @@ CUresult table_load_module_from(const void *image, CUmodule *module, void *first
 	return cuModuleLoadFatBinary(module, image);
 }
 
+uint64_t table_each_function(CUcontext context, CUmodule module, table_function *call, void *argument)
+{
+	CUfunction *functions = NULL;
+	unsigned count = 0, given = 0;
+
+	(void)context;
+	if (!call || cuModuleGetFunctionCount(&count, module) || count == 0)
+		return 0;
+	functions = calloc(count, sizeof(*functions));
+	if (functions && cuModuleEnumerateFunctions(functions, count, module) == CUDA_SUCCESS)
+		for (const char *name; given < count && cuFuncGetName(&name, functions[given]) == CUDA_SUCCESS; given++)
+			call(argument, functions[given], name);
+	free(functions);
+	return given;
+}
+
 /* ---- tools: there are none ---- */
 
 void table_calls_watched(void **marks, size_t *count)
@@ -141,34 +157,40 @@ void table_tools_watched(void **marks, size_t *count)
 
 /* ---- contexts and streams ---- */
 
-static CUresult table_context(CUcontext handle, struct context **ret)
+/* A primary one that was reset keeps nothing. */
+static CUresult table_context(CUcontext name, struct context **ret)
 {
-	if (handle == 0)
-		return context_current(ret);
-	*ret = context_find(handle);
-	return *ret ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+
+	if (r)
+		return r;
+	*ret = name ? context_find(name) : thread_context(thread);
+	if (*ret && !(*ret)->gone)
+		return CUDA_SUCCESS;
+	return name && context_is_former(name) ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-CUresult table_storage_put(CUcontext handle, const void *key, void *value, context_storage_end *end)
+CUresult table_storage_put(CUcontext name, const void *key, void *value, context_storage_end *end)
 {
 	struct context *context;
-	CUresult r = table_context(handle, &context);
+	CUresult r = table_context(name, &context);
 
 	return r ? r : context_storage_put(context, key, value, end);
 }
 
-CUresult table_storage_delete(CUcontext handle, const void *key)
+CUresult table_storage_delete(CUcontext name, const void *key)
 {
 	struct context *context;
-	CUresult r = table_context(handle, &context);
+	CUresult r = table_context(name, &context);
 
 	return r ? r : context_storage_delete(context, key);
 }
 
-CUresult table_storage_get(void **value, CUcontext handle, const void *key)
+CUresult table_storage_get(void **value, CUcontext name, const void *key)
 {
 	struct context *context;
-	CUresult r = table_context(handle, &context);
+	CUresult r = table_context(name, &context);
 
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -182,6 +204,11 @@ CUresult table_check_context(CUcontext context, uint32_t *special, const void **
 	if (special)
 		*special = 0;
 	return CUDA_SUCCESS;
+}
+
+CUresult table_context_device(CUcontext context, CUdevice *device)
+{
+	return cuCtxGetDevice_v2(device, context);
 }
 
 CUresult table_stream_of(CUcontext context, CUstream stream, void **ret, int of_thread)
@@ -209,31 +236,6 @@ CUresult table_stream_number(CUcontext context, void *stream, uint64_t *number)
 	if (!r)
 		*number = id;
 	return r;
-}
-
-/* ---- the oldest runtimes ---- */
-
-struct table_note {
-	size_t first, second;
-};
-
-CUresult table_heap_note(void **ret, size_t first, size_t second)
-{
-	struct table_note *note = ret ? malloc(sizeof(*note)) : NULL;
-
-	if (!note)
-		return ret ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
-	*note = (struct table_note){first, second};
-	*ret = note;
-	return CUDA_SUCCESS;
-}
-
-CUresult table_heap_forget(void *note, size_t *second)
-{
-	if (second)
-		*second = note ? ((struct table_note *)note)->second : 0;
-	free(note);
-	return CUDA_SUCCESS;
 }
 
 #if VCUDA_INTEGRITY

@@ -19,6 +19,11 @@ CUresult table_load_module(CUmodule *module, const void *image);
 CUresult table_load_module_for(CUmodule *module, const void *image, void *first, void *second, unsigned number);
 CUresult table_load_module_from(const void *image, CUmodule *module, void *first, void *second, unsigned number);
 
+typedef void table_function(void *argument, CUfunction function, const char *name);
+
+/** Calls a function for each of a module. Return: how many there are. */
+uint64_t table_each_function(CUcontext context, CUmodule module, table_function *call, void *argument);
+
 /** Gives a place for marks of the runtime's functions that a tool watches, and how many there are. No tool does. */
 void table_calls_watched(void **marks, size_t *count);
 void table_tools_watched(void **marks, size_t *count);
@@ -31,13 +36,12 @@ CUresult table_storage_get(void **value, CUcontext context, const void *key);
 /** Whether a context is one of a kind that the runtime does not use: none is. */
 CUresult table_check_context(CUcontext context, uint32_t *special, const void **more);
 
+/** A context's device. */
+CUresult table_context_device(CUcontext context, CUdevice *device);
+
 /** A stream as the driver's libraries call it, and its number. */
 CUresult table_stream_of(CUcontext context, CUstream stream, void **ret, int of_thread);
 CUresult table_stream_number(CUcontext context, void *stream, uint64_t *number);
-
-/** Two words that the runtime of CUDA 10 and older hands over and gets back. */
-CUresult table_heap_note(void **ret, size_t first, size_t second);
-CUresult table_heap_forget(void *note, size_t *second);
 
 /** The check value: @result gets two words of which the runtime knows what they have to be. */
 CUresult table_integrity(uint32_t version, uint64_t seconds, uint64_t *result);

@@ -46,35 +46,45 @@ void table_end_context(CUcontext context)
 	}
 }
 
+/* A primary one that was reset keeps nothing. */
 static CUresult table_context(CUcontext *context)
 {
-	if (!*context)
+	const bool named = *context != NULL;
+
+	if (!named)
 		*context = context_current();
-	return *context && object_is(*context, OBJECT_CONTEXT) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	if (*context && object_lives(*context, OBJECT_CONTEXT))
+		return CUDA_SUCCESS;
+	for (int i = 0; named && i < device_count(); i++)
+		if (device_get(i)->former == *context)
+			return CUDA_ERROR_INVALID_HANDLE;
+	return CUDA_ERROR_INVALID_CONTEXT;
 }
 
 static CUresult storage_put(CUcontext context, const void *key, void *value, end_fn *end)
 {
-	struct kept **at, *one;
+	struct kept **at;
+	CUresult r;
 
 	CALL(__func__);
-	LEAVE_IF(table_context(&context), CUDA_ERROR_INVALID_CONTEXT);
+	r = table_context(&context);
+	LEAVE_IF(r, r);
 	at = table_find(context, key);
-	if (!*at) {
-		*at = calloc(1, sizeof(**at));
-		LEAVE_IF(!*at, CUDA_ERROR_OUT_OF_MEMORY);
-	}
-	one = *at;
-	*one = (struct kept){one->next, context, key, value, end};
+	LEAVE_IF(*at, CUDA_ERROR_INVALID_HANDLE);
+	*at = malloc(sizeof(**at));
+	LEAVE_IF(!*at, CUDA_ERROR_OUT_OF_MEMORY);
+	**at = (struct kept){NULL, context, key, value, end};
 	LEAVE(CUDA_SUCCESS);
 }
 
 static CUresult storage_delete(CUcontext context, const void *key)
 {
 	struct kept **at, *one;
+	CUresult r;
 
 	CALL(__func__);
-	LEAVE_IF(table_context(&context), CUDA_ERROR_INVALID_CONTEXT);
+	r = table_context(&context);
+	LEAVE_IF(r, r);
 	at = table_find(context, key);
 	one = *at;
 	LEAVE_IF(!one, CUDA_ERROR_INVALID_HANDLE);
@@ -86,10 +96,12 @@ static CUresult storage_delete(CUcontext context, const void *key)
 static CUresult storage_get(void **ret, CUcontext context, const void *key)
 {
 	const struct kept *one;
+	CUresult r;
 
 	CALL(__func__);
 	*ret = NULL;
-	LEAVE_IF(table_context(&context), CUDA_ERROR_INVALID_CONTEXT);
+	r = table_context(&context);
+	LEAVE_IF(r, r);
 	one = *table_find(context, key);
 	LEAVE_IF(!one, CUDA_ERROR_INVALID_HANDLE);
 	*ret = one->value;
@@ -131,7 +143,7 @@ static CUresult refused(void)
 static const void *runtime[13] = {WORDS(runtime), [1] = (void *)load_module, [2] = (void *)cuDevicePrimaryCtxRetain,
 				  [7] = (void *)nothing, [12] = (void *)nothing};
 static const void *callbacks[7] = {WORDS(callbacks), [2] = (void *)give_marks, [6] = (void *)give_marks};
-static const void *threads[4] = {WORDS(threads), [2] = (void *)cuCtxGetCurrent};
+static const void *threads[3] = {WORDS(threads), [2] = (void *)cuCtxGetCurrent};
 static const void *storage[4] = {(void *)storage_put, (void *)storage_delete, (void *)storage_get};
 static const void *checks[15] = {WORDS(checks), [2] = (void *)check_context, [3] = (void *)nothing};
 static const void *contexts[93] = {WORDS(contexts), [4] = (void *)cuCtxGetId};
