@@ -15,18 +15,12 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "apply/attach.h"
-#include "apply/cover.h"
-#include "apply/guard_rule.h"
-#include "apply/own_directory.h"
-#include "apply/undo_record.h"
-#include "apply/write_files.h"
+#include "apply/internal.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "devcgroup/devcgroup.h"
 #include "lib/container.h"
 #include "lib/context.h"
-#include "plan/image_check.h"
 #include "plan/plan.h"
 #include "process/phase.h"
 #include "process/sanitise.h"

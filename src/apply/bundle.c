@@ -14,11 +14,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "apply/own_directory.h"
-#include "apply/write_files.h"
+#include "apply/internal.h"
 #include "base/fd.h"
 #include "devcgroup/devcgroup.h"
-#include "lib/bundle.h"
 #include "lib/container.h"
 #include "lib/context.h"
 #include "oci/edit.h"

@@ -5,13 +5,12 @@
  * in one stage; then, without the stage, it is attached.
  */
 
-#include "apply/cover.h"
+#include "apply/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "apply/write_files.h"
 #include "base/str.h"
 
 struct cover {

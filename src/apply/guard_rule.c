@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "apply/guard_rule.h"
+#include "apply/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
  * mount, as when it was made, and what a deed's undo() does not find as it was left stays.
  */
 
-#include "apply/undo_record.h"
+#include "apply/internal.h"
 
 #include <dirent.h>
 #include <errno.h>

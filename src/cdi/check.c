@@ -16,7 +16,7 @@
 #include "cdi/report.h"
 #include "ctr-gpu.h"
 #include "engines/engine.h"
-#include "lib/host.h"
+#include "lib/context.h"
 #include "system/trusted_file.h"
 
 enum { NAMED_MAX = 6, MISSING_MAX = 1024 };

@@ -12,10 +12,8 @@
 #include "cdi/cdi.h"
 #include "cdi/spec.h"
 #include "ctr-gpu.h"
-#include "lib/host.h"
-#include "lib/request.h"
+#include "lib/context.h"
 #include "plan/plan.h"
-#include "plan/select.h"
 
 struct generation {
 	struct ctr_gpu_context *context;

@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "lib/container.h"
 #include "lib/context.h"
-#include "lib/host.h"
 #include "plan/plan.h"
 #include "root/mount.h"
 #include "root/mount_class.h"

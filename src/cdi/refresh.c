@@ -7,7 +7,7 @@
 
 #include "cdi/report.h"
 #include "ctr-gpu.h"
-#include "lib/host.h"
+#include "lib/context.h"
 
 /* Hooks and capabilities are as they were: whoever wrote the old one chose them. */
 static int cdi_refresh_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host,

@@ -18,8 +18,7 @@
 #include "cdi/report.h"
 #include "cdi/spec.h"
 #include "ctr-gpu.h"
-#include "lib/host.h"
-#include "lib/request.h"
+#include "lib/context.h"
 #include "root/atomic_file.h"
 
 /* ---- which kind, and where ---- */

@@ -13,9 +13,7 @@
 #include "cli/cdi/cdi.h"
 #include "cli/output.h"
 #include "cli/session.h"
-#include "lib/backends.h"
 #include "lib/context.h"
-#include "lib/host.h"
 
 /* ---- every kind of GPU ---- */
 

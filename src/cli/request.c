@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cli/output.h"
-#include "lib/request.h"
+#include "lib/context.h"
 
 enum {
 	KEY_CAPABILITIES = 0x100,

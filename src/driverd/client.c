@@ -5,7 +5,7 @@
  * before the result is looked at.
  */
 
-#include "driverd/client.h"
+#include "driverd/protocol.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,6 @@
 #include "base/paths.h"
 #include "base/str.h"
 #include "driverd/driverd.h"
-#include "driverd/start.h"
 #include "system/own_programs.h"
 
 static const char dxcore_advice[] =

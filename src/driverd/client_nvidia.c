@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/paths.h"
-#include "driverd/client.h"
+#include "driverd/protocol.h"
 
 static const char hang_advice[] = "Look for messages of the driver in dmesg; the machine may have to be restarted.";
 

@@ -6,7 +6,7 @@
  * filters.
  */
 
-#include "driverd/filter.h"
+#include "driverd/internal.h"
 
 #include <asm/termbits.h>
 #include <fcntl.h>

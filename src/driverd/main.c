@@ -13,10 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "driverd/internal.h"
 #include "driverd/protocol.h"
-#include "driverd/sandbox.h"
-#include "driverd/start.h"
-#include "driverd/vendor.h"
 #include "model/version.h"
 
 VERSION_NOTE();

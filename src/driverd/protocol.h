@@ -10,8 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/err.h"
 #include "driverd/driverd.h"
 #include "dxg/d3dkmt.h"
+#include "model/settings.h"
 
 enum {
 	DRIVERD_PATH_MAX = 4096,
@@ -81,3 +83,37 @@ bool protocol_read_reply(enum driverd_procedure procedure, const void *data, siz
 /** Makes @answer a failure, with a message of printable ASCII and bounded length. */
 void answer_failure(struct driverd_reply *answer, enum driverd_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/*
+ * How the client starts ctr-gpu-driverd: `ctr-gpu-driverd <milliseconds> [opens-devices]` with the socket as its
+ * descriptor 3.
+ */
+
+/* The library opens device nodes for writing, as NVML does; without it nothing is opened but for reading. */
+#define DRIVERD_OPENS_DEVICES "opens-devices"
+
+enum {
+	DRIVERD_SOCKET = 3,
+	/* How much later than its caller's patience the child ends by itself. */
+	DRIVERD_GRACE_MS = 1000,
+};
+
+/* One question to a child, whatever it is about. */
+
+struct question {
+	enum driverd_procedure procedure;
+	const char *library; /* absolute path */
+	bool opens_devices;  /* the library opens device nodes for writing */
+	const char *advice;  /* the next thing to try when it fails, one line */
+	const char *device;  /* what it hangs in when it hangs for good */
+	const char *hang_advice;
+};
+
+/**
+ * client_ask() - start a child, ask it, end it
+ * @ret: DRIVERD_OK and what was asked for, owned by the caller
+ *
+ * Return: 0; CTR_GPU_E_DRIVER_LIBRARY, CTR_GPU_E_DRIVER_TIMEOUT or negative errno with @err set.
+ */
+int client_ask(const struct settings *settings, const struct question *question, struct driverd_reply *ret,
+	       struct err *err);

@@ -6,7 +6,7 @@
  * forbids most of what stands before it.
  */
 
-#include "driverd/sandbox.h"
+#include "driverd/internal.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -26,8 +26,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/landlock.h"
-#include "driverd/filter.h"
-#include "driverd/start.h"
+#include "driverd/protocol.h"
 #include "process/privilege.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "driverd/vendor.h"
+#include "driverd/internal.h"
 
 #include <dlfcn.h>
 #include <errno.h>

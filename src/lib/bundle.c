@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "lib/bundle.h"
+#include "lib/container.h"
 
 #include <errno.h>
 #include <fcntl.h>

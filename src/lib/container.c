@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "lib/bundle.h"
 #include "lib/context.h"
 #include "oci/env_request.h"
 #include "process/privilege.h"

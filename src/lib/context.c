@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "ctr-gpu.h"
-#include "lib/settings.h"
 #include "model/version.h"
 
 VERSION_NOTE();

@@ -3,8 +3,14 @@
 
 /* Behind ctr_gpu_context: the settings, and the sentence of the last error. */
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "base/err.h"
+#include "base/paths.h"
 #include "ctr-gpu.h"
+#include "model/backend.h"
+#include "model/request.h"
 #include "model/settings.h"
 #include "root/undo_log.h"
 
@@ -31,3 +37,72 @@ pid_t context_caller(const struct ctr_gpu_context *context);
  */
 struct undo_log *context_begin_undo_log(const struct ctr_gpu_context *context);
 void context_end_undo_log(const struct ctr_gpu_context *context, struct undo_log *undo_log);
+
+/* Fills struct settings: defaults, then /etc/ctr-gpu/config.json. */
+
+void settings_init(struct settings *settings);
+void settings_clear(struct settings *settings);
+
+/**
+ * settings_load() - take what a configuration file says
+ * @path: NULL for PATH_CONFIG, which need not exist
+ *
+ * Return: 0; CTR_GPU_E_BAD_CONFIG or negative errno with @err set; @settings then hold what was read so far.
+ */
+int settings_load(struct settings *settings, const char *path, struct err *err);
+
+/** The same from bytes; @path is for messages. */
+int settings_parse(struct settings *settings, const char *path, const char *data, size_t size, struct err *err);
+
+/*
+ * The kinds of hosts, in the order of their adapters' numbers. A new one is a folder, and its name in this line. By its
+ * name X(name) makes the list of what every kind has: struct backend backend_NAME, struct backend_load loader_NAME.
+ */
+
+#define BACKENDS(X) X(gpu_pv) X(nvidia) X(drm)
+
+/* Behind ctr_gpu_host: what every backend found, under one numbering. */
+
+enum { HOST_BACKENDS_MAX = 4 };
+
+struct ctr_gpu_host {
+	const struct settings *settings; /* of the context, borrowed */
+	struct inventory inventory;      /* usable adapters first, each at the position that is its index */
+	const struct backend *present[HOST_BACKENDS_MAX]; /* those whose device the host has */
+	void *seen[HOST_BACKENDS_MAX];                    /* by each of them, for itself */
+	size_t present_count;
+};
+
+/** What a backend's probe() has seen, for its other members. */
+void *host_backend_data(const struct ctr_gpu_host *host, const struct backend *backend);
+
+/** Has backends ask for what they keep until the next boot. */
+void host_drop_cache(void);
+
+/** Every kind of host that there is. Return: NULL behind the last. */
+const struct backend *host_backend(size_t number);
+
+/**
+ * host_identify() - the names that only vendors' libraries know (struct backend's identify())
+ *
+ * Return: 0; -ENOMEM; of the first backend that could not ask, what it returned, with @err set; the others have.
+ */
+int host_identify(const struct ctr_gpu_host *host, struct err *err);
+
+/**
+ * host_load_guard() - load what holds a choice, where the settings want it and there is something to choose from
+ *
+ * Choices of containers that are gone are removed. Return: 0, also where it cannot be and need not; CTR_GPU_E_GUARD or
+ * negative errno with @err set.
+ */
+int host_load_guard(const struct ctr_gpu_host *host, struct err *err);
+
+/** Facts about the driver behind a backend's usable adapters; what cannot be had is empty (driver_facts_clear()). */
+void host_read_facts(const struct ctr_gpu_host *host, const struct backend *backend, struct driver_facts *ret);
+
+/* Behind ctr_gpu_request. What a container asks for by itself is read in src/oci/env_request.h. */
+
+struct ctr_gpu_request {
+	struct ctr_gpu_context *context;
+	struct request data;
+};

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "lib/request.h"
+#include "lib/context.h"
 
 #include <errno.h>
 
-#include "lib/bundle.h"
 #include "lib/container.h"
 #include "oci/env_request.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "lib/settings.h"
+#include "lib/context.h"
 
 #include <errno.h>
 #include <fcntl.h>

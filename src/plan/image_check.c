@@ -9,7 +9,7 @@
  * container has in it already, which is somebody's choice.
  */
 
-#include "plan/image_check.h"
+#include "plan/plan.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,9 +17,7 @@
 
 #include "ldcache/ldcache.h"
 #include "ldcache/loader.h"
-#include "lib/bundle.h"
 #include "lib/container.h"
-#include "plan/plan.h"
 #include "root/mount.h"
 
 #define VARIABLE "LD_LIBRARY_PATH"

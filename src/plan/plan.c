@@ -10,9 +10,8 @@
 #include "base/log.h"
 #include "ctr-gpu.h"
 #include "guard/helper.h"
-#include "lib/request.h"
+#include "lib/context.h"
 #include "model/requirement.h"
-#include "plan/select.h"
 #include "vcuda/grant/backend.h"
 
 struct planner {

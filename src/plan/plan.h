@@ -3,8 +3,41 @@
 
 /* Behind ctr_gpu_plan. */
 
+#include "base/log.h"
+#include "lib/context.h"
 #include "model/plan.h"
+#include "model/request.h"
+#include "oci/oci.h"
+#include "root/rootfs.h"
 
 struct ctr_gpu_plan {
 	struct plan data;
 };
+
+/* Which adapters of a host a request means. */
+
+struct selection {
+	const struct adapter **adapters; /* borrowed from the host, in the order of their indexes, each once */
+	size_t count;
+};
+
+void selection_clear(struct selection *selection);
+#define _cleanup_selection_ _cleanup_(selection_clear)
+
+/** Return: an adapter's number in a kind's names, "amd.com/gpu=", which count that vendor's; -1 if it has none. */
+int selection_number_of(const struct ctr_gpu_host *host, const char *name_of_kind, const struct adapter *wanted);
+
+/**
+ * selection_new() - the adapters that a request means
+ *
+ * Return: 0; CTR_GPU_E_UNKNOWN_DEVICE; the code of the adapters' own fault if none can be used or one that was named
+ * cannot; -ENOMEM. @err is set.
+ */
+int selection_new(const struct ctr_gpu_host *host, const struct request *request, struct selection *ret,
+		  struct err *err);
+
+/* Fits a plan to the image: programs in some images do not read the files that list libraries. */
+
+/** For a container whose process cannot be changed any more: says what it should have. Return: 0; negative errno. */
+int image_check_warn(const struct plan *plan, const struct rootfs *rootfs, const struct oci_config *config,
+		     const struct log *log);

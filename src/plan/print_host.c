@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/print.h"
 #include "ctr-gpu.h"
-#include "lib/host.h"
+#include "lib/context.h"
 
 static void print_host_line(FILE *file, const char *label, const char *value)
 {

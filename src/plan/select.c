@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "plan/select.h"
+#include "plan/plan.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/request.h"
-#include "lib/settings.h"
+#include "lib/context.h"
 #include "model/requirement.h"
 #include "oci/env_request.h"
 #include "oci/oci.h"

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "lib/settings.h"
+#include "lib/context.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,7 +9,7 @@
 #include "ctr-gpu.h"
 #include "engines/config.h"
 #include "engines/daemon.h"
-#include "lib/host.h"
+#include "lib/context.h"
 #include "model/check.h"
 #include "model/finding.h"
 #include "model/plan.h"

@@ -10,7 +10,7 @@
 #include "base/paths.h"
 #include "cli/doctor/doctor.h"
 #include "engines/config.h"
-#include "lib/settings.h"
+#include "lib/context.h"
 #include "system/own_programs.h"
 
 enum { LAST_FAILURE_MAX = 8192 };

@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "cli/doctor/doctor.h"
-#include "lib/backends.h"
+#include "lib/context.h"
 #include "system/trusted_file.h"
 
 #define CHECKS_DECLARE(name) extern const struct backend_checks checks_##name;

@@ -7,8 +7,7 @@
 #include "cdi/cdi.h"
 #include "cdi/report.h"
 #include "cdi/spec.h"
-#include "lib/host.h"
-#include "lib/request.h"
+#include "lib/context.h"
 
 static void kinds_and_names(void **state)
 {

@@ -24,7 +24,7 @@
 #include "devcgroup/devcgroup.h"
 #include "driverd/attempts.h"
 #include "driverd/driverd.h"
-#include "driverd/start.h"
+#include "driverd/protocol.h"
 #include "process/seccomp.h"
 
 static char *build; /* directory */

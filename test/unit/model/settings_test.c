@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "lib/settings.h"
+#include "lib/context.h"
 
 static int parse(const char *json, struct settings *settings, struct err *err)
 {

@@ -2,8 +2,7 @@
 
 #include "unit.h"
 
-#include "lib/request.h"
-#include "lib/settings.h"
+#include "lib/context.h"
 #include "oci/env_request.h"
 
 #define ENV(...) ((const char *const[]){__VA_ARGS__, NULL})

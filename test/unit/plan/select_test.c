@@ -2,7 +2,7 @@
 
 #include "unit.h"
 
-#include "plan/select.h"
+#include "plan/plan.h"
 
 static const struct backend gpu_pv = {.name = "gpu-pv"};
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "driverd/start.h"
+#include "driverd/protocol.h"
 #include "fake.h"
 
 static uint32_t words[64 * 1024];

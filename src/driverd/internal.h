@@ -1,11 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A driver's library, loaded into this process, and those of its functions that are asked for. */
+/* What the files of ctr-gpu-driverd have of each other. */
 
 #include <stdbool.h>
 
 #include "driverd/protocol.h"
+
+/* The rights that ctr-gpu-driverd gives up before it loads a vendor's library. */
+
+/**
+ * sandbox_enter() - keep nothing but what a driver library needs to describe the hardware
+ * @milliseconds:  after which the kernel ends the process, whatever the library does
+ * @opens_devices: whether files may be opened for writing; none is created or truncated in any case
+ * @ret_step:      on failure, what could not be done; static
+ *
+ * Return: 0 or negative errno.
+ */
+int sandbox_enter(unsigned milliseconds, bool opens_devices, const char **ret_step);
+
+/* The system calls that a driver library may make in ctr-gpu-driverd. */
+
+/**
+ * filter_load() - load the filter for all that the process does from then on
+ * @opens_devices: whether it may open files for writing too
+ *
+ * Return: 0 or negative errno.
+ */
+int filter_load(bool opens_devices);
+
+/* A driver's library, loaded into this process, and those of its functions that are asked for. */
 
 struct library_symbol {
 	const char *name; /* NULL ends a table */

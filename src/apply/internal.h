@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the files of apply have of each other: what is done to a container, and the record by which it is undone. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/span.h"
+#include "devcgroup/devcgroup.h"
+#include "ldcache/loader.h"
+#include "model/plan.h"
+#include "root/mount.h"
+#include "root/rootfs.h"
+#include "root/undo_log.h"
+
+/*
+ * What a container's root filesystem is spared. A file to be mounted on stays in the image that somebody makes of the
+ * container, empty: loaders stop at it, and shells cannot run it. So a file of the plan is mounted in a directory of
+ * ours, in memory, and where the plan wants it there is a symlink, which leads nowhere in such an image. A file that
+ * the image itself has there is mounted on, as it is.
+ */
+
+struct own_directory {
+	bool tried;
+	int tmpfs; /* the deeds'; -1: nothing is mounted there, or it is not known to be ours */
+};
+
+#define OWN_DIRECTORY_NONE ((struct own_directory){.tmpfs = -1})
+
+/**
+ * own_directory_open() - have PLAN_OWN_DIRECTORY lie in memory, if that is possible
+ *
+ * Where a volume is there, things are made, or missed, as everywhere. Return: 0; negative errno.
+ */
+int own_directory_open(struct own_directory *own, struct rootfs *rootfs, const struct mapped_root *owner);
+
+/** Nothing can be changed there any more. Return: 0; negative errno. */
+int own_directory_close(const struct own_directory *own, const struct rootfs *rootfs);
+
+/** Whether a directory that the plan mounts brings the file along, by the name that it has on the host. */
+bool own_directory_is_reachable(const struct plan *plan, const struct plan_mount *file);
+
+/** Whether the symlink that own_directory_link() would make is there. */
+bool own_directory_is_linked(const struct rootfs *rootfs, const struct plan *plan, const struct plan_mount *file);
+
+/**
+ * own_directory_link() - have a symlink where the plan wants a file and the image has none
+ * @leads_to: where the file is; NULL: in PLAN_OWN_DIRECTORY, by its whole path
+ * @ret:      new string, what the symlink says; NULL: there is none, and the file is to be mounted at @path
+ *
+ * Return: 0, also where no link can be made; -ENOMEM.
+ */
+int own_directory_link(struct rootfs *rootfs, const struct mapped_root *owner, const char *path, const char *leads_to,
+		       char **ret);
+
+/* Mounts what the caller holds at a path of the container, where that may be done. */
+
+/* All of it is borrowed. */
+struct attach_context {
+	struct rootfs *rootfs;
+	struct mount_stage *stage;
+	struct own_directory *own;
+	const struct mapped_root *owner; /* who makes what is missing */
+	const struct log *log;
+	struct err *err;
+};
+
+/** own_directory_link(), and what the error means. Return: 0; -ENOMEM with the error set. */
+int attach_target_link(const struct attach_context *attach_context, const char *path, const char *leads_to, char **ret);
+
+/** A file or directory to mount onto, found, or made where it is missing. Return: 0; negative errno. */
+int attach_target_make(const struct attach_context *attach_context, const char *path, bool directory,
+		       struct rootfs_target *ret);
+
+/**
+ * attach_target_find_procfs() - a file or directory of procfs in the container
+ *
+ * A volume over /proc may contain anything: what is not procfs, or is missing, is left alone.
+ *
+ * Return: 0; -ENOENT; negative errno.
+ */
+int attach_target_find_procfs(const struct attach_context *attach_context, const char *path, struct rootfs_target *ret);
+
+/** Whether nothing may be mounted there. @path: as the plan names it */
+bool attach_target_is_forbidden(const struct rootfs_target *target, const char *path);
+
+/** Return: CTR_GPU_E_BAD_ROOTFS or CTR_GPU_E_VOLUME, with the error set to what is to be done about it. */
+int attach_target_refuse(const struct attach_context *attach_context, const struct rootfs_target *target,
+			 const char *path);
+
+/**
+ * attach_target_can_do_without() - whether the engine's mounts leave no place for what the container works without;
+ * says so
+ * @r: of making @target
+ */
+bool attach_target_can_do_without(const struct attach_context *attach_context, const char *path, int r,
+				  const struct rootfs_target *target);
+
+/** Attaches a source at a place. Return: 0; a result with the error set. */
+int attach_target_attach(const struct attach_context *attach_context, struct mount_source *source,
+			 const struct rootfs_target *target, const char *path);
+
+/** Lays bytes of ours over a place. Return: as attach_target_attach(). */
+int attach_target_cover(const struct attach_context *attach_context, const struct span *parts, size_t count,
+			const struct rootfs_target *target, const char *path);
+
+/** What it means when mounting @source on @target fails with @r. Return: the result, with the error set. */
+int attach_target_error(const struct attach_context *attach_context, const char *source, const char *target, int r);
+
+/* What a plan lays over files and directories of the container. */
+
+/** All of it, or what the container does not work without. Return: 0; a result with the error set. */
+int cover_all(const struct attach_context *attach_context, const struct plan *plan);
+
+/*
+ * The part of a plan that is written into a container's root filesystem itself, rather than mounted on it: symlinks,
+ * and the files that tell the image's loader of the driver's libraries.
+ */
+
+struct file_writer {
+	struct rootfs *rootfs;
+	const struct plan *plan;
+	const struct mapped_root *owner;
+	const struct log *log;
+	struct err *err;
+	bool leave_own; /* a tmpfs is going to be mounted on PLAN_OWN_DIRECTORY */
+	/*
+	 * For a file that cannot be written, as on a volume; writing it failed with @r.
+	 * Return: 0, or a result with @err set.
+	 */
+	int (*cover)(void *user, const struct loader_file *file, int r);
+	void *user;
+};
+
+/** Return: 0; the result of what failed, with @err set. What was done is in the deeds of the rootfs. */
+int write_files_make_symlinks(const struct file_writer *writer);
+int write_files_make_loader_files(const struct file_writer *writer);
+
+/** What it means when making @path in the container fails with @r. Return: the result, with @err set. */
+int write_files_error(struct err *err, const struct rootfs *rootfs, const char *path, int r);
+
+/* Tells the guard which adapters a container has chosen, before the container has the device. */
+
+/* All of it is borrowed. */
+struct guard_rule {
+	const struct plan_choice *choice;
+	const struct devcgroup *cgroup; /* the container's; NULL: it has none with device rules */
+	struct undo_log *undo_log;
+	const struct log *log;
+	struct err *err;
+};
+
+/**
+ * guard_rule_guard() - if the plan has a choice
+ *
+ * The cgroup's end takes it away. Return: 0, with a warning if it is not held and need not be; CTR_GPU_E_GUARD with the
+ * error set.
+ */
+int guard_rule_guard(const struct guard_rule *tell);
+
+/*
+ * What was done to a root filesystem by hand, written down so that a later process can take it back. Below a directory
+ * that root alone may write, each root filesystem has a directory, with a numbered one for each time. That contains the
+ * deeds in JSON, and what was replaced.
+ */
+
+/**
+ * undo_record_write() - write down what was done
+ * @directory: absolute, made where missing
+ * @undo_log: the record is added to them, and goes if they are taken back
+ * @ret_holder: of -ETIMEDOUT: the process that did not let go of the records
+ *
+ * Return: 0, also where there is nothing to take back; negative errno.
+ */
+int undo_record_write(const char *directory, const struct rootfs *rootfs, struct undo_log *undo_log, pid_t *ret_holder);
