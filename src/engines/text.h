@@ -103,24 +103,29 @@ const struct toml_entry *toml_parse_find(const struct toml *toml, const json_t *
 /* ---- toml edit ---- */
 
 /*
- * An engine's TOML file made to say something else. What stays the same stays as its author wrote it: a value goes over
- * another, a key below its table's header, and new tables between two marked lines behind everything else.
+ * An engine's TOML file made to say something else, so that the file itself remembers what it said: a line of ours ends
+ * in "# ctr-gpu setup"; one of its author that must not count gets "# ctr-gpu setup: " before it; tables that are new
+ * stand between two marked lines behind everything else.
  */
 
 /**
- * toml_edit_write() - as little as possible of a text, so that it says what is wanted
+ * toml_edit_write() - take out what was written earlier, and put in what is missing
+ * @text: without data, not even empty, if there is no file
  *
  * What cannot be said beside what is there, as a table of its own below an inline table, makes a text that is not valid
  * or says something else: the caller reads it again.
  *
- * Return: 0; -EINVAL if the text is not valid, or is not any more; -ENOMEM.
+ * Return: 0; -EINVAL if the text is not valid; -ENOMEM.
  */
 int toml_edit_write(struct text_buffer *text, json_t *wanted);
 
-/**
- * toml_edit_cut() - take out marked lines
- * @whole: with whatever is between them; else those alone that have no key between them
- *
- * Return: 0 or -ENOMEM.
- */
-int toml_edit_cut(struct text_buffer *text, bool whole);
+enum toml_edit_undo {
+	TOML_EDIT_RESTORE,     /* the text is as its author wrote it */
+	TOML_EDIT_KEEP_TABLES, /* but for what is between the marked lines, which stays with them */
+	TOML_EDIT_FORGET,      /* lines that do not count go, too */
+};
+
+enum toml_edit_undone { TOML_EDIT_NOTHING, TOML_EDIT_DONE, TOML_EDIT_TABLES_STAY };
+
+/** Takes out what toml_edit_write() put in. Without data, the file itself was written by it, and has nothing else. */
+enum toml_edit_undone toml_edit_undo(struct text_buffer *text, enum toml_edit_undo how);

@@ -3,15 +3,21 @@
 #include "engines/text.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/memstream.h"
 #include "base/str.h"
 
-#define BEGIN "# Written by \"ctr-gpu setup\", which takes it out again with --remove:"
+/* A line of ours ends so; a line that does not count because of ours begins so. */
+#define MARK "# ctr-gpu setup"
+#define HIDDEN MARK ": "
+/* Around tables of ours. */
+#define BEGIN "# Written by \"ctr-gpu setup\", which "
+#define BEGIN_PART BEGIN "takes it out again with --remove:"
+#define BEGIN_FILE BEGIN "removes this file with --remove:"
 #define END "# End of what \"ctr-gpu setup\" wrote."
-#define BLANKS " \t\r\n"
 
 /* JSON's strings, numbers, words and arrays are TOML's, too. Return: owned by the caller; NULL without memory. */
 static char *toml_edit_print(const json_t *value)
@@ -27,96 +33,114 @@ static char *toml_edit_quote(const char *name)
 	return *name && !name[strspn(name, bare)] ? strdup(name) : toml_edit_print(string);
 }
 
-/* ---- where the table is there: each returns whether something was done, or -errno ---- */
+/* ---- in tables that are there: from the last entry to the first, so that earlier places stay valid ---- */
 
-/* Whether @table is @above, or in it. */
-static bool toml_edit_is_below(const json_t *table, json_t *above)
+/* Finds a table in @now, and what is there in @wanted: NULL if the table is to go. Return: whether it is there. */
+static bool toml_edit_find(json_t *now, json_t *wanted, const json_t *table, json_t **ret)
 {
+	json_t *value;
 	const char *name;
-	json_t *next;
+	size_t i;
 
-	if (table == above)
+	if (now == table)
+		*ret = wanted;
+	if (now == table)
 		return true;
-	json_object_foreach (above, name, next)
-		if (toml_edit_is_below(table, next))
+	json_object_foreach (now, name, value)
+		if (toml_edit_find(value, json_object_get(wanted, name), table, ret))
+			return true;
+	json_array_foreach (now, i, value)
+		if (toml_edit_find(value, json_array_get(wanted, i), table, ret))
 			return true;
 	return false;
 }
 
-/* The lines of a key, or of a table and those in it. */
-static int toml_edit_remove(struct text_buffer *text, const struct toml *toml, const json_t *table, const char *name)
+/* A line of ours behind that of an entry: @left, the value, @right. */
+static int toml_edit_put_line(struct text_buffer *text, const struct toml_entry *entry, const char *left,
+			      const json_t *value, const char *right)
 {
-	json_t *value = json_object_get(table, name);
-	int r = 0, done = 0;
+	bool ended = text->data[entry->end_of_line - 1] == '\n';
+	_cleanup_free_ char *printed = toml_edit_print(value), *put = NULL;
+	const char *newline = text_buffer_newline(text);
 
-	/* From the last to the first, so that the places of earlier ones stay valid. */
-	for (size_t i = toml->count; r == 0 && i-- > 0;) {
-		const struct toml_entry *entry = &toml->entries[i];
-		bool itself = entry->table == table && entry->key && streq(entry->key, name);
-
-		if (entry->inside || (!entry->header && !entry->key) ||
-		    (!itself && !toml_edit_is_below(entry->table, value)))
-			continue;
-		r = text_buffer_splice(text, entry->line, entry->end_of_line - entry->line, NULL, 0);
-		done = 1;
-	}
-	return r < 0 ? r : done;
+	if (!printed || str_format(&put, "%s%s%s%s " MARK "%s", ended ? "" : newline, left, printed, right,
+				   ended ? newline : "") < 0)
+		return -ENOMEM;
+	return text_buffer_splice(text, entry->end_of_line, 0, put, strlen(put));
 }
 
+/* Has the lines of an entry not count any more. */
+static int toml_edit_hide(struct text_buffer *text, const struct toml_entry *entry)
+{
+	int r = 0;
+
+	for (size_t at = entry->end_of_line; at > entry->line && r == 0; at--)
+		if (at - 1 == entry->line || text->data[at - 2] == '\n')
+			r = text_buffer_splice(text, at - 1, 0, HIDDEN, strlen(HIDDEN));
+	return r;
+}
+
+/* With what is before and behind the value on its line, such as a comment. */
 static int toml_edit_replace(struct text_buffer *text, const struct toml_entry *entry, const json_t *value)
 {
-	_cleanup_free_ char *put = toml_edit_print(value);
+	const char *line = text->data + entry->line, *end = text->data + entry->value_end;
+	_cleanup_free_ char *left = strndup(line, entry->value_start - entry->line),
+			    *right = strndup(end, strcspn(end, "\r\n"));
+	int r;
 
-	if (!entry)
+	if (!left || !right)
+		return -ENOMEM;
+	/* In an inline table of several lines. */
+	if (strchr(left, '\n') || text->data + entry->end_of_line > end + strlen(right) + strlen("\r\n"))
 		return 0;
-	return !put || text_buffer_splice(text, entry->value_start, entry->value_end - entry->value_start, put,
-					  strlen(put))
-		       ? -ENOMEM
-		       : 1;
+	r = toml_edit_put_line(text, entry, left, value, right);
+	return r < 0 ? r : toml_edit_hide(text, entry);
 }
 
 /* Below the header, the only place of which it is certain that it belongs to the table; as far in as its first key. */
-static int toml_edit_insert(struct text_buffer *text, const struct toml *toml, const struct toml_entry *header,
-			    const char *name, const json_t *value)
+static int toml_edit_add_keys(struct text_buffer *text, const struct toml *toml, const struct toml_entry *header,
+			      json_t *wanted)
 {
 	const struct toml_entry *next = header + 1;
-	bool first = next < toml->entries + toml->count && next->key,
-	     ended = text->data[header->end_of_line - 1] == '\n';
+	bool first = next < toml->entries + toml->count && next->key;
 	size_t line = first ? next->line : header->line, start = first ? next->start : header->start;
-	_cleanup_free_ char *key = toml_edit_quote(name), *printed = toml_edit_print(value), *put = NULL;
-	const char *newline = text_buffer_newline(text);
-
-	if (!key || !printed ||
-	    str_format(&put, "%s%.*s%s%s = %s%s", ended ? "" : newline, (int)(start - line), text->data + line,
-		       first || start == line ? "" : "  ", key, printed, ended ? newline : "") < 0)
-		return -ENOMEM;
-	return text_buffer_splice(text, header->end_of_line, 0, put, strlen(put)) < 0 ? -ENOMEM : 1;
-}
-
-/* One step from what a table says to what it is to say. */
-static int toml_edit_step(struct text_buffer *text, const struct toml *toml, json_t *now, json_t *wanted)
-{
-	const struct toml_entry *header = toml_parse_find(toml, now, NULL);
+	_cleanup_free_ char *indent = strndup(text->data + line, start - line);
 	const char *name;
 	json_t *value;
+	int r = indent ? 0 : -ENOMEM;
+
+	json_object_foreach (wanted, name, value) {
+		_cleanup_free_ char *key = toml_edit_quote(name), *left = NULL;
+
+		if (r < 0 || json_is_object(value) || json_object_get(header->table, name))
+			continue;
+		r = !key || str_format(&left, "%s%s%s = ", indent, first || !*indent ? "" : "  ", key) < 0
+			    ? -ENOMEM
+			    : toml_edit_put_line(text, header, left, value, "");
+	}
+	return r;
+}
+
+static int toml_edit_change(struct text_buffer *text, const struct toml *toml, json_t *wanted)
+{
 	int r = 0;
 
-	json_object_foreach (now, name, value) {
-		json_t *to = json_object_get(wanted, name);
+	for (size_t i = toml->count; i-- > 0 && r == 0;) {
+		const struct toml_entry *entry = &toml->entries[i];
+		json_t *to = NULL, *value, *now;
 
-		if (!to)
-			r = toml_edit_remove(text, toml, now, name);
-		else if (json_is_object(value) && json_is_object(to))
-			r = toml_edit_step(text, toml, value, to);
-		else if (!json_equal(value, to))
-			r = toml_edit_replace(text, toml_parse_find(toml, now, name), to);
-		if (r)
-			return r;
+		if (!toml_edit_find(toml->root, wanted, entry->table, &to))
+			continue;
+		value = entry->key ? json_object_get(to, entry->key) : NULL;
+		now = entry->key ? json_object_get(entry->table, entry->key) : NULL;
+		if (entry->header && to)
+			r = toml_edit_add_keys(text, toml, entry, to);
+		else if ((entry->header && !to) || (entry->key && !value && !entry->inside))
+			r = toml_edit_hide(text, entry);
+		else if (value && !json_equal(now, value) && !(json_is_object(now) && json_is_object(value)))
+			r = toml_edit_replace(text, entry, value);
 	}
-	json_object_foreach (wanted, name, value)
-		if (header && !json_is_object(value) && !json_object_get(now, name))
-			return toml_edit_insert(text, toml, header, name, value);
-	return 0;
+	return r;
 }
 
 /* ---- where it is not: new tables ---- */
@@ -124,6 +148,7 @@ static int toml_edit_step(struct text_buffer *text, const struct toml *toml, jso
 /* Lines that end as those of a file. */
 struct toml_edit_block {
 	FILE *out;
+	const struct toml *toml;
 	const char *newline;
 	bool begun;
 };
@@ -134,17 +159,17 @@ static void toml_edit_print_header(struct toml_edit_block *block, const char *he
 	block->begun = true;
 }
 
-/* Adds the values, not the tables, that @now lacks. Return: 0 or -ENOMEM. */
+/* Adds the values, not the tables, that @now lacks and that have no place below its header. Return: 0 or -ENOMEM. */
 static int toml_edit_add_values(struct toml_edit_block *block, const json_t *now, json_t *wanted, const char *header)
 {
-	bool begun = !*header;
+	bool has_header = now && toml_parse_find(block->toml, now, NULL), begun = !*header;
 	const char *name;
 	json_t *value;
 
 	json_object_foreach (wanted, name, value) {
 		_cleanup_free_ char *key = toml_edit_quote(name), *printed = toml_edit_print(value);
 
-		if (json_is_object(value) || json_object_get(now, name))
+		if (json_is_object(value) || json_object_get(now, name) || has_header)
 			continue;
 		if (!key || !printed)
 			return -ENOMEM;
@@ -182,7 +207,8 @@ static int toml_edit_append(struct text_buffer *text, const struct toml *toml, j
 {
 	bool empty = text->size == text_buffer_bom(text), ended = empty || text->data[text->size - 1] == '\n';
 	_cleanup_free_ char *tables = NULL, *put = NULL;
-	struct toml_edit_block block = {.newline = text_buffer_newline(text)};
+	const char *newline = text_buffer_newline(text);
+	struct toml_edit_block block = {.toml = toml, .newline = newline};
 	struct memstream stream;
 	size_t size = 0;
 	int r;
@@ -196,29 +222,25 @@ static int toml_edit_append(struct text_buffer *text, const struct toml *toml, j
 	if (!size)
 		return 0;
 	/* A file without a newline at its end has none afterwards, either. */
-	r = str_format(&put, "%s%s" BEGIN "%s%s" END "%s", ended ? "" : block.newline, empty ? "" : block.newline,
-		       block.newline, tables, ended ? block.newline : "");
+	r = str_format(&put, "%s%s%s%s%s" END "%s", ended ? "" : newline, empty ? "" : newline,
+		       text->data ? BEGIN_PART : BEGIN_FILE, newline, tables, ended ? newline : "");
 	return r < 0 ? r : text_buffer_splice(text, text->size, 0, put, strlen(put));
 }
 
 int toml_edit_write(struct text_buffer *text, json_t *wanted)
 {
+	_cleanup_toml_ struct toml toml = {0};
 	struct text_buffer_error error;
 	int r;
 
-	do {
-		_cleanup_toml_ struct toml toml = {0};
-
-		r = toml_parse_scan(text, &toml, &error);
-		if (r == 0)
-			r = toml_edit_step(text, &toml, toml.root, wanted);
-		if (r == 0)
-			r = toml_edit_append(text, &toml, wanted);
-	} while (r > 0);
-	return r < 0 ? r : toml_edit_cut(text, false);
+	(void)toml_edit_undo(text, TOML_EDIT_RESTORE);
+	r = toml_parse_scan(text, &toml, &error);
+	if (r == 0)
+		r = toml_edit_append(text, &toml, wanted);
+	return r < 0 ? r : toml_edit_change(text, &toml, wanted);
 }
 
-/* ---- the marked lines ---- */
+/* ---- taking out ---- */
 
 /* The size of the newline that ends before @at. */
 static size_t toml_edit_newline_before(const struct text_buffer *text, size_t at)
@@ -226,40 +248,87 @@ static size_t toml_edit_newline_before(const struct text_buffer *text, size_t at
 	return !at || text->data[at - 1] != '\n' ? 0 : at > 1 && text->data[at - 2] == '\r' ? 2 : 1;
 }
 
-/* Whether there is more than blank lines and headers of tables that have gone. */
-static bool toml_edit_has_keys(const char *at, const char *end)
+/* A line of a text that is gone through, and as much of the text before it as stays. */
+struct toml_edit_line {
+	size_t at, next, kept;
+	bool ended;
+};
+
+static struct toml_edit_line toml_edit_find_line(const struct text_buffer *text, size_t at, size_t kept)
 {
-	for (at += strspn(at, BLANKS); at < end && *at == '['; at += strspn(at, BLANKS))
-		at += strcspn(at, "\n");
-	return at < end;
+	size_t length = strcspn(text->data + at, "\n");
+	bool ended = at + length < text->size;
+
+	return (struct toml_edit_line){at, at + length + ended, kept, ended};
 }
 
-int toml_edit_cut(struct text_buffer *text, bool whole)
+static void toml_edit_keep(struct text_buffer *text, struct toml_edit_line *line, size_t skip)
 {
-	size_t from = 0, start, one, two, before;
-	int r;
+	size_t size = line->next - line->at - skip;
 
-	while (text->size > from) {
-		const char *begin = strstr(text->data + from, BEGIN), *last = begin ? strstr(begin, END) : NULL, *end;
+	memmove(text->data + line->kept, text->data + line->at + skip, size);
+	line->kept += size;
+}
 
-		if (!last)
-			break;
-		end = last + strcspn(last, "\n");
-		from = (size_t)(end - text->data);
-		if (!whole && toml_edit_has_keys(begin + strlen(BEGIN), last))
+/* At an end without a newline, with that of the line before, which had to be ended. */
+static void toml_edit_drop(const struct text_buffer *text, struct toml_edit_line *line)
+{
+	if (!line->ended)
+		line->kept -= toml_edit_newline_before(text, line->kept);
+}
+
+/* From the line that begins a block to that which ends it, with the empty line before. Return: whether there is one. */
+static bool toml_edit_drop_block(const struct text_buffer *text, struct toml_edit_line *line)
+{
+	const char *again = strstr(text->data + line->at + 1, BEGIN), *end = strstr(text->data + line->at, END);
+	size_t one = toml_edit_newline_before(text, line->kept), two = toml_edit_newline_before(text, line->kept - one);
+
+	if (!end || (again && again < end))
+		return false;
+	*line = toml_edit_find_line(text, (size_t)(end - text->data), line->kept);
+	line->kept -= !line->ended ? one + two : two ? one : 0;
+	return true;
+}
+
+static bool toml_edit_is_marked(const struct text_buffer *text, const struct toml_edit_line *line)
+{
+	size_t size = strlen(MARK), end = line->next - (line->ended ? toml_edit_newline_before(text, line->next) : 0);
+
+	return end - line->at >= size && text_buffer_is_at(text, end - size, MARK, size);
+}
+
+static bool toml_edit_begins(const struct text_buffer *text, const struct toml_edit_line *line, const char *with)
+{
+	return text_buffer_is_at(text, line->at, with, strlen(with));
+}
+
+enum toml_edit_undone toml_edit_undo(struct text_buffer *text, enum toml_edit_undo how)
+{
+	enum toml_edit_undone undone = TOML_EDIT_NOTHING;
+	struct toml_edit_line line = {.next = text_buffer_bom(text), .kept = text_buffer_bom(text)};
+	bool whole = false;
+
+	while (line.next < text->size) {
+		line = toml_edit_find_line(text, line.next, line.kept);
+		if (toml_edit_begins(text, &line, BEGIN) && how == TOML_EDIT_KEEP_TABLES)
+			undone = TOML_EDIT_TABLES_STAY;
+		whole |= toml_edit_begins(text, &line, BEGIN_FILE);
+		if (toml_edit_begins(text, &line, HIDDEN) && how == TOML_EDIT_FORGET)
+			toml_edit_drop(text, &line);
+		else if (toml_edit_begins(text, &line, HIDDEN))
+			toml_edit_keep(text, &line, strlen(HIDDEN));
+		else if (toml_edit_is_marked(text, &line))
+			toml_edit_drop(text, &line);
+		else if (!toml_edit_begins(text, &line, BEGIN) || how == TOML_EDIT_KEEP_TABLES ||
+			 !toml_edit_drop_block(text, &line)) {
+			toml_edit_keep(text, &line, 0);
 			continue;
-		/*
-		 * With the empty line before it and, at an end without a newline, with the newline that we had to end
-		 * the last line with.
-		 */
-		start = (size_t)(begin - text->data);
-		one = toml_edit_newline_before(text, start);
-		two = toml_edit_newline_before(text, start - one);
-		before = *end != '\n' ? one + two : two ? one : 0;
-		r = text_buffer_splice(text, start - before, before + from - start + (*end == '\n'), NULL, 0);
-		if (r < 0)
-			return r;
-		from = start - before;
+		}
+		undone = undone == TOML_EDIT_NOTHING ? TOML_EDIT_DONE : undone;
 	}
-	return 0;
+	if (text->data && undone != TOML_EDIT_NOTHING)
+		text->data[text->size = line.kept] = '\0';
+	if (whole && !text->data[strspn(text->data, " \t\r\n")])
+		text_buffer_clear(text);
+	return undone;
 }

@@ -1162,7 +1162,8 @@ assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-r
 		printf "$nvidia" >config.toml
 		cp config.toml before
 		setup containerd --engine-config=config.toml --replace >/dev/null
-		grep -qxF "  BinaryName = \"/run/bin/ctr-gpu-runtime\" # theirs" config.toml
+		grep -qxF "# ctr-gpu setup:   BinaryName = \"/usr/bin/nvidia-container-runtime\" # theirs" config.toml
+		grep -qxF "  BinaryName = \"/run/bin/ctr-gpu-runtime\" # theirs # ctr-gpu setup" config.toml
 		setup containerd --engine-config=config.toml --remove >/dev/null
 		cmp before config.toml
 		mkdir -p /etc/containerd/conf.d
@@ -1199,7 +1200,10 @@ assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-r
 		}
 		edited "s/timeouts/times/" "s/timeouts/times/" 0
 		edited "\$ a [end]" "\$ a [end]" 0
-		edited "s/cdi = true/cdi = 1/" "s/cdi = false/cdi = 1/" 1
+		# A line that is marked goes, whatever it says; one of theirs stays.
+		edited "s/cdi = true/cdi = 1/" "" 0
+		edited "/cdi = true/d" "" 0
+		edited "/cdi = false/d" "/cdi = false/d" 0
 		edited "/default_runtime_name/d" "/default_runtime_name/d" 0
 		file="version = 2\n[$cri]\n"
 		edited "s/cdi = true/cdi = true # yes/" "" 0
@@ -1238,6 +1242,14 @@ assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-r
 		cp config.toml kept
 		setup containerd --engine-config=config.toml --remove >/dev/null
 		[[ $(cat config.toml) == "version = 2" ]]
+		# What had been replaced comes back all the same, whatever others have added.
+		printf "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\"]\n  enable_cdi = false # off\n  [plugins.\"io.containerd.grpc.v1.cri\".containerd]\n  default_runtime_name = \"runc\"" >before
+		cp before config.toml
+		setup containerd --engine-config=config.toml --replace --set-as-default >/dev/null
+		rm -r /var/lib/ctr-gpu
+		printf "\n[timeouts]" | tee -a config.toml >>before
+		setup containerd --engine-config=config.toml --remove >/dev/null
+		cmp before config.toml
 		grep -v "^#" kept >config.toml
 		setup containerd --engine-config=config.toml --remove >/dev/null
 		if grep -q nvidia config.toml; then exit 1; fi

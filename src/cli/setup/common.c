@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/json.h"
+#include "base/str.h"
 #include "cli/output.h"
 #include "engines/config.h"
 
@@ -66,6 +67,20 @@ int setup_read(const struct setup *setup, const struct text_buffer *text, const 
 		return output_print("%s:%zu:%zu: %s\n    Nothing was changed. Correct that, and try again.", path,
 				    error.line, error.column, error.reason);
 	return r < 0 ? output_no_memory() : 0;
+}
+
+int setup_read_other(struct setup *setup, const char *path)
+{
+	_cleanup_config_file_ struct config_file file = {0};
+	_cleanup_json_ json_t *content = NULL;
+	struct text_buffer_error error;
+	int r = config_file_read(path, &file);
+
+	/* The engine itself complains about an invalid one. */
+	if (r || streq(file.path, setup->file.path) ||
+	    engine_config_parse(setup->engine->facts, &file.text, &content, &error) < 0)
+		return r;
+	return json_object_set(setup->others, path, content) < 0 ? output_no_memory() : 0;
 }
 
 int setup_write(const struct setup *setup, struct text_buffer *text, json_t *wanted)

@@ -84,14 +84,16 @@ static void containerd_warn(const struct setup *setup, const json_t *file, json_
 }
 
 /* Before containerd 2 an imported file that says anything of the plugin takes the place of all that ours says of it. */
-static int containerd_check_imports(const struct setup *setup, const json_t *file)
+static int containerd_check_imports(struct setup *setup, const json_t *file, json_int_t file_version)
 {
 	const struct engine *facts = &engine_containerd;
 	_cleanup_free_ char *version = engine_version(facts, false),
 			    *hiding = engine_config_find_import(facts, setup->file.path, file);
 
-	if (!hiding || engine_version_number(version) >= ENGINE_VERSION(facts->imports_merge, 0))
+	if (!hiding)
 		return 0;
+	if (file_version > 2 || engine_version_number(version) >= ENGINE_VERSION(facts->imports_merge, 0))
+		return setup_read_other(setup, hiding);
 	return output_print("%s has settings of the CRI plugin, and containerd before 2 takes nothing else of it then\n"
 			    "    Move them to %s, which imports that file, and try again.",
 			    hiding, setup->path);
@@ -130,7 +132,7 @@ static int containerd_edit(struct setup *setup, json_t *file)
 	if (version < 1 || version > 3)
 		return output_print("%s has version %d, which is not known\n    Versions 1, 2 and 3 are.", setup->path,
 				    (int)version);
-	r = version < 3 ? containerd_check_imports(setup, file) : 0;
+	r = containerd_check_imports(setup, file, version);
 	if (r)
 		return r;
 	containerd_warn(setup, file, version);

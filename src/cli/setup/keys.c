@@ -88,6 +88,21 @@ bool keys_is_ours(const struct setup *setup, const char *program)
 	return ours && theirs && streq(ours, theirs);
 }
 
+bool keys_is_taken(const struct setup *setup)
+{
+	const struct engine *engine = setup->engine->facts;
+	const char *written = json_string_value(json_object_get(setup->entry, "runtime"));
+	bool taken = false;
+
+	for (const char *const *section = keys_sections(engine); *section; section++) {
+		const char *program = keys_program(engine, setup->now, *section);
+
+		taken |= program && !keys_is_our_path(program) && !keys_is_ours(setup, program) &&
+			 !(written && streq(written, program));
+	}
+	return taken;
+}
+
 static bool keys_same(const json_t *a, const json_t *b)
 {
 	return a == b || json_equal(a, b);
@@ -221,37 +236,25 @@ static void keys_cut(json_t *file, const char *path, const json_t *keep)
 		(void)json_object_del(file, first);
 }
 
-/* That of an empty file, which containerd's were before: what others have put there since may need it. */
-static void keys_cut_version(json_t *file, const json_t *before)
-{
-	if (json_object_size(file) == 1 && !json_object_get(before, "version"))
-		(void)json_object_del(file, "version");
-}
-
 int keys_undo(const struct setup_engine *engine, json_t *file, const json_t *before, const json_t *after)
 {
-	size_t beside = engine->beside ? strlen(engine->beside) : 0;
 	_cleanup_strv_ struct strv keys = {0};
-	bool stays = false, runtime_stays = false;
+	bool stays = false;
 	int r = keys_list(engine, &keys);
 
 	for (size_t i = 0; i < keys.count && r == 0; i++) {
 		const char *key = keys.items[i];
 		json_t *old = json_at(before, key), *new = json_at(after, key), *now = json_at(file, key);
-		bool is_beside = beside && strlen(key) >= beside && streq(key + strlen(key) - beside, engine->beside);
 
 		if (!now || keys_same(old, new))
 			continue;
-		if (!is_beside)
-			runtime_stays = !keys_same(now, new);
-		if (!keys_same(now, new) || (is_beside && runtime_stays))
+		if (!keys_same(now, new))
 			stays = true;
 		else if (old)
 			r = keys_set(file, key, json_incref(old));
 		else
 			keys_cut(file, key, before);
 	}
-	keys_cut_version(file, before);
 	return r < 0 ? r : stays;
 }
 

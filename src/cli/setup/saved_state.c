@@ -30,7 +30,6 @@ void saved_state_close(struct saved_state *state)
 	free(state->directory);
 	cleanup_closep(&state->home);
 	*state = SAVED_STATE_CLOSED;
-	interrupt_let_go();
 }
 
 static char *saved_state_find_directory(void)
@@ -101,7 +100,7 @@ static int saved_state_lock(struct saved_state *state, const char *path)
 /* As it was written: an entry that it does not understand might have --remove take away somebody's file. */
 static bool saved_state_has_entries(const json_t *entries)
 {
-	static const char *const texts[] = {"engine", "before", "after"};
+	static const char *const texts[] = {"engine", "runtime", "before", "after"};
 	const char *path;
 	json_t *entry;
 
@@ -148,8 +147,6 @@ int saved_state_open(struct saved_state *state, bool change)
 	path = state->directory ? text_buffer_format("%s/setup.json", state->directory) : NULL;
 	if (!path)
 		return output_no_memory();
-	if (change)
-		interrupt_hold();
 	if (change)
 		r = saved_state_lock(state, path);
 	if (!r)

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -245,65 +244,6 @@ static int setup_look(struct setup *setup)
 	return 0;
 }
 
-/* ---- what files say ---- */
-
-static int setup_read_other(struct setup *setup, const char *path)
-{
-	_cleanup_config_file_ struct config_file file = {0};
-	_cleanup_json_ json_t *content = NULL;
-	struct text_buffer_error error;
-	int r = config_file_read(path, &file);
-
-	/* The engine itself complains about an invalid one. */
-	if (r || streq(file.path, setup->file.path) ||
-	    engine_config_parse(setup->engine->facts, &file.text, &content, &error) < 0)
-		return r;
-	return json_object_set(setup->others, path, content) < 0 ? output_no_memory() : 0;
-}
-
-static int setup_read_pattern(struct setup *setup, char *pattern)
-{
-	_cleanup_free_ char *taken = pattern;
-	glob_t found;
-	int r = 0;
-
-	if (!pattern || glob(pattern, 0, NULL, &found) != 0)
-		return pattern ? 0 : output_no_memory();
-	for (size_t i = 0; i < found.gl_pathc && !r; i++)
-		r = setup_read_other(setup, found.gl_pathv[i]);
-	globfree(&found);
-	return r;
-}
-
-/* A relative one is beside the file. */
-static int setup_read_import(struct setup *setup, const char *pattern)
-{
-	const char *file = setup->file.path;
-
-	if (!pattern)
-		return 0;
-	return setup_read_pattern(
-		setup, pattern[0] == '/'
-			       ? strdup(pattern)
-			       : text_buffer_format("%.*s/%s", (int)(strrchr(file, '/') - file), file, pattern));
-}
-
-/* Those that the engine reads besides the one that is changed. */
-static int setup_read_others(struct setup *setup)
-{
-	const struct engine *facts = setup->engine->facts;
-	bool several = facts->files[1];
-	int r = 0;
-
-	for (size_t i = 0; facts->imports && i < json_array_size(json_at(setup->now, facts->imports)) && !r; i++)
-		r = setup_read_import(setup, json_string_value(json_array_get(json_at(setup->now, facts->imports), i)));
-	for (const char *const *file = facts->files; several && *file && !r; file++)
-		r = setup_read_pattern(setup, strdup(*file));
-	for (const char *const *file = facts->user_files; several && setup->rootless && *file && !r; file++)
-		r = setup_read_pattern(setup, engine_user_file(*file));
-	return r;
-}
-
 /* ---- what is to become of the file ---- */
 
 static bool setup_is_blank(const struct text_buffer *text)
@@ -319,6 +259,12 @@ static struct text_buffer setup_saved_text(const struct setup *setup, const char
 	return (struct text_buffer){(char *)(uintptr_t)json_string_value(string), json_string_length(string)};
 }
 
+static void setup_print_stays(const struct setup *setup)
+{
+	setup_print(setup, "%s: somebody has changed since what \"ctr-gpu setup\" had written; that stays",
+		    setup->file.path);
+}
+
 /* Out of a file that somebody has changed since. */
 static int setup_undo(const struct setup *setup, const struct text_buffer *before, const struct text_buffer *after,
 		      struct text_buffer *ret)
@@ -332,8 +278,7 @@ static int setup_undo(const struct setup *setup, const struct text_buffer *befor
 		return r;
 	r = keys_undo(setup->engine, wanted, old, new);
 	if (r > 0 && setup->remove && !setup->all)
-		setup_print(setup, "%s: somebody has changed since what \"ctr-gpu setup\" had written; that stays",
-			    setup->file.path);
+		setup_print_stays(setup);
 	return r < 0 ? output_no_memory() : setup_write(setup, ret, wanted);
 }
 
@@ -356,25 +301,78 @@ static int setup_take_out(const struct setup *setup, struct text_buffer *ret, bo
 static int setup_forget(const struct setup *setup, struct text_buffer *text)
 {
 	_cleanup_json_ json_t *wanted = NULL;
-	int r;
+	int r = setup_read(setup, text, setup->path, &wanted);
 
-	if (setup->engine->facts->format == ENGINE_TOML && toml_edit_cut(text, true) < 0)
-		return output_no_memory();
-	r = setup_read(setup, text, setup->path, &wanted);
 	if (!r && keys_forget(setup->engine, wanted) < 0)
 		r = output_no_memory();
-	return r ? r : setup_write(setup, text, wanted);
+	if (!r)
+		r = setup_write(setup, text, wanted);
+	if (!r && setup->engine->facts->format == ENGINE_TOML)
+		(void)toml_edit_undo(text, TOML_EDIT_FORGET);
+	return r;
+}
+
+/* The version that was written into an empty file: what others have put there since may need it. */
+static int setup_keep_version(const struct setup *setup, struct text_buffer *text)
+{
+	const json_t *version = json_object_get(setup->now, "version");
+	_cleanup_json_ json_t *left = NULL;
+	_cleanup_free_ char *line = NULL;
+	int r = setup_read(setup, text, setup->path, &left);
+
+	if (r || !version || !json_object_size(left) || json_object_get(left, "version"))
+		return r;
+	if (str_format(&line, "version = %d%s", (int)json_integer_value(version), text_buffer_newline(text)) < 0 ||
+	    text_buffer_splice(text, text_buffer_bom(text), 0, line, strlen(line)) < 0)
+		return output_no_memory();
+	return 0;
+}
+
+/* A TOML file says itself what was written. */
+static int setup_plan_remove_marked(struct setup *setup)
+{
+	const bool taken = keys_is_taken(setup);
+	enum toml_edit_undone undone;
+	int r;
+
+	if (setup->file.exists && text_buffer_set(&setup->to, setup->file.text.data, setup->file.text.size) < 0)
+		return output_no_memory();
+	undone = toml_edit_undo(&setup->to, taken ? TOML_EDIT_KEEP_TABLES : TOML_EDIT_RESTORE);
+	if (undone == TOML_EDIT_TABLES_STAY && !setup->all)
+		setup_print_stays(setup);
+	r = setup_keep_version(setup, &setup->to);
+	/* What somebody has changed since may stay while our programs do. */
+	if (!r && (setup->all || undone == TOML_EDIT_NOTHING))
+		r = setup_forget(setup, &setup->to);
+	setup->gone = !setup->to.data || (!setup->config && setup->engine->file && setup_is_blank(&setup->to));
+	return r;
 }
 
 static int setup_plan_remove(struct setup *setup)
 {
 	struct text_buffer before = setup_saved_text(setup, "before"), after = setup_saved_text(setup, "after");
-	int r = setup_take_out(setup, &setup->to, &setup->gone);
+	int r;
 
-	/* What somebody has changed since may stay while our programs do. */
+	if (setup->engine->facts->format == ENGINE_TOML)
+		return setup_plan_remove_marked(setup);
+	r = setup_take_out(setup, &setup->to, &setup->gone);
 	if (!r && (setup->all || text_buffer_is_same(&before, &after)))
 		r = setup_forget(setup, &setup->to);
 	setup->gone = setup->gone && setup_is_blank(&setup->to);
+	return r;
+}
+
+/* Those that the engine reads besides the one that is changed. */
+static int setup_read_others(struct setup *setup)
+{
+	const struct engine *facts = setup->engine->facts;
+	_cleanup_strv_ struct strv files = {0};
+	int r = 0;
+
+	if (facts->files[1] && engine_config_files(facts, &setup->daemon, &files) < 0)
+		return output_no_memory();
+	for (size_t i = 0; i < files.count && !r; i++)
+		r = setup_read_other(setup, files.items[i]);
 	return r;
 }
 
@@ -384,7 +382,8 @@ static int setup_plan_put(struct setup *setup)
 	int r;
 
 	setup->others = json_object();
-	if (!setup->others || !wanted || text_buffer_set(&setup->to, setup->file.text.data, setup->file.text.size) < 0)
+	if (!setup->others || !wanted ||
+	    (setup->file.exists && text_buffer_set(&setup->to, setup->file.text.data, setup->file.text.size) < 0))
 		return output_no_memory();
 	r = setup_read_others(setup);
 	if (!r)
@@ -440,24 +439,36 @@ static int setup_remove(struct setup *setup)
 	return r || setup->all ? r : setup_cdi_remove(setup);
 }
 
-/* The file as it would be after --remove is remembered, and that of an entry whose file is as we left it stays. */
-static int setup_make_entry(const struct setup *setup, json_t **ret)
+/* Of a JSON file what it would be after --remove is remembered; a TOML file says so itself. */
+static int setup_remember_texts(const struct setup *setup, json_t *entry)
 {
-	bool goes_on = setup->entry && setup->file.exists, gone = false;
-	_cleanup_json_ json_t *directories = NULL, *entry = NULL;
 	_cleanup_text_buffer_ struct text_buffer before = {0};
+	bool gone = false;
 	int r = setup_take_out(setup, &before, &gone);
 
 	if (r)
 		return r;
-	directories = goes_on ? json_incref(json_object_get(setup->entry, "directories"))
-			      : config_file_missing_directories(setup->file.path);
-	entry = json_pack("{s:s, s:s%, s:O}", "engine", setup->engine->facts->name, "after", setup->to.data,
-			  setup->to.size, "directories", directories);
-	if (!entry || (!gone && json_object_set_new(entry, "before", json_stringn(before.data, before.size)) < 0))
+	if (json_object_set_new(entry, "after", json_stringn(setup->to.data, setup->to.size)) < 0 ||
+	    (!gone && json_object_set_new(entry, "before", json_stringn(before.data, before.size)) < 0))
 		return output_no_memory();
-	*ret = steal_ptr(entry);
 	return 0;
+}
+
+/* What an entry says of directories stays while its file does. */
+static int setup_make_entry(const struct setup *setup, json_t **ret)
+{
+	bool goes_on = setup->entry && setup->file.exists;
+	_cleanup_json_ json_t *directories = goes_on ? json_incref(json_object_get(setup->entry, "directories"))
+						     : config_file_missing_directories(setup->file.path),
+			      *entry = json_pack("{s:s, s:s, s:O}", "engine", setup->engine->facts->name, "runtime",
+						 setup->runtime, "directories", directories);
+	int r = entry ? 0 : output_no_memory();
+
+	if (!r && setup->engine->facts->format == ENGINE_JSON)
+		r = setup_remember_texts(setup, entry);
+	if (!r)
+		*ret = steal_ptr(entry);
+	return r;
 }
 
 /* What could not be written is not remembered. */
@@ -505,8 +516,6 @@ static int setup_put(struct setup *setup)
 		setup_show(setup);
 	if (setup->dry_run)
 		return r;
-	if (!r && interrupt_came())
-		r = output_print("given up; %s stays as it is", setup->file.path);
 	if (!r && (changed || !setup->entry))
 		r = setup_make_entry(setup, &entry);
 	if (!r && entry)

@@ -20,11 +20,12 @@
 /* ---- saved state ---- */
 
 /*
- * What `ctr-gpu setup` wrote, so that `--remove` can give back what was there: /var/lib/ctr-gpu/setup.json, or below
- * the user's state directory where a user's own files were changed. An entry for each file, "before" missing if there
- * was none, and one without an engine for each CDI spec:
+ * Which files `ctr-gpu setup` wrote: /var/lib/ctr-gpu/setup.json, or below the user's state directory where a user's
+ * own files were changed. An entry for each file, with the directories that were made for it, and one without an engine
+ * for each CDI spec. A TOML file says itself what was written into it; for JSON there are the text before, missing if
+ * there was no file, and after:
  *
- *	{"engine": "docker", "before": "…", "after": "…", "directories": ["/etc/docker"]}
+ *	{"engine": "docker", "runtime": "/usr/bin/ctr-gpu-runtime", "before": "…", "after": "…", "directories": []}
  *
  * Beside these, "directories" are those that were made for this file itself.
  * It is written before the file is, and removed after the file is as it was. Functions that fail have said why on
@@ -47,7 +48,7 @@ void saved_state_close(struct saved_state *state);
 
 /**
  * saved_state_open() - read it
- * @change: it is to be written, too; others wait meanwhile, a minute at most, and a user's ^C until it is closed
+ * @change: it is to be written, too; others wait meanwhile, a minute at most
  *
  * Return: 0 or the exit status.
  */
@@ -119,6 +120,9 @@ int setup_find_daemon(struct setup *setup, uid_t uid);
 /** What the text of an engine's file says. @path: of the file, for the message. */
 int setup_read(const struct setup *setup, const struct text_buffer *text, const char *path, json_t **ret);
 
+/** Adds to setup->others what another of the engine's files says, if that is valid. */
+int setup_read_other(struct setup *setup, const char *path);
+
 /** Has a text of the engine's file say this, and leaves everything else as it is. */
 int setup_write(const struct setup *setup, struct text_buffer *text, json_t *wanted);
 
@@ -153,6 +157,9 @@ const char *keys_program(const struct engine *engine, const json_t *file, const 
 /** Whether a runtime's program is ours, by whatever name and links; a bare one is what the daemon finds by it. */
 bool keys_is_ours(const struct setup *setup, const char *program);
 
+/** Whether the runtime "nvidia" has a program that is not ours. */
+bool keys_is_taken(const struct setup *setup);
+
 /**
  * keys_undo() - undo in a file what made @after of @before, and leave alone what somebody has changed since
  *
@@ -182,22 +189,6 @@ int setup_cdi_take_back(struct setup *setup, const json_t *kept);
 
 /** Removes all, unless the state has an engine that was set up. */
 int setup_cdi_remove(struct setup *setup);
-
-/* ---- interrupt ---- */
-
-/*
- * A user who gives up, by ^C or by closing the terminal, while files are written: what has begun is finished or undone,
- * as after an error, and the process ends by the signal then. The same signal once more ends it at once.
- */
-
-/** From now on SIGINT, SIGTERM and SIGHUP are only remembered, and system calls that wait fail with EINTR. */
-void interrupt_hold(void);
-
-/** Whether one came. */
-bool interrupt_came(void);
-
-/** What these signals do is what it was, and one that came does it now. May be called without the above. */
-void interrupt_let_go(void);
 
 /* ---- diff ---- */
 

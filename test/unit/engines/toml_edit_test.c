@@ -67,6 +67,8 @@ static const char *const layouts[] = {
 	"[[s]]\n[[s]]\n",
 	"[p.\"a.b\"]\r\nx = 1",
 	"[p.\"a.b\".c.runtimes.nvidia]\n[p.\"a.b\"]\n[q]\n",
+	"[[p]]\n",
+	"[p]\n[[p.\"a.b\"]]\nx = 1\n",
 };
 
 static bool is_closed(const char *layout)
@@ -90,27 +92,52 @@ static void puts_in_once(void **state)
 	}
 }
 
-/* As values may have been written over, it is what setup remembers that gives these back. */
 static void takes_out_what_it_put_in(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
 		_cleanup_text_buffer_ struct text_buffer text = {0};
-		_cleanup_json_ json_t *before = NULL;
 
 		begin(&text, layouts[i]);
-		before = read_all(&text);
-		if (is_closed(layouts[i]) || strstr(layouts[i], "enable_cdi") || strstr(layouts[i], "BinaryName"))
+		assert_int_equal(toml_edit_undo(&text, TOML_EDIT_RESTORE), TOML_EDIT_NOTHING);
+		if (is_closed(layouts[i]))
 			continue;
 		assert_true(put_all(&text));
-		assert_int_equal(toml_edit_write(&text, before), 0);
-		/* A newline that had to end a header's line stays. */
-		if (text.size == strlen(layouts[i]) + 1)
-			assert_int_equal(text.data[text.size - 1], '\n');
-		else
-			assert_int_equal(text.size, strlen(layouts[i]));
+		assert_true(put_all(&text));
+		assert_int_equal(toml_edit_undo(&text, TOML_EDIT_RESTORE), TOML_EDIT_DONE);
+		assert_int_equal(text.size, strlen(layouts[i]));
 		assert_memory_equal(text.data, layouts[i], strlen(layouts[i]));
 	}
+}
+
+static void remembers_that_there_was_no_file(void **state)
+{
+	_cleanup_text_buffer_ struct text_buffer text = {0};
+
+	(void)state;
+	assert_true(put_all(&text));
+	assert_true(put_all(&text));
+	assert_int_equal(toml_edit_undo(&text, TOML_EDIT_RESTORE), TOML_EDIT_DONE);
+	assert_null(text.data);
+	assert_true(put_all(&text));
+	assert_int_equal(text_buffer_splice(&text, 0, 0, "# mine\n", strlen("# mine\n")), 0);
+	assert_int_equal(toml_edit_undo(&text, TOML_EDIT_RESTORE), TOML_EDIT_DONE);
+	assert_string_equal(text.data, "# mine\n");
+}
+
+static void keeps_what_it_replaces_as_a_comment(void **state)
+{
+	_cleanup_text_buffer_ struct text_buffer text = {0};
+
+	(void)state;
+	begin(&text,
+	      "[p.\"a.b\"]\nenable_cdi = false # no\n[p.'a.b'.c.runtimes.nvidia.options]\n  BinaryName = [\n1]\r\n");
+	assert_true(put_all(&text));
+	assert_string_equal(
+		text.data,
+		"[p.\"a.b\"]\n# ctr-gpu setup: enable_cdi = false # no\nenable_cdi = true # no # ctr-gpu setup\n"
+		"[p.'a.b'.c.runtimes.nvidia.options]\n# ctr-gpu setup:   BinaryName = [\n# ctr-gpu setup: 1]\r\n"
+		"  BinaryName = \"/r\" # ctr-gpu setup\n");
 }
 
 static void does_not_add_to_closed_tables(void **state)
@@ -120,8 +147,6 @@ static void does_not_add_to_closed_tables(void **state)
 		"p = {}",
 		"[p]\n\"a.b\".x = 1",
 		"p.\"a.b\".c = {runtimes = {}}\n[z]\n",
-		"[[p]]\n",
-		"[p]\n[[p.\"a.b\"]]\nx = 1\n",
 	};
 
 	(void)state;
@@ -145,7 +170,8 @@ static void writes_values(void **state)
 	assert_int_equal(json_object_set(enter(json, "n.m"), "o", table), 0);
 	assert_int_equal(json_object_set_new(json_object_get(json, "a"), "x", json_string("\"\n")), 0);
 	assert_int_equal(toml_edit_write(&text, json), 0);
-	assert_non_null(strstr(text.data, "[a]\r\nx = \"\\\"\\n\"\r\ny = [\r\n 'l'"));
+	assert_non_null(
+		strstr(text.data, "[a]\r\n# ctr-gpu setup: x = 1\r\nx = \"\\\"\\n\" # ctr-gpu setup\r\ny = [\r\n 'l'"));
 	assert_non_null(strstr(
 		text.data, "\r\n[\"n.m\".o]\r\n  x = 1\r\n  y = [\"l\"]\r\n\r\n[\"n.m\".o.z]\r\n  \"b c\" = 1.5\r\n\r\n"
 			   "[\"n.m\".o.b]\r\n# End"));
@@ -161,20 +187,42 @@ static void replace(struct text_buffer *text, const char *from, const char *to)
 	assert_int_equal(text_buffer_splice(text, (size_t)(at - text->data), strlen(from), to, strlen(to)), 0);
 }
 
-static void cuts_marked_lines(void **state)
+static void takes_out_what_is_marked_among_changes_of_others(void **state)
 {
-	_cleanup_text_buffer_ struct text_buffer text = {0};
+	_cleanup_text_buffer_ struct text_buffer text = {0}, other = {0};
 
 	(void)state;
-	begin(&text, "x = 1\n");
+	begin(&text, "x = 1\n[p.'a.b']\nenable_cdi = false");
 	assert_true(put_all(&text));
 	replace(&text, "x = 1", "x = 2");
 	replace(&text, "/r", "/mine");
-	replace(&text, "wrote.\n", "wrote.\n[z]\n");
-	assert_int_equal(toml_edit_cut(&text, false), 0);
+	replace(&text, "wrote.", "wrote.\n[z]");
+	assert_int_equal(text_buffer_set(&other, text.data, text.size), 0);
+	assert_int_equal(toml_edit_undo(&text, TOML_EDIT_KEEP_TABLES), TOML_EDIT_TABLES_STAY);
+	assert_non_null(strstr(text.data, "x = 2\n[p.'a.b']\nenable_cdi = false\n\n# Written"));
 	assert_non_null(strstr(text.data, "/mine"));
-	assert_int_equal(toml_edit_cut(&text, true), 0);
-	assert_string_equal(text.data, "x = 2\n[z]\n");
+	assert_int_equal(toml_edit_undo(&other, TOML_EDIT_RESTORE), TOML_EDIT_DONE);
+	assert_string_equal(other.data, "x = 2\n[p.'a.b']\nenable_cdi = false\n[z]");
+}
+
+/* What is not between both lines, or behind the wrong one, is not ours. */
+static void takes_no_text_for_marked_that_is_not(void **state)
+{
+	static const char *const texts[] = {
+		"# Written by \"ctr-gpu setup\", which takes it out again with --remove:\nx = 1\n",
+		"# End of what \"ctr-gpu setup\" wrote.\nx = 1\n",
+		"x = 1 # ctr-gpu setup was here\n",
+		" # ctr-gpu setup: x = 1\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		_cleanup_text_buffer_ struct text_buffer text = {0};
+
+		begin(&text, texts[i]);
+		assert_int_equal(toml_edit_undo(&text, TOML_EDIT_RESTORE), TOML_EDIT_NOTHING);
+		assert_string_equal(text.data, texts[i]);
+	}
 }
 
 static void takes_tables_out(void **state)
@@ -188,6 +236,7 @@ static void takes_tables_out(void **state)
 	assert_int_equal(json_object_del(json_object_get(json, "p"), "n"), 0);
 	assert_int_equal(json_object_del(json_at(json, "p/nn"), "a"), 0);
 	assert_int_equal(toml_edit_write(&text, json), 0);
+	assert_int_equal(toml_edit_undo(&text, TOML_EDIT_FORGET), TOML_EDIT_DONE);
 	assert_string_equal(text.data, "a = 1\n# c\n[p.nn]\nx = 1\n[n]\na = 3\n");
 }
 
@@ -196,9 +245,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(puts_in_once),
 		cmocka_unit_test(takes_out_what_it_put_in),
+		cmocka_unit_test(remembers_that_there_was_no_file),
+		cmocka_unit_test(keeps_what_it_replaces_as_a_comment),
 		cmocka_unit_test(does_not_add_to_closed_tables),
 		cmocka_unit_test(writes_values),
-		cmocka_unit_test(cuts_marked_lines),
+		cmocka_unit_test(takes_out_what_is_marked_among_changes_of_others),
+		cmocka_unit_test(takes_no_text_for_marked_that_is_not),
 		cmocka_unit_test(takes_tables_out),
 	};
 
