@@ -28,6 +28,7 @@ enum {
 	ROUNDS = 16, /* what is started while others are moved */
 	SWEPT_MAX = 4096,
 	EVENTS_SIZE = 4096,
+	LOOKS_MAX = 2 * MANAGER_TENANTS_MAX,
 };
 
 static int cgroup_write(int group, const char *name, const char *text)
@@ -236,17 +237,20 @@ static int cgroup_free_processors(const struct manager *manager, struct tenant *
 	return r == -ENOENT ? 0 : r;
 }
 
-int cgroup_follow_processors(const struct manager *manager, struct tenant *tenant, const char *text)
+int cgroup_follow_processors(struct manager *manager, struct tenant *tenant, const char *text)
 {
 	_cleanup_free_ char *group = cgroup_read_path(text);
 
 	if (!group || tenant->group < 0 || !manager->has_processors)
 		return 0;
+	/* A container that makes groups may be in another one each time, and watches of those before would stay. */
+	if (++manager->looks > LOOKS_MAX)
+		cgroup_watch(manager);
 	return cgroup_set_processors(tenant, cpu_limit_read(manager->hierarchy, group, manager->watch));
 }
 
 /* Of a process that has ended, the number may be another's by now, whose group was read. */
-int cgroup_limit_processors(const struct manager *manager, struct tenant *tenant)
+int cgroup_limit_processors(struct manager *manager, struct tenant *tenant)
 {
 	_cleanup_free_ char *text = NULL;
 	char path[32];
@@ -257,7 +261,7 @@ int cgroup_limit_processors(const struct manager *manager, struct tenant *tenant
 	return cgroup_follow_processors(manager, tenant, text);
 }
 
-static void cgroup_limit_all_processors(const struct manager *manager)
+static void cgroup_limit_all_processors(struct manager *manager)
 {
 	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
 		(void)cgroup_limit_processors(manager, tenant);
@@ -268,17 +272,18 @@ void cgroup_watch(struct manager *manager)
 {
 	if (!manager->has_processors)
 		return;
+	manager->looks = 0;
 	cleanup_closep(&manager->watch);
 	manager->watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	cgroup_limit_all_processors(manager);
 }
 
-void cgroup_follow_changes(const struct manager *manager)
+/* Who changes its own limits all the time gets no more of ours than that: what is left is read next time. */
+void cgroup_follow_changes(struct manager *manager)
 {
 	char events[EVENTS_SIZE];
 
-	while (read(manager->watch, events, sizeof(events)) > 0)
-		;
+	(void)!read(manager->watch, events, sizeof(events));
 	cgroup_limit_all_processors(manager);
 }
 
@@ -301,7 +306,7 @@ static bool cgroup_read_kills(const struct tenant *tenant, uint64_t *ret)
 	return line && sscanf(line, "oom_kill %" SCNu64, ret) == 1;
 }
 
-int cgroup_make(const struct manager *manager, struct tenant *tenant)
+int cgroup_make(struct manager *manager, struct tenant *tenant)
 {
 	char name[sizeof(PREFIX) + MANAGER_ID_MAX];
 	int r;

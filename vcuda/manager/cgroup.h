@@ -51,7 +51,7 @@ void cgroup_find(struct manager *manager);
 void cgroup_take(struct manager *manager, int hierarchy, const char *own);
 
 /** Makes a group for a container, or takes the one of its name that is there. Return: 0; negative errno. */
-int cgroup_make(const struct manager *manager, struct tenant *tenant);
+int cgroup_make(struct manager *manager, struct tenant *tenant);
 
 /** Sets how much of the host's memory a container's servers may have; 0: all. Return: 0; negative errno. */
 int cgroup_limit_memory(struct tenant *tenant, uint64_t bytes);
@@ -61,16 +61,16 @@ int cgroup_limit_memory(struct tenant *tenant, uint64_t bytes);
  *
  * Return: 0, also where nothing limits that; negative errno.
  */
-int cgroup_limit_processors(const struct manager *manager, struct tenant *tenant);
+int cgroup_limit_processors(struct manager *manager, struct tenant *tenant);
 
 /** The same of a container whose process has @text in /proc/PID/cgroup. */
-int cgroup_follow_processors(const struct manager *manager, struct tenant *tenant, const char *text);
+int cgroup_follow_processors(struct manager *manager, struct tenant *tenant, const char *text);
 
 /** Watches what all containers may have from now on, and no others. */
 void cgroup_watch(struct manager *manager);
 
-/** Something of that has changed. */
-void cgroup_follow_changes(const struct manager *manager);
+/** Something of that has changed. Not all of it may have been read. */
+void cgroup_follow_changes(struct manager *manager);
 
 /** Return: how much memory they have; 0 if that is not counted. */
 uint64_t cgroup_measure_memory(const struct tenant *tenant);

@@ -10,7 +10,8 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-enum { MAX_SIZE = 64 };
+/* A container that may make groups may be as deep in them as it likes: so many levels are looked at. */
+enum { MAX_SIZE = 64, LEVELS_MAX = 32 };
 
 double cpu_limit_count(struct cpu_limit processor)
 {
@@ -41,6 +42,16 @@ static struct cpu_limit cpu_limit_read_one(int hierarchy, const char *group, int
 	return found;
 }
 
+/* What a container makes for itself, below that, gives it no more. */
+static void cpu_limit_cut(char *group)
+{
+	for (int level = 0; *group; group++)
+		if (*group == '/' && level++ == LEVELS_MAX) {
+			*group = '\0';
+			return;
+		}
+}
+
 struct cpu_limit cpu_limit_read(int hierarchy, const char *group, int watch)
 {
 	_cleanup_free_ char *above = strdup(group);
@@ -50,6 +61,7 @@ struct cpu_limit cpu_limit_read(int hierarchy, const char *group, int watch)
 	/* Where this process sees less than the whole hierarchy, groups beside it begin so. */
 	if (!above || str_has_prefix(above, "/.."))
 		return least;
+	cpu_limit_cut(above);
 	while ((last = strrchr(above, '/')) && last[1]) {
 		struct cpu_limit one = cpu_limit_read_one(hierarchy, above, watch);
 

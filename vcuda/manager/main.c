@@ -39,6 +39,7 @@ enum {
 	DESCRIPTORS = 4096,
 	BACKLOG = 64,
 	STATE_FILE_AGAIN_MS = 1000,
+	CHANGES_AGAIN_MS = 100, /* for a container may change its own limits all the time */
 	WAITS_MAX = 3 + MANAGER_PEERS_MAX + 2 * MANAGER_TENANTS_MAX + 3 * MANAGER_WORKERS_MAX + MANAGER_TENANTS_MAX,
 };
 
@@ -133,8 +134,8 @@ struct loop {
 	struct pollfd waits[WAITS_MAX];
 	void *owners[WAITS_MAX]; /* beside each */
 	size_t wait_count;
-	int64_t now;
-	int timeout_ms; /* -1: none */
+	int64_t now, changes_at; /* when changes of containers' limits are followed again */
+	int timeout_ms;          /* -1: none */
 };
 
 static void vcudad_wait_for(struct loop *loop, int fd, short events, void *owner)
@@ -185,6 +186,14 @@ static void vcudad_gather_workers(struct loop *loop)
 	}
 }
 
+static void vcudad_gather_changes(struct loop *loop)
+{
+	if (loop->changes_at <= loop->now)
+		vcudad_wait_for(loop, loop->manager.watch, POLLIN, &loop->manager);
+	else
+		vcudad_wake_at(loop, loop->changes_at);
+}
+
 static void vcudad_gather(struct loop *loop)
 {
 	loop->wait_count = loop->peer_count = 0;
@@ -200,7 +209,7 @@ static void vcudad_gather(struct loop *loop)
 	if (loop->manager.changed)
 		vcudad_wake_at(loop, loop->now + STATE_FILE_AGAIN_MS);
 	if (loop->manager.has_processors)
-		vcudad_wait_for(loop, loop->manager.watch, POLLIN, &loop->manager);
+		vcudad_gather_changes(loop);
 	vcudad_gather_tenants(loop);
 	vcudad_gather_workers(loop);
 }
@@ -234,8 +243,10 @@ static void vcudad_serve_worker(struct loop *loop, struct worker *worker)
 /* Servers first: what one of them had is given back before another asks. */
 static void vcudad_serve_containers(struct loop *loop)
 {
-	if (loop->manager.has_processors && vcudad_is_ready(loop, &loop->manager, loop->manager.watch))
+	if (loop->manager.has_processors && vcudad_is_ready(loop, &loop->manager, loop->manager.watch)) {
 		cgroup_follow_changes(&loop->manager);
+		loop->changes_at = manager_now() + CHANGES_AGAIN_MS;
+	}
 	for (struct worker *worker = loop->manager.workers, *next; worker; worker = next) {
 		next = worker->next;
 		vcudad_serve_worker(loop, worker);

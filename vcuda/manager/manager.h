@@ -108,6 +108,7 @@ struct manager {
 	bool has_processors;   /* containers' groups limit these, too */
 	int hierarchy;         /* where cgroup version 2 is mounted, if so */
 	int watch;             /* of inotify(7), and of what containers themselves may have, if so */
+	unsigned looks;        /* at containers' groups since that was made */
 };
 
 /** Return: milliseconds of the monotonic clock. */

@@ -412,3 +412,95 @@ os.system(os.environ[\"root\"] + \"/bin/ctr-gpu vcuda list\")
 		vcuda list
 	'
 }
+
+# besiege SECONDS: a program that has a container's socket, as root without any rights in a pid namespace of its own: it connects as fast as it can, with messages
+# and descriptors that lie there before anybody looks, and from processes that end and leave the connection to another one
+besiege() {
+	unshare --mount --pid --fork --kill-child setpriv --inh-caps=-all --bounding-set=-all python3 -c '
+import array, os, socket, sys, time
+end = time.monotonic() + float(sys.argv[1])
+kept, tried, first = [], 0, os.getpid()
+def connect(kind=socket.SOCK_SEQPACKET):
+    s = socket.socket(socket.AF_UNIX, kind)
+    s.setblocking(False)
+    s.connect(sys.argv[2])
+    return s
+def fill(s):
+    ends = os.pipe()
+    fds = array.array("i", [ends[0]] * 250)
+    for part in (b"\x80\xff\xff\xff", b"\x00", b"\x80\x00\x00\x28" + b"\xff" * 40, os.urandom(4096)):
+        try:
+            s.sendmsg([part], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+        except OSError:
+            pass
+    try:
+        while True:
+            s.send(os.urandom(512))
+    except OSError:
+        pass
+    for fd in ends:
+        os.close(fd)
+for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+    try:
+        connect(kind)
+        sys.exit("a socket of another kind is taken")
+    except OSError:
+        pass
+while time.monotonic() < end:
+    tried += 1
+    try:
+        s = connect()
+        if tried % 7 == 0 and os.fork() == 0:
+            other = connect()
+            if os.fork() == 0:
+                time.sleep(60)
+            os._exit(0)
+        fill(s)
+        if tried % 3:
+            kept.append(s)
+    except OSError:
+        if os.getpid() != first:
+            os._exit(1)
+        time.sleep(0.01)
+    if len(kept) > 200:
+        kept.clear()
+print("tried", tried)
+' "$1" "$2"
+}
+
+@test "who has a container's socket alone keeps no other container from its servers, and costs the manager nothing that grows" {
+	export -f besiege
+	on_host '
+		manager
+		# Its root can make nothing where that is, which is in memory of the host, and take nothing away.
+		container one "cd /run/ctr-gpu/vcuda; touch new; rm -f socket; ln -s /etc/passwd socket; ls -A; echo tried; sleep 60"
+		container two "sleep 60"
+		soon said one "^tried"
+		soon test -S /run/ctr-gpu/vcuda/two/socket
+		[[ $(ls -A /run/ctr-gpu/vcuda/one) == socket && -S /run/ctr-gpu/vcuda/one/socket ]]
+		began=$EPOCHSECONDS
+		besiege 6 /run/ctr-gpu/vcuda/one/socket >"$scratch/besiege.out" 2>&1 &
+		besieger=$!
+		soon listed ".containers[] | select(.container == \"one\") | .connects + .denied > 40"
+		most=0
+		while kill -0 $besieger 2>/dev/null; do
+			"$CTR_GPU_BUILD/test/tools/vcuda-standin" /run/ctr-gpu/vcuda/two/socket take=4096 </dev/null >"$scratch/two-client.out"
+			said two-client "gpus="
+			listed ".containers[] | select(.container == \"one\") | .clients <= 3"
+			count=$(ls /proc/$manager/fd | wc -l)
+			[[ $count -le $most ]] || most=$count
+		done
+		wait $besieger
+		lasted=$((EPOCHSECONDS - began + 2))
+		echo "at most $most descriptors, $(grep VmHWM /proc/$manager/status), $(grep -c "\"container\":\"one\"" "$scratch/audit") lines in $lasted s" >"$scratch/seen.out"
+		[[ $most -lt 60 ]]
+		[[ $(awk "/VmHWM/ { print \$2 }" /proc/$manager/status) -lt 20000 ]]
+		# A line for each connection and one a second for those that are refused, with what becomes of its server.
+		[[ $(grep -c "\"container\":\"one\"" "$scratch/audit") -le $((2 * (32 + 16 * lasted) + lasted + 8)) ]]
+		# Also those whose clients left their connections to others, who are gone now, too.
+		soon listed ".containers[] | select(.container == \"one\") | .clients == 0"
+		soon test 4 -gt "$(pgrep -c -P $manager)"
+		vgpu revoke one
+		"$CTR_GPU_BUILD/test/tools/vcuda-standin" /run/ctr-gpu/vcuda/two/socket </dev/null
+	'
+}

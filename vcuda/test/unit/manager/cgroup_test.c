@@ -305,7 +305,7 @@ static void servers_have_as_much_of_processors_as_their_container(void **state)
 }
 
 /* Return: whether something was changed that is watched. */
-static bool tree_was_changed(const struct tree *tree)
+static bool tree_was_changed(struct tree *tree)
 {
 	const bool changed = poll(&(struct pollfd){.fd = tree->manager.watch, .events = POLLIN}, 1, 0) > 0;
 
@@ -335,6 +335,60 @@ static void what_a_container_may_have_is_watched_until_it_ends(void **state)
 	tree_end_containers(tree);
 	tree_write(tree, "slice/cpu.max", "max 100000\n");
 	assert_false(tree_was_changed(tree));
+}
+
+/* Return: how many files are watched. */
+static size_t tree_count_watches(const struct tree *tree)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t count = 0;
+	char path[48];
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", tree->manager.watch);
+	assert_int_equal(fd_read_kernel_file(AT_FDCWD, path, 1 << 20, &text), 0);
+	for (const char *at = text; (at = strstr(at, "inotify wd:")); at++)
+		count++;
+	return count;
+}
+
+/* One that makes groups, is in another one with each connection, or in a very deep one, or changes its limits all the time. */
+static void a_container_with_groups_of_its_own_costs_no_more(void **state)
+{
+	enum { GROUPS = 1200, DEEP = 40, CHANGES = 1000 };
+	struct tree *tree = *state;
+	char path[512] = "slice/one", text[600];
+	struct tenant *one;
+
+	tree_make(tree, path);
+	cgroup_take(&tree->manager, tree->hierarchy, "0::/" OWN "\n");
+	assert_int_equal(tree_add(tree, 0, &one), 0);
+	for (int i = 0; i < GROUPS; i++) {
+		(void)snprintf(path, sizeof(path), "slice/one/%d", i);
+		(void)snprintf(text, sizeof(text), "0::/%s\n", path);
+		tree_make(tree, path);
+		strcat(path, "/cpu.max");
+		tree_write(tree, path, "max 100000\n");
+		assert_int_equal(cgroup_follow_processors(&tree->manager, one, text), 0);
+	}
+	assert_true(tree_count_watches(tree) <= 2 * MANAGER_TENANTS_MAX);
+	cgroup_watch(&tree->manager);
+	(void)strcpy(path, "slice/one/deep");
+	tree_make(tree, path);
+	for (int i = 0; i < DEEP; i++) {
+		(void)snprintf(text, sizeof(text), "%s/cpu.max", path);
+		tree_write(tree, text, "max 100000\n");
+		strcat(path, "/below");
+		tree_make(tree, path);
+	}
+	(void)snprintf(text, sizeof(text), "0::/%s\n", path);
+	tree_write(tree, "slice/one/cpu.max", "150000 100000\n");
+	assert_int_equal(cgroup_follow_processors(&tree->manager, one, text), 0);
+	assert_true(cpu_limit_count(one->processor) == 1.5);
+	assert_true(tree_count_watches(tree) <= 32);
+	for (int i = 0; i < CHANGES; i++)
+		tree_write(tree, i % 2 ? "slice/one/cpu.max" : "slice/one/deep/cpu.max", "max 100000\n");
+	cgroup_follow_changes(&tree->manager);
+	assert_int_equal(poll(&(struct pollfd){.fd = tree->manager.watch, .events = POLLIN}, 1, 0), 1);
 }
 
 static void without_a_controller_of_processors_the_rest_is_limited(void **state)
@@ -447,6 +501,7 @@ int main(int argc, char **argv)
 		WITH_TREE(the_least_of_a_group_and_those_above_is_what_it_may_have),
 		WITH_TREE(servers_have_as_much_of_processors_as_their_container),
 		WITH_TREE(what_a_container_may_have_is_watched_until_it_ends),
+		WITH_TREE(a_container_with_groups_of_its_own_costs_no_more),
 		WITH_TREE(without_a_controller_of_processors_the_rest_is_limited),
 		WITH_TREE(without_groups_nothing_is_limited),
 		WITH_TREE(groups_of_containers_that_are_gone_are_removed),
