@@ -71,17 +71,34 @@ static error_t configure_parse(int key, char *argument, struct argp_state *state
 	}
 }
 
+/*
+ * A plan can be shown to whoever may not carry it out, and for a container that runs; not for a directory that is not
+ * there. Return: 0, with or without a container; or the exit status.
+ */
+static int configure_find(const struct configure *configure)
+{
+	struct session *session = configure->session;
+	int r = ctr_gpu_container_new(session->context, configure->pid, configure->rootfs, &session->container);
+
+	if (r != CTR_GPU_E_NO_PERMISSION && r != CTR_GPU_E_CONTAINER_RUNNING)
+		return session_check(session, r);
+	if (configure->pid || access(configure->rootfs, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
+		return 0;
+	return output_print("the root filesystem %s cannot be opened: %m", configure->rootfs);
+}
+
 static int configure_show(const struct configure *configure)
 {
 	struct session *session = configure->session;
-	int r, exit_status;
+	int r = 0, exit_status;
 
 	exit_status = request_plan(session, &configure->request);
+	if (!exit_status)
+		exit_status = configure_find(configure);
 	if (exit_status)
 		return exit_status;
-	/* A plan can be shown before there is a container. */
-	r = ctr_gpu_container_new(session->context, configure->pid, configure->rootfs, &session->container);
-	r = r ? 0 : ctr_gpu_plan_fit_container(session->plan, session->container);
+	if (session->container)
+		r = ctr_gpu_plan_fit_container(session->plan, session->container);
 	if (!r)
 		r = ctr_gpu_plan_write(session->plan, configure->json ? CTR_GPU_FORMAT_JSON : CTR_GPU_FORMAT_TEXT,
 				       stdout);

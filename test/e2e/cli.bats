@@ -165,7 +165,7 @@ lines() {
 }
 
 @test "a failure with --json is JSON" {
-	for way in "info --json" "list --json" "configure --json --dry-run /none"; do
+	for way in "info --json" "list --json" "configure --json --dry-run /srv"; do
 		# shellcheck disable=SC2086
 		run -1 host plain bash -c "ctr-gpu $way 2>/dev/null"
 		[[ $(jq -r '.error.id, (.error.text | length > 9), (.error.advice | length > 9)' <<<"$output" | xargs) == "E_NO_DEVICE true true" ]]
@@ -224,7 +224,7 @@ lines() {
 }
 
 @test "output that is lost is a failure on a host with GPUs, too" {
-	for way in 'info' 'info --json' 'info --csv' 'list' 'list --json' 'list --dry-run' 'configure --dry-run /none' 'configure --dry-run --json /none'; do
+	for way in 'info' 'info --json' 'info --csv' 'list' 'list --json' 'list --dry-run' 'configure --dry-run /srv' 'configure --dry-run --json /srv'; do
 		host wsl-nvidia bash -c "ctr-gpu $way" >/dev/null
 		refused 1 "No space left on device" host wsl-nvidia bash -c "ctr-gpu $way >/dev/full"
 		[[ $(wc -l <"$BATS_TEST_TMPDIR/stderr") -eq 2 ]]
@@ -243,7 +243,7 @@ lines() {
 	refused 2 '--config is a file; it is empty' ctr-gpu --config= info
 	refused 2 '--spec-dir is a directory; it is empty' ctr-gpu cdi check --spec-dir=
 	refused 2 '--device is empty' host wsl-nvidia ctr-gpu list --device=
-	refused 2 '--device is empty' host wsl-nvidia ctr-gpu configure --device= --dry-run /none
+	refused 2 '--device is empty' host wsl-nvidia ctr-gpu configure --device= --dry-run /srv
 	run host wsl-nvidia nvidia-container-cli list --device=
 	[[ $status -eq 0 && -z $output ]]
 	echo '{"driver-timout": 1}' >"$BATS_TEST_TMPDIR/config.json"
@@ -285,17 +285,27 @@ lines() {
 @test "list and configure --dry-run see the same, however it is asked for" {
 	plan=$(host wsl-two-nvidia ctr-gpu list --device=0,1 --capabilities=utility,compute --json)
 	[[ $(jq '.devices | length' <<<"$plan") -ge 1 ]]
-	for way in 'list --json' 'list -d all --json' 'list -d 0 -d 1 -cu --json' 'configure --dry-run --json /none' \
-		'configure -d 1 -d 0 -c --capabilities=utility --dry-run --json /none'; do
+	for way in 'list --json' 'list -d all --json' 'list -d 0 -d 1 -cu --json' 'configure --dry-run --json /srv' \
+		'configure -d 1 -d 0 -c --capabilities=utility --dry-run --json /srv'; do
 		# shellcheck disable=SC2086
 		[[ $(host wsl-two-nvidia ctr-gpu $way | jq -S 'del(.warnings)') == "$(jq -S 'del(.warnings)' <<<"$plan")" ]]
 	done
 	run host wsl-two-nvidia ctr-gpu list
 	[[ $output == *'/dev/dxg'* ]]
 	[[ $output == "$(jq -r '(.devices[].path), (.mounts[].source)' <<<"$plan")" ]]
-	[[ $(host wsl-nvidia ctr-gpu list --dry-run) == "$(host wsl-nvidia ctr-gpu configure --dry-run /none)" ]]
+	[[ $(host wsl-nvidia ctr-gpu list --dry-run) == "$(host wsl-nvidia ctr-gpu configure --dry-run /srv)" ]]
 	[[ $(host wsl-nvidia ctr-gpu list --dry-run --json) == "$(host wsl-nvidia ctr-gpu list --json)" ]]
 	[[ $(host wsl-nvidia ctr-gpu list --dry-run) == "GPU  "* ]]
+}
+
+@test "a plan is not shown for a directory that is not there" {
+	user=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+	refused 1 '/nonexistent cannot be opened: No such file' host wsl-nvidia ctr-gpu configure --dry-run /nonexistent
+	refused 1 '/nonexistent cannot be opened: No such file' host wsl-nvidia "${user[@]}" ctr-gpu configure --dry-run /nonexistent
+	run -1 --separate-stderr host wsl-nvidia ctr-gpu configure --dry-run --json /nonexistent
+	[[ $(jq -r .error.id <<<"$output") == E_BAD_ROOTFS ]]
+	[[ $(host wsl-nvidia "${user[@]}" ctr-gpu configure --dry-run /srv) == "GPU  "* ]]
+	refused 1 'process 4194303 does not exist' host wsl-nvidia ctr-gpu configure --dry-run --pid=4194303 /srv
 }
 
 @test "what the library refuses of the command line is status 2, what the host lacks is status 1" {

@@ -44,12 +44,12 @@ prepare() {
 
 door_configure() {
 	ctr-gpu configure --dry-run --json --device="$devices" --capabilities="$capabilities" \
-		${requirement:+--require="$requirement"} ${channels:+--imex-channel="$channels"} /nowhere
+		${requirement:+--require="$requirement"} ${channels:+--imex-channel="$channels"} /srv
 }
 
 door_configure_cdi_name() {
 	ctr-gpu configure --dry-run --json --device="nvidia.com/gpu=${devices//,/,nvidia.com/gpu=}" \
-		--capabilities="$capabilities" ${requirement:+--require="$requirement"} ${channels:+--imex-channel="$channels"} /nowhere
+		--capabilities="$capabilities" ${requirement:+--require="$requirement"} ${channels:+--imex-channel="$channels"} /srv
 }
 
 # For a container that is there, as the doors that engines call have it.

@@ -28,7 +28,7 @@ plan() {
 	local profile=$1
 	shift
 
-	run sandbox "native-$profile" ctr-gpu configure --dry-run --json "$@" /nowhere
+	run sandbox "native-$profile" ctr-gpu configure --dry-run --json "$@" /srv
 	expect_status 0
 	run jq -r '[.devices[].path | ltrimstr("/dev/")] | sort | join(" ")' <<<"$output"
 }
@@ -77,7 +77,7 @@ asked() {
 	expect_line "accel/accel0"
 	plan intel --device 0000:03:00.0 -D
 	expect_line "dri/card1 dri/renderD129"
-	run sandbox native-amd ctr-gpu configure --dry-run --json --device 0 /nowhere
+	run sandbox native-amd ctr-gpu configure --dry-run --json --device 0 /srv
 	run jq -c '[.mounts, .libraryDirectories | length], [.symlinks[] | .path + "=" + .pointsTo], [.devices[].group]' <<<"$output"
 	expect_line '[0,0]'
 	expect_line '["/dev/dri/by-path/pci-0000:03:00.0-render=../renderD128"]'
@@ -95,7 +95,7 @@ asked() {
 
 @test "a partition of which the compute driver says nothing has no link by its address" {
 	run sandbox native-amd-partitions bash -c 'mount -t tmpfs none /sys/class/kfd/kfd/topology/nodes &&
-		ctr-gpu configure --dry-run --json --device 1 /nowhere'
+		ctr-gpu configure --dry-run --json --device 1 /srv'
 	expect_status 0
 	[[ $(jq -c '[.devices[0].path, .symlinks]' <<<"$output") == '["/dev/dri/renderD129",[]]' ]]
 }
@@ -259,10 +259,10 @@ open_nodes='probe open /dev/dri/renderD129; probe open /dev/kfd; probe open /dev
 @test "a node that is missing, or another's, is said" {
 	run sandbox native-amd bash -c 'rm /dev/dri/renderD129; ctr-gpu info'
 	expect "its node /dev/dri/renderD129 is missing"
-	run sandbox native-amd bash -c 'rm /dev/dri/renderD129; mknod /dev/dri/renderD129 c 1 3; ctr-gpu configure --dry-run --device GPU-ef2f7eba3ec966ed /nowhere'
+	run sandbox native-amd bash -c 'rm /dev/dri/renderD129; mknod /dev/dri/renderD129 c 1 3; ctr-gpu configure --dry-run --device GPU-ef2f7eba3ec966ed /srv'
 	[[ $status -ne 0 ]]
 	expect "another device than the kernel lists"
-	run sandbox native-amd bash -c 'rm /dev/kfd; ctr-gpu configure --dry-run /nowhere'
+	run sandbox native-amd bash -c 'rm /dev/kfd; ctr-gpu configure --dry-run /srv'
 	expect_status 0
 	expect "/dev/kfd is missing"
 }

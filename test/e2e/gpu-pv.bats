@@ -154,20 +154,20 @@ uuid_a2000=GPU-7b10aa04-0041-0000-0000-000084ef55fb
 	# shellcheck disable=SC2016
 	run -0 host wsl-two-nvidia bash -c '
 		asks() { strace -f -qq -e trace=execve -o /run/ctr-gpu/trace "$@" >/dev/null 2>&1; grep -c driverd /run/ctr-gpu/trace; }
-		echo "index $(asks ctr-gpu configure --dry-run /nowhere --inventory=ioctl --device=1)"
-		echo "first $(asks ctr-gpu configure --dry-run /nowhere --inventory=ioctl --device=$1)"
-		echo "again $(asks ctr-gpu configure --dry-run /nowhere --inventory=ioctl --device=$2)"
+		echo "index $(asks ctr-gpu configure --dry-run /srv --inventory=ioctl --device=1)"
+		echo "first $(asks ctr-gpu configure --dry-run /srv --inventory=ioctl --device=$1)"
+		echo "again $(asks ctr-gpu configure --dry-run /srv --inventory=ioctl --device=$2)"
 		# The next boot gives other LUIDs, and may find the file.
-		sed -i "s/\"boot\": *\"[^\"]*/&0/" $0; echo "boot $(asks ctr-gpu configure --dry-run /nowhere --inventory=ioctl --device=$2)"
-		echo "unknown $(asks ctr-gpu configure --dry-run /nowhere --inventory=ioctl --device=GPU-00000000)"
+		sed -i "s/\"boot\": *\"[^\"]*/&0/" $0; echo "boot $(asks ctr-gpu configure --dry-run /srv --inventory=ioctl --device=$2)"
+		echo "unknown $(asks ctr-gpu configure --dry-run /srv --inventory=ioctl --device=GPU-00000000)"
 		stat -c "kept %a %U" $0
 		# Somebody else writes to it, or to the directory, or has put it there.
-		sed -i "s/GPU-7b10/GPU-dead/" $0; echo "changed $(asks ctr-gpu configure --dry-run /nowhere --inventory=ioctl --device=GPU-dead)"
-		chmod o+w $0; echo "file $(asks ctr-gpu configure --dry-run /nowhere --inventory=ioctl --device=$1)"
+		sed -i "s/GPU-7b10/GPU-dead/" $0; echo "changed $(asks ctr-gpu configure --dry-run /srv --inventory=ioctl --device=GPU-dead)"
+		chmod o+w $0; echo "file $(asks ctr-gpu configure --dry-run /srv --inventory=ioctl --device=$1)"
 		sed -i "s/GPU-7b10/GPU-dead/" $0; chmod o+w /run/ctr-gpu
-		echo "directory $(asks ctr-gpu configure --dry-run /nowhere --inventory=ioctl --device=$1)"; grep -c dead $0
-		chmod o-w /run/ctr-gpu; chown 1000 $0; echo "owner $(asks ctr-gpu configure --dry-run /nowhere --inventory=ioctl --device=$1)"
-		printf "{\"LUID-000000007b10aa04\": \"GPU-../x\", \"LUID-000000005a3f1c2b\": 7}" >$0; echo "nonsense $(asks ctr-gpu configure --dry-run /nowhere --inventory=ioctl --device=$1)"
+		echo "directory $(asks ctr-gpu configure --dry-run /srv --inventory=ioctl --device=$1)"; grep -c dead $0
+		chmod o-w /run/ctr-gpu; chown 1000 $0; echo "owner $(asks ctr-gpu configure --dry-run /srv --inventory=ioctl --device=$1)"
+		printf "{\"LUID-000000007b10aa04\": \"GPU-../x\", \"LUID-000000005a3f1c2b\": 7}" >$0; echo "nonsense $(asks ctr-gpu configure --dry-run /srv --inventory=ioctl --device=$1)"
 	' "$kept" "$uuid_a2000" "$uuid_4090"
 	same "$(grep -E '^[a-z]+ [0-9]+( root)?$' <<<"$output")" "index 0
 first 1
@@ -234,7 +234,7 @@ changed() {
 	for kind in broken crashes hangs; do
 		profile=wsl-dxcore-$kind
 		same "$(info "$profile" '[.adapters[].name, .notes]' --timeout=0.3)" '["NVIDIA GeForce RTX 4090",[]]'
-		run host "$profile" strace -f -qq -e trace=execve ctr-gpu configure --dry-run /nowhere
+		run host "$profile" strace -f -qq -e trace=execve ctr-gpu configure --dry-run /srv
 		[[ $output != *ctr-gpu-driverd* ]]
 		made=$BATS_TEST_TMPDIR/profiles
 		mkdir -p "$made"
@@ -360,11 +360,11 @@ $nvidia_store"
 
 	for damage in "rm $lib/libcuda.so.1" ": >$lib/libcuda.so.1" "ln -sf nothing $lib/libcuda.so.1" "rm $lib/libdxcore.so" \
 		": >$lib/libdxcore.so"; do
-		for door in list "configure --dry-run /nowhere" "list --device=0,1 --compute" "cdi generate --no-hooks --kind=nvidia.com/gpu --output=-"; do
+		for door in list "configure --dry-run /srv" "list --device=0,1 --compute" "cdi generate --no-hooks --kind=nvidia.com/gpu --output=-"; do
 			run -1 host wsl-hybrid sh -c "$damage && ctr-gpu $door"
 			says "[E_DRIVER_LIBRARY] $lib/lib" "and without it no" "Run wsl --shutdown in Windows"
 		done
-		run -0 host wsl-hybrid sh -c "$damage && ctr-gpu configure --dry-run --utility /nowhere"
+		run -0 host wsl-hybrid sh -c "$damage && ctr-gpu configure --dry-run --utility /srv"
 		run host wsl-hybrid sh -c "$damage && ctr-gpu info"
 		says "note: $lib/lib" "and without it no" "Run wsl --shutdown in Windows"
 		run -0 host wsl-hybrid sh -c "$damage && ctr-gpu cdi generate --kind=nvidia.com/gpu --output=/tmp/specs/"
@@ -500,7 +500,7 @@ $nvidia_store"
 	local source
 	for source in dxcore ioctl; do
 		# LeakSanitizer, where this is built with it, fails under strace.
-		ASAN_OPTIONS=detect_leaks=0 host wsl-nvidia strace -f -qq -e trace=%file -o "$BATS_TEST_TMPDIR/trace" ctr-gpu configure --dry-run --inventory=$source /nowhere >/dev/null
+		ASAN_OPTIONS=detect_leaks=0 host wsl-nvidia strace -f -qq -e trace=%file -o "$BATS_TEST_TMPDIR/trace" ctr-gpu configure --dry-run --inventory=$source /srv >/dev/null
 		calls=$(grep -c '"/usr/lib/wsl' "$BATS_TEST_TMPDIR/trace")
 		echo "$source: $calls"
 		[[ $calls -ge 2 && $calls -le 12 ]]

@@ -25,7 +25,7 @@ plan() {
 	local profile=$1 filter=$2
 	shift 2
 	run bash -c 'set -o pipefail; "$@" | jq -r "$0"' "$filter" "$e2e/../hosts/enter" "native-$profile" -- "$CTR_GPU_BUILD/bin/ctr-gpu" \
-		"${globals[@]}" configure --dry-run --json "$@" /nowhere
+		"${globals[@]}" configure --dry-run --json "$@" /srv
 }
 globals=()
 
@@ -405,7 +405,7 @@ debian_driver='
 	jq '.native.cards = [{pci: "0000:00:07.0", card: 8, render: 135}]' "$e2e/../hosts/profiles/native-mig.json" >"$BATS_TEST_TMPDIR/cards.json"
 	for device in 1:0 1; do
 		run bash -c '"$@" | jq -r ".devices[].path | select(test(\"/dri/|nvidia1\"))"' jq "$e2e/../hosts/enter" --profiles "$BATS_TEST_TMPDIR" cards -- \
-			"$CTR_GPU_BUILD/bin/ctr-gpu" configure --dry-run --json -g --device "$device" /nowhere
+			"$CTR_GPU_BUILD/bin/ctr-gpu" configure --dry-run --json -g --device "$device" /srv
 		echo "$output"
 		[[ $(sort <<<"$output" | xargs) == "$([[ $device == 1:0 ]] || echo "/dev/dri/card8 /dev/dri/renderD135 ")/dev/nvidia1" ]]
 	done

@@ -81,7 +81,7 @@ dry_run() {
 		'[["GALLIUM_DRIVER",["runtime","cdi"]],["MESA_D3D12_DEFAULT_ADAPTER_NAME",["runtime","cdi"]]]' ]]
 	dry_run wsl-amd-npu "$(visible 0) | .process.env += [\"HSA_ENABLE_DXG_DETECTION=1\"]"
 	[[ $(jq -c .environment <<<"$output") == "[]" ]]
-	run sandbox wsl-hybrid ctr-gpu configure --dry-run --device 1 --graphics /nowhere
+	run sandbox wsl-hybrid ctr-gpu configure --dry-run --device 1 --graphics /srv
 	expect_line "environment GALLIUM_DRIVER=d3d12 (by ctr-gpu-runtime or CDI; with the hook, by you: -e)"
 }
 

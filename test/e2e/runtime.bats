@@ -576,7 +576,7 @@ fails() {
 	run sandbox wsl-nvidia bash -c 'cd "$1" && ctr-gpu-runtime --dry-run create ID' dry "$(directory)"
 	expect_status 0
 	[[ $(jq -r '.devices[].path' <<<"$output") == /dev/dxg ]]
-	sandbox wsl-nvidia ctr-gpu configure --dry-run --json /nowhere | diff - <(echo "$output")
+	sandbox wsl-nvidia ctr-gpu configure --dry-run --json /srv | diff - <(echo "$output")
 	cmp "$(directory)/config.json" "$BATS_TEST_TMPDIR/before"
 	cmp "$(directory)/rootfs/etc/ld.so.cache" "$(image debian)/etc/ld.so.cache"
 	run sandbox wsl-nvidia ctr-gpu-runtime --dry-run delete ID

@@ -111,6 +111,7 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 			cmp before daemon.json
 		done
 		# Where something is remembered already.
+		touch other.json
 		setup docker --engine-config=other.json >/dev/null
 		cp /var/lib/ctr-gpu/setup.json state
 		setup docker --engine-config=daemon.json --dry-run >/dev/null 2>&1
@@ -119,6 +120,18 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		cmp before daemon.json
 		cmp state /var/lib/ctr-gpu/setup.json
 		[[ ! -e none ]]
+		# A mistake in typing makes no file, and in no directory that the engine knows.
+		mkdir -p /etc/docker /etc/containers/containers.conf.d
+		for file in deamon.json /etc/docker/dameon.json; do
+			refused setup docker --engine-config=$file
+			grep -q "engine-config: there is no file $file" message
+			grep -q "Docker.s is called daemon.json" message
+			[[ ! -e $file ]]
+		done
+		cmp state /var/lib/ctr-gpu/setup.json
+		refused setup podman --engine-config=/etc/containers/99-ctr-gpu
+		setup podman --engine-config=/etc/containers/containers.conf.d/50-mine.conf >/dev/null
+		setup podman --engine-config=/etc/containers/containers.conf.d/50-mine.conf --remove >/dev/null
 		setup docker --engine-config=other.json --remove >/dev/null
 		rm daemon.json
 		setup docker --engine-config=daemon.json >/dev/null
@@ -763,6 +776,7 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 			setup "${engine%:*}" >out
 			grep -qx "${engine%:*}: ${engine#*:} is not installed here; it reads the file when it is" out
 			if grep "is running; it" out; then exit 1; fi
+			touch "file-${engine%:*}"
 			setup "${engine%:*}" --remove >out && setup "${engine%:*}" --engine-config="$PWD/file-${engine%:*}" >>out
 			if grep "not installed" out; then exit 1; fi
 		done'

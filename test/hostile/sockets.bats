@@ -25,7 +25,7 @@ given() {
 		eval "$2" || exit
 		[[ -z $3 ]] || { mkdir -p /run/upper /run/work && mount -t overlay -o lowerdir=/etc,upperdir=/run/upper,workdir=/run/work overlay /etc &&
 			mkdir -p /etc/ctr-gpu && echo "$3" >/etc/ctr-gpu/config.json; } || exit
-		"$CTR_GPU_BUILD/bin/ctr-gpu" configure --dry-run /nowhere | grep "left out"
+		"$CTR_GPU_BUILD/bin/ctr-gpu" configure --dry-run /srv | grep "left out"
 		jq --arg path "$CTR_GPU_TEST_CGROUP/container" ".linux.cgroupsPath = \$path" config.json >config.new && mv config.new config.json || exit
 		memlock runc --root /run/runtime run container || echo "status $?"
 	' given "$BATS_TEST_TMPDIR/bundle" "$1" "${2-}"

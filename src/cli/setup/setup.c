@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -167,14 +168,61 @@ static int setup_find_daemon_path(struct setup *setup)
 	return setup_refuse_path(setup, r == 0);
 }
 
+static const char *setup_last_names(const char *path, int count)
+{
+	const char *at = path + strlen(path);
+
+	while (at > path && (at[-1] != '/' || --count > 0))
+		at--;
+	return at;
+}
+
+/* Whether the engine's own file is called so, or it reads any of that name in a directory that is called so. */
+static bool setup_has_usual_name(const struct setup *setup, const char *path)
+{
+	const struct engine *facts = setup->engine->facts;
+	_cleanup_free_ char *usual = setup_usual_path(setup);
+	const char *const *lists[] = {facts->files, facts->user_files};
+
+	if (usual && fnmatch(setup_last_names(usual, 1), setup_last_names(path, 1), 0) == 0)
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		for (const char *const *file = lists[i]; file && *file; file++) {
+			int names = strchr(*file, '*') ? 2 : 1;
+
+			if (fnmatch(setup_last_names(*file, names), setup_last_names(path, names),
+				    FNM_PATHNAME | FNM_PERIOD) == 0)
+				return true;
+		}
+	return false;
+}
+
+/* A mistake in typing makes no file. */
+static int setup_check_name(const struct setup *setup)
+{
+	_cleanup_free_ char *usual = NULL;
+
+	if (faccessat(AT_FDCWD, setup->config, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT ||
+	    setup_has_usual_name(setup, setup->config))
+		return 0;
+	usual = setup_usual_path(setup);
+	if (!usual)
+		return output_no_memory();
+	(void)output_print("--engine-config: there is no file %s\n"
+			   "    %s's is called %s. Correct the path, or make the file first: touch %s",
+			   setup->config, setup->engine->facts->label, setup_last_names(usual, 1), setup->config);
+	return EXIT_STATUS_USAGE;
+}
+
 /* A mistake in typing makes no directory. */
 static int setup_check_config(const struct setup *setup)
 {
 	_cleanup_free_ char *directory = setup->config ? strdup(setup->config) : NULL;
 	char *slash = directory ? strrchr(directory, '/') : NULL;
+	int r = directory && !setup->remove ? setup_check_name(setup) : 0;
 
-	if (!slash || slash == directory || setup->remove || engine_has_file(setup->engine->facts, setup->config))
-		return 0;
+	if (r || !slash || slash == directory || setup->remove || engine_has_file(setup->engine->facts, setup->config))
+		return r;
 	*slash = '\0';
 	if (access(directory, F_OK) == 0 || errno != ENOENT)
 		return 0;
