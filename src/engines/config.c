@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -264,29 +265,58 @@ static void engine_config_move(char **to, char **from)
 	*from = NULL;
 }
 
+static void engine_config_move_list(struct strv *to, struct strv *from)
+{
+	strv_clear(to);
+	*to = *from;
+	*from = (struct strv){0};
+}
+
+/* The daemon, or the program about its file. */
+static json_t *engine_config_answer(const struct engine *engine, const struct daemon *daemon)
+{
+	_cleanup_strv_ struct strv files = {0};
+
+	if (engine->ask && daemon->pid)
+		return engine->ask(daemon);
+	if (!engine->dump || daemon->elsewhere || engine_config_files(engine, daemon, &files) < 0 || files.count == 0 ||
+	    access(files.items[0], R_OK) < 0)
+		return NULL;
+	return engine->dump(files.items[0]);
+}
+
 bool engine_config_ask(const struct engine *engine, const struct daemon *daemon, struct engine_config *config,
 		       int *ret_cdi)
 {
 	_cleanup_engine_config_ struct engine_config said = {.cdi = -1};
-	_cleanup_strv_ struct strv files = {0};
-	_cleanup_json_ json_t *json = NULL;
+	_cleanup_json_ json_t *json = engine_config_answer(engine, daemon);
 	bool lost;
 
-	if (!engine->dump || daemon->elsewhere || engine_config_files(engine, daemon, &files) < 0 || files.count == 0 ||
-	    access(files.items[0], R_OK) < 0)
-		return false;
-	json = engine->dump(files.items[0]);
 	if (!json || engine_config_take(&(struct engine_config_file){engine, json}, &said) < 0)
 		return false;
 	lost = config->runtime && !said.runtime;
 	engine_config_move(&config->runtime, &said.runtime);
 	engine_config_move(&config->default_runtime, &said.default_runtime);
-	strv_clear(&config->cdi_directories);
-	config->cdi_directories = said.cdi_directories;
-	said.cdi_directories = (struct strv){0};
+	engine_config_move_list(&config->cdi_directories, &said.cdi_directories);
+	if (said.hook_directories.count > 0)
+		engine_config_move_list(&config->hook_directories, &said.hook_directories);
 	if (said.cdi >= 0)
 		*ret_cdi = said.cdi;
 	return lost;
+}
+
+char *engine_config_newer_file(const struct engine *engine, const struct daemon *daemon)
+{
+	_cleanup_strv_ struct strv files = {0};
+	struct stat st;
+
+	if (!daemon->pid || daemon->elsewhere || engine_config_files(engine, daemon, &files) < 0 ||
+	    (engine->imported && engine_config_expand(engine->imported, &files) < 0))
+		return NULL;
+	for (size_t i = 0; i < files.count; i++)
+		if (stat(files.items[i], &st) == 0 && daemon_is_older(daemon, &st.st_mtim))
+			return strdup(files.items[i]);
+	return NULL;
 }
 
 static bool engine_config_has_section(const struct engine *engine, const char *path)

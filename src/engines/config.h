@@ -41,14 +41,20 @@ int engine_config_read(const struct engine *engine, const struct daemon *daemon,
 		       struct engine_config *ret);
 
 /**
- * engine_config_ask() - put what the engine itself makes of its files in their place, where it can say it without a
- * daemon
+ * engine_config_ask() - put what the engine has, or makes of its files, in their place, where it can say it
  * @ret_cdi: what it says of CDI, as engine_config.cdi; stays if it says nothing
  *
  * Return: whether it has no runtime "nvidia" although the files have one.
  */
 bool engine_config_ask(const struct engine *engine, const struct daemon *daemon, struct engine_config *config,
 		       int *ret_cdi);
+
+/**
+ * engine_config_newer_file() - a file that was changed since the daemon, which reads it only then, was started
+ *
+ * Return: its path, owned by the caller; NULL: there is none, or it is not known.
+ */
+char *engine_config_newer_file(const struct engine *engine, const struct daemon *daemon);
 
 /**
  * engine_config_find_import() - the last file that a file imports and that has something of the sections

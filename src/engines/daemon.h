@@ -26,6 +26,8 @@
 /* What services are started with where nothing else is known. */
 #define PATH_LOOKUP_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+struct text_buffer;
+
 struct program {
 	char *path;     /* as it was found; NULL: not at all */
 	bool ours;      /* it is, or leads to, a program of ctr-gpu */
@@ -202,6 +204,17 @@ int daemon_socket_connect(const char *path);
  * Return: false only if another process listens there.
  */
 bool daemon_socket_is_of(const char *path, pid_t pid);
+
+/* ---- daemon http ---- */
+
+/**
+ * daemon_http_get() - ask for something such as "/version"
+ * @path: of the socket
+ * @ret:  the answer's body
+ *
+ * Return: whether there was an answer within two seconds, and it is no error.
+ */
+bool daemon_http_get(const char *path, const char *what, struct text_buffer *ret);
 
 /* ---- daemon root ---- */
 

@@ -59,10 +59,11 @@ struct engine {
 	const char *imports;           /* where such a file names others, which count more; NULL: nowhere */
 	int imports_merge; /* the major version since which those do not replace whole sections; 0: they never do */
 	json_t *(*dump)(const char *file); /* asks the program what it makes of its file; NULL: it does not say */
-	const char *option, *letter;       /* of the daemon, naming one file to be read instead; NULL: none */
-	const char *variable;              /* of the environment, the same; NULL: none */
-	const char *snap_file;             /* read by the snap's instead; NULL: none */
-	const char *rancher_file;          /* by that of k3s; NULL: none */
+	json_t *(*ask)(const struct daemon *daemon); /* asks the daemon that runs what it has; NULL: it does not say */
+	const char *option, *letter;                 /* of the daemon, naming one file to be read instead; NULL: none */
+	const char *variable;                        /* of the environment, the same; NULL: none */
+	const char *snap_file;                       /* read by the snap's instead; NULL: none */
+	const char *rancher_file;                    /* by that of k3s; NULL: none */
 
 	/* Where things stand in it, as paths of json_at(); NULL: nowhere. */
 	const char *const *sections; /* above all of these paths, each of which a file may have; NULL: none */

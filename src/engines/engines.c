@@ -3,6 +3,7 @@
 /* What is known of each engine: a table, an entry an engine. */
 
 #include "engines/engine.h"
+#include "engines/text.h"
 
 static const char docker_remark[] =
 	"Docker before 28.2 reads specs only with \"features\": {\"cdi\": true} in its daemon.json";
@@ -130,6 +131,19 @@ const struct engine engine_containerd = {
 		},
 };
 
+/* As `crio status config` does: all of it, defaults too. */
+static json_t *crio_ask(const struct daemon *daemon)
+{
+	const char *path = daemon_socket_path(&engine_crio.daemon, daemon);
+	_cleanup_text_buffer_ struct text_buffer answer = {0};
+	struct text_buffer_error error;
+	json_t *json = NULL;
+
+	if (!path || !daemon_http_get(path, "/config", &answer))
+		return NULL;
+	return toml_parse_read(&answer, &json, &error) == 0 ? json : NULL;
+}
+
 const struct engine engine_crio = {
 	.name = "crio",
 	.alias = "cri-o",
@@ -139,6 +153,7 @@ const struct engine engine_crio = {
 	.daemon = {.name = "crio", .socket = "/run/crio/crio.sock", .socket_option = "--listen"},
 	.service = "crio",
 	.files = (const char *const[]){"/etc/crio/crio.conf", "/etc/crio/crio.conf.d/*", NULL},
+	.ask = crio_ask,
 	.runtime = "crio/runtime/runtimes/nvidia/runtime_path",
 	.default_runtime = "crio/runtime/default_runtime",
 	.hooks_dir = "crio/runtime/hooks_dir",

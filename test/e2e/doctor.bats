@@ -694,6 +694,43 @@ setup_file() {
 	expect "/etc/containerd/conf.d/r.toml, which it imports, hides it"
 }
 
+@test "a containerd that was started before its file was changed has what the file said then" {
+	run on wsl-nvidia 'idle; mkdir -p /etc/containerd; printf "version = 2\n" >/etc/containerd/config.toml
+		serve() { containerd --root /run/containerd-root --state /run/containerd-state "$@" >/run/log 2>&1 & daemon=$!; until [[ -S /run/containerd/containerd.sock ]]; do kill -0 $daemon || { cat /run/log; exit 1; }; sleep 0.05; done; }
+		serve; ctr-gpu setup containerd >/dev/null; ids | sed "s/^/before: /"; remedy containerd.restart
+		kill $daemon; wait $daemon; rm /run/containerd/containerd.sock
+		touch --date="1 minute ago" /etc/containerd/config.toml; serve; ids; kill $daemon; wait $daemon'
+	expect_line "before: no containerd.runtime containerd.restart"
+	expect "and start it again as it was started"
+	expect_line "yes containerd.runtime"
+	expect_no_line "problem containerd.restart"
+}
+
+@test "CRI-O itself says what it has" {
+	crio='idle; cp "$(type -P perl)" /usr/bin/crio; mkdir -p /etc/crio; hooks_d_file ctr-gpu.json "$hook"
+		printf "[crio.runtime.runtimes.nvidia]\nruntime_path = \"/bin/true\"\n" >/etc/crio/crio.conf
+		serve() { /usr/bin/crio -e "use Socket; socket my \$s, AF_UNIX, SOCK_STREAM, 0; bind \$s, sockaddr_un(q(/run/crio/crio.sock)); listen \$s, 5; mkdir q(/run/crio/ready);
+			while (accept my \$c, \$s) { sysread \$c, my \$q, 4096 or next; syswrite \$c, \$q =~ m(^GET /config ) ? qq(HTTP/1.0 200 OK\r\n\r\n\$ARGV[0]) : qq(HTTP/1.0 404 Not Found\r\n\r\n); }" -- "$1" & until [[ -d /run/crio/ready ]]; do sleep 0.005; done; }
+		ends() { kill $!; wait $!; rm -r /run/crio/*; }'
+	run on wsl-nvidia "$crio"'
+		serve "[crio.runtime]
+default_runtime = \"runc\"
+hooks_dir = [\"/none\"]
+cdi_spec_dirs = [\"/elsewhere\"]
+[crio.runtime.runtimes.runc]
+runtime_path = \"\""; ids; remedy crio.reload; ends
+		serve "[crio.runtime.runtimes.nvidia]
+runtime_path = \"/bin/true\""; rm /etc/crio/crio.conf; ids | sed "s/^/changed: /"; ends
+		serve "["; ids | sed "s/^/nothing: /"; ends'
+	expect_line "no crio.runtime crio.reload"
+	expect "and start it again as it was started"
+	expect_line "no crio.cdi crio.cdi-directories"
+	expect_line "no crio.hook hooks.unread"
+	expect_line "changed: yes crio.runtime"
+	expect_line "changed: yes crio.hook"
+	expect_line "nothing: no crio.runtime crio.no-runtime"
+}
+
 @test "CDI specs of nvidia-ctk, in YAML, and of other things than GPUs" {
 	run on wsl-nvidia 'spec /run/cdi/nvidia.yaml <<END
 ---

@@ -54,6 +54,17 @@ nothing_remains() {
 	done
 }
 
+@test "Docker and containerd that do not run: how to start them" {
+	[[ ! -e /run/docker.sock && ! -e /run/containerd/containerd.sock ]] || skip "this machine's own run"
+	run env -u DOCKER_HOST ctr-gpu doctor --try=docker
+	expect_status 1
+	expect "Cannot connect to the Docker daemon"
+	[[ ${lines[-1]} == "Docker does not run. Start it, and try again: sudo "*(systemctl|service|rc-service|dockerd)* ]]
+	run env -u DOCKER_HOST ctr-gpu doctor --try=containerd
+	expect_status 1
+	[[ ${lines[-1]} == "containerd does not run. Start it, and try again: sudo "* ]]
+}
+
 @test "Docker: a container that gets no GPU is no success" {
 	# A client that forgets what it is told.
 	mkdir "$BATS_TEST_TMPDIR/bin"

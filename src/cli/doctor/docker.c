@@ -178,13 +178,22 @@ static void dockerd_check_gpus(struct docker *docker)
 
 /* ---- --runtime ---- */
 
+/* As its file has it now. */
+static bool dockerd_knows_runtime(const struct docker *docker)
+{
+	const json_t *runtime = dockerd_runtime(docker, "nvidia");
+	const char *path = json_string_value(json_object_get(runtime, "path")), *wanted = docker->look.config.runtime;
+
+	return runtime && (!path || !wanted || streq(path, wanted));
+}
+
 static void dockerd_check_runtime(struct docker *docker)
 {
 	struct engine_check *look = &docker->look;
 	_cleanup_program_ struct program program = {0};
 
 	engine_check_method_runtime(look);
-	if (docker->info && !dockerd_runtime(docker, "nvidia") && look->config.runtime &&
+	if (docker->info && !dockerd_knows_runtime(docker) && look->config.runtime &&
 	    engine_check_find_program(look, look->config.runtime, &program))
 		engine_check_add(look, "reload", SEVERITY_PROBLEM, METHOD(RUNTIME),
 				 "the running daemon does not know yet that %s has it\n"

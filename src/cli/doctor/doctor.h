@@ -102,6 +102,9 @@ void engine_check_method_runtime(struct engine_check *look);
 /** Of the JSON files in the hooks directories, later ones in the place of earlier ones of the same name. */
 void engine_check_method_hooks(struct engine_check *look);
 
+/** Says that it was started before its file was changed, if it is one that cannot be asked. */
+void engine_check_age(struct engine_check *look);
+
 /** Says that it does not run, behind what would still be in the way if it did. */
 void engine_check_running(struct engine_check *look);
 

@@ -221,6 +221,14 @@ static void engine_check_method_lost(struct engine_check *look)
 	const char *path = look->config.path ? look->config.path : "its file";
 	_cleanup_free_ char *hiding = NULL;
 
+	if (look->engine->ask) {
+		engine_check_add(
+			look, "reload", SEVERITY_PROBLEM, METHOD(RUNTIME),
+			"its configuration has the runtime nvidia, and the running daemon does not know it yet\n"
+			"%s",
+			engine_check_restart(look, ENGINE_RESTART));
+		return;
+	}
 	if (look->config.path && look->config.json)
 		hiding = engine_config_find_import(look->engine, look->config.path, look->config.json);
 	engine_check_add(look, "hidden", SEVERITY_PROBLEM, METHOD(RUNTIME) | METHOD(CDI),
@@ -295,6 +303,21 @@ void engine_check_method_cdi(struct engine_check *look)
 				 look->daemon.pid ? engine_check_restart(look, ENGINE_RESTART) : "");
 	else if (look->reads_elsewhere && look->kinds.count == 0)
 		engine_check_method_directories(look);
+}
+
+void engine_check_age(struct engine_check *look)
+{
+	unsigned closes = (look->config.runtime ? METHOD(RUNTIME) : 0) | (look->config.cdi == 1 ? METHOD(CDI) : 0);
+	_cleanup_free_ char *file = NULL;
+
+	if (!look->engine->dump || !closes)
+		return;
+	file = engine_config_newer_file(look->engine, &look->daemon);
+	if (file)
+		engine_check_add(look, "restart", SEVERITY_PROBLEM, closes,
+				 "%s was changed after the daemon was started, which reads it only then\n"
+				 "%s",
+				 file, engine_check_restart(look, ENGINE_RESTART));
 }
 
 void engine_check_running(struct engine_check *look)

@@ -49,6 +49,7 @@ static void method_check_engine(struct doctor_context *examination, const struct
 		engine_check_add_method(&look, method);
 		method_checks[method](&look);
 	}
+	engine_check_age(&look);
 	engine_check_running(&look);
 }
 

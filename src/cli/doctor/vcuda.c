@@ -9,11 +9,11 @@
 
 #include "vcuda_rpc.h"
 
+#include "base/landlock.h"
 #include "cli/doctor/doctor.h"
 #include "system/trusted_file.h"
 #include "vcuda/grant/backend.h"
 #include "vcuda/protocol/control.h"
-#include "base/landlock.h"
 
 static void vcuda_check_client(struct findings *findings, enum severity severity)
 {

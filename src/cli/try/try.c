@@ -14,10 +14,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/print.h"
 #include "cli/output.h"
+#include "engines/daemon.h"
+#include "engines/engine.h"
 #include "engines/text.h"
 #include "try_program.h"
 
@@ -34,16 +37,20 @@ enum {
 /* Words with blanks between; "@" is the container's name, "%" its image or root directory. */
 struct engine_client {
 	const char *name;
-	const char *import;     /* reads a tar archive; NULL: a directory does */
-	const char *removal[3]; /* what takes away what may be left, whether or not it is there */
+	const struct engine *daemon; /* without whose daemon it does nothing; NULL: it needs none */
+	const char *import;          /* reads a tar archive; NULL: a directory does */
+	const char *removal[3];      /* what takes away what may be left, whether or not it is there */
 };
 
 static const struct engine_client docker = {
-	"docker", "docker import - %", {"docker rm --force @", "docker rmi --force %"}};
+	"docker", &engine_docker, "docker import - %", {"docker rm --force @", "docker rmi --force %"}};
 static const struct engine_client podman = {
-	"podman", "podman import --quiet - %", {"podman rm --force --ignore @", "podman rmi --force %"}};
+	"podman", NULL, "podman import --quiet - %", {"podman rm --force --ignore @", "podman rmi --force %"}};
 static const struct engine_client containerd = {
-	"containerd", NULL, {"ctr task kill --signal SIGKILL @", "ctr task rm --force @", "ctr container rm @"}};
+	"containerd",
+	&engine_containerd,
+	NULL,
+	{"ctr task kill --signal SIGKILL @", "ctr task rm --force @", "ctr container rm @"}};
 
 static const struct try_method {
 	const struct engine_client *engine;
@@ -185,6 +192,30 @@ static int try_run_client(struct try *try, const char *words, int input)
 	return try->result.status;
 }
 
+/* A client that was told of another machine's daemon does not need ours. */
+static bool try_needs_start(const struct engine *engine)
+{
+	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
+
+	if (!engine || getenv("DOCKER_HOST"))
+		return false;
+	if (daemon_find(&engine->daemon, 0, &daemon) == 0 && !daemon.pid && geteuid() != 0)
+		(void)daemon_find(&engine->daemon, geteuid(), &daemon);
+	return !daemon.pid;
+}
+
+static void try_advise(const struct engine *engine)
+{
+	_cleanup_free_ char *command = NULL;
+
+	if (try_needs_start(engine))
+		command = engine_restart_command(engine, &DAEMON_NONE, false, ENGINE_START);
+	if (command)
+		print_safe(stdout, "%s does not run. Start it, and try again: sudo %s\n", engine->label, command);
+	else
+		(void)printf("\"ctr-gpu doctor\" says what may be in the way.\n");
+}
+
 static int try_print(const struct try *try, const char *words)
 {
 	const char *output = try->result.output;
@@ -214,7 +245,7 @@ static int try_print(const struct try *try, const char *words)
 		(void)fputc('\n', stdout);
 		output += length + strspn(output + length, "\r\n");
 	}
-	(void)printf("\"ctr-gpu doctor\" says what may be in the way.\n");
+	try_advise(try->way->engine->daemon);
 	return EXIT_STATUS_FAILURE;
 }
 
