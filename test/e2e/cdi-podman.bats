@@ -94,7 +94,7 @@ with_device() {
 
 # bats test_tags=cgroup
 @test "a container without devices is left alone" {
-	run podman_cdi wsl-nvidia "$generate" -e NVIDIA_VISIBLE_DEVICES=all debian sh -c 'ls /dev; probe; probe node 10 183 /tmp/node'
+	run podman_cdi wsl-nvidia "$generate" --cap-add MKNOD -e NVIDIA_VISIBLE_DEVICES=all debian sh -c 'ls /dev; probe; probe node 10 183 /tmp/node'
 	expect_no_line "dxg"
 	expect_line "/dev/dxg=ENOENT"
 	expect_line "/tmp/node=EPERM"

@@ -17,6 +17,9 @@ export CTR_GPU_BUILD
 # shellcheck source=test/e2e/images.bash
 source "$e2e/images.bash"
 
+# Podman 5 says on its standard error that version 1 of cgroups will not be supported for ever.
+export PODMAN_IGNORE_CGROUPSV1_WARNING=1
+
 cgroup_option=()
 if [[ ${BATS_TEST_FILENAME-} == *-cgroup2.bats ]]; then
 	cgroup_option=(--cgroup2)

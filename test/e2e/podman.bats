@@ -66,7 +66,7 @@ cuda_image_without_gpu() {
 
 # bats test_tags=cgroup
 @test "a container that asks for nothing gets nothing" {
-	run podman_in wsl-nvidia run --runtime crun --rm debian sh -c 'ls /dev; probe node 10 183 /tmp/node; probe'
+	run podman_in wsl-nvidia run --runtime crun --rm --cap-add MKNOD debian sh -c 'ls /dev; probe node 10 183 /tmp/node; probe'
 	expect_no_line "dxg"
 	expect_line "/tmp/node=EPERM"
 	expect_line "/dev/dxg=ENOENT"
