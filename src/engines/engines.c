@@ -132,7 +132,7 @@ const struct engine engine_containerd = {
 };
 
 /* As `crio status config` does: all of it, defaults too. */
-static json_t *crio_ask(const struct daemon *daemon)
+static json_t *engine_ask_crio(const struct daemon *daemon)
 {
 	const char *path = daemon_socket_path(&engine_crio.daemon, daemon);
 	_cleanup_text_buffer_ struct text_buffer answer = {0};
@@ -153,7 +153,7 @@ const struct engine engine_crio = {
 	.daemon = {.name = "crio", .socket = "/run/crio/crio.sock", .socket_option = "--listen"},
 	.service = "crio",
 	.files = (const char *const[]){"/etc/crio/crio.conf", "/etc/crio/crio.conf.d/*", NULL},
-	.ask = crio_ask,
+	.ask = engine_ask_crio,
 	.runtime = "crio/runtime/runtimes/nvidia/runtime_path",
 	.default_runtime = "crio/runtime/default_runtime",
 	.hooks_dir = "crio/runtime/hooks_dir",
