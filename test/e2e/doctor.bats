@@ -16,6 +16,12 @@ store() { echo /usr/lib/wsl/drivers/nv_dispi*; }
 # copied DIRECTORY: the same files where they may be changed, as WSL shares them read-only
 copied() { mkdir /run/copy; cp -a "$1/." /run/copy; mount --bind /run/copy "$1"; }
 spec() { mkdir -p /etc/cdi /run/cdi; cat >"$1"; }
+# Of whichever release this machine is, its packages have the versions of Debian 12.
+if ! grep -qF "VERSION_ID=\"12\"" /etc/os-release; then
+	awk -v versions="docker.io=20.10.24+dfsg1-1 podman=4.3.1+ds1-8 containerd=1.6.20~ds1-1" "BEGIN { split(versions, list, \" \"); for (i in list) { split(list[i], one, \"=\"); version[one[1]] = one[2] } }
+		/^Package: / { name = \$2 } /^Version: / && name in version { \$0 = \"Version: \" version[name] } { print }" /var/lib/dpkg/status >/run/versions
+	mount --bind /run/versions /var/lib/dpkg/status
+fi
 # This machine is the inside of a container, and has settings of its own perhaps.
 rm -rf /etc/ctr-gpu "$hooks_d" /etc/cdi
 unset CONTAINERS_CONF SUDO_UID
@@ -507,7 +513,7 @@ setup_file() {
 		doctor | grep Docker; ids | grep docker
 		nobody ctr-gpu doctor | tr "\n" " " | tr -s " "
 		mkdir -p /etc/docker; echo "{" >/etc/docker/daemon.json; ids'
-	expect "Docker 20.10.24+dfsg1, running: yes by --gpus all"
+	expect "Docker $(dockerd --version | sed 's/^Docker version \([^,]*\),.*/\1/'), running: yes by --gpus all"
 	# Who is not in its group.
 	expect "Docker 20.10.24, running: no, because you may not use its socket"
 	expect "usermod --append --groups docker"

@@ -96,6 +96,12 @@ hwrng_is() {
 	[ "$(try /dev/null)" = open ] || { echo "null is not open" && return 1; }
 }
 
+# The device goes at a daemon-reload, with the systemds that set all devices anew then.
+hwrng_is_lost() {
+	[[ $(try /dev/hwrng) != open ]] || skip "$(inside systemctl --version | head -n 1) leaves scopes the devices that they have"
+	hwrng_is forbidden
+}
+
 @test "a daemon-reload leaves a scope its device" {
 	scope keeps.scope "${strict[@]}"
 	hwrng_is forbidden
@@ -115,7 +121,7 @@ hwrng_is() {
 	hwrng_is open
 	inside rm "$(drop_in)"
 	inside systemctl daemon-reload
-	hwrng_is forbidden
+	hwrng_is_lost
 }
 
 @test "a run after the device was lost brings it back" {
@@ -123,7 +129,7 @@ hwrng_is() {
 	allow
 	inside rm "$(drop_in)"
 	inside systemctl daemon-reload
-	hwrng_is forbidden
+	hwrng_is_lost
 	allow
 	hwrng_is open
 	inside systemctl daemon-reload
@@ -226,7 +232,7 @@ engine() {
 	hwrng_is open
 	inside rm "$(drop_in)"
 	inside systemctl daemon-reload
-	hwrng_is forbidden
+	hwrng_is_lost
 }
 
 # As with CDI, where the engine has told the runtime, and the runtime systemd, before the hook says it again.
