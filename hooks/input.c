@@ -12,7 +12,7 @@
 void arguments_usage(FILE *file)
 {
 	(void)fputs("Usage: ctr-gpu-hook [--config=FILE] [--debug[=FILE]] [--device=NAME] [--dry-run] "
-		    "createRuntime|prestart\n"
+		    "createRuntime|prestart|poststop\n"
 		    "Container engines run this; ctr-gpu-hook(8) says how to register it with yours.\n",
 		    file);
 }
@@ -69,7 +69,7 @@ static bool arguments_take_stage(const char *name, enum stage *ret)
 		{"prestart", STAGE_CREATE},
 		{"createRuntime", STAGE_CREATE},
 		{"poststart", STAGE_IGNORED},
-		{"poststop", STAGE_IGNORED},
+		{"poststop", STAGE_CLEAN},
 	};
 
 	for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++) {

@@ -14,7 +14,8 @@
 
 enum stage {
 	STAGE_CREATE,  /* prestart, createRuntime: the namespaces exist, nothing runs in them */
-	STAGE_IGNORED, /* poststart, poststop: there is nothing to do */
+	STAGE_CLEAN,   /* poststop: it has ended */
+	STAGE_IGNORED, /* poststart: there is nothing to do */
 };
 
 struct arguments {

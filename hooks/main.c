@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <ctr-gpu.h>
 
@@ -131,6 +132,32 @@ static bool hook_is_for_gpus(const struct arguments *arguments)
 	       arguments_is_called(arguments->all[0], "nvidia-container-runtime-hook");
 }
 
+struct ended {
+	struct ctr_gpu_context *context;
+	const char *state;
+	size_t size;
+};
+
+static int hook_clean_in_child(void *user)
+{
+	const struct ended *ended = user;
+
+	return phase_enter(PHASE_GIVE) || ctr_gpu_container_clean(ended->context, ended->state, ended->size);
+}
+
+/*
+ * A container that cannot be cleaned has ended all the same: if a hook fails by then, engines do not delete it. Return:
+ * whether it has ended.
+ */
+static bool hook_clean(struct ctr_gpu_context *context, const char *state, size_t size)
+{
+	struct ended ended = {context, state, size};
+	int exit_status;
+
+	deadline_set(0, "");
+	return ctr_gpu_run_in_child(context, hook_clean_in_child, &ended, &exit_status) || !exit_status;
+}
+
 /* Settings and host are looked at only for a container that asks for something. */
 static int hook_serve(const struct arguments *arguments, const char *state, size_t size)
 {
@@ -140,7 +167,14 @@ static int hook_serve(const struct arguments *arguments, const char *state, size
 	r = hook_open(&hook);
 	if (r)
 		return r;
+	if (arguments->stage == STAGE_CLEAN) {
+		(void)hook_clean(hook.context, state, size);
+		return 0;
+	}
 	r = ctr_gpu_container_new_from_state(hook.context, state, size, &hook.container);
+	/* Files in hooks directories have the same arguments for all of their stages. */
+	if (r == CTR_GPU_E_BAD_STATE && memmem(state, size, "\"stopped\"", 9) && hook_clean(hook.context, state, size))
+		return 0;
 	if (!hook_is_for_gpus(arguments) &&
 	    (r ? !ctr_gpu_state_may_ask(state, size) : !ctr_gpu_container_asks(hook.container)))
 		return 0;
@@ -171,7 +205,7 @@ static int hook_run_stage(const struct arguments *arguments)
 		"write it there");
 	/* Even if there is nothing to do: if a hook does not read its pipe, the engine may believe that it crashed. */
 	r = state_read(&state, &size);
-	if (r && !hook_is_for_gpus(arguments) && !ctr_gpu_state_may_ask("", 0))
+	if (r && (arguments->stage == STAGE_CLEAN || (!hook_is_for_gpus(arguments) && !ctr_gpu_state_may_ask("", 0))))
 		return 0;
 	if (r)
 		return report_error_error("read the container's state from standard input", r);

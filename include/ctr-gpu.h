@@ -631,6 +631,20 @@ int ctr_gpu_container_hook_devices(const struct ctr_gpu_container *container, co
 				   char **ret_devices);
 
 /**
+ * ctr_gpu_container_clean() - take back what a start has made in the layer of a container that has ended
+ * @state: what a runtime wrote to its hook of the stage poststop
+ *
+ * ctr_gpu_plan_apply() for a container made from a state, and ctr_gpu_plan_apply_to_bundle(), leave a list in the
+ * bundle, if they run in a child of ctr_gpu_run_in_child(). Directories that are still empty, links and files that are
+ * still ours go, and the loader's files are the image's again; the list goes, too. A root filesystem that is no
+ * overlayfs, or on which another container runs, stays as it is.
+ *
+ * Return: 0, also if there is no list; CTR_GPU_E_BAD_STATE if the container has not ended; -ENOMEM.
+ * Since: 0.1
+ */
+int ctr_gpu_container_clean(struct ctr_gpu_context *context, const char *state, size_t size);
+
+/**
  * ctr_gpu_container_set_record() - record the changes to the container, for ctr_gpu_undo()
  * @directory: absolute, created if missing; only its owner may be able to write there. For any number of root
  *             filesystems

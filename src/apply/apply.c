@@ -296,6 +296,8 @@ static int apply_open_rootfs(struct apply *apply)
 	apply->rootfs.owned = apply->owner->other;
 	if (r != 0)
 		return r;
+	apply->rootfs.noted = apply->container->bundle != NULL;
+	layer_begin(apply->undo_log, apply->container->bundle, apply->container->rootfs);
 	r = image_check_warn(apply->plan, &apply->rootfs, &apply->container->config, apply->log);
 	return r < 0 ? err_set(apply->err, r, "%m") : 0;
 }

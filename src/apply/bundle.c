@@ -243,6 +243,68 @@ static int bundle_place_mounts(struct bundle_apply *apply)
 	return placed->mounts && r >= 0 ? 0 : err_set(apply->err, -ENOMEM, "%m");
 }
 
+/* ---- what is to be taken back ---- */
+
+static char *bundle_read_path(const struct bundle_apply *apply, int fd)
+{
+	char number[16], *path;
+
+	(void)snprintf(number, sizeof(number), "%d", fd);
+	return fd_read_link_at(apply->rootfs.proc_self_fd, number, &path) == 0 ? path : NULL;
+}
+
+/* In the bundle that the engine's runtime tells its hooks of. */
+static int bundle_begin_layer(struct bundle_apply *apply)
+{
+	_cleanup_free_ char *bundle = bundle_read_path(apply, apply->bundle->directory);
+	_cleanup_free_ char *rootfs = bundle_read_path(apply, apply->rootfs.fd);
+
+	apply->rootfs.noted = bundle && rootfs && apply->bundle->hook;
+	if (apply->rootfs.noted)
+		layer_begin(apply->undo_log, bundle, rootfs);
+	return 0;
+}
+
+/* A runtime makes what is missing on the way to where it mounts. */
+static int bundle_note_place(const struct bundle_apply *apply, const char *target, bool directory)
+{
+	_cleanup_free_ char *path = strdup(target);
+
+	for (char *slash = path ? path + 1 : NULL; slash; slash++) {
+		_cleanup_close_ int fd = -1;
+		char cut;
+
+		slash += strcspn(slash, "/");
+		cut = *slash;
+		*slash = '\0';
+		fd = rootfs_open_path(&apply->rootfs, path, O_PATH);
+		if (fd == -ENOENT)
+			rootfs_note_place(&apply->rootfs, path, cut || directory);
+		*slash = cut;
+		if (!cut)
+			return 0;
+	}
+	return -ENOMEM;
+}
+
+static int bundle_note_places(const struct bundle_apply *apply)
+{
+	const struct plan *placed = &apply->placed;
+	bool own = false;
+	int r = 0;
+
+	for (size_t i = 0; i < placed->mount_count && r == 0; i++) {
+		const struct plan_mount *mount = &placed->mounts[i];
+		bool is_own = str_is_below(mount->target, PLAN_OWN_DIRECTORY);
+
+		if (!is_own || !own)
+			r = bundle_note_place(apply, is_own ? PLAN_OWN_DIRECTORY : mount->target,
+					      is_own || mount->directory);
+		own = own || is_own;
+	}
+	return r < 0 ? err_set(apply->err, r, "%m") : 0;
+}
+
 static int bundle_leave_to_hook(void *user, const struct loader_file *file, int r)
 {
 	struct bundle_apply *apply = user;
@@ -297,7 +359,11 @@ static int bundle_change_root(struct bundle_apply *apply)
 	apply->hook_reason = bundle_find_obstacle(apply);
 	if (apply->hook_reason)
 		return 0;
-	r = bundle_place_mounts(apply);
+	r = bundle_begin_layer(apply);
+	if (r == 0)
+		r = bundle_place_mounts(apply);
+	if (r == 0)
+		r = bundle_note_places(apply);
 	if (r == 0)
 		r = write_files_make_symlinks(&writer);
 	return r == 0 ? write_files_make_loader_files(&writer) : r;
@@ -347,7 +413,7 @@ static int bundle_edit_tree(struct bundle_apply *apply)
 			       apply->hook_reason);
 	r = apply->hook_mounts ? oci_edit_apply_rules(tree, apply->plan, apply->err)
 			       : oci_edit_apply(tree, &apply->placed, nodes, apply->err);
-	return r == 0 ? oci_edit_set_hook(tree, apply->hook_reason ? apply->bundle->hook : NULL, apply->err) : r;
+	return r == 0 ? oci_edit_set_hooks(tree, apply->bundle->hook, apply->hook_reason, apply->err) : r;
 }
 
 static int bundle_write_tree(struct bundle_apply *apply)

@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "apply/internal.h"
 #include "lib/context.h"
 #include "process/phase.h"
 #include "process/sanitise.h"
@@ -254,6 +255,8 @@ static int child_wait_for_work(struct ctr_gpu_context *context, pid_t pid, struc
 	if (r == 0 && WIFEXITED(wait_status)) {
 		if (WEXITSTATUS(wait_status) != 0)
 			child_undo(undo_log);
+		else
+			layer_save(undo_log, context->ends);
 		/* The end of the program releases everything. */
 		if (context->ends)
 			exit(WEXITSTATUS(wait_status));

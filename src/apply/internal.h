@@ -5,10 +5,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 
 #include "base/err.h"
 #include "base/log.h"
 #include "base/span.h"
+#include "base/str.h"
 #include "devcgroup/devcgroup.h"
 #include "ldcache/loader.h"
 #include "model/plan.h"
@@ -176,3 +178,72 @@ int guard_rule_guard(const struct guard_rule *tell);
  * Return: 0, also where there is nothing to take back; negative errno.
  */
 int undo_record_write(const char *directory, const struct rootfs *rootfs, struct undo_log *undo_log, pid_t *ret_holder);
+
+/*
+ * The layer of a container, which an engine lays over the image with overlayfs. A start has to make directories to
+ * mount on in it, links and the loader's files. They are written down in a file of the bundle, LAYER_RECORD, which ends
+ * with the container, and taken back by a hook of the stage poststop, while the engine still has the layer mounted.
+ */
+
+#define LAYER_RECORD "ctr-gpu.layer"
+
+/**
+ * layer_begin() - have what is made from here on be noted
+ * @bundle: the container's; NULL: nothing is noted
+ * @rootfs: path of its root filesystem
+ */
+void layer_begin(struct undo_log *undo_log, const char *bundle, const char *rootfs);
+
+/**
+ * layer_save() - write down what was noted, once all is done
+ * @ends: the program does; descriptors that are left are closed then
+ *
+ * What an earlier start of the same bundle wrote stays in front. A container starts even where nothing can be written;
+ * then its layer keeps what was made.
+ */
+void layer_save(const struct undo_log *undo_log, bool ends);
+
+/* The overlayfs that an engine has mounted for a container: as it is seen, and the directories it is made of. */
+
+/* A directory in which something is removed. */
+struct layer_times {
+	char *path; /* in the root filesystem, without links */
+	int fd;
+	struct stat before;
+};
+
+struct layer_overlay {
+	struct rootfs merged; /* as it is seen */
+	struct rootfs upper;  /* the container's own layer */
+	struct strv lowers;   /* the image's, the newest first */
+	struct layer_times *times;
+	size_t times_count;
+};
+
+#define LAYER_OVERLAY_NONE ((struct layer_overlay){.merged = ROOTFS_CLOSED, .upper = ROOTFS_CLOSED})
+
+/**
+ * layer_overlay_open() - finds what the file system is made of
+ * @overlay: with @merged, whose mount's number is known
+ * @path:    of @merged; engines that have many layers give the kernel relative paths, which count from above it
+ *
+ * Return: 0; -EOPNOTSUPP if it is no overlayfs, or not all of one; negative errno.
+ */
+int layer_overlay_open(struct layer_overlay *overlay, const char *path);
+void layer_overlay_close(struct layer_overlay *overlay);
+
+/** Whether a process has it as its root directory, as one of another container on the same root filesystem. */
+bool layer_overlay_is_lived_in(const struct layer_overlay *overlay);
+
+/** Remembers when a directory changed. @fd: of @path. Return: 0 or -ENOMEM. */
+int layer_overlay_keep_times(struct layer_overlay *overlay, const char *path, int fd);
+
+/** What the image has at a name just removed is seen again. @parent: of layer_overlay_keep_times() */
+void layer_overlay_uncover(const struct layer_overlay *overlay, int parent, const char *name);
+
+/**
+ * layer_overlay_restore_times() - the directories changed when they had changed before
+ *
+ * One of which the layer has nothing of its own any more, changed when the image's did: engines compare the times.
+ */
+void layer_overlay_restore_times(const struct layer_overlay *overlay);

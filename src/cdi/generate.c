@@ -421,6 +421,18 @@ static json_t *cdi_generate_env(const struct generation *generation)
 	return env;
 }
 
+/* Once for a container, however many of the devices it has. */
+static json_t *cdi_generate_edits(const struct generation *generation)
+{
+	json_t *env = cdi_generate_env(generation);
+
+	if (!generation->wish->hook)
+		return json_pack("{s:o}", "env", env);
+	return json_pack("{s:o, s:[{s:s, s:s, s:[s, s], s:[s], s:i}]}", "env", env, "hooks", "hookName", "poststop",
+			 "path", generation->wish->hook, "args", CDI_HOOK_NAME, "poststop", "env", "CTR_GPU_HOOK=cdi",
+			 "timeout", CDI_HOOK_TIMEOUT_S);
+}
+
 /* The lowest that has what is in it: engines refuse a spec of a version that they do not know. */
 static const char *cdi_generate_lowest_version(const struct generation *generation)
 {
@@ -463,8 +475,8 @@ int cdi_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *hos
 	if (r == 0)
 		r = cdi_generate_add_devices(&generation);
 	if (r == 0) {
-		spec = json_pack("{s:s, s:s, s:{s:o}, s:O}", "cdiVersion", cdi_generate_lowest_version(&generation),
-				 "kind", wish->kind, "containerEdits", "env", cdi_generate_env(&generation), "devices",
+		spec = json_pack("{s:s, s:s, s:o, s:O}", "cdiVersion", cdi_generate_lowest_version(&generation), "kind",
+				 wish->kind, "containerEdits", cdi_generate_edits(&generation), "devices",
 				 generation.devices);
 		r = spec ? 0 : -ENOMEM;
 	}

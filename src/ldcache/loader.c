@@ -14,7 +14,6 @@
 
 #include "base/cleanup.h"
 
-#define CACHE_PATH "/etc/ld.so.cache"
 #define MAIN_CONF_PATH "/etc/ld.so.conf"
 
 #if defined(__x86_64__)
@@ -99,7 +98,7 @@ static int loader_open_content(const struct rootfs *rootfs, const char *path, si
 int loader_read_cache(const struct rootfs *rootfs, char **ret_data, size_t *ret_size)
 {
 	_cleanup_content_ struct content content = CONTENT_NONE;
-	int r = loader_open_content(rootfs, CACHE_PATH, LDCACHE_MAX_SIZE, &content);
+	int r = loader_open_content(rootfs, LOADER_CACHE, LDCACHE_MAX_SIZE, &content);
 
 	if (r < 0)
 		return r;
@@ -283,13 +282,13 @@ static int loader_add_libraries(struct libraries *libraries, const struct plan_l
 static int loader_add_cache(struct loader_work *loader)
 {
 	_cleanup_(loader_libraries_clear) struct libraries libraries = {0};
-	_cleanup_file_ struct loader_file file = {.path = CACHE_PATH, .handle = -1};
+	_cleanup_file_ struct loader_file file = {.path = LOADER_CACHE, .handle = -1};
 	_cleanup_content_ struct content old = CONTENT_NONE;
 	struct ldcache_merged merged;
 	struct span span;
 	int r;
 
-	r = loader_read_file(loader, CACHE_PATH, LDCACHE_MAX_SIZE, &old);
+	r = loader_read_file(loader, LOADER_CACHE, LDCACHE_MAX_SIZE, &old);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < loader->plan->library_dir_count && r == 0; i++) {
@@ -306,7 +305,8 @@ static int loader_add_cache(struct loader_work *loader)
 	span = (struct span){(const unsigned char *)old.data, old.size};
 	r = ldcache_merge(&span, loader->was_here ? &loader->former : NULL, libraries.items, libraries.count, &merged);
 	if (r == -E2BIG)
-		return err_set(loader->err, r, "%s of the image leaves no room for the driver's libraries", CACHE_PATH);
+		return err_set(loader->err, r, "%s of the image leaves no room for the driver's libraries",
+			       LOADER_CACHE);
 	if (r < 0)
 		return r;
 	file.owned[0] = merged.owned;

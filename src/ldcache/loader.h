@@ -53,6 +53,7 @@ struct loader_file *loader_files_free(struct loader_file *files, size_t count);
  * behind a comment that marks it, because its entries in a cache are the image's.
  */
 
+#define LOADER_CACHE "/etc/ld.so.cache"
 #define LOADER_CONF_FIRST "/etc/ld.so.conf.d/00-ctr-gpu.conf"
 #define LOADER_CONF_LAST "/etc/ld.so.conf.d/zz-ctr-gpu.conf"
 

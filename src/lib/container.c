@@ -33,6 +33,7 @@ struct ctr_gpu_container *ctr_gpu_container_unref(struct ctr_gpu_container *cont
 	free(container->rootfs);
 	free(container->record);
 	free(container->id);
+	free(container->bundle);
 	oci_config_clear(&container->config);
 	free(container);
 	return NULL;
@@ -428,6 +429,7 @@ static int container_new_from_state(struct ctr_gpu_context *context, struct oci_
 		return r;
 	container->config = steal_struct(&config);
 	container->id = steal_ptr(state->id);
+	container->bundle = steal_ptr(state->bundle);
 	*ret_container = container;
 	return 0;
 }

@@ -41,6 +41,7 @@ struct ctr_gpu_container {
 	int process;  /* /proc/<pid>; means this process even after its number is reused; -1 without a pid */
 	char *rootfs; /* absolute path in the mount namespace of the process */
 	bool inside;  /* the caller's own mount namespace is the container's: a hook that a runtime runs there */
+	char *bundle; /* directory of its engine's for it, absolute; NULL without a state */
 	char *id;     /* the engine's name for it; NULL without a state */
 	char *record; /* directory for the record of changes; NULL: they are not recorded */
 	bool leave_cgroup;

@@ -381,23 +381,32 @@ static void edit_remove_hooks(json_t *hooks, const char *stage)
 		(void)json_object_del(hooks, stage);
 }
 
-int oci_edit_set_hook(json_t *config, const char *path, struct err *err)
+/* A hook without an environment gets the image's from some runtimes. Behind what others have there. */
+static int edit_add_hook(json_t *hooks, const char *stage, const char *path, struct err *err)
 {
-	json_t *hooks = json_object_get(config, "hooks"), *list;
+	json_t *list;
+	int r = edit_member(hooks, stage, JSON_ARRAY, &list, err);
+
+	if (r != 0)
+		return r;
+	return edit_append(list,
+			   json_pack("{s:s, s:[s, s], s:[s], s:i}", "path", path, "args", "ctr-gpu-hook", stage, "env",
+				     "CTR_GPU_HOOK=runtime", "timeout", (int)HOOK_TIMEOUT_S),
+			   err);
+}
+
+int oci_edit_set_hooks(json_t *config, const char *path, bool gives, struct err *err)
+{
+	json_t *hooks = json_object_get(config, "hooks");
 	int r;
 
 	edit_remove_hooks(hooks, "prestart");
 	edit_remove_hooks(hooks, "createRuntime");
 	if (!path)
 		return 0;
+	edit_remove_hooks(hooks, "poststop");
 	r = edit_member(config, "hooks", JSON_OBJECT, &hooks, err);
-	if (r == 0)
-		r = edit_member(hooks, "createRuntime", JSON_ARRAY, &list, err);
-	if (r != 0)
-		return r;
-	/* A hook without an environment gets the image's from some runtimes. */
-	return edit_append(list,
-			   json_pack("{s:s, s:[s, s], s:[s], s:i}", "path", path, "args", "ctr-gpu-hook",
-				     "createRuntime", "env", "CTR_GPU_HOOK=runtime", "timeout", (int)HOOK_TIMEOUT_S),
-			   err);
+	if (r == 0 && gives)
+		r = edit_add_hook(hooks, "createRuntime", path, err);
+	return r == 0 ? edit_add_hook(hooks, "poststop", path, err) : r;
 }

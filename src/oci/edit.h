@@ -35,9 +35,10 @@ bool oci_edit_has_own_dev(const json_t *config);
 bool oci_edit_has_device_rules(const json_t *config);
 
 /**
- * oci_edit_set_hook() - have this hook, and none other of ours or NVIDIA's that acts on the container's environment
- * @path: of a createRuntime hook; NULL for none
+ * oci_edit_set_hooks() - have this hook, and none other of ours or NVIDIA's that acts on the container's environment
+ * @path:  of a hook that cleans the container's layer at its end; NULL for none
+ * @gives: whether it also gives the container its GPUs, at the stage createRuntime
  *
  * Return: 0; CTR_GPU_E_BAD_STATE; -ENOMEM. @err is set.
  */
-int oci_edit_set_hook(json_t *config, const char *path, struct err *err);
+int oci_edit_set_hooks(json_t *config, const char *path, bool gives, struct err *err);

@@ -85,8 +85,15 @@ static int oci_check_status(const json_t *state, struct err *err)
 	return 0;
 }
 
-static int oci_parse_bounded_state(const char *data, size_t size, json_int_t least_pid, struct oci_state *ret,
-				   struct err *err)
+static int oci_check_ended(const json_t *state, struct err *err)
+{
+	const char *status = json_string_value(json_object_get(state, "status"));
+
+	return status && streq(status, "stopped") ? 0 : oci_error(err, "state", "the container has not ended");
+}
+
+static int oci_parse_any_state(const char *data, size_t size, int (*check)(const json_t *state, struct err *err),
+			       json_int_t least_pid, struct oci_state *ret, struct err *err)
 {
 	_cleanup_json_ json_t *state = NULL;
 	const char *bundle;
@@ -95,7 +102,7 @@ static int oci_parse_bounded_state(const char *data, size_t size, json_int_t lea
 
 	r = oci_parse_object("state", data, size, OCI_STATE_MAX, state_raws, &state, err);
 	if (r == 0)
-		r = oci_check_status(state, err);
+		r = check(state, err);
 	if (r != 0)
 		return r;
 	pid = json_integer_value(json_object_get(state, "pid"));
@@ -117,12 +124,20 @@ static int oci_parse_bounded_state(const char *data, size_t size, json_int_t lea
 
 int oci_parse_state(const char *data, size_t size, struct oci_state *ret, struct err *err)
 {
-	return oci_parse_bounded_state(data, size, 1, ret, err);
+	return oci_parse_any_state(data, size, oci_check_status, 1, ret, err);
 }
 
 int oci_parse_state_inside(const char *data, size_t size, struct oci_state *ret, struct err *err)
 {
-	return oci_parse_bounded_state(data, size, 0, ret, err);
+	return oci_parse_any_state(data, size, oci_check_status, 0, ret, err);
+}
+
+int oci_parse_state_ended(const char *data, size_t size, struct oci_state *ret, struct err *err)
+{
+	int r = oci_parse_any_state(data, size, oci_check_ended, INT_MIN, ret, err);
+
+	ret->pid = 0;
+	return r;
 }
 
 /* ---- config.json ---- */

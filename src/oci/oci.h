@@ -64,6 +64,9 @@ int oci_parse_state(const char *data, size_t size, struct oci_state *ret, struct
 /** The same for a hook in the container's own namespaces. Its state may have no pid: then it is 0. */
 int oci_parse_state_inside(const char *data, size_t size, struct oci_state *ret, struct err *err);
 
+/** The same for one that has ended: status "stopped". Its pid is 0. Return: as oci_parse_state(). */
+int oci_parse_state_ended(const char *data, size_t size, struct oci_state *ret, struct err *err);
+
 /**
  * oci_load_config() - config.json as a tree
  * @ret: new reference to an object; what nobody looks at is in it as text (oci/json_raw.h)

@@ -80,6 +80,7 @@ int seccomp_install(const struct sock_filter *table, size_t count)
 	/* creating and replacing them */ \
 	X(W, mkdir) X(W, mkdirat) X(W, rmdir) X(W, unlink) X(W, unlinkat) X(W, symlinkat) X(W, rename) \
 	X(W, renameat) X(W, renameat2) X(W, linkat) X(W, ftruncate) X(W, fchmod) X(W, fchown) \
+	X(W, utimensat) \
 	/* mounts; mount itself stands below */ \
 	X(W, open_tree) X(W, move_mount) X(W, fsopen) X(W, fsconfig) X(W, fsmount) X(W, mount_setattr) \
 	X(W, umount2) X(W, statmount) \

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/openat2.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -185,6 +186,44 @@ void rootfs_undo_symlink(const struct undo_log *undo_log, const struct undo_step
 		(void)unlinkat(undo_step->fds[0], undo_step->name, 0);
 }
 
+/* @above and @name, one behind the other, make the path. */
+static void rootfs_note(const struct rootfs *rootfs, char kind, const char *above, const char *name, const char *detail)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (rootfs->noted && str_format(&path, "%s%s", above, name) >= 0)
+		undo_log_note(rootfs->undo_log, kind, path, detail);
+}
+
+void rootfs_mark_content(const struct span *content, char ret[ROOTFS_MARK_SIZE])
+{
+	(void)snprintf(ret, ROOTFS_MARK_SIZE, "%016" PRIx64, str_hash_of(content->data, content->size));
+}
+
+/* A file of several parts is none that is read again to be compared: it is too large, and says itself what is ours. */
+static void rootfs_note_content(const struct rootfs *rootfs, const char *path, const struct span *parts, size_t count)
+{
+	const struct span empty = {(const unsigned char *)"", 0};
+	char mark[ROOTFS_MARK_SIZE] = "";
+	size_t filled = 0;
+
+	if (!rootfs->noted)
+		return;
+	for (size_t i = 1; i < count; i++)
+		filled += parts[i].size > 0;
+	if (filled == 0)
+		rootfs_mark_content(count ? parts : &empty, mark);
+	rootfs_note(rootfs, ROOTFS_NOTE_FILE, path, "", mark);
+}
+
+void rootfs_note_place(const struct rootfs *rootfs, const char *path, bool directory)
+{
+	if (directory)
+		rootfs_note(rootfs, ROOTFS_NOTE_DIRECTORY, path, "", "");
+	else
+		rootfs_note_content(rootfs, path, NULL, 0);
+}
+
 /* Writes down that @name is about to be made in @parent. */
 static int rootfs_log_undo(struct rootfs *rootfs, void (*undo)(const struct undo_log *, const struct undo_step *),
 			   int parent, const char *name)
@@ -315,6 +354,8 @@ static int rootfs_make_child_directory(struct rootfs *rootfs, struct rootfs_targ
 
 	r = rootfs_try_directory(rootfs, parent, name, mode);
 	if (r == 0) {
+		if (parent->mount_map == MOUNT_CLASS_ROOT)
+			rootfs_note(rootfs, ROOTFS_NOTE_DIRECTORY, above, name, "");
 		r = rootfs_open_made(rootfs, parent, name, ret);
 		parent->fd = -1;
 		return r < 0 || !parent->made ? r : str_replace(&rootfs->made, above);
@@ -406,7 +447,8 @@ static int rootfs_open_parent(struct rootfs *rootfs, const char *path, int *link
 }
 
 /* The same where something is going to be made in it. */
-static int rootfs_make_parent(struct rootfs *rootfs, const char *path, int *ret_parent, char **ret_name)
+static int rootfs_make_parent(struct rootfs *rootfs, const char *path, int *ret_parent, char **ret_name,
+			      bool *ret_stays)
 {
 	_cleanup_target_ struct rootfs_target parent = ROOTFS_TARGET_NONE;
 	_cleanup_free_ char *above = NULL, *name = NULL;
@@ -419,6 +461,7 @@ static int rootfs_make_parent(struct rootfs *rootfs, const char *path, int *ret_
 		return -EXDEV;
 	*ret_parent = steal_fd(&parent.fd);
 	*ret_name = steal_ptr(name);
+	*ret_stays = parent.mount_map == MOUNT_CLASS_ROOT;
 	return 0;
 }
 
@@ -453,6 +496,8 @@ static int rootfs_make_one_file(struct rootfs *rootfs, const char *path, mode_t 
 	if (r == 0)
 		r = rootfs_try_file(rootfs, &parent, name, mode, ret);
 	if (r == 0) {
+		if (parent.mount_map == MOUNT_CLASS_ROOT)
+			rootfs_note_content(rootfs, path, NULL, 0);
 		rootfs_cache_parent(rootfs, steal_ptr(above), &parent);
 		parent.fd = -1;
 	}
@@ -487,14 +532,17 @@ int rootfs_try_symlink(struct rootfs *rootfs, const char *path, const char *poin
 {
 	_cleanup_close_ int parent = -1, old = -1;
 	_cleanup_free_ char *name = NULL;
+	bool stays;
 	int r;
 
-	r = rootfs_make_parent(rootfs, path, &parent, &name);
+	r = rootfs_make_parent(rootfs, path, &parent, &name, &stays);
 	if (r == 0)
 		r = rootfs_log_undo(rootfs, rootfs_undo_symlink, parent, name);
 	if (r < 0)
 		return r;
 	if (symlinkat(points_to, parent, name) == 0) {
+		if (stays)
+			rootfs_note(rootfs, ROOTFS_NOTE_SYMLINK, path, "", points_to);
 		(void)steal_fd(&parent);
 		return 1;
 	}
@@ -524,12 +572,21 @@ int rootfs_open_regular(const struct rootfs *rootfs, int handle)
 	return fd_reopen(rootfs->proc_self_fd, handle, NULL);
 }
 
+/* What the program's end closes, and one call less. */
+static void rootfs_leave_open(const struct rootfs *rootfs, int *fd)
+{
+	if (rootfs->undo_log && rootfs->undo_log->ends)
+		*fd = -1;
+}
+
 int rootfs_read_handle(const struct rootfs *rootfs, int handle, size_t max, char **ret_data, size_t *ret_size)
 {
 	off_t size = 0;
 	_cleanup_close_ int fd = fd_reopen(rootfs->proc_self_fd, handle, &size);
+	int r = fd < 0 ? fd : fd_read_sized(fd, size, max, ret_data, ret_size);
 
-	return fd < 0 ? fd : fd_read_sized(fd, size, max, ret_data, ret_size);
+	rootfs_leave_open(rootfs, &fd);
+	return r;
 }
 
 int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, char **ret_data, size_t *ret_size)
@@ -549,6 +606,8 @@ static int rootfs_open_old(const struct rootfs *rootfs, int parent, const char *
 	if (handle < 0)
 		return steal_fd(&handle);
 	fd = fd_reopen(rootfs->proc_self_fd, handle, NULL);
+	if (fd >= 0)
+		rootfs_leave_open(rootfs, &handle);
 	if (fd != -EINVAL)
 		return fd;
 	/* It is not regular. */
@@ -667,9 +726,10 @@ static int rootfs_replace(struct rootfs *rootfs, const char *path, const struct 
 	_cleanup_close_ int parent = -1, old = -1;
 	_cleanup_free_ char *name = NULL;
 	struct undo_step undo_step;
+	bool stays;
 	int r;
 
-	r = rootfs_make_parent(rootfs, path, &parent, &name);
+	r = rootfs_make_parent(rootfs, path, &parent, &name, &stays);
 	if (r < 0)
 		return r;
 	old = rootfs_open_old(rootfs, parent, name);
@@ -691,6 +751,10 @@ static int rootfs_replace(struct rootfs *rootfs, const char *path, const struct 
 		undo_log_pop(rootfs->undo_log);
 		return r;
 	}
+	if (stays && new->points_to)
+		rootfs_note(rootfs, ROOTFS_NOTE_SYMLINK, path, "", new->points_to);
+	else if (stays)
+		rootfs_note_content(rootfs, path, new->parts, new->count);
 	(void)steal_fd(&parent);
 	(void)steal_fd(&old);
 	return 0;

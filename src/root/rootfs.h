@@ -48,6 +48,7 @@ struct rootfs {
 		struct rootfs_target place; /* its descriptor is the deeds' */
 	} parent;
 	bool owned; /* made and replaced as deeds->owner */
+	bool noted; /* what is made is to be taken back at the container's end (undo_log_note()) */
 };
 
 void rootfs_close(struct rootfs *rootfs);
@@ -157,6 +158,17 @@ int rootfs_replace_file(struct rootfs *rootfs, const char *path, const struct sp
 
 /** The same for a regular file, whose owner and mode stay. Return: also -ENOENT; -ELOOP for anything else. */
 int rootfs_rewrite_file(struct rootfs *rootfs, const char *path, const struct span *parts, size_t count);
+
+/* The kinds of what is noted. */
+enum { ROOTFS_NOTE_DIRECTORY = 'd', ROOTFS_NOTE_SYMLINK = 'l', ROOTFS_NOTE_FILE = 'f' };
+
+/** A directory or an empty file that somebody else is going to make. */
+void rootfs_note_place(const struct rootfs *rootfs, const char *path, bool directory);
+
+enum { ROOTFS_MARK_SIZE = 24 };
+
+/** The detail of a file's note, by which the same content is known again. */
+void rootfs_mark_content(const struct span *content, char ret[ROOTFS_MARK_SIZE]);
 
 /*
  * For deeds, whose first descriptor is the parent of their name: remove what is empty, or a symlink; put the second

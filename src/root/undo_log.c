@@ -125,6 +125,19 @@ void undo_log_set_number(struct undo_log *undo_log, unsigned number)
 	__atomic_store_n(&undo_log->items[undo_log->count - 1].number, number, __ATOMIC_RELEASE);
 }
 
+void undo_log_note(struct undo_log *undo_log, char kind, const char *path, const char *detail)
+{
+	const size_t at = undo_log->made_size, path_size = strlen(path) + 1, detail_size = strlen(detail) + 1;
+
+	if (1 + path_size + detail_size > sizeof(undo_log->made) - at)
+		return;
+	undo_log->made[at] = kind;
+	memcpy(undo_log->made + at + 1, path, path_size);
+	memcpy(undo_log->made + at + 1 + path_size, detail, detail_size);
+	undo_log->made_count++;
+	undo_log->made_size = at + 1 + path_size + detail_size;
+}
+
 /* Appends what there is room for. Return: where it ends. */
 static size_t undo_log_progress_append(struct undo_log *undo_log, size_t at, const char *text, size_t length)
 {

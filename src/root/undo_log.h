@@ -28,6 +28,8 @@ enum {
 	UNDO_STEP_NAME_SIZE = 328, /* a path below /run/systemd/transient of a unit and its drop-in */
 	UNDO_STEP_FDS = 3,
 	UNDO_LOG_MAX = 2048,
+	UNDO_LOG_MADE_MAX = 16 * 1024,
+	UNDO_LOG_RECORD_SIZE = 512,
 };
 
 struct undo_log;
@@ -47,7 +49,11 @@ struct undo_log {
 	int proc_self_fd;  /* /proc/self/fd of the process that undoes; owned; -1: none */
 	int namespaces[2]; /* user and mount namespace, to be entered first; owned; -1: stay */
 	struct mapped_root owner;
-	char step[128]; /* for a message of the parent */
+	char step[128];                    /* for a message of the parent */
+	char record[UNDO_LOG_RECORD_SIZE]; /* where the parent writes what was made, when all is done; "": nowhere */
+	size_t made_count, made_size;
+	char made
+		[UNDO_LOG_MADE_MAX]; /* texts, each with a NUL behind it (apply/layer.c); pages are touched when used */
 	size_t count;
 	struct undo_step items[UNDO_LOG_MAX];
 };
@@ -71,6 +77,16 @@ void undo_log_pop(struct undo_log *undo_log);
 
 /** Changes the number of the newest, for one that is done in several steps. */
 void undo_log_set_number(struct undo_log *undo_log, unsigned number);
+
+/**
+ * undo_log_note() - keep what was made in the container's layer, as it is to be taken back at the container's end
+ * @kind:   one letter
+ * @path:   in the container
+ * @detail: what the file says
+ *
+ * What there is no room for stays in the layer.
+ */
+void undo_log_note(struct undo_log *undo_log, char kind, const char *path, const char *detail);
 
 /**
  * undo_log_progress() - sets what the parent says if it stops waiting

@@ -32,6 +32,25 @@ with_device() {
 	with_device all
 }
 
+# bats test_tags=cgroup
+@test "nothing of a GPU is in the layer of a container that has ended" {
+	local directory runtime
+
+	directory=$(engine_directory podman)
+	for runtime in runc crun; do
+		run sandbox wsl-nvidia env CONTAINERS_CONF="$directory/containers.conf" CONTAINERS_STORAGE_CONF="$directory/storage.conf" bash -ec '
+			ctr-gpu cdi generate >/dev/null
+			go() { memlock podman run --runtime "$0" --cgroup-parent "$CTR_GPU_TEST_CGROUP" "$@"; }
+			go --name none debian sh -c :
+			go --name all --device nvidia.com/gpu=all debian probe >/dev/null
+			podman diff all 2>/dev/null | sort >/run/all
+			podman diff none 2>/dev/null | sort | diff - /run/all && echo same
+			podman rm --force all none >/dev/null
+		' "$runtime"
+		expect_line same
+	done
+}
+
 @test "an index" {
 	with_device 0
 }

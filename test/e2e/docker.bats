@@ -129,6 +129,19 @@ teardown() {
 	docker_commit_is_harmless --gpus all
 }
 
+# Docker has no hook for the end of such a container: nothing but empty directories, a link to nowhere and the loader's files stays.
+@test "--gpus: what stays in the layer of a container that has ended is what the documentation says" {
+	docker run --name stays --gpus all debian probe
+	run docker diff stays
+	output=$(grep -v '^C /\(etc\|usr\)\(/[a-z.]*\)\?$' <<<"$output" | sort)
+	[[ $output == "A /etc/ld.so.conf.d/00-ctr-gpu.conf
+A /usr/bin/nvidia-smi
+A /usr/lib/wsl
+A /usr/lib/wsl/drivers
+A $(store wsl-nvidia 0)
+A /usr/lib/wsl/lib" ]]
+}
+
 @test "--read-only" {
 	run docker run --rm --read-only --gpus all debian probe
 	expect_gpu

@@ -252,6 +252,33 @@ docker_commit_is_harmless() {
 	done
 }
 
+# What a container with a GPU leaves in its layer is what one without leaves: docker_leaves_nothing OPTION…
+docker_leaves_nothing() {
+	local name expected
+
+	docker run --name left-none debian sh -c : >/dev/null
+	expected=$(docker diff left-none | sort)
+	docker run --name left-ended "$@" debian sh -c 'probe && echo mine >/tmp/mine && ls /usr/lib/wsl/lib >/dev/null'
+	docker run --detach --name left-killed "$@" debian sleep 60 >/dev/null
+	docker kill left-killed >/dev/null
+	docker wait left-killed >/dev/null
+	for name in left-ended left-killed; do
+		run docker diff "$name"
+		output=$(grep -vE ' /tmp(/mine)?$' <<<"$output" | sort) || true
+		[[ $output == "$expected" ]] || {
+			printf '%s: %s\n' "$name" "$output"
+			return 1
+		}
+		run docker commit "$name" "$name"
+		run docker run --rm "$name" sh -c 'ls -d /usr/lib/wsl /usr/lib/ctr-gpu /usr/bin/nvidia-smi /etc/ld.so.conf.d/*ctr-gpu*; cat /etc/ld.so.cache'
+		expect_not "/usr/lib/wsl/lib"
+		[[ $(grep -c 'No such file' <<<"$output") -eq 4 ]]
+	done
+	docker start --attach left-ended >/dev/null
+	run docker diff left-ended
+	expect_not wsl
+}
+
 # ---- Podman ----
 
 # podman_configure DIRECTORY [HOOK]: configuration of its own, and our hook in a hooks directory of its own; in a tree the
@@ -287,7 +314,7 @@ podman_hook() {
 			"version": "1.0.0",
 			"hook": {"path": "$2", "args": ["ctr-gpu-hook", "prestart"], "env": ["LANG=C"]},
 			"when": {"always": true},
-			"stages": ["prestart"]
+			"stages": ["prestart", "poststop"]
 		}
 	END
 }

@@ -254,7 +254,7 @@ trace() {
 @test "the registration for hooks.d is what Podman expects" {
 	json=$here/../../hooks/ctr-gpu.json
 	jq -e '.version == "1.0.0" and .when.always == true and .hook.timeout > 60 and (.hook.env | length) > 0
-		and .stages == [.hook.args[1]] and (.hook.path | startswith("/"))' "$json" >/dev/null
+		and .stages == [.hook.args[1], "poststop"] and (.hook.path | startswith("/"))' "$json" >/dev/null
 	stage=$(jq -r '.hook.args[1]' "$json")
 	run "$hook" "$stage" < <(state '')
 	[[ $status -eq 0 && -z $output ]]

@@ -50,6 +50,20 @@ with_runtime() {
 	expect_gpu
 }
 
+# leaves_nothing COMMAND…: `podman` as root or as a user; Podman itself changes /etc
+leaves_nothing() {
+	"$@" run --name left-none debian sh -c : >/dev/null
+	"$@" run --name left -e NVIDIA_VISIBLE_DEVICES=all debian probe >/dev/null
+	[[ $("$@" diff left 2>/dev/null | sort) == "$("$@" diff left-none 2>/dev/null | sort)" ]]
+	"$@" rm --force left left-none >/dev/null
+}
+
+# bats test_tags=cgroup
+@test "nothing of a GPU is in the layer of a container that has ended, for root and for a user" {
+	leaves_nothing podman_in wsl-nvidia
+	leaves_nothing rootless wsl-nvidia podman
+}
+
 cuda_image_without_gpu() {
 	run podman_in plain run --runtime "$1" --rm -e NVIDIA_VISIBLE_DEVICES=all -e NVIDIA_REQUIRE_CUDA='cuda>=12.4' -e CUDA_VERSION=12.4.1 debian sh -c 'echo works'
 	expect_status 0

@@ -35,7 +35,7 @@ config_of() {
 	expect_status 0
 	expect_gpu
 	with_gpu --detach --name long debian sleep 60
-	[[ $(config_of long | jq -r '[.hooks // {} | .[][].path] | map(select(test("ctr-gpu|nvidia"))) | length') == 0 ]]
+	[[ $(config_of long | jq -r '[.hooks // {} | del(.poststop) | .[][].path] | map(select(test("ctr-gpu|nvidia"))) | length') == 0 ]]
 	[[ $(config_of long | jq -r '.linux.devices[] | select(.path == "/dev/dxg") | "\(.major):\(.minor)"') == 10:183 ]]
 }
 
@@ -52,6 +52,13 @@ config_of() {
 
 @test "an image made of the container is without a GPU what it was" {
 	docker_commit_is_harmless --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all
+}
+
+# bats test_tags=cgroup
+@test "nothing of a GPU is in the layer of a container that has ended" {
+	docker_leaves_nothing --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all
+	docker_remove_containers
+	docker_leaves_nothing --runtime=nvidia --gpus all
 }
 
 @test "together with --gpus" {

@@ -27,7 +27,7 @@ static char *edit(const char *text, size_t size)
 	char *written = NULL;
 
 	if (oci_load_config(text, size, &config, &err) == 0 && oci_edit_apply(config, &plan, &node, &err) == 0 &&
-	    oci_edit_set_hook(config, "/bin/ctr-gpu-hook", &err) == 0 && oci_print_config(config, text, &written) < 0)
+	    oci_edit_set_hooks(config, "/bin/ctr-gpu-hook", size % 2, &err) == 0 && oci_print_config(config, text, &written) < 0)
 		abort();
 	if (!written && !err.text[0])
 		abort();

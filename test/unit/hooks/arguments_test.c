@@ -36,7 +36,7 @@ static void stages(void **state)
 	assert_true(parse(WORDS("poststart")));
 	assert_int_equal(arguments.stage, STAGE_IGNORED);
 	assert_true(parse(WORDS("poststop")));
-	assert_int_equal(arguments.stage, STAGE_IGNORED);
+	assert_int_equal(arguments.stage, STAGE_CLEAN);
 	assert_false(parse(WORDS("createContainer")));
 	assert_non_null(strstr(capture_text, "Register the hook for the stage createRuntime"));
 	assert_false(parse(WORDS("startContainer")));

@@ -145,24 +145,30 @@ static void test_bad_configs(void **unused)
 
 #define OUR_HOOK \
 	"{\"path\":\"/bin/ctr-gpu-hook\",\"args\":[\"ctr-gpu-hook\",\"createRuntime\"],\"env\":[\"CTR_GPU_HOOK=runtime\"],\"timeout\":120}"
+#define CLEAN_HOOK \
+	"{\"path\":\"/bin/ctr-gpu-hook\",\"args\":[\"ctr-gpu-hook\",\"poststop\"],\"env\":[\"CTR_GPU_HOOK=runtime\"],\"timeout\":120}"
 #define CDI_HOOK "{\"path\":\"/usr/bin/ctr-gpu-hook\",\"args\":[\"ctr-gpu-hook\",\"--device=0\",\"createRuntime\"]}"
 #define FOREIGN_HOOK "{\"path\":\"/usr/bin/my-ctr-gpu-hook\"}"
 
 static const struct {
 	const char *before, *path, *after;
+	bool gives;
 } hooks[] = {
-	{"{}", NULL, "{}"},
-	{"{}", "/bin/ctr-gpu-hook", "{\"hooks\":{\"createRuntime\":[" OUR_HOOK "]}}"},
-	{"{\"hooks\":null}", "/bin/ctr-gpu-hook", "{\"hooks\":{\"createRuntime\":[" OUR_HOOK "]}}"},
+	{"{}", NULL, "{}", false},
+	{"{}", "/bin/ctr-gpu-hook", "{\"hooks\":{\"createRuntime\":[" OUR_HOOK "],\"poststop\":[" CLEAN_HOOK "]}}",
+	 true},
+	{"{\"hooks\":null}", "/bin/ctr-gpu-hook", "{\"hooks\":{\"poststop\":[" CLEAN_HOOK "]}}", false},
+	{"{\"hooks\":{\"poststop\":[" CLEAN_HOOK "," FOREIGN_HOOK "]}}", "/bin/ctr-gpu-hook",
+	 "{\"hooks\":{\"poststop\":[" FOREIGN_HOOK "," CLEAN_HOOK "]}}", false},
 	{"{\"hooks\":{\"prestart\":[{\"path\":\"/usr/bin/nvidia-container-runtime-hook\"}],\"poststop\":[" FOREIGN_HOOK
 	 "]}}",
-	 NULL, "{\"hooks\":{\"poststop\":[" FOREIGN_HOOK "]}}"},
+	 NULL, "{\"hooks\":{\"poststop\":[" FOREIGN_HOOK "]}}", false},
 	{"{\"hooks\":{\"prestart\":[{\"path\":\"/x/nvidia-container-toolkit\"}," FOREIGN_HOOK ",{\"path\":7},8]}}",
-	 NULL, "{\"hooks\":{\"prestart\":[" FOREIGN_HOOK ",{\"path\":7},8]}}"},
+	 NULL, "{\"hooks\":{\"prestart\":[" FOREIGN_HOOK ",{\"path\":7},8]}}", false},
 	{"{\"hooks\":{\"createRuntime\":[" OUR_HOOK "," CDI_HOOK "," OUR_HOOK "]}}", "/bin/ctr-gpu-hook",
-	 "{\"hooks\":{\"createRuntime\":[" CDI_HOOK "," OUR_HOOK "]}}"},
+	 "{\"hooks\":{\"createRuntime\":[" CDI_HOOK "," OUR_HOOK "],\"poststop\":[" CLEAN_HOOK "]}}", true},
 	{"{\"hooks\":{\"createRuntime\":[],\"prestart\":{}}}", NULL,
-	 "{\"hooks\":{\"createRuntime\":[],\"prestart\":{}}}"},
+	 "{\"hooks\":{\"createRuntime\":[],\"prestart\":{}}}", false},
 };
 
 static void test_hooks(void **unused)
@@ -175,7 +181,7 @@ static void test_hooks(void **unused)
 		_cleanup_free_ char *text = NULL;
 
 		assert_int_equal(json_parse(hooks[i].before, strlen(hooks[i].before), &config, NULL), 0);
-		assert_int_equal(oci_edit_set_hook(config, hooks[i].path, &err), 0);
+		assert_int_equal(oci_edit_set_hooks(config, hooks[i].path, hooks[i].gives, &err), 0);
 		assert_int_equal(json_print(config, JSON_COMPACT, &text), 0);
 		assert_string_equal(text, hooks[i].after);
 	}

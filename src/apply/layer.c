@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Only a layer of overlayfs is cleaned, as nothing else tells what is the image's. All is removed through the mounted
+ * file system. Where the image has something of the same name, that leaves a whiteout in the layer's own directory,
+ * which is removed there: overlayfs has forgotten the name by then, and finds the image's file again.
+ *
+ * The container had its layer for itself, and may have left anything there. So a directory goes if it is empty, a link
+ * if it says what ours said, a file if it has our content; the worst that another can have done is to have such a thing
+ * of its own removed from its own layer.
+ */
+
+#include "apply/internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "ldcache/loader.h"
+#include "lib/container.h"
+#include "lib/context.h"
+#include "root/mount.h"
+#include "root/mount_class.h"
+#include "root/rootfs.h"
+#include "system/trusted_file.h"
+
+enum {
+	RECORD_MAX = 256 * 1024, /* of some starts of one bundle */
+	CONTENT_MAX = 1 << 20,   /* of a file that is compared */
+};
+
+#define FIRST_LINE "ctr-gpu layer 1"
+
+/* ---- writing ---- */
+
+void layer_begin(struct undo_log *undo_log, const char *bundle, const char *rootfs)
+{
+	if (!bundle || strlen(bundle) + sizeof("/" LAYER_RECORD) > sizeof(undo_log->record))
+		return;
+	(void)stpcpy(stpcpy(undo_log->record, bundle), "/" LAYER_RECORD);
+	undo_log_note(undo_log, 'r', rootfs, "");
+}
+
+/* Who can move a directory above might have root make the file elsewhere. */
+static int layer_create(const char *path)
+{
+	const struct open_how how = {
+		.flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		.mode = 0600,
+		.resolve = RESOLVE_NO_SYMLINKS,
+	};
+	const char *slash = strrchr(path, '/');
+	_cleanup_free_ char *directory = NULL;
+	_cleanup_close_ int home = -1;
+	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+
+	if (fd >= 0 || (errno != ELOOP && errno != ENOSYS && errno != EPERM))
+		return fd < 0 ? -errno : fd;
+	directory = strndup(path, (size_t)(slash - path));
+	if (!directory)
+		return -ENOMEM;
+	home = trusted_file_open(directory, S_IFDIR, geteuid(), O_PATH);
+	if (home < 0)
+		return home;
+	fd = openat(home, slash + 1, (int)how.flags, how.mode);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Return: whether root, or who runs this, has written it. */
+static bool layer_read_record(const char *path, char **ret, size_t *ret_size)
+{
+	_cleanup_close_ int fd = fd_open_file_at(AT_FDCWD, path, O_NOFOLLOW);
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & 077) && st.st_nlink == 1 &&
+	       fd_read_all(fd, RECORD_MAX, ret, ret_size) == 0 && *ret_size > sizeof(FIRST_LINE) &&
+	       memcmp(*ret, FIRST_LINE, sizeof(FIRST_LINE)) == 0;
+}
+
+void layer_save(const struct undo_log *undo_log, bool ends)
+{
+	_cleanup_free_ char *old = NULL;
+	_cleanup_close_ int fd = -1;
+	struct span parts[] = {{(const unsigned char *)FIRST_LINE, sizeof(FIRST_LINE)},
+			       {(const unsigned char *)undo_log->made, undo_log->made_size}};
+
+	if (!undo_log->record[0] || undo_log->made_count < 2)
+		return;
+	fd = layer_create(undo_log->record);
+	if (fd == -EEXIST && layer_read_record(undo_log->record, &old, &parts[0].size) &&
+	    unlink(undo_log->record) == 0) {
+		parts[0].data = (const unsigned char *)old;
+		fd = layer_create(undo_log->record);
+	}
+	if (fd >= 0)
+		(void)fd_write_parts(fd, parts, ARRAY_SIZE(parts));
+	if (ends)
+		(void)steal_fd(&fd);
+}
+
+/* ---- taking back ---- */
+
+struct note {
+	char kind;
+	const char *path, *detail;
+};
+
+/* Return: false at the end. */
+static bool layer_next_note(struct span *rest, struct note *ret)
+{
+	const char *path, *detail;
+
+	if (rest->size < 1)
+		return false;
+	path = span_string(rest, 1);
+	detail = path ? span_string(rest, 1 + strlen(path) + 1) : NULL;
+	if (!detail || path[0] != '/')
+		return false;
+	*ret = (struct note){(char)rest->data[0], path, detail};
+	rest->data = (const unsigned char *)detail + strlen(detail) + 1;
+	rest->size -= 2 + strlen(path) + 1 + strlen(detail);
+	return true;
+}
+
+/* A note's place by now. */
+struct place {
+	int parent; /* in the mounted file system; -1: nowhere */
+	const char *name;
+};
+
+static bool layer_find_place(struct layer_overlay *overlay, const struct note *note, struct place *ret)
+{
+	_cleanup_free_ char *above = NULL, *real = NULL;
+	const char *slash = strrchr(note->path, '/');
+	_cleanup_close_ int fd = -1;
+
+	above = strndup(note->path, slash == note->path ? 1 : (size_t)(slash - note->path));
+	if (!above || !slash[1] || rootfs_real_path(&overlay->merged, above, &real) < 0)
+		return false;
+	fd = rootfs_open_unlinked(&overlay->merged, real, O_RDONLY | O_DIRECTORY);
+	if (fd < 0 || !mount_class_is_root(&overlay->merged, fd) || layer_overlay_keep_times(overlay, real, fd) < 0)
+		return false;
+	*ret = (struct place){steal_fd(&fd), slash + 1};
+	return true;
+}
+
+static bool layer_is_our_link(const struct place *place, const char *says)
+{
+	_cleanup_free_ char *text = NULL;
+
+	return fd_read_link_at(place->parent, place->name, &text) == 0 && streq(text, says);
+}
+
+static bool layer_is_our_file(const struct layer_overlay *overlay, const struct place *place, const char *mark)
+{
+	_cleanup_close_ int handle = openat(place->parent, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_free_ char *data = NULL;
+	char own[ROOTFS_MARK_SIZE];
+	struct span content;
+	size_t size;
+
+	if (!*mark || handle < 0 || rootfs_read_handle(&overlay->merged, handle, CONTENT_MAX, &data, &size) < 0)
+		return false;
+	content = (struct span){(const unsigned char *)data, size};
+	rootfs_mark_content(&content, own);
+	return streq(own, mark);
+}
+
+static void layer_take_back(struct layer_overlay *overlay, const struct note *note, const struct place *place)
+{
+	int flags = note->kind == ROOTFS_NOTE_DIRECTORY ? AT_REMOVEDIR : 0;
+
+	if (note->kind == ROOTFS_NOTE_SYMLINK && !layer_is_our_link(place, note->detail))
+		return;
+	if (note->kind == ROOTFS_NOTE_FILE && !layer_is_our_file(overlay, place, note->detail))
+		return;
+	if (unlinkat(place->parent, place->name, flags) == 0)
+		layer_overlay_uncover(overlay, place->parent, place->name);
+}
+
+/* ---- the loader's cache ---- */
+
+/* The directories that an ldconfig run in the container has found by our files. */
+static int layer_read_former(const struct layer_overlay *overlay, struct strv *ret)
+{
+	static const char *const files[] = {LOADER_CONF_FIRST, LOADER_CONF_LAST};
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(files) && r == 0; i++) {
+		_cleanup_free_ char *text = NULL;
+
+		if (rootfs_read_file(&overlay->merged, files[i], LOADER_CONF_MAX_SIZE, &text, NULL) == 0)
+			r = loader_conf_parse(text, ret);
+	}
+	return r;
+}
+
+/* Of a list of libraries, in its order. */
+struct sum {
+	size_t count;
+	uint64_t value;
+};
+
+static void layer_add_library(void *user, const char *name, const char *path)
+{
+	struct sum *sum = user;
+
+	sum->count++;
+	sum->value = (sum->value * 31 + str_hash(name)) * 31 + str_hash(path);
+}
+
+static struct sum layer_sum_up(const struct span *parts, size_t count)
+{
+	_cleanup_free_ char *whole = NULL;
+	struct sum sum = {0};
+	size_t size = 0;
+	struct span span;
+
+	for (size_t i = 0; i < count; i++)
+		size += parts[i].size;
+	whole = malloc(size + 1);
+	if (!whole)
+		return sum;
+	span = (struct span){(const unsigned char *)whole, size};
+	size = 0;
+	for (size_t i = 0; i < count; i++) {
+		memcpy(whole + size, parts[i].data, parts[i].size);
+		size += parts[i].size;
+	}
+	ldcache_each(&span, layer_add_library, &sum);
+	return sum;
+}
+
+/*
+ * What the cache would be without us is the image's, unless an ldconfig ran in the container, in this start or an
+ * earlier one. Then it is written in its place. The image's own is seen by now.
+ */
+static void layer_put_back_cache(const struct layer_overlay *overlay, const struct place *place,
+				 const struct ldcache_merged *without)
+{
+	_cleanup_close_ int handle = openat(place->parent, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	const struct sum own = layer_sum_up(without->parts, LDCACHE_PARTS);
+	_cleanup_free_ char *data = NULL;
+	struct sum image = {0};
+	struct span content;
+	size_t size;
+	_cleanup_close_ int fd = -1;
+
+	if (handle >= 0 && rootfs_read_handle(&overlay->merged, handle, LDCACHE_MAX_SIZE, &data, &size) == 0) {
+		content = (struct span){(const unsigned char *)data, size};
+		image = layer_sum_up(&content, 1);
+	}
+	if (own.count == image.count && own.value == image.value)
+		return;
+	if (handle >= 0)
+		(void)unlinkat(place->parent, place->name, 0);
+	fd = openat(place->parent, place->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd >= 0)
+		(void)fd_write_parts(fd, without->parts, LDCACHE_PARTS);
+}
+
+static void layer_take_back_cache(struct layer_overlay *overlay, const struct place *place, const struct strv *former)
+{
+	_cleanup_close_ int handle = openat(place->parent, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct ldcache_merged without = {0};
+	_cleanup_free_ char *data = NULL;
+	struct span content;
+	size_t size;
+
+	if (handle < 0 || rootfs_read_handle(&overlay->merged, handle, LDCACHE_MAX_SIZE, &data, &size) < 0)
+		return;
+	content = (struct span){(const unsigned char *)data, size};
+	if (ldcache_merge(&content, former, NULL, 0, &without) < 0)
+		return;
+	if (unlinkat(place->parent, place->name, 0) == 0) {
+		layer_overlay_uncover(overlay, place->parent, place->name);
+		layer_put_back_cache(overlay, place, &without);
+	}
+	free(without.owned);
+}
+
+/* ---- all of it ---- */
+
+/* The newest first. */
+static void layer_take_back_all(struct layer_overlay *overlay, struct span notes)
+{
+	_cleanup_strv_ struct strv former = {0};
+	_cleanup_free_ struct note *list = NULL;
+	struct note note;
+	size_t count = 0;
+
+	if (layer_read_former(overlay, &former) < 0)
+		return;
+	while (layer_next_note(&notes, &note)) {
+		struct note *longer = array_grow(list, count, sizeof(*list));
+
+		if (!longer)
+			return;
+		list = longer;
+		list[count++] = note;
+	}
+	while (count-- > 0) {
+		struct place place;
+
+		if (list[count].kind == 'r' || !layer_find_place(overlay, &list[count], &place))
+			continue;
+		if (streq(list[count].path, LOADER_CACHE))
+			layer_take_back_cache(overlay, &place, &former);
+		else
+			layer_take_back(overlay, &list[count], &place);
+		(void)close(place.parent);
+	}
+}
+
+/* Return: 0, also where nothing is to be cleaned; -EBUSY if somebody lives there. */
+static int layer_clean(struct ctr_gpu_context *context, struct span notes)
+{
+	_cleanup_(layer_overlay_close) struct layer_overlay overlay = LAYER_OVERLAY_NONE;
+	struct ctr_gpu_container container = {.process = -1};
+	struct note first;
+	int r;
+
+	if (!layer_next_note(&notes, &first) || first.kind != 'r')
+		return 0;
+	container.rootfs = (char *)first.path;
+	r = container_open_rootfs(&container, &overlay.merged, &context->err);
+	if (r == 0)
+		r = layer_overlay_open(&overlay, first.path);
+	if (r != 0)
+		return r;
+	if (layer_overlay_is_lived_in(&overlay))
+		return -EBUSY;
+	layer_take_back_all(&overlay, notes);
+	layer_overlay_restore_times(&overlay);
+	return 0;
+}
+
+int ctr_gpu_container_clean(struct ctr_gpu_context *context, const char *state, size_t size)
+{
+	_cleanup_(oci_state_clear) struct oci_state parsed = {0};
+	_cleanup_free_ char *path = NULL, *record = NULL;
+	size_t record_size;
+	int r;
+
+	r = oci_parse_state_ended(state, size, &parsed, &context->err);
+	if (r != 0)
+		return r;
+	if (str_format(&path, "%s/" LAYER_RECORD, parsed.bundle) < 0)
+		return err_set(&context->err, -ENOMEM, "%m");
+	if (!layer_read_record(path, &record, &record_size))
+		return 0;
+	r = layer_clean(context, (struct span){(const unsigned char *)record + sizeof(FIRST_LINE),
+					       record_size - sizeof(FIRST_LINE)});
+	if (r == 0)
+		(void)unlink(path);
+	else
+		log_debug(&context->settings.log, "the layer of %s stays as it is (%d)", parsed.bundle, r);
+	return 0;
+}
