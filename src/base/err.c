@@ -6,10 +6,8 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/log.h"
 #include "base/printable.h"
@@ -23,54 +21,66 @@ static const struct {
 #undef X
 };
 
-/* A line break of our own, as long as there are others' words around it. */
-enum { MARK_SIZE = 18 };
+/* Where lines of ours end: how many bytes of text are before each. */
+struct err_breaks {
+	size_t at[ERR_LINES_MAX - 1];
+	size_t count;
+};
 
-static void err_make_mark(char mark[MARK_SIZE + 1])
+static void err_find_breaks(struct err_breaks *ret, const char *format, va_list arguments)
+	__attribute__((format(printf, 2, 0)));
+
+/*
+ * A line break in the format is ours. What it becomes in the text is found by writing the format up to there alone:
+ * any other line break has come from an argument.
+ */
+static void err_find_breaks(struct err_breaks *ret, const char *format, va_list arguments)
 {
-	uint64_t number = 0;
+	char head[ERR_TEXT_MAX];
 
-	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
-		number = (uintptr_t)&number;
-	(void)snprintf(mark, MARK_SIZE + 1, "\n%016jx\n", (uintmax_t)number);
+	ret->count = 0;
+	for (const char *end = strchr(format, '\n'); end && ret->count < ERR_LINES_MAX - 1;
+	     end = strchr(end + 1, '\n')) {
+		va_list again;
+		int length;
+
+		(void)snprintf(head, sizeof(head), "%.*s", (int)(end - format), format);
+		va_copy(again, arguments);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+		length = vsnprintf(NULL, 0, head, again);
+#pragma GCC diagnostic pop
+		va_end(again);
+		ret->at[ret->count++] = length < 0 ? 0 : (size_t)length;
+	}
 }
 
-static bool err_mark_lines(const char *format, const char *mark, char ret[ERR_TEXT_MAX])
+static bool err_breaks_here(const struct err_breaks *breaks, size_t at)
 {
-	size_t length = 0;
-
-	for (; *format; format++) {
-		if (length + MARK_SIZE >= ERR_TEXT_MAX)
-			return false;
-		if (*format == '\n') {
-			memcpy(ret + length, mark, MARK_SIZE);
-			length += MARK_SIZE;
-		} else {
-			ret[length++] = *format;
-		}
-	}
-	ret[length] = '\0';
-	return true;
+	for (size_t i = 0; i < breaks->count; i++)
+		if (breaks->at[i] == at)
+			return true;
+	return false;
 }
 
 /*
  * Paths and values of images end up in sentences, and sentences on terminals and in logs: no escape sequence gets
  * there, and no line that we did not begin.
  */
-static void err_disarm(char *text, const char *mark)
+static void err_disarm(char *text, const struct err_breaks *breaks)
 {
 	const char *from = text;
 	char *to = text;
 
 	while (*from) {
-		bool ours = strncmp(from, mark, MARK_SIZE) == 0;
-		size_t length = ours ? 0 : printable_length(from);
+		bool ours = *from == '\n' && err_breaks_here(breaks, (size_t)(from - text));
+		size_t length = ours ? 1 : printable_length(from);
 
 		if (length == 0)
-			*to++ = ours ? '\n' : '?';
+			*to++ = '?';
 		memmove(to, from, length);
 		to += length;
-		from += ours ? MARK_SIZE : length > 0 ? length : 1;
+		from += length > 0 ? length : 1;
 	}
 	*to = '\0';
 }
@@ -92,16 +102,17 @@ static size_t err_write_text(char ret[ERR_TEXT_MAX], const char *format, va_list
 /* Return: the length. */
 static size_t err_write_text(char ret[ERR_TEXT_MAX], const char *format, va_list arguments)
 {
-	char mark[MARK_SIZE + 1], marked[ERR_TEXT_MAX], text[2 * ERR_TEXT_MAX];
+	char text[2 * ERR_TEXT_MAX];
+	struct err_breaks breaks;
 	int error = errno;
 
-	err_make_mark(mark);
+	err_find_breaks(&breaks, format, arguments);
 	errno = error;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	(void)vsnprintf(text, sizeof(text), err_mark_lines(format, mark, marked) ? marked : format, arguments);
+	(void)vsnprintf(text, sizeof(text), format, arguments);
 #pragma GCC diagnostic pop
-	err_disarm(text, mark);
+	err_disarm(text, &breaks);
 	(void)snprintf(ret, ERR_TEXT_MAX, "%.*s", ERR_TEXT_MAX - 1, text);
 	err_end_whole(ret);
 	return strlen(ret);

@@ -13,7 +13,7 @@
 
 #include "ctr-gpu-error.h"
 
-enum { ERR_TEXT_MAX = 1024 };
+enum { ERR_TEXT_MAX = 1024, ERR_LINES_MAX = 5 };
 
 struct err {
 	char text[ERR_TEXT_MAX];

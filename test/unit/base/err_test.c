@@ -35,6 +35,9 @@ static void lets_no_escape_sequence_through(void **state)
 	assert_string_equal(err.text, "naïve ??2J\n???fdp.x");
 	err_set(&err, -ENOENT, "the variable %s\nis not known", "A\nroot: all is well\n");
 	assert_string_equal(err.text, "the variable A?root: all is well?\nis not known");
+	err_set(&err, -ENOENT, "%s: %m\n%s%d%%\n%s", "A\n", "\nB", 7, "C\n");
+	assert_string_equal(err.text, "A?: No such file or directory\n?B7%\nC?");
+	err_set(&err, -ENOENT, "the variable %s\nis not known", "A\nroot: all is well\n");
 	err_prefix(&err, -ENOENT, "%s: ", "A\nB");
 	assert_string_equal(err.text, "A?B: the variable A?root: all is well?\nis not known");
 }
