@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "vcuda/client/context.h"
 #include "vcuda/ops.h"
 
 static struct lock call_lock;
@@ -48,6 +49,19 @@ CUresult call_enter(struct thread **ret)
 	if (!*ret)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	return (*ret)->calls_back ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
+}
+
+CUresult context_current(struct context **ret)
+{
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+
+	if (r)
+		return r;
+	*ret = thread_context(thread);
+	if (!*ret)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return (*ret)->gone ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
 }
 
 CUresult call_fail(CUresult result)

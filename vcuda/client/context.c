@@ -45,19 +45,6 @@ uint64_t context_handle(uint64_t name)
 	return context ? context->handle : name;
 }
 
-CUresult context_current(struct context **ret)
-{
-	struct thread *thread;
-	CUresult r = call_enter(&thread);
-
-	if (r)
-		return r;
-	*ret = thread_context(thread);
-	if (!*ret)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	return (*ret)->gone ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
-}
-
 static struct context *context_add(uint64_t handle, CUdevice device, unsigned flags, bool is_primary)
 {
 	struct context *context = calloc(1, sizeof(*context));

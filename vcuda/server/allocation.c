@@ -42,7 +42,6 @@ CUresult serve_cuMemGetInfo_v2(struct request *q)
 	return CUDA_SUCCESS;
 }
 
-static void allocation_trim(void);
 static void allocation_forget(struct quota_note *note, uint32_t counts);
 
 bool allocation_take(uint64_t bytes)
@@ -50,7 +49,7 @@ bool allocation_take(uint64_t bytes)
 	driver_memory_settle();
 	if (quota_try(bytes))
 		return true;
-	allocation_trim();
+	pool_trim();
 	(void)driver_memory_count();
 	return quota_take(bytes);
 }
@@ -178,76 +177,11 @@ CUresult serve_cuMemFree_v2(struct request *q)
 
 /* ---- pools ---- */
 
-enum { POOL_RESERVED = 5, POOL_USED = 7, POOLS = 64 };
-
-/*
- * Those that memory came from. They keep what was freed, or is freed when a stream comes there, and other processes of
- * the container have to know. One that the client has destroyed would keep it where nobody could ask for it, as long as
- * any of it is in use, so that it is the driver's until then.
- */
-static pthread_mutex_t allocation_mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct {
-	uint64_t pool;
-	bool ended;
-} pools[POOLS];
-static unsigned pool_count;
-static _Atomic uint64_t pools_keep; /* as it is counted */
-static _Atomic bool pool_was_given_back;
+static _Atomic bool allocation_freed_in_streams;
 
 bool allocation_was_freed_in_streams(void)
 {
-	return pool_was_given_back;
-}
-
-static bool allocation_is_limited(void)
-{
-	return quota_is_limited() && driver.cuMemPoolGetAttribute && driver.cuMemPoolTrimTo;
-}
-
-static uint64_t allocation_ask_pool(uint64_t pool, CUmemPool_attribute attribute)
-{
-	uint64_t value = 0;
-
-	(void)driver.cuMemPoolGetAttribute(pool, attribute, &value);
-	return value;
-}
-
-static void allocation_settle_pools(void)
-{
-	uint64_t keep = 0;
-
-	for (unsigned i = pool_count; i > 0; i--) {
-		const uint64_t reserved = allocation_ask_pool(pools[i - 1].pool, POOL_RESERVED);
-		const uint64_t used = allocation_ask_pool(pools[i - 1].pool, POOL_USED);
-
-		if (pools[i - 1].ended && used == 0 && !driver.cuMemPoolDestroy(pools[i - 1].pool))
-			pools[i - 1] = pools[--pool_count];
-		else
-			keep += reserved > used ? reserved - used : 0;
-	}
-	if (keep > pools_keep)
-		quota_count(keep - pools_keep);
-	else
-		quota_give(pools_keep - keep);
-	pools_keep = keep;
-}
-
-void allocation_settle(void)
-{
-	(void)pthread_mutex_lock(&allocation_mutex);
-	if (pool_count > 0 && allocation_is_limited())
-		allocation_settle_pools();
-	(void)pthread_mutex_unlock(&allocation_mutex);
-}
-
-static void allocation_trim(void)
-{
-	(void)pthread_mutex_lock(&allocation_mutex);
-	for (unsigned i = 0; i < pool_count && allocation_is_limited(); i++)
-		(void)driver.cuMemPoolTrimTo(pools[i].pool, 0);
-	if (pool_count > 0 && allocation_is_limited())
-		allocation_settle_pools();
-	(void)pthread_mutex_unlock(&allocation_mutex);
+	return allocation_freed_in_streams;
 }
 
 /*
@@ -259,29 +193,12 @@ static void allocation_forget(struct quota_note *note, uint32_t counts)
 	const uint64_t bytes = quota_note_bytes(note);
 	DRIVER_MEMORY_HOLD;
 
-	allocation_settle();
+	pool_settle();
 	if (bytes <= PIECE_MAX)
 		driver_memory_set_dirty_by(bytes);
 	quota_end_note(note);
 	if (counts != driver_memory_counts())
 		driver_memory_set_dirty();
-}
-
-static bool allocation_add_pool(uint64_t pool)
-{
-	bool added = true;
-
-	(void)pthread_mutex_lock(&allocation_mutex);
-	for (unsigned i = 0; i < pool_count && added; i++)
-		added = pools[i].pool != pool;
-	if (added && pool_count < POOLS) {
-		pools[pool_count].pool = pool;
-		pools[pool_count++].ended = false;
-	} else {
-		added = !added || !allocation_is_limited();
-	}
-	(void)pthread_mutex_unlock(&allocation_mutex);
-	return added;
 }
 
 /* It is of the device that the stream is of, whichever is current. */
@@ -290,9 +207,9 @@ static bool allocation_add_pools(uint64_t pool)
 	bool added = true;
 
 	if (pool || !driver.cuDeviceGetMemPool)
-		return !pool || allocation_add_pool(pool);
+		return !pool || pool_add(pool);
 	for (uint32_t i = 0; i < server.start.gpu_count && added; i++)
-		added = driver.cuDeviceGetMemPool(&pool, server.gpu[i]) || allocation_add_pool(pool);
+		added = driver.cuDeviceGetMemPool(&pool, server.gpu[i]) || pool_add(pool);
 	return added;
 }
 
@@ -313,15 +230,16 @@ static bool allocation_is_captured(CUstream stream)
  */
 static bool allocation_take_from_pool(uint64_t bytes, bool captured, uint64_t *ret)
 {
-	uint64_t again;
+	uint64_t again, cached;
 
 	*ret = bytes;
 	driver_memory_settle();
 	if (quota_try(bytes))
 		return true;
-	allocation_trim();
+	pool_trim();
 	(void)driver_memory_count();
-	again = captured || pools_keep == 0 ? 0 : bytes < pools_keep ? bytes : pools_keep;
+	cached = captured ? 0 : pool_cached();
+	again = bytes < cached ? bytes : cached;
 	*ret = bytes - again;
 	return quota_take(*ret);
 }
@@ -329,10 +247,10 @@ static bool allocation_take_from_pool(uint64_t bytes, bool captured, uint64_t *r
 /* What the driver has given from a pool. Return: whether that is not too much. */
 static bool allocation_fits(void)
 {
-	allocation_settle();
+	pool_settle();
 	if (!quota_is_exceeded())
 		return true;
-	allocation_trim();
+	pool_trim();
 	return !quota_is_exceeded();
 }
 
@@ -355,7 +273,7 @@ static CUresult allocation_from_pool(struct request *q, uint64_t pool, CUstream 
 	quota_count(bytes - counted);
 	if (!captured && !allocation_fits()) {
 		(void)driver.cuMemFree_v2(pointer);
-		allocation_trim();
+		pool_trim();
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	/* It is the device's, and outlives the context. */
@@ -386,25 +304,18 @@ static void allocation_leave_pool(uint64_t pool)
 			(void)driver.cuDeviceSetMemPool(server.gpu[i], own);
 }
 
+/* Return: whether it is ended once nothing of it is in use any more. */
+static bool allocation_keep_pool(uint64_t pool)
+{
+	if (allocation_is_default_pool(pool))
+		return false;
+	allocation_leave_pool(pool);
+	return true;
+}
+
 static CUresult allocation_end_pool(uint64_t pool)
 {
-	CUresult r = CUDA_SUCCESS;
-	unsigned i = 0;
-
-	(void)pthread_mutex_lock(&allocation_mutex);
-	while (i < pool_count && pools[i].pool != pool)
-		i++;
-	if (i < pool_count && allocation_is_limited() && !allocation_is_default_pool(pool)) {
-		allocation_leave_pool(pool);
-		pools[i].ended = true;
-		allocation_settle_pools();
-	} else {
-		r = driver.cuMemPoolDestroy(pool);
-		if (!r && i < pool_count)
-			pools[i] = pools[--pool_count];
-	}
-	(void)pthread_mutex_unlock(&allocation_mutex);
-	return r;
+	return pool_end(pool, allocation_keep_pool);
 }
 
 CUresult serve_cuMemPoolDestroy(struct request *q)
@@ -451,7 +362,7 @@ CUresult serve_cuMemFreeAsync(struct request *q)
 	captured = !r && allocation_is_captured(stream);
 	if (!r)
 		r = driver.cuMemFreeAsync(q->argument[0], stream);
-	pool_was_given_back = true;
+	allocation_freed_in_streams = true;
 	if (!r && !captured)
 		allocation_forget(quota_take_note(QUOTA_POINTER, q->argument[0]), driver_memory_counts());
 	return r;

@@ -258,18 +258,19 @@ static CUresult arena_fill(uint64_t at, uint64_t bytes)
 	return CUDA_ERROR_OPERATING_SYSTEM;
 }
 
-CUresult serve_wire_arena_add(struct request *q)
+CUresult arena_begin_add(uint64_t offset, uint64_t bytes, uint64_t context)
 {
-	CUresult r = request_words(q, 3);
-	const uint64_t offset = q->argument[0], bytes = q->argument[1], at = server.arena + offset;
-
-	if (r || !server.arena || bytes == 0 || bytes % ARENA_STEP || offset % ARENA_STEP || bytes > WIRE_ARENA_BYTES ||
+	if (!server.arena || bytes == 0 || bytes % ARENA_STEP || offset % ARENA_STEP || bytes > WIRE_ARENA_BYTES ||
 	    offset > WIRE_ARENA_BYTES - bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = arena_take_place(at, bytes, q->header.context);
-	if (r)
-		return r;
-	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	return arena_take_place(server.arena + offset, bytes, context);
+}
+
+CUresult arena_end_add(uint64_t offset, uint64_t bytes)
+{
+	const uint64_t at = server.arena + offset;
+	CUresult r;
+
 	if (!quota_lock(bytes)) {
 		arena_give_place(at);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -282,19 +283,26 @@ CUresult serve_wire_arena_add(struct request *q)
 	return r;
 }
 
-CUresult serve_wire_arena_drop(struct request *q)
+CUresult arena_begin_drop(uint64_t offset, uint64_t *ret_bytes, bool *ret_registered)
 {
-	CUresult r = request_words(q, 1);
-	const uint64_t at = server.arena + q->argument[0];
 	struct piece piece;
 
-	if (r || !arena_close(at, &piece))
+	if (!arena_close(server.arena + offset, &piece))
 		return CUDA_ERROR_INVALID_VALUE;
-	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
-	if (piece.registered && driver.cuMemHostUnregister)
+	*ret_bytes = piece.bytes;
+	*ret_registered = piece.registered;
+	return CUDA_SUCCESS;
+}
+
+CUresult arena_end_drop(uint64_t offset, uint64_t bytes, bool registered)
+{
+	const uint64_t at = server.arena + offset;
+	CUresult r = CUDA_SUCCESS;
+
+	if (registered && driver.cuMemHostUnregister)
 		r = driver.cuMemHostUnregister((void *)at);
-	arena_unmap(at, piece.bytes);
-	quota_unlock(piece.bytes);
+	arena_unmap(at, bytes);
+	quota_unlock(bytes);
 	arena_give_place(at);
 	return r;
 }
@@ -320,4 +328,13 @@ _Noreturn void arena_exit(int exit_status)
 	arena_free(server.staging, WIRE_STAGING_BYTES);
 	arena_free(server.wire, sizeof(*server.wire));
 	_exit(exit_status);
+}
+
+void server_end(const char *why)
+{
+	/* Shared memory that is freed at the end reads as zeros, of which no client is accused that was killed. */
+	arena_stop();
+	server_tell(START_EVENT_HOSTILE, 0, why);
+	server.wire->state = WIRE_DEAD;
+	arena_exit(1);
 }

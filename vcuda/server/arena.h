@@ -17,6 +17,15 @@ int32_t arena_choose(int64_t offer);
 /** Return: whether all of this is in one piece of page-locked memory. */
 bool arena_has(uint64_t at, uint64_t bytes);
 
+/*
+ * Pieces of it are added and dropped in two steps, between which other threads' commands go on. @offset: from its
+ * beginning. The second of dropping takes what the first returned.
+ */
+CUresult arena_begin_add(uint64_t offset, uint64_t bytes, uint64_t context);
+CUresult arena_end_add(uint64_t offset, uint64_t bytes);
+CUresult arena_begin_drop(uint64_t offset, uint64_t *ret_bytes, bool *ret_registered);
+CUresult arena_end_drop(uint64_t offset, uint64_t bytes, bool registered);
+
 /** Registers memory with the driver for all contexts, if the driver can. Return: whether it did. */
 bool arena_register(void *at, uint64_t bytes);
 
@@ -45,9 +54,6 @@ void staging_free(struct staging *staging);
 
 /** Return: whether memory was ever given back in the order of a stream. */
 bool allocation_was_freed_in_streams(void);
-
-/** Counts what pools keep by now, which they may give back when somebody has waited. Any thread may. */
-void allocation_settle(void);
 
 /** Counts memory that the driver is about to be asked for. Pools give back what they keep before it is too much. */
 bool allocation_take(uint64_t bytes);

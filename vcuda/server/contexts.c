@@ -343,7 +343,7 @@ static CUresult contexts_wait(CUresult (*wait)(uint64_t), uint64_t object)
 	const CUresult r = wait(object);
 
 	if (allocation_was_freed_in_streams())
-		allocation_settle();
+		pool_settle();
 	return r;
 }
 

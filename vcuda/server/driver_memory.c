@@ -184,7 +184,7 @@ static void driver_memory_recount(uint64_t has)
 {
 	uint64_t asked, surplus = 0;
 
-	allocation_settle();
+	pool_settle();
 	asked = quota_counted() - quota_reserved() - driver_memory_surplus;
 	if (has > asked && has - asked > quota_reserved())
 		surplus = (has - asked - quota_reserved()) & ~(uint64_t)(DRIVER_MEMORY_PIECE - 1);

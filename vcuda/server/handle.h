@@ -3,7 +3,7 @@
 
 /* What the client holds in place of the driver's pointers. */
 
-#include "vcuda/server/server.h"
+#include "vcuda/server/request.h"
 
 /* A place of the table, which never moves, so that looking needs no lock. In a line of the cache: each call looks. */
 struct handle {
@@ -53,6 +53,15 @@ static inline bool handle_look(uint64_t value, enum wire_type type, uint64_t *re
 	*ret = handle_table[index].real;
 	/* Unless it was taken from the client meanwhile. */
 	return handle_table[index].handle == value;
+}
+
+static inline struct object_ref handle_context_ref(uint64_t handle)
+{
+	uint64_t real = 0;
+
+	if (!handle || !handle_look(handle, WIRE_CONTEXT, &real))
+		return (struct object_ref){WIRE_NULL, 0};
+	return (struct object_ref){WIRE_CONTEXT, real};
 }
 
 /** Return: the context that a handle was given in; 0: none. */

@@ -97,9 +97,11 @@ static inline void lane_set_context(uint64_t handle)
 		lane_change_context(handle);
 }
 
+static const struct request_kind *lane_own; /* the operations of our own */
+
 static const struct request_kind *lane_kind(const struct request *q)
 {
-	return q->header.op < WIRE_OPS ? &serve_kinds[q->header.op] : &request_kinds[q->header.op];
+	return q->header.op < WIRE_OPS ? &lane_own[q->header.op] : &request_kinds[q->header.op];
 }
 
 static bool lane_is_awaited(const struct request *q)
@@ -300,6 +302,32 @@ static void lane_begin_work(struct lane *lane)
 	lane_advance();
 }
 
+static bool lane_hold(struct request *q)
+{
+	unsigned held = 0;
+
+	while (held < REQUEST_HOLDS && object_ref_take(q->wait.hold[held]))
+		held++;
+	if (held == REQUEST_HOLDS)
+		return true;
+	while (held > 0)
+		object_ref_let_go(q->wait.hold[--held]);
+	return false;
+}
+
+/* What belongs to a context before the context. */
+static void lane_let_go(struct request *q)
+{
+	for (unsigned i = 0; i < REQUEST_HOLDS; i++)
+		object_ref_let_go(q->wait.hold[i]);
+	q->wait = (struct request_wait){0};
+}
+
+static void lane_hold_work(struct request *q, struct object_ref hold)
+{
+	q->wait = (struct request_wait){.hold = {hold, handle_context_ref(q->header.context)}};
+}
+
 void lane_leave(struct request *q, struct object_ref hold)
 {
 	struct lane *lane = (struct lane *)((char *)q - offsetof(struct lane, request));
@@ -307,8 +335,8 @@ void lane_leave(struct request *q, struct object_ref hold)
 	/* Where the reader works, nobody would look at the ring. */
 	if (!lane->leads || lane == &reader || !lane_is_awaited(q) || lane_kind(q)->waits != REQUEST_MAY_WAIT)
 		return;
-	request_begin_work(q, hold);
-	if (!request_hold(q))
+	lane_hold_work(q, hold);
+	if (!lane_hold(q))
 		return;
 	lane_begin_work(lane);
 	lane_free_lead(lane);
@@ -403,7 +431,7 @@ static CUresult lane_wait(struct lane *lane)
 		r = lane_ask_on(q);
 	if (r != CUDA_ERROR_NOT_READY)
 		return r;
-	if (lane_is_awaited(q) && lane != &reader && request_hold(q))
+	if (lane_is_awaited(q) && lane != &reader && lane_hold(q))
 		lane_leave_waiting(lane);
 	return q->wait.block(q->wait.object);
 }
@@ -429,7 +457,7 @@ static inline void lane_do(struct lane *lane)
 	if (r == REQUEST_WAITS)
 		r = lane_wait(lane);
 	if (!lane->leads) {
-		request_let_go(&lane->request);
+		lane_let_go(&lane->request);
 		lane_reply(lane, r);
 		(void)lane_take_lead(lane);
 		return;
@@ -515,8 +543,9 @@ static void *lane_begin(void *lane)
 	lane_work(lane);
 }
 
-void lane_run(void)
+void lane_run(const struct request_kind *own)
 {
+	lane_own = own;
 	lane_go_on(&reader);
 	lane_work(&reader);
 }

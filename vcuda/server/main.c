@@ -30,45 +30,8 @@ enum {
 	SERVER_LONG_SPIN = 500000,
 	SERVER_WAIT_SPIN = 20000000,
 	SERVER_WAIT_CORES = 8,
-	SERVER_NAMES = 512, /* that are told of once each */
 	SERVER_PATIENCE_MS = 30000,
 };
-
-struct server server;
-
-void server_tell(enum start_event_kind kind, uint64_t number, const char *text)
-{
-	struct start_event event = {.kind = kind, .number = number};
-
-	(void)snprintf(event.text, sizeof(event.text), "%s", text);
-	(void)send(START_MANAGER, &event, sizeof(event), MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-void server_tell_once(enum start_event_kind kind, const char *text)
-{
-	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-	static char told[SERVER_NAMES][START_NAME];
-	static int count;
-	int i = 0;
-
-	(void)pthread_mutex_lock(&mutex);
-	while (i < count && strcmp(told[i], text) != 0)
-		i++;
-	if (i == count && count < SERVER_NAMES) {
-		(void)snprintf(told[count++], START_NAME, "%s", text);
-		server_tell(kind, 0, text);
-	}
-	(void)pthread_mutex_unlock(&mutex);
-}
-
-void server_end(const char *why)
-{
-	/* Shared memory that is freed at the end reads as zeros, of which no client is accused that was killed. */
-	arena_stop();
-	server_tell(START_EVENT_HOSTILE, 0, why);
-	server.wire->state = WIRE_DEAD;
-	arena_exit(1);
-}
 
 /* Tells manager and client why there will be no service. */
 static int server_fail(const char *step, int number, CUresult result)
@@ -308,5 +271,5 @@ int main(void)
 	(void)close(descriptors[1]);
 	server_tell(START_EVENT_READY, (uint64_t)server.driver_version, took);
 	server_tell_reached();
-	lane_run();
+	lane_run(serve_kinds);
 }

@@ -151,3 +151,25 @@ uint64_t context_limits_of_stacks(uint64_t each);
  * Return: CUDA_ERROR_OUT_OF_MEMORY.
  */
 CUresult context_limits_take_stacks(uint64_t each, uint64_t context);
+
+/* Pools of memory. They keep what was freed, and that counts. */
+
+/** Begins to count what a pool keeps, if it is not counted yet. Return: false if there are too many. */
+bool pool_add(uint64_t pool);
+
+/** Counts what pools keep by now, which they may give back when somebody has waited. Any thread may. */
+void pool_settle(void);
+
+/** Has pools give back what they keep, and counts the rest. */
+void pool_trim(void);
+
+/** Return: how much they keep, as it is counted. */
+uint64_t pool_cached(void);
+
+/**
+ * pool_end() - end a pool
+ * @keep: whether one that is counted is to be ended later, when nothing of it is in use any more
+ *
+ * Return: what the driver returned; CUDA_SUCCESS if it is ended later.
+ */
+CUresult pool_end(uint64_t pool, bool (*keep)(uint64_t pool));

@@ -174,15 +174,6 @@ CUresult request_reply_handle(struct request *q, enum wire_type type, uint64_t r
 	return handle || !real ? CUDA_SUCCESS : made_by_client ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static struct object_ref request_hold_context(uint64_t handle)
-{
-	uint64_t real = 0;
-
-	if (!handle || !handle_look(handle, WIRE_CONTEXT, &real))
-		return (struct object_ref){WIRE_NULL, 0};
-	return (struct object_ref){WIRE_CONTEXT, real};
-}
-
 CUresult request_end(struct request *q, unsigned word, enum wire_type type, CUresult (*end)(uint64_t real))
 {
 	const uint64_t handle = q->argument[word];
@@ -195,7 +186,7 @@ CUresult request_end(struct request *q, unsigned word, enum wire_type type, CUre
 		r = CUDA_ERROR_INVALID_VALUE;
 	if (r)
 		return r;
-	context = request_hold_context(handle_context(handle)).real;
+	context = handle_context_ref(handle_context(handle)).real;
 	/* While it ends, others may make what gets the same name from the driver. */
 	handle_hide(handle);
 	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
@@ -216,34 +207,8 @@ CUresult request_wait(struct request *q, struct object_ref hold, uint64_t contex
 		      CUresult (*block)(uint64_t object), uint64_t object)
 {
 	q->wait = (struct request_wait){
-		query, block, object, {hold, request_hold_context(context), request_hold_context(q->header.context)}};
+		query, block, object, {hold, handle_context_ref(context), handle_context_ref(q->header.context)}};
 	return REQUEST_WAITS;
-}
-
-bool request_hold(struct request *q)
-{
-	unsigned held = 0;
-
-	while (held < REQUEST_HOLDS && object_ref_take(q->wait.hold[held]))
-		held++;
-	if (held == REQUEST_HOLDS)
-		return true;
-	while (held > 0)
-		object_ref_let_go(q->wait.hold[--held]);
-	return false;
-}
-
-/* What belongs to a context before the context. */
-void request_let_go(struct request *q)
-{
-	for (unsigned i = 0; i < REQUEST_HOLDS; i++)
-		object_ref_let_go(q->wait.hold[i]);
-	q->wait = (struct request_wait){0};
-}
-
-void request_begin_work(struct request *q, struct object_ref hold)
-{
-	q->wait = (struct request_wait){.hold = {hold, request_hold_context(q->header.context)}};
 }
 
 /* ---- what is larger than an entry or a reply ---- */
@@ -453,12 +418,5 @@ CUresult request_check_peer_copy(CUDA_MEMCPY3D_PEER *copy)
 	if (!handle_look(copy->srcContext, WIRE_CONTEXT, &copy->srcContext) ||
 	    !handle_look(copy->dstContext, WIRE_CONTEXT, &copy->dstContext))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	return CUDA_SUCCESS;
-}
-
-/* What the client sent in place of the function is not looked at. */
-CUresult request_check_host(CUDA_HOST_NODE_PARAMS *parameters)
-{
-	parameters->fn = callback_reached;
 	return CUDA_SUCCESS;
 }

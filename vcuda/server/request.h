@@ -84,13 +84,6 @@ static inline CUresult request_words(struct request *q, unsigned count)
 /** The next part, whose length is argument @word. Return: NULL if it is not there. */
 const void *request_part(struct request *q, unsigned word);
 
-/** The request is about to be carried out without the lead, in its context and with @hold. */
-void request_begin_work(struct request *q, struct object_ref hold);
-
-/** Holds what it waits for or works in. Return: false if that cannot be. */
-bool request_hold(struct request *q);
-void request_let_go(struct request *q);
-
 /** The driver's handle for argument @word. */
 CUresult request_handle(struct request *q, unsigned word, enum wire_type type, uint64_t *ret);
 enum { REQUEST_HANDLES = 512 };
@@ -151,7 +144,7 @@ CUresult request_check_copy(CUDA_MEMCPY3D *copy);
 CUresult request_check_peer_copy(CUDA_MEMCPY3D_PEER *copy);
 
 /* A function of the host: ours, which tells the client the number that it was sent. */
-CUresult request_check_host(CUDA_HOST_NODE_PARAMS *parameters);
+CUresult callback_check_host(CUDA_HOST_NODE_PARAMS *parameters);
 void callback_reached(void *cookie);
 
 /* The driver's numbers of devices become the client's. */
@@ -178,7 +171,7 @@ static inline CUresult request_check_nothing(const void *any)
 		 : request_check_pool, CUDA_MEMCPY3D *              \
 		 : request_check_copy, CUDA_MEMCPY3D_PEER *         \
 		 : request_check_peer_copy, CUDA_HOST_NODE_PARAMS * \
-		 : request_check_host, default                      \
+		 : callback_check_host, default                     \
 		 : request_check_nothing)(pointer)
 
 /* The operations of our own. */
@@ -202,8 +195,8 @@ CUresult serve_wire_arena_drop(struct request *q);
  * driver keeps for a thread (current context, mode of captures) for it alone.
  */
 
-/** Serves the client until it goes. */
-void lane_run(void) __attribute__((noreturn));
+/** Serves the client until it goes. @own: serve_kinds, WIRE_OPS of them */
+void lane_run(const struct request_kind *own) __attribute__((noreturn));
 
 /**
  * lane_leave() - go on without holding up other threads' commands

@@ -145,3 +145,29 @@ const struct request_kind serve_kinds[WIRE_OPS] = {
 	[WIRE_SENSOR] = {serve_wire_sensor, "sensor", REQUEST_NOW, false},
 	[WIRE_USAGE] = {serve_usage, "usage", REQUEST_NOW, false},
 };
+
+CUresult serve_wire_arena_add(struct request *q)
+{
+	CUresult r = request_words(q, 3);
+
+	if (!r)
+		r = arena_begin_add(q->argument[0], q->argument[1], q->header.context);
+	if (r)
+		return r;
+	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	return arena_end_add(q->argument[0], q->argument[1]);
+}
+
+CUresult serve_wire_arena_drop(struct request *q)
+{
+	CUresult r = request_words(q, 1);
+	bool registered = false;
+	uint64_t bytes = 0;
+
+	if (!r)
+		r = arena_begin_drop(q->argument[0], &bytes, &registered);
+	if (r)
+		return r;
+	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	return arena_end_drop(q->argument[0], bytes, registered);
+}

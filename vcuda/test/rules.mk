@@ -140,7 +140,7 @@ $(patsubst %,$(O)/vcuda/test/unit/server/%_test.o,handle object_ref request): $(
 
 # vCUDA's server, on the simulated driver, without the main() that would not return; and its client, for which the fuzzer is
 # the server.
-vcuda_frames = $(filter-out %/server/main.o %/server/lane.o,$(vcuda_server_objects))
+vcuda_frames = $(filter-out %/server/main.o %/server/lane.o %/server/server.o,$(vcuda_server_objects))
 $(O)/fuzz/vcuda_frames_fuzz: $(vcuda_frames) $(O)/vcuda/test/sim/libcuda.so.1 $(O)/vcuda/test/sim/libnvidia-ml.so.1
 $(O)/fuzz/vcuda_frames_fuzz: $(O)/vcuda/test/fuzz/vcuda_frames_fuzz.o $(vcuda_frames) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)

@@ -14,7 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Its entries are taken here as there, without its threads. */
+/* Its entries are taken here as there, without its threads; what would end it ends a run. */
+#define server_end fuzz_server_end
 #include "vcuda/server/lane.c"
 
 #include "vcuda/server/arena.h"
@@ -94,6 +95,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	driver_memory_open();
 	arena_offer(server.wire->arena);
 	(void)arena_choose(0);
+	lane_own = serve_kinds;
 	return 0;
 }
 

@@ -26,11 +26,6 @@ bool arena_has(uint64_t at, uint64_t bytes)
 	return false;
 }
 
-void callback_reached(void *cookie)
-{
-	(void)cookie;
-}
-
 void server_tell(enum start_event_kind kind, uint64_t number, const char *text)
 {
 	(void)kind, (void)number, (void)text;
