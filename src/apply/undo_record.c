@@ -26,7 +26,7 @@
 #include "root/mount_class.h"
 #include "root/mountinfo.h"
 #include "root/statmount.h"
-#include "system/boot_cache.h"
+#include "system/machine.h"
 
 enum {
 	UNDO_RECORD_MAX = 16 << 20,

@@ -10,7 +10,6 @@
 #include <sys/sysmacros.h>
 
 #include "base/print.h"
-#include "cli/cdi/cdi.h"
 #include "cli/output.h"
 #include "cli/session.h"
 #include "lib/context.h"

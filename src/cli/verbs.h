@@ -15,6 +15,8 @@
 
 /* ---- verbs ---- */
 
+/* ---- verbs ---- */
+
 struct verb {
 	const char *name;
 	const char *arguments; /* as the usage line shows them; "" for none */
@@ -94,3 +96,18 @@ int load_run(const struct session *session, struct load_options options, bool dr
  * Return: 0 or the exit status after a message was printed.
  */
 int report_write(struct session *session, const struct doctor *doctor, const char *path);
+
+/* ---- cdi ---- */
+
+/* The commands of `ctr-gpu cdi`. */
+
+/* What engines read unless they are told otherwise; of two specs of one device the later directory's counts. */
+extern const char *const cdi_directories[];
+
+/** Where specs are written: the first of these directories or, on a machine whose /etc is read-only, the second. */
+const char *cdi_directory(void);
+
+/** Whether that is gone after a boot, when `ctr-gpu refresh` writes there again. */
+bool cdi_is_volatile(void);
+
+int cdi_verb_generate(struct global_options *globals, int argc, char **argv);

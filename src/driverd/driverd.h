@@ -8,7 +8,7 @@
  */
 
 #include "base/err.h"
-#include "dxg/d3dkmt.h"
+#include "dxg/dxg.h"
 #include "model/settings.h"
 
 /**

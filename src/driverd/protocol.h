@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "driverd/driverd.h"
-#include "dxg/d3dkmt.h"
+#include "dxg/dxg.h"
 #include "model/settings.h"
 
 enum {

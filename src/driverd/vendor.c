@@ -14,7 +14,7 @@
 #include "base/paths.h"
 #include "base/str.h"
 #include "driverd/protocol.h"
-#include "dxg/ioctl.h"
+#include "dxg/dxg.h"
 
 bool library_load(const char *path, const struct library_symbol *symbols, struct driverd_reply *answer)
 {

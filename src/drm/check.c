@@ -8,7 +8,7 @@
 
 #include "base/paths.h"
 #include "drm/internal.h"
-#include "system/pci.h"
+#include "system/machine.h"
 #include "system/trusted_file.h"
 
 static bool check_is_drm_here(void)

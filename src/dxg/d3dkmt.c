@@ -5,13 +5,11 @@
  * offered, strings end where their buffer ends.
  */
 
-#include "dxg/d3dkmt.h"
+#include "dxg/dxg.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "dxg/utf16.h"
 
 enum {
 	ENUMERATION_TRIES = 3, /* adapters come and go: a partition may be added between two calls */

@@ -6,7 +6,7 @@
  * adapters, too (dxgkrnl dxgprocess.c), and saves a call for each. Strings are UTF-16.
  */
 
-#include "dxg/ioctl.h"
+#include "dxg/dxg.h"
 
 #include <errno.h>
 #include <fcntl.h>

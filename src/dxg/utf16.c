@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "dxg/utf16.h"
+#include "dxg/dxg.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "engines/daemon.h"
-#include "system/package.h"
+#include "system/machine.h"
 
 enum { SNAP_FILE_MAX = 256 * 1024 };
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/str.h"
-#include "system/boot_cache.h"
+#include "system/machine.h"
 
 #define CACHE_NAME "guard"
 

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "ctr-gpu.h"
 #include "guard/helper.h"
-#include "system/boot_cache.h"
+#include "system/machine.h"
 
 #define BACKEND_DECLARE(name) extern const struct backend backend_##name;
 #define BACKEND_ADDRESS(name) &backend_##name,

@@ -85,7 +85,7 @@ struct backend {
 	const char *advice;      /* what to do where it is missing and should not be, sentences */
 	const char *also_serves; /* "nvidia.com": its adapters of all vendors also answer to this one's words; NULL */
 	const char
-		*cache_name; /* file of system/boot_cache.h with what is faster read there than asked for; NULL: none */
+		*cache_name; /* file of boot_cache_read() with what is faster read there than asked for; NULL: none */
 	const char *part;    /* what a part of a GPU is called: "MIG"; NULL if they cannot be divided */
 
 	/**

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "model/adapter.h"
-#include "system/boot_cache.h"
+#include "system/machine.h"
 
 enum {
 	SOURCES_MAX = 256 * 1024,

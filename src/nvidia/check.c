@@ -12,7 +12,7 @@
 #include "ldcache/ldcache.h"
 #include "nvidia/internal.h"
 #include "nvidia/nvidia.h"
-#include "system/pci.h"
+#include "system/machine.h"
 #include "system/trusted_file.h"
 
 enum { MODE_FOR_ALL = 0666, NAMES_MAX = 3 };

@@ -18,7 +18,7 @@
 #include "model/request.h"
 #include "model/settings.h"
 #include "root/rootfs.h"
-#include "system/pci.h"
+#include "system/machine.h"
 
 /* ---- proc ---- */
 

@@ -364,19 +364,19 @@ int mount_class_check_create(const struct rootfs *rootfs, int fd)
 /* ---- the root ---- */
 
 /* Repeats the mount at @point, below the root directory @old, on the new root. */
-static int mount_class_repeat(const struct rootfs *rootfs, const struct rootfs *old, const char *point)
+static int mount_class_repeat(const struct rootfs *rootfs, int old, const char *point)
 {
 	const char *path = point + strlen(rootfs->mount_map->root_path);
-	_cleanup_close_ int from = rootfs_open_path(old, path, O_PATH), to = -1;
+	_cleanup_close_ int from = openat2_open_path(old, path, O_PATH), to = -1;
 
-	to = from < 0 ? from : rootfs_open_path(rootfs, path, O_PATH);
+	to = from < 0 ? from : openat2_open_path(rootfs->fd, path, O_PATH);
 	if (to < 0)
 		return to == -ENOENT ? 0 : to; /* covered by another mount */
 	return mount_class_is_root(rootfs, to) ? mount_bind_recursive(rootfs->proc_self_fd, from, to) : 0;
 }
 
 /* Each brings what is mounted below itself, which mountinfo lists later. */
-static int mount_class_repeat_all(const struct rootfs *rootfs, const struct rootfs *old)
+static int mount_class_repeat_all(const struct rootfs *rootfs, int old)
 {
 	struct mountinfo_line line;
 	struct mountinfo_field text = mountinfo_field_of(rootfs->mount_map->inside);
@@ -399,7 +399,7 @@ static int mount_class_repeat_all(const struct rootfs *rootfs, const struct root
  */
 static int mount_class_cover_root(struct rootfs *rootfs)
 {
-	_cleanup_rootfs_ struct rootfs old = ROOTFS_CLOSED;
+	_cleanup_close_ int old = -1;
 	struct mount_map *mount_map = rootfs->mount_map;
 	int fd, r;
 
@@ -411,10 +411,10 @@ static int mount_class_cover_root(struct rootfs *rootfs)
 	fd = mount_bind_over_itself(rootfs->undo_log, rootfs->fd);
 	if (fd < 0)
 		return fd;
-	old.fd = rootfs->fd;
+	old = rootfs->fd;
 	rootfs->fd = fd;
 	mount_map->root = rootfs->mount = 0;
-	r = mount_class_repeat_all(rootfs, &old);
+	r = mount_class_repeat_all(rootfs, old);
 	free(steal_ptr(mount_map->inside));
 	return r;
 }

@@ -16,13 +16,8 @@
 #include "base/str.h"
 #include "root/atomic_file.h"
 #include "root/mount_class.h"
-#include "root/openat2_fallback.h"
 
-enum {
-	/* openat2(2) gives up with EAGAIN when a rename on the machine might have moved a ".." out of the root. */
-	RACES_MAX = 128,
-	LINKS_MAX = 40, /* as the kernel's MAXSYMLINKS */
-};
+enum { LINKS_MAX = 40 }; /* as the kernel's MAXSYMLINKS */
 
 void rootfs_close(struct rootfs *rootfs)
 {
@@ -66,32 +61,14 @@ static int rootfs_split(const char *path, char **ret_parent, char **ret_name)
 	return 0;
 }
 
-static int rootfs_open_resolved(const struct rootfs *rootfs, const char *path, int flags, uint64_t resolve)
-{
-	struct open_how how = {.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT | resolve};
-
-	for (int race = 0; race < RACES_MAX; race++) {
-		int fd = (int)syscall(SYS_openat2, rootfs->fd, path, &how, sizeof(how));
-
-		if (fd >= 0)
-			return fd;
-		if (errno != EAGAIN && errno != EINTR)
-			return -errno;
-	}
-	return -EAGAIN;
-}
-
 int rootfs_open_path(const struct rootfs *rootfs, const char *path, int flags)
 {
-	int fd = rootfs_open_resolved(rootfs, path, flags, RESOLVE_NO_MAGICLINKS);
-
-	/* Kernels before 5.6; seccomp filters that do not know the call. */
-	return fd == -ENOSYS || fd == -EPERM ? openat2_fallback_open(rootfs->fd, path, flags) : fd;
+	return openat2_open_path(rootfs->fd, path, flags);
 }
 
 int rootfs_open_unlinked(const struct rootfs *rootfs, const char *path, int flags)
 {
-	int fd = rootfs_open_resolved(rootfs, path, flags, RESOLVE_NO_SYMLINKS);
+	int fd = openat2_open(rootfs->fd, path, flags, RESOLVE_NO_SYMLINKS);
 
 	return fd == -ENOSYS || fd == -EPERM ? -ELOOP : fd;
 }
@@ -127,7 +104,7 @@ static int rootfs_find_real_path(const struct rootfs *rootfs, const char *path, 
 
 int rootfs_real_path(const struct rootfs *rootfs, const char *path, char **ret)
 {
-	_cleanup_close_ int fd = rootfs_open_resolved(rootfs, path, O_PATH, RESOLVE_NO_SYMLINKS);
+	_cleanup_close_ int fd = openat2_open(rootfs->fd, path, O_PATH, RESOLVE_NO_SYMLINKS);
 	_cleanup_free_ char *above = NULL, *name = NULL, *real = NULL;
 	struct stat st;
 	int r;
@@ -282,7 +259,7 @@ static int rootfs_open_target(const struct rootfs *rootfs, const char *path, int
 	/* Runtimes mount a /dev for each container. */
 	int fd = str_has_prefix(path, "/dev/")
 			 ? -EXDEV
-			 : rootfs_open_resolved(rootfs, path, flags, RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
+			 : openat2_open(rootfs->fd, path, flags, RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
 
 	if (fd == -EXDEV || fd == -ENOSYS || fd == -EPERM)
 		return rootfs_target_from_fd(rootfs, rootfs_open_path(rootfs, path, flags), ret);

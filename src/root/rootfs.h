@@ -21,6 +21,8 @@
 #include "root/mount_class.h"
 #include "root/undo_log.h"
 
+/* ---- rootfs ---- */
+
 /* A place found or made: its descriptor, the ground it stands on, and whether it was just made. */
 struct rootfs_target {
 	int fd;
@@ -178,3 +180,17 @@ void rootfs_undo_directory(const struct undo_log *undo_log, const struct undo_st
 void rootfs_undo_file(const struct undo_log *undo_log, const struct undo_step *undo_step);
 void rootfs_undo_symlink(const struct undo_log *undo_log, const struct undo_step *undo_step);
 void rootfs_undo_replacement(const struct undo_log *undo_log, const struct undo_step *undo_step);
+
+/* ---- openat2 ---- */
+
+/*
+ * openat2(2) with RESOLVE_IN_ROOT and, for kernels before 5.6 and seccomp filters that refuse the call, the same in
+ * user space: each component is opened with O_NOFOLLOW from a held parent; a symlink's text is put in front of what is
+ * left of the path; ".." goes back to a directory that is still held and so can never leave the root.
+ */
+
+/** The call itself, with @resolve besides. Return: descriptor; -ENOSYS, -EPERM where it is refused; negative errno. */
+int openat2_open(int root, const char *path, int flags, uint64_t resolve);
+
+/** Opens @path inside the directory @root, as open(2) with @flags. Return: descriptor; negative errno. */
+int openat2_open_path(int root, const char *path, int flags);

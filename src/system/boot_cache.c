@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "system/boot_cache.h"
+#include "system/machine.h"
 
 #include <errno.h>
 #include <fcntl.h>

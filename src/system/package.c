@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "system/package.h"
+#include "system/machine.h"
 
 #include <dirent.h>
 #include <fcntl.h>

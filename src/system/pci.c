@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "system/pci.h"
+#include "system/machine.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 
 #include "base/paths.h"
 #include "driverd/driverd.h"
-#include "dxg/ioctl.h"
+#include "dxg/dxg.h"
 #include "system/elf_file.h"
 
 struct answer {

@@ -17,11 +17,10 @@
 #include "base/fd.h"
 #include "base/paths.h"
 #include "driverd/driverd.h"
-#include "dxg/ioctl.h"
+#include "dxg/dxg.h"
 #include "ldcache/ldcache.h"
+#include "system/machine.h"
 #include "system/own_programs.h"
-#include "system/package.h"
-#include "system/pci.h"
 #include "system/trusted_file.h"
 
 enum { MODE_FOR_ALL = 0666 };

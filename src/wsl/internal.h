@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/str.h"
-#include "dxg/d3dkmt.h"
+#include "dxg/dxg.h"
 #include "model/adapter.h"
 #include "model/backend.h"
 #include "model/check.h"

@@ -24,7 +24,7 @@
 #include "base/fd.h"
 #include "base/paths.h"
 #include "base/printable.h"
-#include "dxg/ioctl.h"
+#include "dxg/dxg.h"
 #include "system/trusted_file.h"
 
 enum { DRM_MAJOR = 226, VGEM_NODES_MAX = 16 };

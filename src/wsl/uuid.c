@@ -12,7 +12,7 @@
 
 #include "base/json.h"
 #include "driverd/driverd.h"
-#include "system/boot_cache.h"
+#include "system/machine.h"
 
 #define KNOWN "uuids.json"
 #define BOOT "boot" /* no LUID is called so */

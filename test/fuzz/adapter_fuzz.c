@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/paths.h"
-#include "dxg/d3dkmt.h"
+#include "dxg/dxg.h"
 #include "wsl/internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

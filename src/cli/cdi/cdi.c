@@ -2,14 +2,13 @@
 
 /* ctr-gpu cdi: the commands list and check, on the specs there are and whether they would work; the table. */
 
-#include "cli/cdi/cdi.h"
+#include "cli/verbs.h"
 
 #include <stdlib.h>
 
 #include "base/fd.h"
 #include "cli/output.h"
 #include "cli/session.h"
-#include "cli/verbs.h"
 
 enum {
 	KEY_JSON = 0x200,

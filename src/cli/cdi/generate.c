@@ -12,9 +12,9 @@
 #include "base/paths.h"
 #include "base/print.h"
 #include "base/str.h"
-#include "cli/cdi/cdi.h"
 #include "cli/output.h"
 #include "cli/session.h"
+#include "cli/verbs.h"
 
 enum {
 	KEY_OUTPUT = 0x200,

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "cli/cdi/cdi.h"
 #include "cli/output.h"
 #include "cli/session.h"
+#include "cli/verbs.h"
 #include "engines/config.h"
 #include "engines/daemon.h"
 

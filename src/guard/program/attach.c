@@ -23,7 +23,7 @@
 #include "base/lock_file.h"
 #include "base/paths.h"
 #include "base/str.h"
-#include "dxg/ioctl.h"
+#include "dxg/dxg.h"
 #include "guard/choice.h"
 #include "guard/helper.h"
 

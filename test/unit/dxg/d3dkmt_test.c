@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "dxg/d3dkmt.h"
+#include "dxg/dxg.h"
 
 static struct host {
 	int enumerate3_result, enumerate2_result;

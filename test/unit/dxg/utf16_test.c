@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "dxg/utf16.h"
+#include "dxg/dxg.h"
 
 static void expect16(const uint16_t *units, size_t count, const char *text)
 {

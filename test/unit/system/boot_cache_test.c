@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #include "scratch.h"
-#include "system/boot_cache.h"
+#include "system/machine.h"
 
 #define FOLDER "/run/ctr-gpu"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "dxg/d3dkmt.h"
+#include "dxg/dxg.h"
 
 #define EXPORT __attribute__((visibility("default"), unused))
 

@@ -1,16 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+/* /dev/dxg: the layouts of D3DKMT, the ioctls, and Windows' strings. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/paths.h"
+#include "base/span.h"
+#include "model/adapter.h"
+
+/* ---- utf16 ---- */
+
+/*
+ * Windows' wide strings as UTF-8. A driver wrote them: they may lack their NUL, and hold lone surrogates or numbers
+ * that are not characters. libc's converters depend on the locale.
+ */
+
+/**
+ * utf16_from_wide() - convert up to the first NUL, or to the end if there is none
+ * @wide:      the string, in this machine's byte order; a rest shorter than a character is ignored
+ * @char_size: 2 for UTF-16, 4 for UTF-32
+ * @ret:       new string, owned by the caller; bytes that are not a character became U+FFFD
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int utf16_from_wide(const struct span *wide, size_t char_size, char **ret);
+
+/* ---- d3dkmt ---- */
+
 /*
  * The D3DKMT interface, as far as an inventory needs it: layouts and numbers that libdxcore.so (DirectX-Headers
  * include/wsl/winadapter.h, libdxg include/d3dkmthk.h) and /dev/dxg (Linux uapi misc/d3dkmthk.h of the WSL kernel)
  * share. Strings differ: WCHAR has 4 bytes in the library and 2 (UTF-16) in the ioctl.
  */
-
-#include <stddef.h>
-#include <stdint.h>
-
-#include "model/adapter.h"
 
 struct d3dkmt_adapterinfo {
 	uint32_t handle;
@@ -125,3 +150,21 @@ struct d3dkmt {
  * Return: 0; -EPROTO if the answer to the enumeration is invalid; -ENOMEM; negative errno of the enumeration.
  */
 int d3dkmt_describe_adapters(const struct d3dkmt *d3dkmt, struct dxg_facts **ret, size_t *ret_count);
+
+/* ---- ioctl ---- */
+
+/* The inventory from /dev/dxg itself, without any library. */
+
+/** The query of an adapter, of an open device and one of the process's handles. Return: 0 or negative errno. */
+int ioctl_query(int fd, struct d3dkmt_queryadapterinfo *arguments);
+
+/**
+ * ioctl_adapters() - what the kernel says of the adapters
+ * @ret: array of facts, owned by the caller (dxg_facts_free())
+ *
+ * Return: 0; negative errno with @err set.
+ */
+int ioctl_adapters(struct dxg_facts **ret, size_t *ret_count, struct err *err);
+
+/** Whether opening the device fails as it does where the host has no adapter for this machine. */
+bool ioctl_has_no_adapters(void);

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "root/openat2_fallback.h"
+#include "root/rootfs.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/str.h"
 
 enum {
+	/* openat2(2) gives up with EAGAIN when a rename on the machine might have moved a ".." out of the root. */
+	RACES_MAX = 128,
 	DEPTH_MAX = 128, /* directories held at once */
 	LINKS_MAX = 40,  /* as the kernel's MAXSYMLINKS */
 };
@@ -162,7 +166,7 @@ static int openat2_fallback_step(struct openat2_fallback *walk, int flags, int *
 	return *ret_fd < 0 ? *ret_fd : 0;
 }
 
-int openat2_fallback_open(int root, const char *path, int flags)
+static int openat2_fallback_open(int root, const char *path, int flags)
 {
 	struct openat2_fallback walk = {.held = {root}};
 	int fd = -1, r = 1;
@@ -178,4 +182,29 @@ int openat2_fallback_open(int root, const char *path, int flags)
 		r = openat2_fallback_step(&walk, flags, &fd);
 	openat2_fallback_end(&walk);
 	return r < 0 ? r : fd;
+}
+
+/* ---- the call ---- */
+
+int openat2_open(int root, const char *path, int flags, uint64_t resolve)
+{
+	struct open_how how = {.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC), .resolve = RESOLVE_IN_ROOT | resolve};
+
+	for (int race = 0; race < RACES_MAX; race++) {
+		int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+
+		if (fd >= 0)
+			return fd;
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+	}
+	return -EAGAIN;
+}
+
+int openat2_open_path(int root, const char *path, int flags)
+{
+	int fd = openat2_open(root, path, flags, RESOLVE_NO_MAGICLINKS);
+
+	/* Kernels before 5.6; seccomp filters that do not know the call. */
+	return fd == -ENOSYS || fd == -EPERM ? openat2_fallback_open(root, path, flags) : fd;
 }
