@@ -310,6 +310,8 @@ static int hide_installed(void)
 {
 	static const char *const patterns[] = {
 		"/usr/bin/nvidia-c[dot]*", /* nvidia-cdi-hook, nvidia-container-…, nvidia-ctk */
+		"/usr/bin/ctr-gpu*",
+		"/usr/libexec/ctr-gpu/ctr-gpu-*",
 		"/usr/share/containers/oci/hooks.d/ctr-gpu.json",
 		"/usr/share/containers/oci/hooks.d/*nvidia*",
 		"/etc/cdi/ctr-gpu-*",
