@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <glob.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 
 #include "base/json.h"
 #include "engines/text.h"
+#include "system/trusted_file.h"
 
 enum { CONFIG_MAX = 4 * 1024 * 1024 }; /* as setup reads */
 
@@ -234,6 +236,42 @@ static int engine_config_check_file(const struct engine *engine, const struct da
 	return str_format(&config->unread, "%s is not a file that root alone may change", path);
 }
 
+/*
+ * Whether it is the environment that names a file ($CONTAINERS_CONF, $XDG_CONFIG_HOME, $HOME), and others than root
+ * could have put it there: under sudo or in a service the environment may be a user's.
+ */
+static bool engine_config_is_of_others(const struct engine *engine, const struct daemon *daemon, const char *path)
+{
+	_cleanup_close_ int fd = -1;
+
+	if (geteuid() != 0 || daemon->pid)
+		return false;
+	for (const char *const *usual = engine->files; usual && *usual; usual++)
+		if (fnmatch(*usual, path, FNM_PATHNAME) == 0)
+			return false;
+	if (path[0] == '/')
+		fd = trusted_file_open(path, S_IFREG, TRUSTED_FILE_ROOT_ONLY, O_PATH);
+	return path[0] != '/' || fd == -EPERM;
+}
+
+static int engine_config_read_all(const struct engine *engine, const struct daemon *daemon, const struct rootfs *root,
+				  const struct strv *files, struct engine_config *config)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < files->count && r == 0; i++) {
+		const char *path = files->items[i];
+
+		if (!engine_config_is_of_others(engine, daemon, path)) {
+			r = engine_config_read_file(engine, root, path, config);
+			continue;
+		}
+		free(steal_ptr(config->unread));
+		r = str_format(&config->unread, "%s is not a file that root alone may change", path);
+	}
+	return r;
+}
+
 int engine_config_read(const struct engine *engine, const struct daemon *daemon, const struct rootfs *root,
 		       struct engine_config *ret)
 {
@@ -245,8 +283,8 @@ int engine_config_read(const struct engine *engine, const struct daemon *daemon,
 		r = strv_add(&config.hook_directories, engine->hook_directories[i]);
 	if (r == 0 && !config.unread)
 		r = engine_config_files(engine, daemon, &files);
-	for (size_t i = 0; r == 0 && i < files.count; i++)
-		r = engine_config_read_file(engine, root, files.items[i], &config);
+	if (r == 0)
+		r = engine_config_read_all(engine, daemon, root, &files, &config);
 	if (r == 0 && files.count == 1 && engine->files && !engine->files[1])
 		r = engine_config_replace(&config.path, files.items[0]);
 	if (r < 0)

@@ -553,6 +553,22 @@ setup_file() {
 	expect "Podman 4.3.1: no, because /etc/containers/containers.conf:1:"
 }
 
+@test "Podman: root reads no file that a user's environment names" {
+	mine='mkdir /run/theirs; printf "[engine]\nhooks_dir = [\"/none\"]\n" >/run/theirs/containers.conf; chown -R 1000 /run/theirs; hooks_d_file ctr-gpu.json "$hook"
+		tell() { ids | grep podman; doctor | grep theirs; }'
+	for variable in 'CONTAINERS_CONF=/run/theirs/containers.conf' 'CONTAINERS_CONF=run/theirs/containers.conf' \
+		'HOME=/run/theirs/home' 'XDG_CONFIG_HOME=/run/theirs/home/.config'; do
+		run on wsl-nvidia "$mine"'; mkdir -p /run/theirs/home/.config/containers; cp /run/theirs/containers.conf /run/theirs/home/.config/containers; cd /; export '"$variable; tell"
+		expect_line "warning podman.config-unread"
+		expect "theirs/"
+		expect " is not a file that root alone may change"
+		expect_line "yes podman.hook"
+		run on wsl-nvidia "$mine"'; mkdir -p /run/theirs/home/.config/containers; cp /run/theirs/containers.conf /run/theirs/home/.config/containers; cd /; chown -R 0:0 /run/theirs; export '"${variable/=run/=/run}; tell"
+		expect_no_line "warning podman.config-unread"
+		expect_line "no podman.hook hooks.unread"
+	done
+}
+
 @test "Podman: a vendor's hook that cannot be read or executed stops every container, one that is not there none; as Podman itself" {
 	plain_podman='
 		printf "[containers]\nnetns = \"none\"\ndefault_ulimits = [\"nofile=1024:1024\", \"nproc=4096:4096\"]\npids_limit = 0\nlog_driver = \"k8s-file\"\n[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"none\"\nhooks_dir = [\"$hooks_d\"]\n" >/run/containers.conf
