@@ -347,10 +347,11 @@ on() {
 	for name in a b; do
 		awk -v name="$name" '/^==/ { in_it = index($2, "/" name ".bats") } in_it' <<<"$output" | grep "# from $name"
 	done
-	# What is stopped leaves nothing that runs.
-	printf '@test "waits" {\n\tsleep 54321\n}\n' | tee "$tree/test/pairs/a.bats" >"$tree/test/pairs/b.bats"
-	in_tree timeout 60 bash -c 'test/run build pairs & until [[ $(pgrep -c -f "^sleep 54321") == 2 ]]; do sleep 0.1; done
-		kill "$!"; wait "$!"; echo "status $?"; for i in {1..50}; do pgrep -f "^sleep 54321" >/dev/null || break; sleep 0.1; done; pgrep -f "^sleep 54321" || echo "nothing runs"'
+	# What is stopped leaves nothing that runs. Others on this machine wait for another number of seconds.
+	long=$((100000 + BASHPID))
+	printf '@test "waits" {\n\tsleep %d\n}\n' "$long" | tee "$tree/test/pairs/a.bats" >"$tree/test/pairs/b.bats"
+	in_tree timeout 60 bash -c 'test/run build pairs & until [[ $(pgrep -c -f "^sleep $0\$") == 2 ]]; do sleep 0.1; done
+		kill "$!"; wait "$!"; echo "status $?"; for i in {1..50}; do pgrep -f "^sleep $0\$" >/dev/null || break; sleep 0.1; done; pgrep -f "^sleep $0\$" || echo "nothing runs"' "$long"
 	expect_line "status 130"
 	expect_line "nothing runs"
 	rm -r "$tree/test/pairs"

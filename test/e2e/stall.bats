@@ -119,7 +119,7 @@ start() {
 	require_program dockerd
 	docker_start wsl-nvidia
 	docker_image debian
-	on_docker() { nsenter --mount --target "$(dockerd_pid)" -- "$@"; }
+	on_docker() { nsenter --mount --pid --target "$(dockerd_pid)" -- "$@"; }
 	on_docker bash -c 'mkdir -p /run/stalled /etc/ctr-gpu && echo "{\"deadline\": 2}" >/etc/ctr-gpu/config.json &&
 		"$0" /run/stalled lib' "$tools_directory/stall" 3>&-
 	SECONDS=0
@@ -130,7 +130,7 @@ start() {
 	[[ $SECONDS -lt 20 ]]
 	run docker run --rm debian sh -c "echo others start"
 	expect_line "others start"
-	pkill --newest --exact stall
+	on_docker pkill --exact stall
 	docker_stop
 }
 
