@@ -88,11 +88,8 @@ static json_t *cdi_generate_nodes(const struct plan *plan)
 
 static json_t *cdi_generate_mount(const char *source, const char *target, unsigned flags)
 {
-	json_t *options = json_pack("[s, s, s, s, s]", "ro", "nosuid", "nodev", "rbind", "rprivate");
-
-	if (options && (flags & PLAN_MOUNT_NOEXEC) && cdi_generate_append(options, json_string("noexec")) < 0)
-		return json_decref(options), NULL;
-	return json_pack("{s:s, s:s, s:o}", "hostPath", source, "containerPath", target, "options", options);
+	return json_pack("{s:s, s:s, s:o}", "hostPath", source, "containerPath", target, "options",
+			 plan_mount_options(flags));
 }
 
 static json_t *cdi_generate_mounts(const struct plan *plan)

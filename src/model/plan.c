@@ -70,6 +70,15 @@ void plan_drop_env(struct plan *plan, const struct strv *environment)
 	plan->env_count = kept;
 }
 
+json_t *plan_mount_options(unsigned flags)
+{
+	json_t *options = json_pack("[s, s, s, s, s]", "ro", "nosuid", "nodev", "rbind", "rprivate");
+
+	if (options && (flags & PLAN_MOUNT_NOEXEC) && json_array_append_new(options, json_string("noexec")) < 0)
+		return json_decref(options), NULL;
+	return options;
+}
+
 gid_t plan_device_group(const struct stat *node)
 {
 	/* A group without a number in this user namespace is nobody's here (overflowgid of proc_sys_kernel(5)). */

@@ -6,6 +6,7 @@
  * Paths are absolute; sources are paths of the host, targets paths of the container.
  */
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +27,9 @@ struct plan_device {
 enum plan_mount_flags {
 	PLAN_MOUNT_NOEXEC = 1 << 0, /* every mount is read-only, nosuid, nodev and private besides */
 };
+
+/** What OCI calls them, with those of every mount. Return: a new array; NULL without memory. */
+json_t *plan_mount_options(unsigned flags);
 
 /* What is mounted; a directory counts by what it holds. */
 enum plan_mount_kind {

@@ -138,12 +138,8 @@ static int edit_add_devices(json_t *config, const struct plan *plan, const struc
 
 static json_t *edit_mount_entry(const struct plan_mount *mount)
 {
-	json_t *entry = json_pack("{s:s, s:s, s:s, s:[s, s, s, s, s]}", "destination", mount->target, "type", "bind",
-				  "source", mount->source, "options", "ro", "nosuid", "nodev", "rbind", "rprivate");
-
-	if (entry && (mount->flags & PLAN_MOUNT_NOEXEC))
-		(void)json_array_append_new(json_object_get(entry, "options"), json_string("noexec"));
-	return entry;
+	return json_pack("{s:s, s:s, s:s, s:o}", "destination", mount->target, "type", "bind", "source", mount->source,
+			 "options", plan_mount_options(mount->flags));
 }
 
 /* Behind whatever the engine mounts there or above it: engines sort by depth, and ours are to be seen. Takes @entry. */
