@@ -33,7 +33,7 @@ $(eval $(call vcuda_generated,nvml_stubs.c,nvml-stubs))
 # Written anew only where it says something else.
 $(vcuda_gen)/build.h: always | needs
 	@mkdir -p $(@D)
-	@echo '#define VCUDA_INTEGRITY $(VCUDA_INTEGRITY)' | cmp -s - $@ || echo '#define VCUDA_INTEGRITY $(VCUDA_INTEGRITY)' >$@
+	@printf '#ifndef VCUDA_INTEGRITY\n#define VCUDA_INTEGRITY %s\n#endif\n' $(VCUDA_INTEGRITY) >$@.new; cmp -s $@.new $@ || cp $@.new $@; rm $@.new
 
 # It is mapped into foreign images: no library is named, and no symbol asks for a version, so that the C library that the
 # program has serves it, glibc from 2.17 on and musl. What is in glibc only with a version of its own is not used. All of them have what
@@ -68,6 +68,7 @@ $(O)/lib/vcuda/libcuda.so.1 $(O)/lib/vcuda/libnvidia-ml.so.1:
 	ln -sf $(@F) $(@:.1=)
 
 $(vcuda_server_objects): $(vcuda_headers)
+$(O)/vcuda/manager/control_client.o: $(vcuda_gen)/build.h
 
 $(O)/vcuda-server/cases.o: $(vcuda_gen)/server_cases.c $(vcuda_headers)
 	@mkdir -p $(@D)

@@ -152,8 +152,9 @@ static int vcuda_print_list(const struct vcudad_grants *list, bool json)
 	int r = 0;
 
 	if (json)
-		r = print_write_json(json_pack("{s:I, s:I, s:o}", "servers", (json_int_t)list->servers, "maxServers",
-					       (json_int_t)list->servers_max, "containers",
+		r = print_write_json(json_pack("{s:I, s:I, s:b, s:o}", "servers", (json_int_t)list->servers,
+					       "maxServers", (json_int_t)list->servers_max, "driverApiOnly",
+					       list->driver_api_only, "containers",
 					       print_array(i, list->grants.grants_len,
 							   vcuda_pack_grant(&list->grants.grants_val[i], limited))),
 				     stdout);
@@ -161,6 +162,8 @@ static int vcuda_print_list(const struct vcudad_grants *list, bool json)
 		vcuda_print_grant(&list->grants.grants_val[i], list->unlimited);
 	if (list->grants.grants_len == 0 && !json)
 		(void)puts("No container has GPUs by vCUDA.");
+	if (list->driver_api_only && !json)
+		(void)puts("driver API only: programs with NVIDIA's CUDA runtime do not run by this build");
 	return r == -ENOMEM ? output_no_memory() : 0;
 }
 

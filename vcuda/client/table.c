@@ -50,7 +50,7 @@ static void table_tell(const char *text)
 static CUresult table_refuse_slot(const char *slot)
 {
 	table_tell(slot);
-	table_warn("not offered: ", slot, " of the driver; if the program fails, that is why");
+	table_warn("no table ", slot, " of NVIDIA's driver here; if the program fails, that is why");
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -98,7 +98,7 @@ CUresult cuGetExportTable(const void **table, const CUuuid *uuid)
 	if (!VCUDA_INTEGRITY && strncmp(text, "d4082055-", 9) == 0)
 		table_warn("this build is for programs of the driver API only, not of NVIDIA's CUDA runtime", "", "");
 	else
-		table_warn("not offered: ", text, " of the driver; if the program fails, that is why");
+		table_warn("no table ", text, " of NVIDIA's driver here; if the program fails, that is why");
 	return CUDA_ERROR_INVALID_VALUE;
 }
 

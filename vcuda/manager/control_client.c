@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "vcuda/build.h"
 #include "vcuda/manager/pidref.h"
 #include "vcuda/protocol/control.h"
 
@@ -312,6 +313,7 @@ static size_t control_client_answer_list(const struct manager *manager, const st
 		}
 	reply.grants.grants_val = grants;
 	reply.unlimited = (char *)(uintptr_t)manager->unlimited;
+	reply.driver_api_only = !VCUDA_INTEGRITY;
 	return control_write_reply(call, &reply, ret, max);
 }
 

@@ -136,6 +136,7 @@ $(O)/vcuda/test/unit/server/uvm_flags_test: $(O)/vcuda/server/driver.o
 $(O)/vcuda/test/unit/server/uvm_flags_test.o: $(vcuda_headers)
 $(O)/vcuda/test/unit/server/request_test: $(patsubst %,$(O)/vcuda/server/%.o,request handle object_ref quota)
 $(O)/vcuda/test/unit/server/request_test: override LDFLAGS += -Wl,--wrap=realloc
+$(O)/vcuda/test/unit/client/integrity_test.o: $(vcuda_headers)
 $(patsubst %,$(O)/vcuda/test/unit/server/%_test.o,handle object_ref request): $(vcuda_headers)
 
 # vCUDA's server, on the simulated driver, without the main() that would not return; and its client, for which the fuzzer is
@@ -157,6 +158,16 @@ $(O)/fuzz-client/stubs.o: $(vcuda_gen)/client_stubs.c $(vcuda_headers)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -include vcuda/test/fuzz/vcuda_bell.h -MMD -MP -c -o $@ $<
 $(O)/vcuda/test/fuzz/vcuda_frames_fuzz.o $(O)/vcuda/test/fuzz/vcuda_replies_fuzz.o: $(vcuda_headers)
+
+# The container's library as a packager has it who leaves the check value out.
+test_programs += $(O)/vcuda/test/driver-only/libcuda.so.1
+vcuda_driver_only = $(filter-out %/integrity.o %/table.o,$(vcuda_client_objects)) $(O)/vcuda/test/driver-only/table.o
+$(O)/vcuda/test/driver-only/table.o: vcuda/client/table.c $(vcuda_headers)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS_ALL) $(vcuda_client_cflags) -DVCUDA_INTEGRITY=0 -MMD -MP -c -o $@ $<
+$(O)/vcuda/test/driver-only/libcuda.so.1: $(vcuda_driver_only)
+	$(say) LD $@
+	$(CC) -shared -nostdlib $(vcuda_client_cflags) $(filter-out $(relative),$(LDFLAGS_ALL)) -Wl,-soname,$(@F) -Wl,-Bsymbolic -Wl,-z,nodelete -o $@ $^
 
 # Between a program of others and the driver, or vCUDA: what it calls, and what fails.
 ifneq ($(findstring x86_64,$(shell $(CC) -dumpmachine)),)

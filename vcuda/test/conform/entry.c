@@ -163,12 +163,19 @@ static void entry_first(void)
 
 static void entry_tables(void)
 {
+	static const CUuuid other = {{1}};
 	static const CUuuid unknown = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
 	const void *table = NULL;
+	int mode;
 
 	OK(cu.cuInit(0));
 	NOTE(cu.cuGetExportTable(&table, &unknown));
 	TRUE(table == NULL);
+	/* Who tells of it, tells once of each. */
+	(void)cu.cuGetExportTable(&table, &unknown);
+	(void)cu.cuGetExportTable(&table, &other);
+	/* And what it was told is heard before this is answered. */
+	(void)cu.cuModuleGetLoadingMode(&mode);
 }
 
 const struct check entry_checks[] = {

@@ -14,6 +14,7 @@ static const CUuuid callbacks = {"\xa0\x94\x79\x8c\x2e\x74\x2e\x74\x93\xf2\x08\x
 static const CUuuid threads = {"\x42\xd8\x5a\x81\x23\xf6\xcb\x47\x82\x98\xf6\xe7\x8a\x3a\xec\xdc"};
 static const CUuuid storage = {"\xc6\x93\x33\x6e\x11\x21\xdf\x11\xa8\xc3\x68\xf3\x55\xd8\x95\x93"};
 static const CUuuid checks = {"\x26\x3e\x88\x60\x7c\xd2\x61\x43\x92\xf6\xbb\xd5\x00\x6d\xfa\x7e"};
+static const CUuuid integrity = {"\xd4\x08\x20\x55\xbd\xe6\x70\x4b\x8d\x34\xba\x12\x3c\x66\xe1\xf2"};
 static const CUuuid contexts = {"\x21\x31\x8c\x60\x97\x14\x32\x48\x8c\xa6\x41\xff\x73\x24\xc8\xf2"};
 
 /* A slot of a table, of which @type is the function's. */
@@ -131,6 +132,16 @@ static void table_number(void)
 	TRUE(number == id);
 }
 
+/* Whose value depends on where and when it is asked for. A build of vCUDA may be without it. */
+static void table_integrity(void)
+{
+	const void *table = NULL;
+
+	OK(cu.cuInit(0));
+	NOTE(cu.cuGetExportTable(&table, &integrity));
+	NOTE(table && *(const size_t *)table == 3 * sizeof(void *));
+}
+
 /* ---- what is kept for a context ---- */
 
 typedef CUresult put_fn(CUcontext, const void *key, void *value, end_fn *);
@@ -241,6 +252,7 @@ const struct check table_checks[] = {
 	{"the current context", table_current, true},
 	{"whether a context is special", table_special, true},
 	{"a context's number", table_number, true},
+	{"the one with the check value", table_integrity, true},
 	{"keeping something for a context", table_storage, true},
 	{"what is kept, when the context is destroyed", table_destroyed, true},
 	{"what is kept, when the primary one is reset", table_reset, true},

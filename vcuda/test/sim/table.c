@@ -2,7 +2,7 @@
 
 /*
  * The tables of functions that cuGetExportTable() gives by a UUID: those of which NVIDIA's CUDA runtime and libraries call a
- * slot, which is there, and the others return CUDA_ERROR_NOT_SUPPORTED. But the check value is not there.
+ * slot, which is there, and the others return CUDA_ERROR_NOT_SUPPORTED, that with the check value, too.
  */
 
 #include <stdlib.h>
@@ -146,6 +146,7 @@ static const void *callbacks[7] = {WORDS(callbacks), [2] = (void *)give_marks, [
 static const void *threads[3] = {WORDS(threads), [2] = (void *)cuCtxGetCurrent};
 static const void *storage[4] = {(void *)storage_put, (void *)storage_delete, (void *)storage_get};
 static const void *checks[15] = {WORDS(checks), [2] = (void *)check_context, [3] = (void *)nothing};
+static const void *integrity[3] = {WORDS(integrity)};
 static const void *contexts[93] = {WORDS(contexts), [4] = (void *)cuCtxGetId};
 
 static const struct {
@@ -159,6 +160,7 @@ static const struct {
 	{"\x42\xd8\x5a\x81\x23\xf6\xcb\x47\x82\x98\xf6\xe7\x8a\x3a\xec\xdc", TABLE(threads)},
 	{"\xc6\x93\x33\x6e\x11\x21\xdf\x11\xa8\xc3\x68\xf3\x55\xd8\x95\x93", TABLE(storage)},
 	{"\x26\x3e\x88\x60\x7c\xd2\x61\x43\x92\xf6\xbb\xd5\x00\x6d\xfa\x7e", TABLE(checks)},
+	{"\xd4\x08\x20\x55\xbd\xe6\x70\x4b\x8d\x34\xba\x12\x3c\x66\xe1\xf2", TABLE(integrity)},
 	{"\x21\x31\x8c\x60\x97\x14\x32\x48\x8c\xa6\x41\xff\x73\x24\xc8\xf2", TABLE(contexts)},
 };
 
