@@ -149,7 +149,26 @@ struct wire_entry *call_begin(struct thread *thread, unsigned op, unsigned words
 	entry->thread = thread->slot;
 	entry->sleeps = call_sleeps(thread);
 	call_pending += units;
+	thread->from = call_head;
+	thread->end = call_pending;
 	return entry;
+}
+
+void call_note_idle(struct thread *thread, uint64_t stream, uint32_t copy)
+{
+	thread->idle_context = thread->from == copy ? thread_context(thread) : NULL;
+	thread->idle_stream = stream == WIRE_STREAM_NULL ? WIRE_STREAM_LEGACY : stream;
+	thread->idle_end = thread->end;
+}
+
+bool call_is_idle(const struct thread *thread, uint64_t stream)
+{
+	const struct context *context = thread_context(thread);
+
+	if (stream == WIRE_STREAM_NULL)
+		stream = WIRE_STREAM_LEGACY;
+	return context && !context->gone && context == thread->idle_context && stream == thread->idle_stream &&
+	       *(volatile uint32_t *)&call_head == thread->idle_end;
 }
 
 void call_forget(void)

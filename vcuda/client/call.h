@@ -69,6 +69,15 @@ CUresult call_download(size_t offset, void *to, size_t bytes);
  */
 struct wire_entry *call_begin(struct thread *thread, unsigned op, unsigned words, size_t bytes, bool waits);
 
+/**
+ * call_note_idle() - a copy in a stream has been waited for, so that the stream is done
+ * @copy: where the copy's entry ended in the ring; what has been asked since is the wait alone, or nothing is noted
+ */
+void call_note_idle(struct thread *thread, uint64_t stream, uint32_t copy);
+
+/** Whether the thread has seen the stream done, and nobody has asked anything since. */
+bool call_is_idle(const struct thread *thread, uint64_t stream);
+
 /** Hands the entry over. */
 void call_end(void);
 

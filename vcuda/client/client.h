@@ -145,6 +145,11 @@ struct thread {
 	bool calls_back; /* it runs host functions, which may not call the driver */
 	int depth;
 	struct context *stack[THREAD_CONTEXTS]; /* not freed while the process lives */
+	uint32_t from, end; /* in the ring: where its last entry begins, with what fills up before it, and ends */
+	/* A stream that it has seen done, while the ring ends there. NULL: none. */
+	const struct context *idle_context;
+	uint64_t idle_stream;
+	uint32_t idle_end;
 };
 
 /** Return: the calling thread's; NULL if there are too many threads. */

@@ -385,6 +385,20 @@ CUresult on_cuStreamGetCtx(struct context *current, CUstream stream, CUcontext *
 	return r;
 }
 
+/* Where a copy to ordinary memory was waited for, as programs do that want a number, there is nothing to ask. */
+CUresult on_cuStreamSynchronize(CUstream stream)
+{
+	const uint64_t word = stream;
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+
+	if (r)
+		return r;
+	if (call_is_idle(thread, stream))
+		return call_failure(thread);
+	return call_sync(OP_cuStreamSynchronize, &word, 1, NULL, 0, NULL, 0);
+}
+
 CUresult on_cuStreamGetCtx_v2(CUstream stream, CUcontext *context, CUgreenCtx *green)
 {
 	if (green)

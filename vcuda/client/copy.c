@@ -202,7 +202,9 @@ static CUresult copy_out_staged(void *to, CUdeviceptr from, size_t bytes, CUstre
 {
 	const struct staged staged = copy_begin_staged(bytes);
 	const size_t pieces = (bytes + staged.piece - 1) / staged.piece;
+	struct thread *thread = thread_self();
 	CUresult r = CUDA_SUCCESS;
+	uint32_t copy = 0;
 
 	for (size_t i = 0; i < pieces + staged.depth && !r; i++) {
 		const uint32_t chunk = staged.chunk[i % staged.depth];
@@ -211,6 +213,8 @@ static CUresult copy_out_staged(void *to, CUdeviceptr from, size_t bytes, CUstre
 			const size_t ready = i - staged.depth;
 
 			r = copy_wait_chunk(chunk);
+			if (!r && ready == pieces - 1)
+				call_note_idle(thread, stream, copy);
 			if (!r)
 				copy_bytes((char *)to + ready * staged.piece, client.staging + wire_chunk_offset(chunk),
 					   copy_piece(&staged, bytes, ready), staged.shared);
@@ -218,6 +222,8 @@ static CUresult copy_out_staged(void *to, CUdeviceptr from, size_t bytes, CUstre
 		if (i < pieces && !r)
 			r = copy_stage(WIRE_STAGE_OUT, from + i * staged.piece, stream, chunk,
 				       copy_piece(&staged, bytes, i));
+		if (i == pieces - 1)
+			copy = thread->end;
 	}
 	copy_end_staged(&staged);
 	return r;

@@ -351,6 +351,25 @@ CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1
 
 /* ---- captures ---- */
 
+/* Libraries ask this before most of what they do. */
+CUresult on_cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+	const uint64_t word = stream;
+	struct context *context;
+	CUresult r = context_current(&context);
+
+	if (r)
+		return r;
+	if (!status)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (client.captures > 0 || !wire_is_stream(stream))
+		return call_sync(OP_cuStreamIsCapturing, &word, 1, NULL, 0, status, sizeof(*status));
+	r = call_context_failure(thread_self());
+	if (!r)
+		*status = 0;
+	return r;
+}
+
 /* Flags that the driver may not know are its to judge. */
 CUresult on_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {

@@ -586,20 +586,83 @@ static void image_ask_again(uint64_t handle)
 		function->epoch = 0;
 }
 
+/* A kernel and its function have the same attributes, which programs set by the one or by the other. */
+enum { SET_BY_FUNCTION = 1, SET_BY_KERNEL = 2 };
+static _Atomic unsigned function_sets;
+
+/* Return: whether what is known of the function has the attribute's value. */
+static bool image_know_attribute(uint64_t handle, CUfunction_attribute attribute, int *ret)
+{
+	const unsigned other = wire_handle_type(handle) == WIRE_KERNEL ? SET_BY_FUNCTION : SET_BY_KERNEL;
+	const struct function *function;
+
+	if (attribute < 0 || attribute >= WIRE_FUNCTION_ATTRIBUTES || function_sets & other ||
+	    wire_handle_type(handle) != (other == SET_BY_FUNCTION ? WIRE_KERNEL : WIRE_FUNC) ||
+	    image_function(handle, &function))
+		return false;
+	*ret = function->info.attribute[attribute];
+	return true;
+}
+
+static CUresult image_set_attribute(unsigned op, const uint64_t *words, unsigned count, uint64_t handle, unsigned set)
+{
+	CUresult r;
+
+	function_sets |= set;
+	r = call_sync(op, words, count, NULL, 0, NULL, 0);
+	image_ask_again(handle);
+	return r;
+}
+
+CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function)
+{
+	const uint64_t words[] = {(uint64_t)attribute, function};
+	struct context *context;
+	CUresult r = context_current(&context);
+
+	if (r)
+		return r;
+	if (!value)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (image_know_attribute(function, attribute, value))
+		return call_context_failure(thread_self());
+	return call_sync(OP_cuFuncGetAttribute, words, 2, NULL, 0, value, sizeof(*value));
+}
+
+CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attribute, CUkernel kernel, CUdevice device)
+{
+	const uint64_t words[] = {(uint64_t)attribute, kernel, (uint64_t)device};
+	struct context *context;
+
+	if (!value)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	if (context_current(&context) == CUDA_SUCCESS && context->device == device &&
+	    image_know_attribute(kernel, attribute, value))
+		return call_context_failure(thread_self());
+	return call_sync(OP_cuKernelGetAttribute, words, 3, NULL, 0, value, sizeof(*value));
+}
+
+/* Libraries set the same before each launch. */
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value)
 {
 	const uint64_t words[] = {function, (uint64_t)attribute, (uint64_t)value};
-	CUresult r = call_sync(OP_cuFuncSetAttribute, words, 3, NULL, 0, NULL, 0);
+	struct context *context;
+	int known;
 
-	image_ask_again(function);
-	return r;
+	if (function_sets & SET_BY_FUNCTION && context_current(&context) == CUDA_SUCCESS &&
+	    image_know_attribute(function, attribute, &known) && known == value)
+		return call_failure(thread_self());
+	return image_set_attribute(OP_cuFuncSetAttribute, words, 3, function, SET_BY_FUNCTION);
 }
 
 CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice device)
 {
 	const uint64_t words[] = {(uint64_t)attribute, (uint64_t)value, kernel, (uint64_t)device};
-	CUresult r = call_sync(OP_cuKernelSetAttribute, words, 4, NULL, 0, NULL, 0);
+	struct context *context;
+	int known;
 
-	image_ask_again(kernel);
-	return r;
+	if (function_sets & SET_BY_KERNEL && context_current(&context) == CUDA_SUCCESS && context->device == device &&
+	    image_know_attribute(kernel, attribute, &known) && known == value)
+		return call_failure(thread_self());
+	return image_set_attribute(OP_cuKernelSetAttribute, words, 4, kernel, SET_BY_KERNEL);
 }

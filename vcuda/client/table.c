@@ -59,6 +59,11 @@ static CUresult table_do_nothing(void)
 	return CUDA_SUCCESS;
 }
 
+static CUresult table_have_none(void)
+{
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 #include "vcuda/client_tables.h"
 
 static const struct table *table_find(const uint8_t uuid[TABLE_UUID])

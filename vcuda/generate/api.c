@@ -131,7 +131,8 @@ void entry_print_all(void)
 		char *suffix;
 
 		/* What is refused is not there for whoever asks by this, so that the program takes another way. */
-		if (function_is(&functions[i], "needed refused"))
+		if (function_is(&functions[i], "needed refused") &&
+		    !(function_is(&functions[i], "refused") && functions[i].same))
 			continue;
 		count++;
 		entry->function = &functions[i];

@@ -14,11 +14,13 @@ static const struct line {
 	{#name_, #twins_, #class_, NULL, #__VA_ARGS__, version_, #driver_},
 #define A(name_, version_, same_) {#name_, "-", "alias", #same_, "", version_, "-"},
 #define R(version_, ...) {#__VA_ARGS__, "-", "refused", NULL, "", version_, "-"},
+#define E(version_, ...) {#__VA_ARGS__, "-", "refused", "found", "", version_, "-"},
 #define S(name_, ...) {#name_, "-", "needed", NULL, #__VA_ARGS__, 0, "-"},
 #include "vcuda/protocol/cuda.def"
 #undef F
 #undef A
 #undef R
+#undef E
 #undef S
 };
 

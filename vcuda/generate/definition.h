@@ -18,7 +18,7 @@ struct function {
 	char name[TEXT_MAX];
 	const char *twins, *class, *driver;
 	int version;
-	const char *same;       /* the function that this is another name of */
+	const char *same;       /* the function that this is another name of; of a refused one, that it is found */
 	struct argument enters; /* what the client's function begins with, if it is not of its own writing */
 	int count;
 	struct argument argument[ARGUMENTS_MAX];

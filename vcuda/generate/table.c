@@ -57,7 +57,7 @@ static void table_check(const struct table_line *table)
 		if (line->number < first || line->number >= table->number ||
 		    table_find_slot(table, line->number) != line)
 			definition_stop("a slot that is not there, or twice", table->name);
-		if (!definition_is(line->class, "api own zero integrity"))
+		if (!definition_is(line->class, "api own zero none integrity"))
 			definition_stop("no such class of slots", line->class);
 		if (definition_is(line->class, "api"))
 			(void)definition_find(line->function);
@@ -71,8 +71,8 @@ static void table_print_slot(const struct table_line *table, int slot)
 	printf("\t[%d] = (const void *)", slot);
 	if (!line)
 		printf("refuse_%s_%d,\n", table->name, slot);
-	else if (definition_is(line->class, "zero"))
-		printf("table_do_nothing,\n");
+	else if (definition_is(line->class, "zero none"))
+		printf("%s,\n", definition_is(line->class, "zero") ? "table_do_nothing" : "table_have_none");
 	else
 		printf("%s%s,\n", definition_is(line->class, "api") ? "" : "table_", line->function);
 }

@@ -369,6 +369,42 @@ static void stream_destroyed_elsewhere(void)
 	OK(cu.cuMemFreeHost(pinned));
 }
 
+static CUstream stream_shared;
+
+static void *stream_spin(void *nothing)
+{
+	unsigned long long clocks = 40000000;
+
+	(void)cu.cuCtxSetCurrent(context);
+	(void)check_launch("spin", 1, stream_shared, PARAMETERS(&clocks));
+	return nothing;
+}
+
+/* A copy to ordinary memory has been waited for when it returns; what came after it, by whomever, has not. */
+static void stream_wait_behind_copy(void)
+{
+	CUdeviceptr pointer = check_alloc(4096);
+	uint32_t word = 0;
+	pthread_t thread;
+
+	OK(cu.cuStreamCreate(&stream_shared, 1));
+	OK(cu.cuMemsetD32Async(pointer, 7, 1, stream_shared));
+	OK(cu.cuMemcpyDtoHAsync_v2(&word, pointer, 4, stream_shared));
+	OK(cu.cuStreamSynchronize(stream_shared));
+	IS(7, word);
+	OK(cu.cuMemcpyDtoHAsync_v2(&word, pointer, 4, stream_shared));
+	(void)stream_spin(NULL);
+	OK(cu.cuStreamSynchronize(stream_shared));
+	OK(cu.cuStreamQuery(stream_shared));
+	OK(cu.cuMemcpyDtoHAsync_v2(&word, pointer, 4, stream_shared));
+	(void)pthread_create(&thread, NULL, stream_spin, NULL);
+	(void)pthread_join(thread, NULL);
+	OK(cu.cuStreamSynchronize(stream_shared));
+	OK(cu.cuStreamQuery(stream_shared));
+	OK(cu.cuStreamDestroy_v2(stream_shared));
+	OK(cu.cuMemFree_v2(pointer));
+}
+
 const struct check stream_checks[] = {
 	{"made and destroyed", stream_create, false},
 	{"priorities", stream_priorities, false},
@@ -389,5 +425,6 @@ const struct check stream_checks[] = {
 	{"2000 launches", stream_long, false},
 	{"destroyed with work that another thread ends", stream_destroyed_elsewhere, true},
 	{"100 of them", stream_many, false},
+	{"waiting behind a copy", stream_wait_behind_copy, false},
 	END,
 };

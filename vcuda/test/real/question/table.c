@@ -38,6 +38,7 @@ static const struct {
 	UUID("creation", 0x0c, 0xa5, 0x0b, 0x8c, 0x10, 4, 0x92, 0x9a, 0x89, 0xa7, 0xd0, 0xdf, 0x10, 0xe7, 0x72, 0x86),
 	UUID("heap", 0x19, 0x5b, 0xcb, 0xf4, 0xd6, 0x7d, 2, 0x4a, 0xac, 0xc5, 0x1d, 0x29, 0xce, 0xa6, 0x31, 0xae),
 	UUID("devices", 0xb1, 5, 0x41, 0xe1, 0xf7, 0xc7, 0xc7, 0x4a, 0x9f, 0x64, 0xf2, 0x23, 0xbe, 0x99, 0xf1, 0xe2),
+	UUID("layout", 0x17, 0x34, 0xdc, 0x26, 0x80, 0x0d, 0x47, 0x45, 0x87, 0x26, 0xc0, 0xf1, 0xe7, 0xdd, 0x8b, 0xca),
 	UUID("f8cf", 0xf8, 0xcf, 0xf9, 0x51, 0x21, 0x46, 0x8b, 0x4e, 0xb9, 0xe2, 0xfb, 0x46, 0x9e, 0x7c, 0x0d, 0xd9),
 };
 
@@ -130,6 +131,23 @@ static void ask_contexts_table(const void *about, void *ret)
 	remark("the null stream is %p: %u", other, r);
 }
 
+/* Two results, as cuBLASLt asks for them. */
+static void ask_layout(const void *about, void *ret)
+{
+	typedef uint32_t two_fn(uint64_t *, uint64_t *);
+	void *const *slots;
+	uint64_t first = 77, second = 77;
+	uint32_t r;
+
+	(void)about, (void)ret;
+	(void)driver_begin();
+	slots = table("layout");
+	if (!slots)
+		return;
+	r = ((two_fn *)slots[4])(&first, &second);
+	remark("layout %u: %#lx, %#lx", r, first, second);
+}
+
 /* ---- how much is written ---- */
 
 static void ask_attributes(const void *about, void *ret)
@@ -155,7 +173,7 @@ static void ask_attributes(const void *about, void *ret)
 
 void ask_tables(int argc, char **argv)
 {
-	static void (*const questions[])(const void *, void *) = {ask_modules, ask_contexts_table, ask_attributes};
+	static void (*const questions[])(const void *, void *) = {ask_modules, ask_contexts_table, ask_layout, ask_attributes};
 	char nothing;
 
 	(void)argc, (void)argv;
