@@ -341,7 +341,7 @@ on_host() {
 }
 
 # A manager of which only the answer is real: on this host the real one may not limit what it tells here.
-@test "the list says what servers may have of the host, and a limit that cannot be set, why not" {
+@test "the list says what servers may have of the host and what they are not built for, and a limit that cannot be set, why not" {
 	on_host '
 		mkdir -p /run/ctr-gpu
 		python3 -c "
@@ -351,7 +351,7 @@ def text(value):
 def grant(name, processors):
     return (text(name) + struct.pack(\">iII\", 7, 2100000001, 1) + text(b\"GPU-1\") + text(b\"\") + text(b\"One\") +
         struct.pack(\">QQIIQQQIQQd\", 2 << 30, 1 << 30, 16, 1, 3, 2, 1, 1, 4 << 30, 3 << 30, processors))
-list = struct.pack(\">I\", 2) + grant(b\"few\", 1.5) + grant(b\"free\", 0) + struct.pack(\">II\", 1, 256) + text(b\"\")
+list = struct.pack(\">I\", 2) + grant(b\"few\", 1.5) + grant(b\"free\", 0) + struct.pack(\">II\", 1, 256) + text(b\"\") + struct.pack(\">I\", 1)
 refused = struct.pack(\">i\", 95) + text(b\"this host uses cgroup version 1\")
 s = socket.socket(socket.AF_UNIX)
 s.bind(\"/run/ctr-gpu/vcudad.sock\")
@@ -368,7 +368,8 @@ for answer in (list, list, refused):
 		said list "^    host       3.0 GiB in use of 4.0 GiB, by its servers$"
 		said list "^    processors 1.5 at most, for its servers$"
 		said list "^    processors no limit for its servers$"
-		listed "[.containers[].processors] == [1.5, null]"
+		said list "^driver API only: programs with NVIDIA.s CUDA runtime do not run by this build$"
+		listed "[.containers[].processors] == [1.5, null] and .driverApiOnly"
 		vcuda limit few --host-memory=1G 2>"$scratch/refused.out" && exit 1
 		said refused "the host.s memory is not limited here: this host uses cgroup version 1"
 		said refused "ctr-gpu-vcudad(8) says which hosts can limit it"
