@@ -11,8 +11,8 @@
 #include "base/str.h"
 
 /* A line of ours ends so; a line that does not count because of ours begins so. */
-#define MARK "# ctr-gpu setup"
-#define HIDDEN MARK ": "
+#define MARK " # ctr-gpu setup"
+#define HIDDEN "# ctr-gpu setup: "
 /* Around tables of ours. */
 #define BEGIN "# Written by \"ctr-gpu setup\", which "
 #define BEGIN_PART BEGIN "takes it out again with --remove:"
@@ -63,7 +63,7 @@ static int toml_edit_put_line(struct text_buffer *text, const struct toml_entry 
 	_cleanup_free_ char *printed = toml_edit_print(value), *put = NULL;
 	const char *newline = text_buffer_newline(text);
 
-	if (!printed || str_format(&put, "%s%s%s%s " MARK "%s", ended ? "" : newline, left, printed, right,
+	if (!printed || str_format(&put, "%s%s%s%s" MARK "%s", ended ? "" : newline, left, printed, right,
 				   ended ? newline : "") < 0)
 		return -ENOMEM;
 	return text_buffer_splice(text, entry->end_of_line, 0, put, strlen(put));

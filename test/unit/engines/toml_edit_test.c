@@ -213,6 +213,7 @@ static void takes_no_text_for_marked_that_is_not(void **state)
 		"# End of what \"ctr-gpu setup\" wrote.\nx = 1\n",
 		"x = 1 # ctr-gpu setup was here\n",
 		" # ctr-gpu setup: x = 1\n",
+		"# ctr-gpu setup\nx = 1\n",
 	};
 
 	(void)state;
