@@ -78,6 +78,19 @@ messages() {
 	sed -n "s/^$(printf '%08x:%08x' "$((16#${1%:*}))" "$((16#${1#*:}))") //p" "$module/messages"
 }
 
+has_messages() {
+	[[ $(messages "$1") -gt 0 ]]
+}
+
+# soon COMMAND…: it succeeds within the minutes that an emulator may take
+soon() {
+	for _ in {1..2000}; do
+		"$@" && return
+		sleep 0.1
+	done
+	return 1
+}
+
 # sees_only CGROUP SEEN HIDDEN: in every way of asking, and nothing is sent to the hidden one
 sees_only() {
 	local before mode

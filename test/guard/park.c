@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * park [--more] KIND THREADS PROCESSES LUID -- HIDDEN: each process has so many threads that wait in the driver's copy of their arguments, for a page that
- * userfaultfd(2) keeps back, until all do; then each is given the hidden adapter's name. In all of them together hardly more answers of
- * it come back than there are processors, and who got one does not live. With --more
+ * park [--more] [--file] KIND THREADS PROCESSES LUID -- HIDDEN: each process has so many threads that wait in the driver's copy of their arguments, for a page that
+ * userfaultfd(2), or with --file a FUSE file system, keeps back, until all do; then each is given the hidden adapter's name. In all of them together hardly more
+ * answers of it come back than there are processors, and who got one does not live. With --more
  * they may be more: where the kernel preempts itself, it may do so between the guard's look and the driver's copy. KIND is
  *
  *	statistics	the page with the beginning of the arguments is missing from the start, and the LUID is in the next one
@@ -13,28 +13,23 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/userfaultfd.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "dxg.h"
+#include "late.h"
 
 enum {
-	THREADS_MAX = 256,
 	PROCESSES_MAX = 64,
-	PAGE = 4096,
-	TRIES_MS = 4000, /* to have all of them wait */
+	TRIES_MS = 4000,  /* to take pages away from calls */
+	PATIENCE_S = 600, /* of an emulator, on a machine with more to do */
 	OFFSET_MEMORY = 8,
 	OFFSET_LUID = 4,
 	OFFSET_HANDLE = 8,
@@ -46,68 +41,14 @@ static struct shared {
 	int answers[PROCESSES_MAX], parked[PROCESSES_MAX], refused[PROCESSES_MAX];
 } * shared;
 
-static int fd, faults, number, threads, bus;
+static int fd, number, threads, bus;
 static uint32_t mine, foreign;
-static char *pages, *contents; /* three pages for each thread, of which the second is kept back; what will be in it */
-static volatile bool waits[THREADS_MAX], released;
+static volatile bool released;
 
 static _Noreturn void give_up(const char *what)
 {
 	(void)dprintf(STDOUT_FILENO, "# %s: %s\n", what, strerror(errno));
 	_exit(3);
-}
-
-static char *page_of(int thread)
-{
-	return pages + (size_t)thread * 3 * PAGE + PAGE;
-}
-
-/* What there is already stays. */
-static void bring(int thread)
-{
-	struct uffdio_copy copy = {
-		.dst = (uintptr_t)page_of(thread),
-		.src = (uintptr_t)(contents + (size_t)thread * PAGE),
-		.len = PAGE,
-	};
-
-	(void)ioctl(faults, UFFDIO_COPY, &copy);
-}
-
-static void *watch(void *unused)
-{
-	struct uffd_msg message;
-
-	(void)unused;
-	while (read(faults, &message, sizeof(message)) == sizeof(message))
-		if (message.event == UFFD_EVENT_PAGEFAULT)
-			waits[(message.arg.pagefault.address - (uintptr_t)pages) / (3 * PAGE)] = true;
-	return NULL;
-}
-
-static void keep_back(void)
-{
-	struct uffdio_api api = {.api = UFFD_API};
-	pthread_t thread;
-
-	faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
-	if (faults < 0 || ioctl(faults, UFFDIO_API, &api) < 0)
-		give_up("userfaultfd");
-	pages = mmap(NULL, (size_t)threads * 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	contents = mmap(NULL, (size_t)threads * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (pages == MAP_FAILED || contents == MAP_FAILED)
-		give_up("mmap");
-	for (int i = 0; i < threads; i++) {
-		struct uffdio_register range = {
-			.range = {.start = (uintptr_t)page_of(i), .len = PAGE},
-			.mode = UFFDIO_REGISTER_MODE_MISSING,
-		};
-
-		if (ioctl(faults, UFFDIO_REGISTER, &range) < 0)
-			give_up("UFFDIO_REGISTER");
-	}
-	if (pthread_create(&thread, NULL, watch, NULL) != 0)
-		give_up("a thread");
 }
 
 /* The enumeration opens the hidden one as well, unless it is refused that: the next handles are candidates. */
@@ -134,17 +75,17 @@ static void find_handles(void)
 
 static void prepare_statistics(int i)
 {
-	memcpy(page_of(i) + PAGE, &arguments.seen[0], sizeof(LUID));
+	memcpy(late_get_page(i) + LATE_PAGE, &arguments.seen[0], sizeof(LUID));
 }
 
 static void exchange_statistics(int i)
 {
-	memcpy(page_of(i) + PAGE, &arguments.hidden[0], sizeof(LUID));
+	memcpy(late_get_page(i) + LATE_PAGE, &arguments.hidden[0], sizeof(LUID));
 }
 
 static bool call_statistics(int i)
 {
-	D3DKMT_QUERYSTATISTICS *call = (void *)(page_of(i) + PAGE - OFFSET_LUID);
+	D3DKMT_QUERYSTATISTICS *call = (void *)(late_get_page(i) + LATE_PAGE - OFFSET_LUID);
 	LUID luid;
 
 	if (dxg_call(fd, LX_DXQUERYSTATISTICS, call) < 0)
@@ -155,23 +96,23 @@ static bool call_statistics(int i)
 
 static void prepare_memory(int i)
 {
-	memcpy(page_of(i) + PAGE, &mine, sizeof(mine));
+	memcpy(late_get_page(i) + LATE_PAGE, &mine, sizeof(mine));
 }
 
 static void exchange_memory(int i)
 {
-	memcpy(page_of(i) + PAGE, &foreign, sizeof(foreign));
+	memcpy(late_get_page(i) + LATE_PAGE, &foreign, sizeof(foreign));
 }
 
 /* It succeeds with a handle of the process's. */
 static bool call_memory(int i)
 {
-	return dxg_call(fd, LX_DXQUERYVIDEOMEMORYINFO, page_of(i) + PAGE - OFFSET_MEMORY) == 0 && released;
+	return dxg_call(fd, LX_DXQUERYVIDEOMEMORYINFO, late_get_page(i) + LATE_PAGE - OFFSET_MEMORY) == 0 && released;
 }
 
 /* ---- a handle that means another adapter later ---- */
 
-static ADAPTERADDRESS addresses[THREADS_MAX];
+static ADAPTERADDRESS addresses[LATE_MAX];
 static uint32_t reused;
 
 /* One that was used before: its number will come again just so. */
@@ -195,9 +136,9 @@ static void prepare_reuse(int i)
 
 	if (i == 0)
 		find_used_handle();
-	memcpy(page_of(i) - OFFSET_HANDLE, &query, OFFSET_HANDLE);
-	memcpy(page_of(i) - OFFSET_HANDLE, &reused, sizeof(reused));
-	memcpy(contents + (size_t)i * PAGE, (const char *)&query + OFFSET_HANDLE, sizeof(query) - OFFSET_HANDLE);
+	memcpy(late_get_page(i) - OFFSET_HANDLE, &query, OFFSET_HANDLE);
+	memcpy(late_get_page(i) - OFFSET_HANDLE, &reused, sizeof(reused));
+	memcpy(late_get_contents(i), (const char *)&query + OFFSET_HANDLE, sizeof(query) - OFFSET_HANDLE);
 }
 
 /* Lists open both adapters, one after the other; a handle of the hidden one nobody can close. */
@@ -224,8 +165,8 @@ static void exchange_reuse(int thread)
 
 static bool call_reuse(int i)
 {
-	return dxg_call(fd, LX_DXQUERYADAPTERINFO, page_of(i) - OFFSET_HANDLE) == 0 && addresses[i].BusNumber != 0 &&
-	       (int)addresses[i].BusNumber != bus;
+	return dxg_call(fd, LX_DXQUERYADAPTERINFO, late_get_page(i) - OFFSET_HANDLE) == 0 &&
+	       addresses[i].BusNumber != 0 && (int)addresses[i].BusNumber != bus;
 }
 
 /* ---- a page that is taken away ---- */
@@ -239,7 +180,7 @@ static void set_handle(int i, uint32_t handle)
 		.PrivateDriverDataSize = sizeof(addresses[i]),
 	};
 
-	memcpy(contents + (size_t)i * PAGE, &query, sizeof(query));
+	memcpy(late_get_contents(i), &query, sizeof(query));
 }
 
 static void prepare_handle(int i)
@@ -256,10 +197,10 @@ static bool call_handle(int i)
 {
 	bool found = false;
 
-	while (!waits[i] && !released && !found) {
+	while (!late_is_awaited(i) && !released && !found) {
 		addresses[i] = (ADAPTERADDRESS){0};
-		bring(i);
-		found = dxg_call(fd, LX_DXQUERYADAPTERINFO, page_of(i)) == 0 && addresses[i].BusNumber != 0 &&
+		late_bring(i);
+		found = dxg_call(fd, LX_DXQUERYADAPTERINFO, late_get_page(i)) == 0 && addresses[i].BusNumber != 0 &&
 			(int)addresses[i].BusNumber != bus;
 	}
 	return found;
@@ -277,7 +218,7 @@ static const struct kind {
 	{"handle", prepare_handle, exchange_handle, call_handle, true},
 };
 static const struct kind *kind;
-static bool more;
+static bool more, by_file;
 
 static void *thread_run(void *thread)
 {
@@ -303,8 +244,14 @@ static int count_waiting(void)
 	int count = 0;
 
 	for (int i = 0; i < threads; i++)
-		count += waits[i];
+		count += late_is_awaited(i);
 	return count;
+}
+
+static bool is_over(long end)
+{
+	return shared->parked[number] + shared->refused[number] + shared->answers[number] >= threads ||
+	       (kind->takes_away && now_ms() > end);
 }
 
 static void await_all(void)
@@ -315,23 +262,23 @@ static void await_all(void)
 	do {
 		if (kind->takes_away) {
 			next = (next + 1) % threads;
-			if (!waits[next])
-				(void)madvise(page_of(next), PAGE, MADV_DONTNEED);
+			if (!late_is_awaited(next))
+				late_take(next);
 		} else {
 			(void)usleep(1000);
 		}
 		shared->parked[number] = count_waiting();
-	} while (shared->parked[number] + shared->refused[number] < threads && now_ms() < end);
+	} while (!is_over(end));
 }
 
 static void child(void)
 {
-	pthread_t ids[THREADS_MAX];
+	pthread_t ids[LATE_MAX];
 
-	(void)alarm(60);
+	(void)alarm(PATIENCE_S);
 	fd = dxg_open();
 	find_handles();
-	keep_back();
+	late_new(threads, by_file);
 	for (int i = 0; i < threads; i++) {
 		kind->prepare(i);
 		if (pthread_create(&ids[i], NULL, thread_run, (void *)(intptr_t)i) != 0)
@@ -342,7 +289,7 @@ static void child(void)
 	for (int i = 0; i < threads; i++)
 		kind->exchange(i);
 	for (int i = 0; i < threads; i++)
-		bring(i);
+		late_bring(i);
 	for (int i = 0; i < threads; i++)
 		(void)pthread_join(ids[i], NULL);
 	_exit(0);
@@ -375,9 +322,10 @@ int main(int argc, char **argv)
 	pid_t pids[PROCESSES_MAX];
 	int processes;
 
-	more = argc > 1 && strcmp(argv[1], "--more") == 0;
-	argc -= more;
-	argv += more;
+	for (; argc > 1 && strncmp(argv[1], "--", 2) == 0; argc--, argv++) {
+		more |= strcmp(argv[1], "--more") == 0;
+		by_file |= strcmp(argv[1], "--file") == 0;
+	}
 	if (argc < 7)
 		return 2;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
@@ -386,7 +334,7 @@ int main(int argc, char **argv)
 	threads = (int)strtol(argv[2], NULL, 10);
 	processes = (int)strtol(argv[3], NULL, 10);
 	arguments_read(argc, argv, 4, &arguments);
-	if (!kind || threads < 1 || threads > THREADS_MAX || processes < 1 || processes > PROCESSES_MAX ||
+	if (!kind || threads < 1 || threads > LATE_MAX || processes < 1 || processes > PROCESSES_MAX ||
 	    arguments.seen_count != 1 || arguments.hidden_count != 1)
 		return 2;
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -29,7 +29,12 @@
 
 #include "dxg.h"
 
-enum { ROUNDS = 200, PROCESSES_MAX = 64, STARVED = 3 };
+enum {
+	ROUNDS = 200,
+	PROCESSES_MAX = 64,
+	STARVED = 3,
+	PATIENCE_S = 600, /* of an emulator, on a machine with more to do */
+};
 
 static struct arguments arguments;
 static int *answers; /* of each process, of the hidden adapter; shared by all */
@@ -230,7 +235,7 @@ static void child(const struct kind *kind, int number)
 	pthread_t flipping, calling, starving[STARVED];
 	int fd = dxg_open();
 
-	(void)alarm(120);
+	(void)alarm(PATIENCE_S);
 	kind->prepare(fd);
 	open_seen(fd, &honest);
 	if (pthread_create(&flipping, NULL, flip, NULL) != 0 || pthread_create(&calling, NULL, call_honestly, &fd) != 0)
@@ -241,7 +246,7 @@ static void child(const struct kind *kind, int number)
 
 		if (pthread_create(&forbidden, NULL, forbid_itself, (void *)&refused) != 0)
 			give_up("a thread");
-		for (int i = 0; i < 1000 && !refused; i++)
+		for (int i = 0; i < PATIENCE_S * 100 && !refused; i++)
 			usleep(10000);
 		if (!refused)
 			exit(4);

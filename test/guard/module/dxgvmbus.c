@@ -7,9 +7,11 @@
  */
 
 #include <linux/atomic.h>
+#include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
 #include "dxgkrnl.h"
@@ -18,6 +20,7 @@ struct dxgvmbuspacket {
 	struct delayed_work answer;
 	struct completion wait;
 	struct kref kref;
+	struct list_head place;
 };
 
 static unsigned int host_delay;
@@ -36,6 +39,8 @@ module_param_cb(abandoned, &abandoned_ops, NULL, 0444);
 MODULE_PARM_DESC(abandoned, "packets whose sender was killed while it waited");
 
 static struct workqueue_struct *host;
+static LIST_HEAD(unanswered);
+static DEFINE_SPINLOCK(unanswered_lock);
 
 static void packet_release(struct kref *kref)
 {
@@ -46,6 +51,9 @@ static void host_answers(struct work_struct *work)
 {
 	struct dxgvmbuspacket *packet = container_of(to_delayed_work(work), struct dxgvmbuspacket, answer);
 
+	spin_lock(&unanswered_lock);
+	list_del(&packet->place);
+	spin_unlock(&unanswered_lock);
 	complete(&packet->wait);
 	kref_put(&packet->kref, packet_release);
 }
@@ -56,8 +64,27 @@ int dxgvmb_init(void)
 	return host ? 0 : -ENOMEM;
 }
 
+static struct dxgvmbuspacket *packet_find_unanswered(void)
+{
+	struct dxgvmbuspacket *packet;
+
+	spin_lock(&unanswered_lock);
+	packet = list_first_entry_or_null(&unanswered, struct dxgvmbuspacket, place);
+	if (packet)
+		kref_get(&packet->kref);
+	spin_unlock(&unanswered_lock);
+	return packet;
+}
+
+/* What was abandoned is answered, too, before the queue is gone. */
 void dxgvmb_exit(void)
 {
+	struct dxgvmbuspacket *packet;
+
+	while ((packet = packet_find_unanswered())) {
+		flush_delayed_work(&packet->answer);
+		kref_put(&packet->kref, packet_release);
+	}
 	destroy_workqueue(host);
 }
 
@@ -73,6 +100,9 @@ noinline int dxgvmb_send_sync_msg(struct dxgadapter *adapter)
 	kref_init(&packet->kref);
 	kref_get(&packet->kref);
 	INIT_DELAYED_WORK(&packet->answer, host_answers);
+	spin_lock(&unanswered_lock);
+	list_add_tail(&packet->place, &unanswered);
+	spin_unlock(&unanswered_lock);
 	queue_delayed_work(host, &packet->answer, msecs_to_jiffies(host_delay));
 	r = wait_for_completion_killable(&packet->wait);
 	if (r)
