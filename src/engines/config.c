@@ -178,7 +178,7 @@ static const char *engine_config_given(const struct engine *engine, const struct
 	return told;
 }
 
-static int engine_config_expand(const char *pattern, struct strv *ret)
+int engine_config_expand(const char *pattern, struct strv *ret)
 {
 	glob_t found = {0};
 	int r = 0;

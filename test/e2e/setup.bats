@@ -1406,7 +1406,9 @@ allowed_annotations = [
 		user mkdir -p /run/home/.config/containers/containers.conf.d
 		mv /etc/containers/containers.conf /run/home/.config/containers/containers.conf.d/99-nvidia.conf
 		refused user ctr-gpu setup podman --runtime=/run/bin/ctr-gpu-runtime --replace
-		grep -q "99-nvidia.conf.*Podman reads it last" message'
+		grep -q "99-nvidia.conf.*Podman reads it last" message
+		# What the environment of root names may be another user'\''s.
+		HOME=/run/home CONTAINERS_CONF=/run/home/.config/containers/containers.conf.d/99-nvidia.conf setup podman | grep "runtimes/nvidia written"'
 }
 
 # What a debugger of the user's can make of the command: a process that keeps its output, and one that writes without an end.

@@ -410,14 +410,24 @@ static int setup_plan_remove(struct setup *setup)
 	return r;
 }
 
-/* Those that the engine reads besides the one that is changed. */
+/* Those that the engine reads besides the one that is changed. What root's environment names may be another user's. */
 static int setup_read_others(struct setup *setup)
 {
 	const struct engine *facts = setup->engine->facts;
+	const char *const *user_file = setup->rootless ? facts->user_files : NULL;
 	_cleanup_strv_ struct strv files = {0};
 	int r = 0;
 
-	if (facts->files[1] && engine_config_files(facts, &setup->daemon, &files) < 0)
+	if (!facts->files[1])
+		return 0;
+	for (const char *const *file = facts->files; *file && r == 0; file++)
+		r = engine_config_expand(*file, &files);
+	for (; user_file && *user_file && r == 0; user_file++) {
+		_cleanup_free_ char *pattern = engine_user_file(*user_file);
+
+		r = pattern ? engine_config_expand(pattern, &files) : -ENOMEM;
+	}
+	if (r < 0)
 		return output_no_memory();
 	for (size_t i = 0; i < files.count && !r; i++)
 		r = setup_read_other(setup, files.items[i]);
