@@ -129,7 +129,8 @@ bool address_map_is_known(uint64_t at, uint64_t bytes, uint64_t alignment)
 		return false;
 	LOCK_HOLD(&address_map_lock);
 	range = address_map_look(at);
-	return range && range->kind != ADDRESS_MAP_RESERVED && bytes <= range->bytes - (at - range->at);
+	return range && range->kind != ADDRESS_MAP_RESERVED && range->kind != ADDRESS_MAP_REGISTERED &&
+	       bytes <= range->bytes - (at - range->at);
 }
 
 bool address_map_is_locked(const void *at, uint64_t bytes)
@@ -148,7 +149,7 @@ void address_map_forget_context(const struct context *context)
 {
 	LOCK_HOLD(&address_map_lock);
 	for (size_t i = range_count; i > 0; i--)
-		if (ranges[i - 1].context == context && ranges[i - 1].kind != ADDRESS_MAP_HOST &&
+		if (ranges[i - 1].context == context && !address_map_is_host(&ranges[i - 1]) &&
 		    ranges[i - 1].kind != ADDRESS_MAP_ASYNC)
 			address_map_remove_at(i - 1);
 }

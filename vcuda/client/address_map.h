@@ -14,12 +14,13 @@ enum address_map_kind {
 	ADDRESS_MAP_GLOBAL,     /* a variable of a module */
 	ADDRESS_MAP_RESERVED,   /* addresses for cuMemMap() */
 	ADDRESS_MAP_HOST,       /* page-locked memory */
+	ADDRESS_MAP_REGISTERED, /* the program's own, which is page-locked in name alone */
 };
 
 struct range {
 	uint64_t at, bytes;
 	enum address_map_kind kind;
-	unsigned flags;  /* of cuMemHostAlloc() */
+	unsigned flags;  /* of cuMemHostAlloc(), cuMemHostRegister() */
 	uint64_t number; /* no other allocation's */
 	bool waits;      /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 	struct context *context;
@@ -39,6 +40,12 @@ void address_map_set_waits(uint64_t at, bool waits);
 
 /** Return: whether a command on this device memory is sure to be well-formed. */
 bool address_map_is_known(uint64_t at, uint64_t bytes, uint64_t alignment);
+
+/** Whether it is memory of the host, and not of a device. */
+static inline bool address_map_is_host(const struct range *range)
+{
+	return range->kind == ADDRESS_MAP_HOST || range->kind == ADDRESS_MAP_REGISTERED;
+}
 
 /** Return: whether all of this is page-locked memory, at its own address in the server. */
 bool address_map_is_locked(const void *at, uint64_t bytes);

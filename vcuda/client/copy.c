@@ -321,7 +321,7 @@ static bool copy_is_device(CUdeviceptr pointer)
 {
 	struct range range;
 
-	return address_map_find(pointer, &range) && range.kind != ADDRESS_MAP_HOST;
+	return address_map_find(pointer, &range) && !address_map_is_host(&range);
 }
 
 /*

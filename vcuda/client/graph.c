@@ -196,7 +196,7 @@ static CUresult graph_read_side(int *type, const void **host, CUdeviceptr device
 	struct range range;
 
 	if (*type == UNIFIED) {
-		*type = address_map_find(device, &range) && range.kind == ADDRESS_MAP_HOST ? HOST : DEVICE;
+		*type = address_map_find(device, &range) && address_map_is_host(&range) ? HOST : DEVICE;
 		*host = (const void *)device;
 	}
 	return *type == HOST && !address_map_is_locked(*host, 1) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;

@@ -191,9 +191,9 @@ CUresult on_cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsign
 {
 	struct range range;
 
-	if (flags || !address_map_find((uint64_t)host, &range) || range.kind != ADDRESS_MAP_HOST)
+	if (flags || !address_map_find((uint64_t)host, &range) || !address_map_is_host(&range))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!client.arena)
+	if (!client.arena || range.kind == ADDRESS_MAP_REGISTERED)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	*device = (CUdeviceptr)host;
 	return CUDA_SUCCESS;
@@ -203,9 +203,43 @@ CUresult on_cuMemHostGetFlags(unsigned *flags, void *host)
 {
 	struct range range;
 
-	if (!address_map_find((uint64_t)host, &range) || range.kind != ADDRESS_MAP_HOST)
+	if (!address_map_find((uint64_t)host, &range) || !address_map_is_host(&range))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* CU_MEMHOSTALLOC_DEVICEMAP: with one address space for all, everything is. */
 	*flags = range.flags | 2;
 	return CUDA_SUCCESS;
+}
+
+/*
+ * The pages of the program's own memory cannot become the server's after the fact. So this is page-locked in name:
+ * copies go the way of ordinary memory, and the device has no address of it.
+ */
+CUresult on_cuMemHostRegister_v2(struct context *context, void *pointer, size_t bytes, unsigned flags)
+{
+	enum { REGISTER_IO_MEMORY = 4, REGISTER_FLAGS = 15 };
+	const struct range range = {.at = (uint64_t)pointer,
+				    .bytes = bytes,
+				    .kind = ADDRESS_MAP_REGISTERED,
+				    .flags = flags,
+				    .context = context};
+	struct range there;
+
+	if (!pointer || bytes == 0 || flags & ~(unsigned)REGISTER_FLAGS || range.at + bytes < range.at)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (flags & REGISTER_IO_MEMORY)
+		return call_refuse("cuMemHostRegister of memory of a device");
+	if (address_map_find(range.at, &there) || address_map_find(range.at + bytes - 1, &there))
+		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+	return address_map_add(&range);
+}
+
+CUresult on_cuMemHostUnregister(void *pointer)
+{
+	struct range range;
+
+	if (!pointer)
+		return CUDA_ERROR_INVALID_VALUE;
+	return address_map_remove((uint64_t)pointer, 1U << ADDRESS_MAP_REGISTERED, &range)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }

@@ -8,7 +8,7 @@
 #include "vcuda/client/call.h"
 #include "vcuda/client_api.h"
 
-enum { POINTER_HOST = 1, POINTER_DEVICE = 2, POINTER_OF_HOST = 4, POINTER_ORDINAL = 9 };
+enum { POINTER_HOST = 1, POINTER_DEVICE = 2, POINTER_OF_DEVICE = 3, POINTER_OF_HOST = 4, POINTER_ORDINAL = 9 };
 
 static uint64_t pointer_context(const struct range *range, CUdeviceptr pointer)
 {
@@ -19,7 +19,7 @@ static uint64_t pointer_context(const struct range *range, CUdeviceptr pointer)
 static uint64_t pointer_memory_type(const struct range *range, CUdeviceptr pointer)
 {
 	(void)pointer;
-	return range->kind == ADDRESS_MAP_HOST ? POINTER_HOST : POINTER_DEVICE;
+	return address_map_is_host(range) ? POINTER_HOST : POINTER_DEVICE;
 }
 
 static uint64_t pointer_itself(const struct range *range, CUdeviceptr pointer)
@@ -85,7 +85,7 @@ static const struct {
 } pointer_attributes[] = {
 	[1] = {sizeof(CUcontext), pointer_context},
 	[2] = {sizeof(int), pointer_memory_type},
-	[3] = {sizeof(CUdeviceptr), pointer_itself},
+	[POINTER_OF_DEVICE] = {sizeof(CUdeviceptr), pointer_itself},
 	[POINTER_OF_HOST] = {sizeof(void *), pointer_itself},
 	[6] = {sizeof(int), pointer_waits},       /* SYNC_MEMOPS */
 	[7] = {sizeof(uint64_t), pointer_number}, /* BUFFER_ID */
@@ -115,7 +115,9 @@ static size_t pointer_value(CUpointer_attribute attribute, const struct range *r
 /* Whether this is of the kind that the attribute is about. */
 static bool pointer_has(CUpointer_attribute attribute, const struct range *range)
 {
-	return attribute != POINTER_OF_HOST || range->kind == ADDRESS_MAP_HOST;
+	if (attribute == POINTER_OF_DEVICE)
+		return range->kind != ADDRESS_MAP_REGISTERED;
+	return attribute != POINTER_OF_HOST || address_map_is_host(range);
 }
 
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr pointer)

@@ -55,8 +55,6 @@ void api_print_all(void)
 	for (int i = 0; i < function_count; i++) {
 		const struct function *f = &functions[i];
 
-		if (function_is(f, "needed"))
-			continue;
 		if (function_is(f, "refused")) {
 			printf("%s%s(void);\n", function_result(f), f->name);
 			continue;
@@ -131,8 +129,7 @@ void entry_print_all(void)
 		char *suffix;
 
 		/* What is refused is not there for whoever asks by this, so that the program takes another way. */
-		if (function_is(&functions[i], "needed refused") &&
-		    !(function_is(&functions[i], "refused") && functions[i].same))
+		if (function_is(&functions[i], "refused") && !functions[i].same)
 			continue;
 		count++;
 		entry->function = &functions[i];

@@ -48,7 +48,7 @@ static void check_print_functions(void)
 	for (int i = 0; i < function_count; i++) {
 		const struct function *f = &functions[i];
 
-		if (function_is(f, "refused needed"))
+		if (function_is(f, "refused"))
 			continue;
 		if (function_is(f, "alias")) {
 			struct function other = *definition_find(f->same);

@@ -15,13 +15,11 @@ static const struct line {
 #define A(name_, version_, same_) {#name_, "-", "alias", #same_, "", version_, "-"},
 #define R(version_, ...) {#__VA_ARGS__, "-", "refused", NULL, "", version_, "-"},
 #define E(version_, ...) {#__VA_ARGS__, "-", "refused", "found", "", version_, "-"},
-#define S(name_, ...) {#name_, "-", "needed", NULL, #__VA_ARGS__, 0, "-"},
 #include "vcuda/protocol/cuda.def"
 #undef F
 #undef A
 #undef R
 #undef E
-#undef S
 };
 
 static const struct line nvml_lines[] = {
@@ -129,7 +127,7 @@ static void definition_parse(const struct line *line, const char *name, size_t l
 									  : "now waits asks"))
 		definition_stop("what the driver does meanwhile is not said", function->name);
 	for (int i = 0; i < function_count - 1; i++)
-		if (strcmp(functions[i].name, function->name) == 0 && strcmp(functions[i].class, "needed") != 0)
+		if (strcmp(functions[i].name, function->name) == 0)
 			definition_stop("twice", function->name);
 }
 
@@ -266,7 +264,7 @@ bool function_is_on(const struct function *function)
 
 bool function_has_op(const struct function *function)
 {
-	return !function_is(function, "local alias refused needed");
+	return !function_is(function, "local alias refused");
 }
 
 uint32_t function_digest(void)
@@ -286,7 +284,7 @@ uint32_t function_digest(void)
 const struct function *definition_find(const char *name)
 {
 	for (int i = 0; i < function_count; i++)
-		if (strcmp(functions[i].name, name) == 0 && !function_is(&functions[i], "needed"))
+		if (strcmp(functions[i].name, name) == 0)
 			return &functions[i];
 	definition_stop("no such function", name);
 }

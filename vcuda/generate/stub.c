@@ -204,8 +204,6 @@ void stub_print_all(void)
 	for (int i = 0; i < function_count; i++) {
 		const struct function *f = &functions[i];
 
-		if (function_is(f, "needed"))
-			continue;
 		if (function_is(f, "refused")) {
 			printf("%s%s(void)\n{\n\treturn %s(\"%s\");\n}\n", function_result(f), f->name,
 			       function_is_nvml(f) ? "nvml_session_refuse" : "call_refuse", f->name);

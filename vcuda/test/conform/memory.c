@@ -207,6 +207,32 @@ static void memory_register(void)
 	free(memory);
 }
 
+static void memory_registered_copies(void)
+{
+	enum { WORDS = 1 << 14, TYPE = 2 };
+	CUdeviceptr pointer = check_alloc(WORDS * sizeof(uint32_t));
+	uint32_t *memory = aligned_alloc(4096, WORDS * sizeof(*memory));
+	unsigned type = 99, wrong = 0;
+
+	for (uint32_t i = 0; i < WORDS; i++)
+		memory[i] = i;
+	OK(cu.cuMemHostRegister_v2(memory, WORDS * sizeof(*memory), 1));
+	OK(cu.cuPointerGetAttribute(&type, TYPE, (uintptr_t)memory + 4));
+	IS(1, type);
+	OK(cu.cuMemcpyHtoDAsync_v2(pointer, memory, WORDS * sizeof(*memory), NULL));
+	OK(cu.cuStreamSynchronize(NULL));
+	memset(memory, 0, WORDS * sizeof(*memory));
+	OK(cu.cuMemcpyDtoHAsync_v2(memory, pointer, WORDS * sizeof(*memory), NULL));
+	OK(cu.cuStreamSynchronize(NULL));
+	for (uint32_t i = 0; i < WORDS; i++)
+		wrong += memory[i] != i;
+	IS(0, wrong);
+	OK(cu.cuMemHostUnregister(memory));
+	IS(1, cu.cuPointerGetAttribute(&type, TYPE, (uintptr_t)memory));
+	free(memory);
+	OK(cu.cuMemFree_v2(pointer));
+}
+
 static void memory_managed(void)
 {
 	CUdeviceptr pointer = 0;
@@ -230,6 +256,7 @@ const struct check memory_checks[] = {
 	{"of the host, read by a kernel at its own address", memory_host_device, false},
 	{"of the host, written by a kernel", memory_host_written, false},
 	{"registering (declared)", memory_register, true},
+	{"copies of what is registered", memory_registered_copies, true},
 	{"managed (declared)", memory_managed, true},
 	END,
 };

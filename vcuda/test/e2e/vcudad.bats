@@ -501,7 +501,7 @@ print("tried", tried)
 		# Also those whose clients left their connections to others, who are gone now, too.
 		soon listed ".containers[] | select(.container == \"one\") | .clients == 0"
 		soon test 4 -gt "$(pgrep -c -P $manager)"
-		vgpu revoke one
+		vcuda revoke one
 		"$CTR_GPU_BUILD/test/tools/vcuda-standin" /run/ctr-gpu/vcuda/two/socket </dev/null
 	'
 }
