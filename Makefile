@@ -139,7 +139,7 @@ musl_cppflags = -nostdinc -Ihooks/musl -isystem $(MUSL_INCLUDE) -isystem $(O)/mu
 musl_link = -nostdlib -static-pie $(MUSL_LIB)/rcrt1.o $(MUSL_LIB)/crti.o $(1) \
 	-Wl,--start-group $(filter-out %libyaml.a,$(static_libraries)) $(MUSL_LIB)/libc.a -lgcc -Wl,--end-group $(MUSL_LIB)/crtn.o
 # Of linkers GNU's names emulations, and takes scripts beside its own.
-hook_scripts = $(if $(filter emulations,$(linker_help)),$(addprefix -Wl$(comma)-T$(comma),hooks/hook.ld hooks/order.ld))
+hook_scripts = $(if $(filter emulations,$(linker_help)),-Wl$(comma)-T$(comma)hooks/hook.ld)
 
 unit_tests = $(patsubst %.c,$(O)/%,$(wildcard test/unit/*/*_test.c test/unit/*/*/*_test.c vcuda/test/unit/*/*_test.c))
 
@@ -183,7 +183,7 @@ $(O)/bin/ctr-gpu: $(cli_objects) $(O)/lib/libctr-gpu.a
 	ln -sf $(@F) $(@D)/nvidia-container-cli
 
 hook_parts = $(if $(dynamic),$(hook_objects) $(O)/lib/libctr-gpu.a,$(musl_objects) $(O)/musl/libctr-gpu.a)
-$(O)/bin/ctr-gpu-hook: $(hook_parts) hooks/hook.ld hooks/order.ld
+$(O)/bin/ctr-gpu-hook: $(hook_parts) hooks/hook.ld
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(CC) $(CFLAGS_ALL) $(filter-out $(if $(dynamic),,$(relative)),$(LDFLAGS_ALL)) $(link_map) -o $@ \
