@@ -29,16 +29,17 @@ as_shown() {
 	eval "[[ \$output == $pattern ]]"
 }
 
-# run_command PROFILE COMMAND: as a user of that host types it; what it writes to /var and the home directory is gone afterwards
+# run_command PROFILE COMMAND: as a user of that host types it; what it writes to /var and the home directory is gone afterwards.
+# A container's /rootfs is a directory there.
 run_command() {
 	run sandbox "$1" bash -c '
-		mkdir /run/docs && mount -t tmpfs tmpfs /run/docs && mkdir /run/docs/{upper,work,home} &&
+		mkdir /run/docs && mount -t tmpfs tmpfs /run/docs && mkdir /run/docs/{upper,work,home,rootfs} &&
 			mount -t overlay -o lowerdir=/var,upperdir=/run/docs/upper,workdir=/run/docs/work overlay /var || exit 126
 		export HOME=/run/docs/home
 		cd
 		sudo() { "$@"; }
 		eval "$1"
-	' - "$2" 2>&1
+	' - "$(sed -E 's,(/srv)?/rootfs\b,/run/docs/rootfs,g' <<<"$2")" 2>&1
 }
 
 @test "every command in a block works, and prints what is shown" {

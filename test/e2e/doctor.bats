@@ -18,7 +18,7 @@ copied() { mkdir /run/copy; cp -a "$1/." /run/copy; mount --bind /run/copy "$1";
 spec() { mkdir -p /etc/cdi /run/cdi; cat >"$1"; }
 # Of whichever release this machine is, its packages have the versions of Debian 12.
 if ! grep -qF "VERSION_ID=\"12\"" /etc/os-release; then
-	awk -v versions="docker.io=20.10.24+dfsg1-1 podman=4.3.1+ds1-8 containerd=1.6.20~ds1-1" "BEGIN { split(versions, list, \" \"); for (i in list) { split(list[i], one, \"=\"); version[one[1]] = one[2] } }
+	awk -v versions="docker.io=20.10.24+dfsg1-1 podman=4.3.1+ds1-8 containerd=1.6.20~ds1-1 lxc=1:5.0.2-1" "BEGIN { split(versions, list, \" \"); for (i in list) { split(list[i], one, \"=\"); version[one[1]] = one[2] } }
 		/^Package: / { name = \$2 } /^Version: / && name in version { \$0 = \"Version: \" version[name] } { print }" /var/lib/dpkg/status >/run/versions
 	mount --bind /run/versions /var/lib/dpkg/status
 fi
