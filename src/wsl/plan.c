@@ -261,17 +261,21 @@ static int wsl_plan_describe_store(const struct adapter *adapter, char **ret)
 	return str_format(ret, "driver store of %s", adapter->name ? adapter->name : adapter_vendor(adapter));
 }
 
-/* What was read when the adapters were looked at is read again only where more is to be known of a file. */
+/* What was read when the adapters were looked at is not read again, unless each file of it counts. */
 static int wsl_plan_list_store(const struct plan *plan, const struct adapter *adapter, bool wants_smi,
 			       struct driver_store *ret)
 {
 	const struct adapter_store *store = &adapter->store;
 	int r = 0;
 
-	if (!store->is_read || store->has_outside_link ||
-	    (wants_smi && store->has_smi && !wsl_plan_has_target(plan, SMI_TARGET)))
+	if (!store->is_read || store->has_outside_link)
 		return driver_store_read(adapter->driver_store, ret);
 	ret->st = (struct stat){.st_mode = S_IFDIR, .st_dev = store->device, .st_ino = store->inode};
+	ret->has_smi = wants_smi && store->has_smi && !wsl_plan_has_target(plan, SMI_TARGET);
+	if (ret->has_smi)
+		ret->fd = open(adapter->driver_store, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (ret->has_smi && ret->fd < 0)
+		return -errno;
 	for (size_t i = 0; i < store->libraries.count && r == 0; i++)
 		r = strv_add(&ret->libraries, store->libraries.items[i]);
 	return r;
