@@ -51,7 +51,8 @@ static struct context *context_add(uint64_t handle, CUdevice device, unsigned fl
 
 	if (!context)
 		return NULL;
-	context->name = context->handle = handle;
+	context->name = handle;
+	context->handle = handle;
 	context->device = device;
 	context->flags = flags;
 	context->primary = is_primary;
