@@ -753,6 +753,18 @@ bool ctr_gpu_bundle_may_ask(const char *directory, const char *config);
 int ctr_gpu_bundle_set_hook(struct ctr_gpu_bundle *bundle, const char *path);
 
 /**
+ * ctr_gpu_bundle_set_runtime() - name the OCI runtime that is going to make the container
+ * @path: absolute
+ *
+ * It is asked for its version, once after a boot. Until it is named, and if its version is not known to be safe where
+ * somebody changes the root filesystem meanwhile, ctr_gpu_plan_apply_to_bundle() leaves mounts, devices and the
+ * loader's files to ctr-gpu-hook.
+ *
+ * Since: 0.1
+ */
+void ctr_gpu_bundle_set_runtime(struct ctr_gpu_bundle *bundle, const char *path);
+
+/**
  * ctr_gpu_plan_apply_to_bundle() - write the plan into the bundle, for the runtime to apply
  * @plan:   borrowed
  * @bundle: borrowed

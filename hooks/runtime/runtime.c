@@ -105,6 +105,8 @@ static int runtime_give_gpus(struct shim *shim)
 		return 0;
 	if (!r && ctr_gpu_request_is_void(shim->request) && !shim->dry_run)
 		return 0;
+	if (!r && shim->runtime)
+		ctr_gpu_bundle_set_runtime(shim->bundle, shim->runtime);
 	if (!r)
 		r = ctr_gpu_run_in_child(shim->context, runtime_change_bundle, shim, &exit_status);
 	if (!r)

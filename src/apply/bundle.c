@@ -197,6 +197,9 @@ static bool bundle_has_link_in_the_way(const struct bundle_apply *apply)
 /* Why the root filesystem must be left alone until it is the container's; NULL if it need not. */
 static const char *bundle_find_obstacle(struct bundle_apply *apply)
 {
+	apply->hook_mounts = !apply->bundle->makes_mounts;
+	if (apply->hook_mounts)
+		return "the runtime may follow a link that somebody puts there meanwhile";
 	apply->hook_mounts = bundle_has_link_in_the_way(apply) || bundle_has_volume_in_the_way(apply);
 	if (apply->hook_mounts)
 		return "a link of the image or a volume is in the way";

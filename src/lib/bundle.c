@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "lib/context.h"
 #include "oci/env_request.h"
+#include "system/oci_runtime.h"
 
 DEFINE_CLEANUP(struct ctr_gpu_bundle *, ctr_gpu_bundle_unref)
 #define _cleanup_bundle_ _cleanup_(ctr_gpu_bundle_unrefp)
@@ -125,4 +126,10 @@ bool ctr_gpu_bundle_may_ask(const char *directory, const char *config)
 int ctr_gpu_bundle_set_hook(struct ctr_gpu_bundle *bundle, const char *path)
 {
 	return str_replace(&bundle->hook, path);
+}
+
+/* Without root a runtime makes only what its user may, and its user's files are as they like. */
+void ctr_gpu_bundle_set_runtime(struct ctr_gpu_bundle *bundle, const char *path)
+{
+	bundle->makes_mounts = geteuid() != 0 || oci_runtime_holds_places(path);
 }

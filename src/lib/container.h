@@ -24,7 +24,8 @@ struct ctr_gpu_bundle {
 	char *data;                /* of config.json, as it was */
 	json_t *tree;
 	struct oci_config config;
-	char *hook; /* path of ctr-gpu-hook; NULL: it is missing */
+	char *hook;        /* path of ctr-gpu-hook; NULL: it is missing */
+	bool makes_mounts; /* the runtime does, where nothing is in the way; else the hook does */
 };
 
 /**

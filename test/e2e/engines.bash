@@ -440,6 +440,15 @@ script() {
 	jq -rn --arg script "$1" '".process.args = [\"/bin/sh\", \"-c\", \($script | tojson)]"'
 }
 
+# known_runtime COMMAND: on a simulated host, a runtime for the shim which says that it is one that is left to mount
+known_runtime() {
+	mkdir -p /etc/ctr-gpu /run/known
+	printf '#!/bin/sh\n[ "$1" != --version ] || exec echo runc version 1.4.0\nexec %s "$@"\n' "$1" >"/run/known/${1##*/}"
+	chmod 755 "/run/known/${1##*/}"
+	echo "{\"runtimes\": [\"/run/known/${1##*/}\"]}" >/etc/ctr-gpu/config.json
+}
+export -f known_runtime
+
 # run_bundle PROFILE RUNTIME DIRECTORY [CONFIG]: run the bundle's process to its end, on a host with this configuration file
 run_bundle() {
 	sandbox "$1" bash -c '

@@ -22,9 +22,15 @@ prepare() {
 	bundle debian "$(directory)" "del(.hooks) | ${1:-.}"
 }
 
-# shim PROFILE RUNTIME: the bundle's process run to its end by the shim and this runtime
+# shim PROFILE RUNTIME: the bundle's process run to its end by the shim and this runtime, which is left to mount
 shim() {
-	run run_bundle "$1" ctr-gpu-runtime "$(directory)" "{\"runtimes\": [\"$2\"]}"
+	run sandbox "$1" bash -c '
+		cd "$1" || exit
+		known_runtime "$2"
+		jq --arg path "$CTR_GPU_TEST_CGROUP/container" ".linux.cgroupsPath = \$path" config.json >config.new &&
+			mv config.new config.json || exit
+		exec memlock ctr-gpu-runtime --root /run/runtime run container
+	' shim "$(directory)" "$2"
 }
 
 # start PROFILE RUNTIME [JQ-FILTER]
@@ -41,6 +47,25 @@ gpu() {
 	start wsl-nvidia "$1"
 	expect_gpu
 	[[ $(config '.hooks | keys') == '["poststop"]' ]]
+}
+
+# The hook does what lies in the root filesystem.
+@test "a runtime that is not known to hold the places of mounts gets none, and the container its GPU" {
+	local runtime
+
+	for runtime in "runc version 1.1.5" "youki version 1" ""; do
+		prepare
+		run sandbox wsl-nvidia bash -c '
+			cd "$1" || exit
+			known_runtime runc
+			sed -i "s/runc version 1.4.0/$2/" /run/known/runc
+			jq --arg path "$CTR_GPU_TEST_CGROUP/container" ".linux.cgroupsPath = \$path" config.json >config.new && mv config.new config.json || exit
+			memlock ctr-gpu-runtime --root /run/runtime run container
+		' unknown "$(directory)" "$runtime"
+		expect_gpu
+		[[ $(config '.hooks | keys') == '["createRuntime","poststop"]' ]]
+		[[ $(config '[.mounts[].destination | select(startswith("/usr/lib"))]') == "[]" ]]
+	done
 }
 
 nix_path() {
@@ -212,8 +237,7 @@ again() {
 	prepare .
 	# shellcheck disable=SC2016
 	run sandbox wsl-nvidia bash -ec '
-		mkdir -p /etc/ctr-gpu
-		echo "{\"runtimes\": [\"/bin/true\"]}" >/etc/ctr-gpu/config.json
+		known_runtime true
 		strace -f -qq -e trace=openat,openat2 -e signal=none -o /run/trace ctr-gpu-runtime create --bundle "$1" container
 		grep "[(][0-9]*, .*ld.so.cache" /run/trace' - "$(directory)"
 	expect_status 0
@@ -223,7 +247,7 @@ again() {
 @test "twice leaves the same bytes" {
 	prepare
 	run sandbox wsl-nvidia bash -c '
-		mkdir -p /etc/ctr-gpu && echo "{\"runtimes\": [\"/bin/true\"]}" >/etc/ctr-gpu/config.json
+		known_runtime true
 		chmod 640 "$1/config.json" && chown 1:2 "$1/config.json"
 		ctr-gpu-runtime create --bundle "$1" ID && cp "$1/config.json" "$1/first" &&
 			ctr-gpu-runtime --log /dev/null create --bundle="$1" ID && cmp "$1/config.json" "$1/first" &&
@@ -238,7 +262,7 @@ again() {
 @test "config.json never belongs to another user" {
 	prepare
 	run sandbox wsl-nvidia bash -c '
-		mkdir -p /etc/ctr-gpu && echo "{\"runtimes\": [\"/bin/true\"]}" >/etc/ctr-gpu/config.json
+		known_runtime true
 		chmod 640 "$1/config.json" && chown 1:2 "$1/config.json" && cp -p "$1/config.json" "$1/before"
 		for ((number = 1; ; number++)); do
 			cp -p "$1/before" "$1/new" && mv "$1/new" "$1/config.json"
@@ -297,7 +321,7 @@ rest_stays() {
 	sed -i 's/1844674407370955[0-9]*/18446744073709551615/g' "$(directory)/config.json"
 	cp "$(directory)/config.json" "$BATS_TEST_TMPDIR/before"
 	run sandbox wsl-nvidia bash -c '
-		mkdir -p /etc/ctr-gpu && echo "{\"runtimes\": [\"/bin/true\"]}" >/etc/ctr-gpu/config.json
+		known_runtime true
 		ctr-gpu-runtime create --bundle "$1" ID
 	' rest "$(directory)"
 	expect_status 0
@@ -606,7 +630,7 @@ rootless_run() {
 # odd TEXT COMMANDS: what becomes of a bundle in which COMMANDS were run
 odd() {
 	prepare
-	run sandbox wsl-nvidia bash -c 'cd "$1" && eval "$2" && timeout 10 ctr-gpu-runtime run container' odd "$(directory)" "$2"
+	run sandbox wsl-nvidia bash -c 'known_runtime runc; cd "$1" && eval "$2" && timeout 10 ctr-gpu-runtime run container' odd "$(directory)" "$2"
 	[[ $status -ne 0 && $status -ne 124 ]]
 	expect "ctr-gpu-runtime: [E_BAD_"
 	expect "$1"
@@ -637,7 +661,7 @@ nothing_is_left() {
 	rm "$(directory)/rootfs/etc/ld.so.cache" && mkdir "$(directory)/rootfs/etc/ld.so.cache"
 	find "$(directory)" -printf '%P %y %m %s %l\n' | sort >"$BATS_TEST_TMPDIR/before"
 	cp "$(directory)/config.json" "$BATS_TEST_TMPDIR/config.json"
-	run sandbox wsl-nvidia ctr-gpu-runtime run --bundle "$(directory)" container
+	run sandbox wsl-nvidia bash -c 'known_runtime runc; ctr-gpu-runtime run --bundle "$1" container' nothing "$(directory)"
 	expect_status 1
 	expect "/etc/ld.so.cache"
 	diff "$BATS_TEST_TMPDIR/before" <(find "$(directory)" -printf '%P %y %m %s %l\n' | sort)

@@ -275,10 +275,11 @@ engine() {
 		| .linux.cgroupsPath = "system.slice:test:runc"' config.json >new && mv new config.json)
 	# shellcheck disable=SC2016
 	CTR_GPU_BUILD=$build "$BATS_TEST_DIRNAME/sandbox" wsl-nvidia -- bash -c '
-		mkdir -p /etc/ctr-gpu /dev/char && ln -s ../dxg /dev/char/10:183 && echo "{\"runtimes\": [\"/bin/true\"]}" >/etc/ctr-gpu/config.json
-		"$1/bin/ctr-gpu-runtime" create --bundle "$2" container && jq -e "has(\"hooks\") | not" "$2/config.json" >/dev/null &&
+		mkdir -p /etc/ctr-gpu /dev/char && ln -s ../dxg /dev/char/10:183 && echo "{\"runtimes\": [\"/run/known\"]}" >/etc/ctr-gpu/config.json
+		printf "#!/bin/sh\necho runc version 1.4.0\n" >/run/known && chmod 755 /run/known
+		"$1/bin/ctr-gpu-runtime" create --bundle "$2" container && jq -e ".hooks.createRuntime == null" "$2/config.json" >/dev/null &&
 			jq "{devices: .linux.devices, rules: .linux.resources.devices}" "$2/config.json" >/dev/fd/4 && rm /dev/char/10:183 &&
-			"$1/bin/ctr-gpu-runtime" create --bundle "$2" container && jq -e "has(\"hooks\")" "$2/config.json" >/dev/null
+			"$1/bin/ctr-gpu-runtime" create --bundle "$2" container && jq -e ".hooks.createRuntime != null" "$2/config.json" >/dev/null
 	' shim "$build" "$bundle" 4>"$bundle/written" 3>&-
 	inside mkdir -p /dev/char
 	inside ln -s ../hwrng /dev/char/10:183
