@@ -115,3 +115,16 @@ expect_bare() {
 	aftermath 'true' 'mkdir -p outside/full && printf "ctr-gpu layer 1\0r/\0\0d%s/outside/full\0\0" "$0" >bundle/ctr-gpu.layer'
 	expect_line "outside full d "
 }
+
+@test "a directory is swapped for a link that leads out while the layer is cleaned" {
+	aftermath 'true' 'mkdir outside/lib && ln -s "$0/outside" merged/usr/lib/other && cp bundle/ctr-gpu.layer list
+		perl -e "require \"syscall.ph\"; syscall(SYS_renameat2(), -100, \$ARGV[0], -100, \$ARGV[1], 2) while 1" merged/usr/lib/wsl merged/usr/lib/other &
+		for ((round = 0; round < ${CTR_GPU_TEST_ROUNDS:-20}; round++)); do
+			mkdir -p merged/usr/lib/wsl/lib merged/usr/lib/other/lib
+			cp list bundle/ctr-gpu.layer
+			printf "{\"ociVersion\": \"1.0.2\", \"id\": \"container\", \"status\": \"stopped\", \"bundle\": \"%s\"}" "$0/bundle" | ctr-gpu-hook poststop || exit
+			[[ -d outside/lib ]] || exit 6
+		done
+		kill $! && cp list bundle/ctr-gpu.layer'
+	expect_line "outside lib d "
+}
