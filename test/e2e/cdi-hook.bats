@@ -140,12 +140,12 @@ called() {
 	(cd "$bundle/rootfs" && eval "$commands")
 	echo '{"root": {"path": "rootfs"}, "process": {"env": []}}' >"$bundle/config.json"
 	# shellcheck disable=SC2034 # of the tests
-	outside=$(find "$BATS_TEST_TMPDIR" -path "$bundle/rootfs" -prune -o -printf '%p %s %y %m\n' | sort)
+	outside=$(find "$BATS_TEST_TMPDIR" -path "$bundle/rootfs" -prune -o ! -path "$bundle/ctr-gpu.layer" -printf '%p %s %y %m\n' | sort)
 	run unshare --mount --propagation private bash -c 'bundle=$1; shift
 		eval "${mounts-}"
 		printf "{\"ociVersion\": \"1.0\", \"id\": \"x\", \"status\": \"creating\", \"pid\": 0, \"bundle\": \"%s\"}" "$bundle" | "$@"
 		status=$?; eval "$tell"; exit $status' called "$bundle" "$CTR_GPU_BUILD/bin/nvidia-cdi-hook" "$@"
-	[[ $outside == "$(find "$BATS_TEST_TMPDIR" -path "$bundle/rootfs" -prune -o -printf '%p %s %y %m\n' | sort)" ]]
+	[[ $outside == "$(find "$BATS_TEST_TMPDIR" -path "$bundle/rootfs" -prune -o ! -path "$bundle/ctr-gpu.layer" -printf '%p %s %y %m\n' | sort)" ]]
 }
 
 @test "what is not known warns and succeeds" {
