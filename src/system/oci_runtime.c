@@ -16,7 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "system/boot_cache.h"
+#include "system/machine.h"
 #include "system/trusted_file.h"
 
 enum {
