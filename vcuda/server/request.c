@@ -334,9 +334,13 @@ CUresult request_check_location(CUmemLocation *location)
 
 CUresult request_check_properties(CUmemAllocationProp *properties)
 {
+	enum { HANDLE_DESCRIPTOR = 1 };
+
 	properties->win32HandleMetaData = NULL;
-	if (properties->requestedHandleTypes)
+	/* PyTorch wants memory that it could share by descriptors, and does without having shared any: none is made. */
+	if (properties->requestedHandleTypes & ~HANDLE_DESCRIPTOR)
 		return CUDA_ERROR_NOT_SUPPORTED;
+	properties->requestedHandleTypes = 0;
 	return request_check_location(&properties->location);
 }
 

@@ -222,6 +222,18 @@ static void vmm_export(void)
 	OK(cu.cuMemRelease(handle));
 }
 
+static void vmm_shareable(void)
+{
+	CUmemAllocationProp shareable = properties;
+	CUmemGenericAllocationHandle handle = 0;
+	size_t size = 0;
+
+	shareable.requested_handle_types = 1;
+	OK(cu.cuMemGetAllocationGranularity(&size, &shareable, 0));
+	OK(cu.cuMemCreate(&handle, PIECE, &shareable, 0));
+	OK(cu.cuMemRelease(handle));
+}
+
 const struct check vmm_checks[] = {
 	{"granularity", vmm_granularity, false},
 	{"reserving addresses", vmm_reserve, false},
@@ -236,5 +248,6 @@ const struct check vmm_checks[] = {
 	{"mapped elsewhere it is the same memory", vmm_remap, false},
 	{"what is free", vmm_info, false},
 	{"exporting what was not made for it", vmm_export, false},
+	{"made to be shared", vmm_shareable, false},
 	END,
 };

@@ -172,7 +172,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *ret, size_t bytes, const CUme
 	r = vmm_check(properties);
 	LEAVE_IF(r, r);
 	LEAVE_IF(!ret || !bytes || bytes % GRANULARITY || flags, CUDA_ERROR_INVALID_VALUE);
-	LEAVE_IF(properties->requested_handle_types, CUDA_ERROR_NOT_SUPPORTED);
+	LEAVE_IF(properties->requested_handle_types & ~1, CUDA_ERROR_NOT_SUPPORTED);
 	device = device_get(properties->location.id);
 	LEAVE_IF(device_charge(device, bytes), CUDA_ERROR_OUT_OF_MEMORY);
 	fd = memfd_create("sim-allocation", MFD_CLOEXEC);
