@@ -438,8 +438,9 @@ killed_at() {
 		ctr-gpu-guard load
 		[[ $(ctr-gpu-guard status --json | jq .otherVersion) == false && ! -e /sys/fs/bpf/ctr-gpu-next ]]
 		soon settled
-		sees_only stays 1:a1 1:a2
+		holds in_cgroup stays "$clients/enumerate" 1:a1 -- 1:a2
 	done
+	sees_only stays 1:a1 1:a2
 	# Also what such a load has left goes.
 	ln -sfn other /sys/fs/bpf/ctr-gpu/version
 	killed_at symlinkat
