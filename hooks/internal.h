@@ -32,7 +32,7 @@ struct arguments {
 /** Writes the usage. */
 void arguments_usage(FILE *file);
 
-/* Mistakes are explained on standard error. Return: whether there are none. */
+/* Explains mistakes on standard error. Return: whether the command line is valid. */
 bool arguments_parse(int argc, char **argv, struct arguments *ret);
 
 /** Whether @program, an argv[0], is called @name, wherever it is. */
@@ -49,8 +49,8 @@ bool arguments_is_called(const char *program, const char *name);
 int state_read(const char **ret_text, size_t *ret_size);
 
 /*
- * The log that the administrator asks for in config.json, since an engine's hooks have arguments that nobody can edit;
- * and the last failure, for a machine where nothing else keeps it.
+ * The log that config.json turns on, since an administrator cannot edit the arguments of an engine's hooks. And the
+ * last failure, for machines that log it nowhere else.
  */
 
 enum { TRACE_TIME_SIZE = 32 };
@@ -87,7 +87,7 @@ void trace_write_time(char ret[TRACE_TIME_SIZE]);
 /** One line, if there is a log. @kind: "debug", "warning" or "error". */
 void trace_write(const char *kind, const char *text);
 
-/** trace_open_last() - keep a failure that nobody would see in /run/ctr-gpu, where `ctr-gpu doctor` finds it */
+/** trace_open_last() - from now on, keep a failure in /run/ctr-gpu, where `ctr-gpu doctor` finds it */
 void trace_open_last(void);
 
 /** The failure, if trace_open_last() was called. */
@@ -119,8 +119,8 @@ int report_error_failure(const struct ctr_gpu_context *context, int r);
 
 /**
  * report_error_go_without() - let a container start without the GPUs that it asks for, where the settings say so
- * @quiet:    whether the system's log is not told why
- * @r:        why there is no plan; the context has the message
+ * @quiet:    do not log the reason in the system's log
+ * @r:        why planning failed; the context has the message
  * @ret_plan: a plan that does nothing; @request is void then, too
  *
  * Return: 0; @r if the container must not start; another result of the library.

@@ -48,7 +48,7 @@ static void hook_close(struct hook *hook)
 		(void)fclose(hook->log);
 }
 
-/* O_NONBLOCK: nobody may read a FIFO, and a container waits. */
+/* O_NONBLOCK: a FIFO without a reader would block open(2), and the container's start with it. */
 static FILE *hook_open_log(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);

@@ -40,7 +40,7 @@ static int trace_open_journal(void)
 	return -1;
 }
 
-/* O_NONBLOCK: nobody may read a FIFO. */
+/* O_NONBLOCK: a FIFO without a reader would block open(2). */
 static int trace_open_file(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640);

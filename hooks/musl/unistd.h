@@ -5,5 +5,5 @@
 
 int close_range(unsigned first, unsigned last, int flags);
 
-/* Also where there is no close_range(2), before Linux 5.9. */
+/* Works without close_range(2), too, before Linux 5.9. */
 void closefrom(int first);

@@ -24,7 +24,7 @@ void config_file_close(struct config_file *file)
 	*file = (struct config_file){0};
 }
 
-/* Whether it, or the directory that it is in, is as chattr(1) makes what root alone is to change, and on purpose. */
+/* Whether the file or its directory has an attribute of chattr(1) that keeps even root from changing it. */
 static bool config_file_is_immutable(const char *path)
 {
 	_cleanup_free_ char *above = strdup(path);
@@ -37,7 +37,7 @@ static bool config_file_is_immutable(const char *path)
 	return (own.stx_attributes | its.stx_attributes) & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND);
 }
 
-/* Tells whoever lacks the permission how to get it. */
+/* Prints the error and, where permissions are missing, what to do about it. */
 static int config_file_print_error(const char *what, const char *path)
 {
 	int error = errno;
@@ -139,7 +139,7 @@ static int config_file_open_directory(const struct config_file *file)
 	char link[32];
 
 	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	/* Where there is no /proc, a package is installed or removed, in a tree that nobody else changes. */
+	/* Without /proc, a package is installed or removed in a tree that no other process changes. */
 	if (fd < 0 || fd_read_link_at(AT_FDCWD, link, &real) < 0 || streq(real, *path ? path : "/"))
 		return steal_fd(&fd);
 	errno = ELOOP;
@@ -171,7 +171,7 @@ static int config_file_fill(const struct config_file *file, const struct text_bu
 	return r < 0 ? -1 : fsync(fd);
 }
 
-/* Whether somebody else has changed the file meanwhile; if so, says it. */
+/* Whether another process has changed the file since it was read. If so, prints an error. */
 static bool config_file_has_changed(const struct config_file *file, int directory)
 {
 	struct stat now;

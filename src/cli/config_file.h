@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A configuration file that belongs to somebody else: read as a whole, and replaced as a whole by a file that has the
- * same owner, mode and labels, so that nobody ever sees half of it. Functions that fail have said why on standard
+ * Reads and replaces another program's configuration file. The new file has the same owner, mode and labels, and is
+ * renamed over the old one, so that other processes never read half of it. Functions that fail print why on standard
  * error.
  */
 
@@ -14,7 +14,7 @@
 #include "engines/text.h"
 
 struct config_file {
-	char *path; /* absolute, and no symlink */
+	char *path; /* absolute, without symlinks */
 	bool exists;
 	struct stat status; /* if it exists */
 	struct text_buffer text;
@@ -28,7 +28,7 @@ void config_file_close(struct config_file *file);
 int config_file_read(const char *path, struct config_file *ret);
 
 /**
- * config_file_write() - put other bytes into its place
+ * config_file_write() - replace the file's text
  * @mode: of a file that did not exist
  *
  * Its directory must exist. A file that has changed since it was read or written is left alone, and that is a failure.

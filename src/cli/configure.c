@@ -72,8 +72,8 @@ static error_t configure_parse(int key, char *argument, struct argp_state *state
 }
 
 /*
- * A plan can be shown to whoever may not carry it out, and for a container that runs; not for a directory that is not
- * there. Return: 0, with or without a container; or the exit status.
+ * Opens the container, if possible. A plan can be shown without permission to apply it, and for a running container,
+ * but not for a missing directory. Return: 0, with or without a container; or the exit status.
  */
 static int configure_find(const struct configure *configure)
 {

@@ -35,7 +35,7 @@ static const struct verb verbs[] = {
 
 enum { VERB_TEXT_MAX = 32 };
 
-/* argp sorts its own lists; ours keeps the table's order, which is that of first use. */
+/* argp sorts its own lists; this one keeps the table's order, by first use. */
 static char *main_describe_verbs(int key, const char *text, void *input)
 {
 	struct memstream stream;

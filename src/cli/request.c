@@ -56,7 +56,7 @@ error_t request_list_append(char **list, const char *item)
 	return 0;
 }
 
-/* On a host without such channels nobody else would look at them. */
+/* Checks the list's form here, since the library ignores the list on a host without IMEX channels. */
 static bool request_is_channels(const char *text)
 {
 	return !*text || strcmp(text, "all") == 0 || strcmp(text, "none") == 0 || strcmp(text, "void") == 0 ||

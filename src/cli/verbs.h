@@ -85,7 +85,7 @@ int load_run(const struct session *session, struct load_options options, bool dr
 
 /* One text file for a bug report: this machine, what doctor says, and engines' settings, without secrets. */
 
-/* Where nobody names another. Root makes it only in a directory that root alone may change. */
+/* The default name. Root creates the file only in a directory that root alone may change. */
 #define REPORT_FILE "ctr-gpu-report.txt"
 
 /**

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* As in glibc, with which libtirpc is compiled: the type of xdr_u_quad_t(3) is that of a uint64_t. */
+/* As in glibc, with which libtirpc is compiled: xdr_u_quad_t(3) takes a uint64_t. */
 
 #define u_quad_t u_quad_t_of_musl
 #include_next <sys/types.h>

@@ -90,7 +90,7 @@ static int cdi_report_check_specs(struct session *session, const char *engine)
 	return r && r != CTR_GPU_E_NO_DEVICE ? r : ctr_gpu_cdi_report_check(session->cdi, session->host, engine);
 }
 
-/* The usual ones may be missing; one that somebody names is there. */
+/* The usual directories may be missing, those of --spec-dir must exist. */
 static void cdi_report_warn_of_directories(const struct spec_report *report)
 {
 	for (size_t i = 0; i < report->directory_count; i++) {

@@ -167,7 +167,7 @@ static int cdi_generate_remove_stale(const struct session *session, const char *
 	return 0;
 }
 
-/* Return: "nvidia.com/gpu,amd.com/gpu"; NULL if there is no memory. */
+/* Return: "nvidia.com/gpu,amd.com/gpu"; NULL without memory. */
 static char *cdi_generate_list_kinds(const struct session *session, const struct generate *generate)
 {
 	_cleanup_free_ char *kinds = NULL;

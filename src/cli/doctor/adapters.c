@@ -42,7 +42,7 @@ static void adapter_finding(struct doctor_context *examination, const struct ada
 	char difference[96];
 
 	adapter_describe_difference(examination->inventory, adapter, difference);
-	/* A problem if no other adapter can be used. Nobody misses a software device or an NPU. */
+	/* A problem if no other adapter can be used. An unusable software device or NPU is only a note. */
 	if (examination->usable == 0)
 		severity = SEVERITY_PROBLEM;
 	else if (adapter->is_npu || (adapter->unusable == CTR_GPU_E_NO_ADAPTER && adapter->has_luid))

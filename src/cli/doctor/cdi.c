@@ -98,6 +98,6 @@ void check_cdi(struct doctor_context *examination)
 		findings_add(&examination->findings, "cdi.none", SEVERITY_NOTE,
 			     "there is no CDI spec of GPUs\n"
 			     "sudo ctr-gpu cdi generate");
-	/* Closed by this finding, or by the last one about a file. */
+	/* This finding, or the last one about a file, closes the method CDI. */
 	findings_close(&examination->findings, ANY_ENGINE, METHOD(CDI));
 }

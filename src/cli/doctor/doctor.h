@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Behind `ctr-gpu doctor`: whether a container would get a GPU here, and the first thing to do if not. */
+/* Checks whether a container would get a GPU here, and what to do first if not. For `ctr-gpu doctor`. */
 
 #include <stdio.h>
 
@@ -16,7 +16,7 @@
 
 /* ---- doctor ---- */
 
-/* The id of what check_image() says of a directory that it cannot look at. */
+/* The id of check_image()'s finding about a directory that it cannot read. */
 #define IMAGE_UNREADABLE "image.unreadable"
 
 /** The kinds of specs of GPUs that can be used, in these directories. Return: 0; negative errno. */
@@ -43,17 +43,17 @@ void check_installation(struct doctor_context *examination);
 
 /* ---- engine check ---- */
 
-/* An engine of this machine: what is here of it, and which of its doors would give a container a GPU. */
+/* Inspects one engine: version, configuration, and which methods work. */
 
 struct engine_check {
 	const struct doctor_context *examination;
 	struct findings *findings; /* the examination's */
 	const struct engine *engine;
-	struct host_engine *seen; /* that of the findings */
+	struct host_engine *seen; /* its entry in the findings */
 	struct daemon daemon;
 	struct rootfs root; /* the files that the daemon sees; ours if none runs */
 	const char *sudo;   /* "sudo " before commands; "" for a user's own engine */
-	const char *user;   /* "" or " --rootless" behind those of setup */
+	const char *user;   /* "" or " --rootless", behind setup's commands */
 	char *version;      /* NULL: not known */
 	char *command;      /* of engine_check_restart() */
 	struct engine_config config;
@@ -61,7 +61,7 @@ struct engine_check {
 	struct strv kinds; /* of CDI, where it reads other directories than the usual ones */
 	bool reads_elsewhere;
 	bool lost; /* its files have a runtime "nvidia", and it itself says that it has none */
-	bool idle; /* its daemon does not run, and nobody would start it */
+	bool idle; /* its daemon does not run, and no service manager starts it */
 };
 
 /**

@@ -78,7 +78,8 @@ bool engine_check_begin(struct doctor_context *examination, const struct engine 
 }
 
 /*
- * A service manager listens for a daemon that it starts on demand; whoever connects starts it. Lines of /proc/net/unix:
+ * Whether a service manager listens at the daemon's socket; the first connection starts the daemon. Lines of
+ * /proc/net/unix:
  * "number: references protocol flags type state inode path", with __SO_ACCEPTCON among the flags.
  */
 static bool engine_check_is_awaited(const char *path)
@@ -274,7 +275,7 @@ static void engine_check_method_directories(struct engine_check *look)
 	_cleanup_free_ char *names = NULL;
 
 	if (strv_join(places, ", ", &names) == 0)
-		/* With specs elsewhere somebody means them to be read. */
+		/* Specs in other directories were written to be read: a warning. */
 		engine_check_add(look, "cdi-directories",
 				 look->examination->cdi_kinds.count > 0 ? SEVERITY_WARNING : SEVERITY_NOTE, METHOD(CDI),
 				 "it reads CDI specs in %s alone, and none of a GPU that it can use is there\n"

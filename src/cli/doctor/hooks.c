@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The JSON files by which Podman and CRI-O find hooks (oci-hooks(5)), whoever brought them: one that they cannot read
- * keeps every container from starting, one whose program cannot be executed those that it is for. One whose program is
- * not there is passed over without a word (containers/common pkg/hooks; seen with Podman 4.3, 5.4 and 5.8).
+ * Checks the JSON files by which Podman and CRI-O find hooks (oci-hooks(5)), those of other packages, too. If an engine
+ * cannot read a file, no container starts. If a hook's program cannot be executed, the containers that the hook is for
+ * do not start. If the program is missing, the engines silently skip the hook (containers/common pkg/hooks; seen with
+ * Podman 4.3, 5.4 and 5.8).
  */
 
 #include <errno.h>
@@ -20,7 +21,7 @@
 
 enum { HOOK_FILE_MAX = 64 * 1024, HOOK_FILES_MAX = 4096 };
 
-/* Active ones that act on NVIDIA_VISIBLE_DEVICES, by whose program they run. */
+/* Active hooks that act on NVIDIA_VISIBLE_DEVICES: other toolkits' files, and whether one runs our program. */
 struct hooks {
 	struct engine_check *look;
 	struct strv theirs;
@@ -35,7 +36,7 @@ static const char *hooks_program(const json_t *json)
 	return json_is_string(hook) ? json_string_value(hook) : json_string_value(json_object_get(hook, "path"));
 }
 
-/* Whether it is for every container, or for one whose command is of a kind. */
+/* Whether the hook is for every container, or selects containers by their command. */
 static bool hooks_is_for_many(const json_t *json)
 {
 	const json_t *when = json_object_get(json, "when");
@@ -135,7 +136,7 @@ static bool hooks_is_replaced(const struct strv *directories, size_t number, con
 	return false;
 }
 
-/* A directory that has our file and that nobody reads; NULL. */
+/* A directory that has our file, but that the engine does not read; NULL. */
 static const char *hooks_find_unread(const struct strv *directories)
 {
 	for (const char *const *place = engine_hook_directories; *place; place++) {

@@ -80,7 +80,7 @@ static const struct machine {
 #endif
 };
 
-/* That of the first ELF file of some that most images have; EM_NONE if there is none. */
+/* The image's machine, from the first ELF file found among some that most images have. Return: EM_NONE without one. */
 static unsigned image_find_machine(const struct rootfs *root)
 {
 	static const char *const paths[] = {"/bin/sh",

@@ -15,7 +15,7 @@
 #include "base/print.h"
 
 enum {
-	COLUMNS = 100, /* of what is no terminal */
+	COLUMNS = 100, /* where the output is not a terminal */
 	COLUMNS_MIN = 40,
 	INDENT = 20,
 	HEADLINE_INDENT = 4,
@@ -46,7 +46,7 @@ static void print_doctor_set_colour(const struct doctor_printer *screen, const c
 		(void)fprintf(screen->file, "\033[%sm", sgr);
 }
 
-/* Text from @column on, in lines that are no longer than a screen, the further ones indented. */
+/* Writes text from @column on. It breaks lines at the screen's width and indents all but the first. */
 static void print_doctor_write_wrapped(const struct doctor_printer *screen, const char *text, size_t column,
 				       size_t indent)
 {

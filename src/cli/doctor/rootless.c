@@ -31,10 +31,10 @@ static bool rootless_has_subordinates(const char *path, const char *name, uid_t 
 }
 
 /*
- * Not by getpwuid(3), for which a static program would load what /etc/nsswitch.conf names. Users of other databases are
- * asked for their own word.
+ * The name of a user. getpwuid(3) is not used, since in a static program it would load the libraries that
+ * /etc/nsswitch.conf names. For users of other databases the environment has the name.
  *
- * Return: valid until the next call; "" for a user of whom nothing is known.
+ * Return: valid until the next call; "" for an unknown user.
  */
 static const char *rootless_user_name(uid_t uid)
 {

@@ -89,7 +89,7 @@ static _Noreturn void doctor_check(struct doctor *doctor, int fd)
 	_exit(EXIT_SUCCESS);
 }
 
-/* ---- whoever waits for it ---- */
+/* ---- the parent ---- */
 
 static long long doctor_now_ms(void)
 {
@@ -99,7 +99,7 @@ static long long doctor_now_ms(void)
 	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
-/* Until the child has closed @fd, or its time is up. Return: 0 or negative errno. */
+/* Waits until the child closes @fd or its time is up. Return: 0 or negative errno. */
 static int doctor_wait(const struct doctor *doctor, int fd, long long end_ms)
 {
 	struct pollfd end = {.fd = fd, .events = POLLIN};
@@ -163,7 +163,7 @@ static int doctor_examine(struct doctor *doctor)
 	return findings->incomplete ? -ENOMEM : 0;
 }
 
-/* ---- a part of it, for whoever has read the host ---- */
+/* ---- the checks of a host that the caller has read ---- */
 
 static void doctor_check_host(struct doctor_context *examination, const struct ctr_gpu_plan *plan)
 {
@@ -176,7 +176,7 @@ static void doctor_check_host(struct doctor_context *examination, const struct c
 		driver_check_noexec(&examination->findings, &plan->data);
 }
 
-/* What no single adapter, file or container explains, and so neither the inventory nor a plan says. */
+/* Whether it concerns the host as a whole: the inventory and a plan report adapters and files only. */
 static bool doctor_is_of_host(const struct finding *finding)
 {
 	static const char *const ids[] = {"adapter.dxcore", "adapter.none", "driver.noexec", "host.turned-off"};
@@ -221,7 +221,7 @@ bool doctor_warn_of_host(struct ctr_gpu_context *context, struct ctr_gpu_host *h
 
 /* ---- the object ---- */
 
-/* A directory that is not there is a fault of whoever named it, and none of this machine. */
+/* A missing --rootfs is an error of the caller, not a finding about this machine. */
 static int doctor_check_rootfs(const struct doctor *doctor, struct err *err)
 {
 	const struct findings *findings = &doctor->examination.findings;

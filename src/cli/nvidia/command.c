@@ -91,8 +91,8 @@ int nvidia_open(struct session *session, const struct nvidia *nvidia)
 	for (size_t i = 0; nvidia->ignored[i]; i++)
 		session_log(session, "%s is not needed", nvidia->ignored[i]);
 	/*
-	 * A failure is not an error: without the modules the rest says what is missing, and in a user namespace nobody
-	 * could have loaded them.
+	 * A failure is not an error: in a user namespace no process can load modules, and the later steps report what
+	 * is missing.
 	 */
 	if (nvidia->load_kmods && (r = load_run(session, (struct load_options){0}, false, &load)))
 		session_log(session, "--load-kmods: [%s] %s", ctr_gpu_error_name(r),

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * containerd: one TOML file; each version of the file has another name for the CRI plugin. Files that it
- * imports replace the whole of a plugin's section before containerd 2, so ours is no such file but goes into the file
- * itself.
+ * containerd: one TOML file; each version of the file has another name for the CRI plugin. Before containerd 2 an
+ * imported file replaces a plugin's whole section. So setup changes the main file instead of adding one to import.
  */
 
 #include <string.h>
@@ -83,7 +82,7 @@ static void containerd_warn(const struct setup *setup, const json_t *file, json_
 			setup->path);
 }
 
-/* Before containerd 2 an imported file that says anything of the plugin takes the place of all that ours says of it. */
+/* Before containerd 2 an imported file with settings of the plugin replaces all of the main file's. */
 static int containerd_check_imports(struct setup *setup, const json_t *file, json_int_t file_version)
 {
 	const struct engine *facts = &engine_containerd;
@@ -99,7 +98,7 @@ static int containerd_check_imports(struct setup *setup, const json_t *file, jso
 			    hiding, setup->path);
 }
 
-/* What somebody turned off stays off. containerd 2 has it on. */
+/* CDI stays off if the administrator turned it off. It is on by default in containerd 2. */
 static int containerd_put_cdi(const struct setup *setup, json_t *file, const char *section, json_int_t version)
 {
 	const json_t *there = json_at(json_at(file, section), engine_containerd.cdi);

@@ -120,7 +120,7 @@ static int diff_make_script(const struct diff_lines *a, const struct diff_lines 
 	return r;
 }
 
-/* Behind a change, where what follows is no part of its hunk any more. */
+/* The end of the hunk that begins with @change. */
 static size_t diff_find_end(const struct diff_lines *script, size_t change)
 {
 	size_t end = change, quiet = 0;

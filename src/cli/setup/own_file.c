@@ -12,7 +12,7 @@
 /* ---- Podman ---- */
 
 /*
- * A file of our own among those of containers.conf(5), the machine's or the user's. There is no daemon to notice it.
+ * A file of our own among those of containers.conf(5), the machine's or the user's. Podman has no daemon to reload.
  * Containers that ask by NVIDIA_VISIBLE_DEVICES get their GPUs through the hooks directory, without any of this.
  */
 

@@ -55,7 +55,7 @@ static bool saved_state_has_home(void)
 	return geteuid() == 0 || (home && home[0] == '/') || others;
 }
 
-/* Whoever waits is told for whom. Return: 0; -ENOENT if the directory was removed; or the exit status. */
+/* Takes the lock; prints what it waits for. Return: 0; -ENOENT if the directory was removed; or the exit status. */
 static int saved_state_wait(struct saved_state *state)
 {
 	pid_t holder = 0;
@@ -97,7 +97,7 @@ static int saved_state_lock(struct saved_state *state, const char *path)
 	return r;
 }
 
-/* As it was written: an entry that it does not understand might have --remove take away somebody's file. */
+/* Whether all entries are in the form that setup writes: with another, --remove might delete a foreign file. */
 static bool saved_state_has_entries(const json_t *entries)
 {
 	static const char *const texts[] = {"engine", "runtime", "before", "after"};

@@ -232,7 +232,7 @@ static int setup_check_config(const struct setup *setup)
 	return EXIT_STATUS_USAGE;
 }
 
-/* The file of --engine-config, that of the daemon's option, or the usual one. */
+/* The file that --engine-config or the daemon's option names, or the usual one. */
 static int setup_find_path(struct setup *setup)
 {
 	int r = 0;
@@ -313,7 +313,7 @@ static void setup_print_stays(const struct setup *setup)
 		    setup->file.path);
 }
 
-/* Out of a file that somebody has changed since. */
+/* Takes our settings out of a file that was changed after setup. */
 static int setup_undo(const struct setup *setup, const struct text_buffer *before, const struct text_buffer *after,
 		      struct text_buffer *ret)
 {
@@ -345,7 +345,7 @@ static int setup_take_out(const struct setup *setup, struct text_buffer *ret, bo
 	return r;
 }
 
-/* Out of a file of which nothing is remembered, or that must not name our programs any more. */
+/* Takes our settings out of a file that has no saved state, or that must not name our programs any more. */
 static int setup_forget(const struct setup *setup, struct text_buffer *text)
 {
 	_cleanup_json_ json_t *wanted = NULL;
@@ -389,7 +389,7 @@ static int setup_plan_remove_marked(struct setup *setup)
 	if (undone == TOML_EDIT_TABLES_STAY && !setup->all)
 		setup_print_stays(setup);
 	r = setup_keep_version(setup, &setup->to);
-	/* What somebody has changed since may stay while our programs do. */
+	/* Tables that were changed after setup stay, unless our programs are removed, too. */
 	if (!r && (setup->all || undone == TOML_EDIT_NOTHING))
 		r = setup_forget(setup, &setup->to);
 	setup->gone = !setup->to.data || (!setup->config && setup->engine->file && setup_is_blank(&setup->to));

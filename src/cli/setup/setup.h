@@ -161,9 +161,9 @@ bool keys_is_ours(const struct setup *setup, const char *program);
 bool keys_is_taken(const struct setup *setup);
 
 /**
- * keys_undo() - undo in a file what made @after of @before, and leave alone what somebody has changed since
+ * keys_undo() - undo the change from @before to @after in a file, but keep keys that were changed later
  *
- * Return: whether something of it stays; -ENOMEM.
+ * Return: whether it kept such a key; -ENOMEM.
  */
 int keys_undo(const struct setup_engine *engine, json_t *file, const json_t *before, const json_t *after);
 

@@ -57,7 +57,7 @@ static _Noreturn void client_become(const char *const *arguments, int input, int
 		input = open("/dev/null", O_RDONLY);
 	if (input >= 0 && lseek(input, 0, SEEK_SET) == 0 && dup2(input, STDIN_FILENO) >= 0 &&
 	    dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0) {
-		/* What whoever runs us has open is none of the client's business. */
+		/* The client does not inherit descriptors that our caller left open. */
 		closefrom(STDERR_FILENO + 1);
 		(void)execvp(arguments[0], (char *const *)(const void *)arguments);
 	}
@@ -80,11 +80,11 @@ static bool client_take_output(int fd, struct client_result *ret, size_t *size)
 	return got > 0 || (got < 0 && errno == EINTR);
 }
 
-/* What is watched of a client that runs. */
+/* The state of a client that runs. */
 struct client_watch {
 	pid_t pid;
 	int output;   /* -1: its streams are closed */
-	time_t end_s; /* of the monotonic clock, when it is told to end, and then when it is killed; 0: not set */
+	time_t end_s; /* on the monotonic clock, when it gets SIGTERM, and then when it gets SIGKILL; 0: not set */
 	bool killed, ended;
 	int wait_status;
 };
@@ -95,7 +95,7 @@ static void client_look_for_end(struct client_watch *watch)
 		watch->ended = true;
 }
 
-/* Tells it to end when its time is over or somebody gave up, and later makes it. Return: false: it is left behind. */
+/* After the timeout or a signal, ends the client by SIGTERM, then by SIGKILL. Return: false: it is left behind. */
 static bool client_hurry(struct client_watch *watch, int timeout_s, struct client_result *ret)
 {
 	struct timespec now;
@@ -118,8 +118,8 @@ static bool client_hurry(struct client_watch *watch, int timeout_s, struct clien
 }
 
 /*
- * Until it has ended and its streams are closed: a process that it left behind may hold them open, and it may close
- * them and live on.
+ * Waits until the client has ended and its streams are closed. Both are needed: a process that it left behind may hold
+ * the streams open, and the client may close them and run on.
  */
 static void client_attend(pid_t pid, int fd, int timeout_s, struct client_result *ret)
 {

@@ -18,13 +18,13 @@ int try_run(const char *text);
 
 /* ---- client ---- */
 
-/* An engine's client that is run for its user: as whom, with what, and for how long. */
+/* Runs an engine's client, with a time limit. */
 
 enum { CLIENT_OUTPUT_MAX = 64 * 1024 };
 
-/* What became of one. */
+/* The result of a run. */
 struct client_result {
-	int status; /* exit status; 127: the program is missing; negative errno; -EINTR: somebody gave up; -ETIMEDOUT */
+	int status; /* exit status; 127: the program is missing; negative errno; -EINTR: a signal came; -ETIMEDOUT */
 	char output[CLIENT_OUTPUT_MAX]; /* both streams, cut off where it does not fit */
 };
 
