@@ -180,7 +180,7 @@ on_alpine() {
 	END
 	"${CC:-cc}" -O2 -fPIE -fno-stack-protector -U_FORTIFY_SOURCE -w -c -o "$directory/program.o" "$directory/program.c"
 	"${CC:-cc}" -nostdlib -static-pie -o "$directory/program" "$musl/rcrt1.o" "$musl/crti.o" "$directory/program.o" \
-		"$BATS_FILE_TMPDIR"/build/musl/hooks/musl/{missing,checked}.o "$musl/libc.a" -lgcc "$musl/crtn.o"
+		"$BATS_FILE_TMPDIR"/build/musl/hooks/musl/{compat,checked}.o "$musl/libc.a" -lgcc "$musl/crtn.o"
 	run -0 timeout 10 "$directory/program"
 	[[ $output == $'signal 6\n-1 1' ]]
 }
