@@ -385,15 +385,9 @@ coverage: dependencies-coverage
 hooksdir = $(prefix)/share/containers/oci/hooks.d
 INSTALL = install
 STRIP = $(CROSS_COMPILE)strip
-# Those of NVIDIA's names come with the names.
-man_pages = $(filter-out nvidia-%,$(notdir $(sort $(wildcard man/*.[1-9]))))
+man_section = $(subst .,,$(suffix $(1)))
 # What "ctr-gpu setup docker" writes into daemon.json: other programs look for this name there.
 nvidia_names = $(libexecdir)/ctr-gpu/nvidia-names
-man_section = $(subst .,,$(suffix $(1)))
-# A page that describes several functions is found by the name of each: "NAME:PAGE".
-man_links = $(foreach page,$(filter %.3,$(man_pages)),$(patsubst %,%.3:$(page),$(filter-out $(basename $(page)),\
-	$(shell sed -n '/^\.Nd/q; s/^\.Nm \([a-z0-9_-]*\).*/\1/p' man/$(page)))))
-library_file = libctr-gpu.so.$(VERSION)
 
 # The client has the way to ctr-gpu-driverd compiled in.
 $(O)/src/driverd/client.o $(O)/musl/src/driverd/client.o: $(O)/gen/libexecdir
@@ -415,20 +409,14 @@ docdir = $(prefix)/share/doc/ctr-gpu
 bashcompdir = $(prefix)/share/bash-completion/completions
 zshcompdir = $(prefix)/share/zsh/site-functions
 fishcompdir = $(prefix)/share/fish/vendor_completions.d
-# bash finds a file by the name of the command.
-completions = $(addprefix $(bashcompdir)/,ctr-gpu ctr-gpu-hook) $(zshcompdir)/_ctr-gpu \
-	$(addprefix $(fishcompdir)/,ctr-gpu.fish ctr-gpu-hook.fish)
 # Where systemd and udev look; OpenRC's script is put into /etc/init.d by distributions that have OpenRC.
 unitdir = $(prefix)/lib/systemd/system
 udevdir = $(prefix)/lib/udev/rules.d
 openrcdir = $(prefix)/share/ctr-gpu/openrc
 unregister = $(prefix)/share/ctr-gpu/unregister
-refresh_files = $(unitdir)/ctr-gpu-refresh.service $(unitdir)/ctr-gpu-refresh.path $(udevdir)/61-ctr-gpu.rules $(openrcdir)/ctr-gpu-refresh
-installed = $(addprefix $(bindir)/,ctr-gpu ctr-gpu-hook ctr-gpu-runtime) $(libexecdir)/ctr-gpu/ctr-gpu-driverd $(guard_installed) $(nvidia_names)/nvidia-container-runtime \
-	$(addprefix $(libdir)/,$(library_file) libctr-gpu.so.$(SOVERSION) libctr-gpu.so libctr-gpu.a pkgconfig/ctr-gpu.pc) \
-	$(addprefix $(includedir)/,ctr-gpu.h ctr-gpu-error.h) $(hooksdir)/ctr-gpu.json $(docdir)/ctr-gpu.cdx.json $(unregister) $(refresh_files) $(completions) \
-	$(foreach page,$(man_pages),$(mandir)/man$(call man_section,$(page))/$(page)) \
-	$(foreach link,$(man_links),$(mandir)/man3/$(firstword $(subst :, ,$(link))))
+# What is installed, and where, says pkg/files.
+installed = build='$(O)' version='$(VERSION)' $(foreach name,prefix bindir libdir libexecdir includedir mandir docdir hooksdir unitdir udevdir openrcdir \
+	bashcompdir zshcompdir fishcompdir INSTALL STRIP DESTDIR,$(name)='$($(name))') pkg/installed
 
 # The static library's own names are no concern of those who link it, as they are none in the shared one, and what no public
 # function needs is not in it.
@@ -437,7 +425,6 @@ install-files: not-packaged all sbom
 	@mkdir -p $(O)/install
 	sed -e 's,@prefix@,$(prefix),; s,@libdir@,$(libdir),; s,@includedir@,$(includedir),; s,@version@,$(VERSION),' \
 		src/lib/ctr-gpu.pc.in >$(O)/install/ctr-gpu.pc
-	sed -e 's,/usr/bin/ctr-gpu-hook,$(bindir)/ctr-gpu-hook,' hooks/ctr-gpu.json >$(O)/install/ctr-gpu.json
 	$(CC) -r -nostdlib -o $(O)/install/libctr-gpu.o -Wl,--gc-sections $(public_functions:%=-Wl,-u,%) -Wl,-T,src/lib/archive.ld $(O)/lib/libctr-gpu.a
 	$(OBJCOPY) --wildcard --keep-global-symbol='ctr_gpu_*' --strip-unneeded $(O)/install/libctr-gpu.o
 	rm -f $(O)/install/libctr-gpu.a && $(AR) rcsD $(O)/install/libctr-gpu.a $(O)/install/libctr-gpu.o
@@ -451,44 +438,15 @@ not-packaged:
 		"\"make install prefix=/usr/local\" installs beside it." >&2; exit 1; })
 
 install: install-files
-	$(INSTALL) -d $(addprefix $(DESTDIR),$(sort $(dir $(installed))))
-	$(INSTALL) -m 755 $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(DESTDIR)$(bindir)
-	ln -sf ctr-gpu-hook $(DESTDIR)$(bindir)/ctr-gpu-runtime
-	$(INSTALL) -m 755 $(O)/bin/ctr-gpu-driverd $(DESTDIR)$(libexecdir)/ctr-gpu
-	$(foreach program,$(guard_installed),$(INSTALL) -m 755 $(O)/bin/$(notdir $(program)) $(DESTDIR)$(program) && $(STRIP) $(DESTDIR)$(program))
-	ln -sf $(shell realpath -m --relative-to=$(nvidia_names) $(bindir))/ctr-gpu-runtime $(DESTDIR)$(nvidia_names)/nvidia-container-runtime
-	$(INSTALL) -m 644 $(O)/lib/libctr-gpu.so.$(SOVERSION) $(DESTDIR)$(libdir)/$(library_file)
-	$(STRIP) $(addprefix $(DESTDIR),$(bindir)/ctr-gpu $(bindir)/ctr-gpu-hook $(libexecdir)/ctr-gpu/ctr-gpu-driverd $(libdir)/$(library_file))
-	ln -sf $(library_file) $(DESTDIR)$(libdir)/libctr-gpu.so.$(SOVERSION)
-	ln -sf libctr-gpu.so.$(SOVERSION) $(DESTDIR)$(libdir)/libctr-gpu.so
-	$(INSTALL) -m 644 $(O)/install/libctr-gpu.a $(DESTDIR)$(libdir)
-	$(INSTALL) -m 644 $(O)/install/ctr-gpu.pc $(DESTDIR)$(libdir)/pkgconfig
-	$(INSTALL) -m 644 include/ctr-gpu.h include/ctr-gpu-error.h $(DESTDIR)$(includedir)
-	$(INSTALL) -m 644 $(O)/install/ctr-gpu.json $(DESTDIR)$(hooksdir)
-	$(INSTALL) -m 755 pkg/unregister $(DESTDIR)$(unregister)
-	$(INSTALL) -m 644 $(O)/ctr-gpu.cdx.json $(DESTDIR)$(docdir)
-	$(INSTALL) -m 644 completions/ctr-gpu.bash $(DESTDIR)$(bashcompdir)/ctr-gpu
-	ln -sf ctr-gpu $(DESTDIR)$(bashcompdir)/ctr-gpu-hook
-	$(INSTALL) -m 644 completions/_ctr-gpu $(DESTDIR)$(zshcompdir)
-	$(INSTALL) -m 644 completions/ctr-gpu.fish $(DESTDIR)$(fishcompdir)
-	ln -sf ctr-gpu.fish $(DESTDIR)$(fishcompdir)/ctr-gpu-hook.fish
-	$(foreach file,$(refresh_files),sed 's,/usr/bin/ctr-gpu,$(bindir)/ctr-gpu,' pkg/*/$(notdir $(file)) >$(DESTDIR)$(file) && \
-		chmod $(if $(filter $(openrcdir)/%,$(file)),755,644) $(DESTDIR)$(file) &&) true
-	$(foreach page,$(man_pages),$(INSTALL) -m 644 man/$(page) $(DESTDIR)$(mandir)/man$(call man_section,$(page))/$(page) &&) true
-	$(foreach link,$(man_links),ln -sf $(lastword $(subst :, ,$(link))) $(DESTDIR)$(mandir)/man3/$(firstword $(subst :, ,$(link))) &&) true
+	$(installed) install base $(if $(guard_installed),guard)
 
 # GPUs without a device: the client library that containers get, its server, and their manager.
-vcudadir = $(prefix)/lib/ctr-gpu/vcuda
-vcuda_libraries = libcuda.so.1 libnvidia-ml.so.1
-vcuda_installed = $(addprefix $(libexecdir)/ctr-gpu/,ctr-gpu-vcuda ctr-gpu-vcudad) $(addprefix $(vcudadir)/,$(vcuda_libraries)) \
-	$(addprefix $(unitdir)/ctr-gpu-vcudad.,service socket) $(openrcdir)/ctr-gpu-vcudad $(openrcdir)/ctr-gpu-vcudad.logrotate
 install-vcuda: install
-	$(INSTALL) -d $(addprefix $(DESTDIR),$(sort $(dir $(vcuda_installed))))
-	$(INSTALL) -m 755 $(O)/bin/ctr-gpu-vcuda $(O)/bin/ctr-gpu-vcudad $(DESTDIR)$(libexecdir)/ctr-gpu
-	$(INSTALL) -m 644 $(wildcard $(addprefix $(O)/lib/vcuda/,$(vcuda_libraries))) $(DESTDIR)$(vcudadir)
-	$(STRIP) $(addprefix $(DESTDIR),$(libexecdir)/ctr-gpu/ctr-gpu-vcuda $(libexecdir)/ctr-gpu/ctr-gpu-vcudad) $(DESTDIR)$(vcudadir)/*
-	$(foreach file,$(filter $(unitdir)/% $(openrcdir)/%,$(vcuda_installed)),sed 's,/usr/libexec,$(libexecdir),' pkg/*/$(notdir $(file)) >$(DESTDIR)$(file) && \
-		chmod $(if $(filter $(openrcdir)/ctr-gpu-vcudad,$(file)),755,644) $(DESTDIR)$(file) &&) true
+	$(installed) install vcuda
+
+# For debian/rules and the spec.
+packaged-%:
+	@$(installed) package $*
 
 # Nothing that was installed for somebody else to pack is anybody's to run. CDI specs name the hook, and engines start no container
 # that asks for their devices without it.
@@ -496,12 +454,12 @@ uninstall: not-packaged
 	$(if $(DESTDIR),,test ! -x $(unregister) || $(unregister))
 	$(call compat_each,compat_unlink)
 	$(if $(DESTDIR),,grep -lsF '"$(bindir)/ctr-gpu-hook"' /etc/cdi/ctr-gpu-*.json /var/run/cdi/ctr-gpu-*.json | xargs -r rm -f)
-	rm -f $(addprefix $(DESTDIR),$(installed) $(vcuda_installed))
-	rmdir --ignore-fail-on-non-empty $(addprefix $(DESTDIR),$(wildcard $(vcudadir) $(dir $(vcudadir))) $(nvidia_names) $(libexecdir)/ctr-gpu $(hooksdir) $(docdir) $(openrcdir) $(prefix)/share/ctr-gpu) || true
+	$(installed) paths base guard vcuda | sed 's,^,$(DESTDIR),' | xargs -d '\n' rm -f
+	rmdir --ignore-fail-on-non-empty $(addprefix $(DESTDIR),$(wildcard $(prefix)/lib/ctr-gpu/vcuda $(prefix)/lib/ctr-gpu) $(nvidia_names) $(libexecdir)/ctr-gpu $(hooksdir) $(docdir) $(openrcdir) $(prefix)/share/ctr-gpu) || true
 
 # The names by which Docker and others find NVIDIA's programs, and what they are of ours. They are NVIDIA's, so they are taken
 # only when asked for, and never from a file that is not ours.
-compat = nvidia-container-runtime-hook:ctr-gpu-hook nvidia-cdi-hook:ctr-gpu-hook nvidia-container-cli:ctr-gpu nvidia-container-runtime:ctr-gpu-runtime
+compat := $(shell sed -n 's,^ctr-gpu-nvidia-compat *| link *| \([^ ]*\) *| @bindir@/\([^ ]*\).*,\2:\1,p' pkg/files)
 compat_ours = test "$$(readlink $(DESTDIR)$(bindir)/$(1))" = $(2)
 compat_each = $(foreach pair,$(compat),$(call $(1),$(firstword $(subst :, ,$(pair))),$(lastword $(subst :, ,$(pair)))))
 compat_refuse = if test -e $(DESTDIR)$(bindir)/$(1) || test -L $(DESTDIR)$(bindir)/$(1); then $(call compat_ours,$(1),$(2)) || { \
