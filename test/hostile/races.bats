@@ -3,7 +3,7 @@
 # shellcheck disable=SC2016
 #
 # Somebody who shares a container's root filesystem, or a volume in it, changes it while the shim writes config.json and the runtime
-# makes the container. $CTR_GPU_TEST_ROUNDS starts each, few unless it is set; 1,000 were tried.
+# makes the container. $CTR_GPU_TEST_ROUNDS starts each, few unless it is set.
 
 load ../e2e/engines
 

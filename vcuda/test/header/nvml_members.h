@@ -38,3 +38,8 @@ MEMBER(nvmlEventData_t, eventType);
 MEMBER(nvmlEventData_t, eventData);
 MEMBER(nvmlEventData_t, gpuInstanceId);
 MEMBER(nvmlEventData_t, computeInstanceId);
+MEMBER(nvmlUtilization_t, gpu);
+MEMBER(nvmlUtilization_t, memory);
+MEMBER(nvmlTemperature_t, version);
+MEMBER(nvmlTemperature_t, sensorType);
+MEMBER(nvmlTemperature_t, temperature);
