@@ -39,8 +39,8 @@ int cards_read(const struct backend *backend, struct inventory *inventory);
 /* ---- topology ---- */
 
 /*
- * What AMD's compute driver (KFD) says of GPUs below /sys/class/kfd: their unique ids, and to which GPU a compute
- * partition belongs, which is no PCI device itself.
+ * GPUs as AMD's compute driver (KFD) describes them below /sys/class/kfd: their unique ids, and the GPU of each compute
+ * partition. A partition is not a PCI device itself.
  */
 
 struct topology_node {

@@ -29,7 +29,7 @@ int gpu_parse_information(const char *text, struct adapter *adapter, bool *ret_e
 	r = proc_field(text, "Model", &adapter->name);
 	if (r == 0 || r == -ENOENT)
 		r = proc_field(text, "GPU UUID", &uuid);
-	/* A GPU that nobody has opened since boot has a UUID of question marks. */
+	/* The UUID is question marks until the GPU has been opened once since boot. */
 	if (r == 0 && !strchr(uuid, '?') && str_has_prefix(uuid, "GPU-"))
 		adapter->uuid = steal_ptr(uuid);
 	if (r == 0 || r == -ENOENT)
@@ -113,7 +113,7 @@ static int gpu_read(struct nvidia_cache *known, const char *address, struct adap
 	if (gpu && gpu_cache_get(gpu, adapter, ret_excluded))
 		return 0;
 	r = gpu_ask(address, adapter, ret_excluded, &text);
-	/* One that nobody has opened yet gets its UUID later. */
+	/* A GPU without a UUID has not been opened yet. It gets its UUID later, so it is not cached. */
 	return r == 0 && binding && adapter->uuid
 		       ? nvidia_cache_put_gpu(known, address, binding, adapter->device_id, text)
 		       : r;

@@ -162,13 +162,13 @@ const char *architecture_of(uint32_t device_id);
 /* ---- cache ---- */
 
 /*
- * What takes long to ask of a native host and stays the same until something shows that it changed; kept below /run
- * until the next boot. A GPU's text makes the driver read the GPU's PCI configuration: the text is a binding's, of this
- * device to this load of the module. Where the driver's libraries are, and which, is told by the loader cache and by
- * directories of thousands of files: that is theirs as long as their identity and times are the same.
+ * Facts about a native host that take long to find. They are kept below /run until the next boot, each until something
+ * shows that it changed. For a GPU's text the driver reads the GPU's PCI configuration. The text is kept for one
+ * binding, of this device to this load of the module. To find the driver's libraries, the loader cache and directories
+ * of thousands of files are read. The result is kept while their identity and times are the same.
  *
- * Only root writes the file and only what root alone can have written is read; what is in it is checked all the same as
- * what it stands for. Whoever cannot have it asks.
+ * Only root writes the file, and it is read only if no other user can have written it. Its contents are validated like
+ * the originals. Without the cache the originals are read.
  */
 
 #define NVIDIA_CACHE_NAME "nvidia" /* the file's name */

@@ -76,7 +76,10 @@ static int load_make(int parent, const char *name, const struct load_step *step)
 	return r;
 }
 
-/* Under another name first: nobody finds a node of a wrong mode, and what is replaced is there until then. */
+/*
+ * The node gets its mode under a temporary name and is then renamed. So no process sees it with a wrong mode, and a
+ * node that it replaces is there until then.
+ */
 static int load_apply_step(const struct load_step *step)
 {
 	const char *name = strrchr(step->name, '/') + 1;

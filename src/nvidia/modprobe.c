@@ -70,7 +70,7 @@ static int modprobe_spawn(const char *path, char *const *arguments, int errors, 
 	return -r;
 }
 
-/* Return: 0 if it did what it was told, or if nobody can know; 1 if not; -errno. */
+/* Return: 0 if modprobe succeeded, or if its status cannot be known; 1 if it failed; -errno. */
 static int modprobe_wait(pid_t pid)
 {
 	int wait_status, r;

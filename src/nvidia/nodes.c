@@ -97,13 +97,13 @@ static int nodes_add_dri_node(const struct nvidia_plan *planning, const char *ad
 	return nodes_add_dri_link(planning, address, name);
 }
 
-/* These nodes are for the whole GPU: whoever was given a part of it (MIG) gets none. */
+/* The names of a GPU's nodes in its directory "drm" of sysfs. */
 static bool nodes_is_dri_name(const char *name)
 {
 	return str_has_prefix(name, "card") || str_has_prefix(name, "renderD");
 }
 
-/* These nodes are for the whole GPU: whoever was given a part of it (MIG) gets none. */
+/* These nodes are for the whole GPU: a container that was given a part of it (MIG) gets none. */
 static int nodes_add_dri(const struct nvidia_plan *planning, const struct adapter *adapter)
 {
 	_cleanup_strv_ struct strv names = {0};
@@ -226,7 +226,7 @@ static int nodes_add_nvswitches(const struct nvidia_plan *planning)
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Whoever was given parts of GPUs would have a say over the whole ones. */
+/* A container with parts of GPUs must not get rights over the whole GPUs. */
 static bool nodes_has_parts_only(const struct nvidia_plan *planning, const struct request *request)
 {
 	for (size_t i = 0; request->kind != REQUEST_ALL && i < planning->selected_count; i++)

@@ -134,8 +134,8 @@ static bool plan_files_has_library(const struct nvidia_plan *planning, const cha
 }
 
 /*
- * Some hosts have a library and not the file by which programs find it: OpenCL then has no platform. Vulkan's loader
- * compares the version with that of its own interface alone; drivers have had 1.3 since 2022.
+ * Makes the file by which programs find a library. Some hosts have the library without this file: OpenCL then has no
+ * platform. Vulkan's loader compares the version only with its own interface's; drivers have had 1.3 since 2022.
  */
 static int plan_files_make_config(const struct nvidia_plan *planning, const struct driver_config *config)
 {

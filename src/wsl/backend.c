@@ -25,8 +25,9 @@ static void wsl_backend_answer_clear(struct answer *answer)
 #define _cleanup_answer_ _cleanup_(wsl_backend_answer_clear)
 
 /*
- * The device and nothing else: not the kernel's name, and not whether a library can be loaded. Return: 1; 0 if it is
- * not there; negative errno, since a container must not start without GPUs because nobody could look.
+ * Finds the device and looks at nothing else: not at the kernel's name, and not at whether a library can be loaded.
+ *
+ * Return: 1; 0 if it is not there; negative errno if this is not known, so that no container starts without its GPUs.
  */
 static int wsl_backend_find_device(dev_t *ret, struct err *err)
 {
@@ -103,7 +104,7 @@ static int wsl_backend_note_fallback(const struct settings *settings, struct inv
 	return strv_take(&inventory->notes, note);
 }
 
-/* ---- whom to ask ---- */
+/* ---- from the kernel or from libdxcore ---- */
 
 static bool wsl_backend_has_usable(const struct inventory *inventory, size_t first)
 {

@@ -83,7 +83,7 @@ const char *loaders_remedy(const char *file, bool wsl)
 	       "lxss\\lib for " PATH_WSL_LIB ".";
 }
 
-/* What only root may read, or a file system does not show now, is no reason to refuse: others may see it. */
+/* A file that only root may read, or that a file system does not show now, is not a defect: others may see it. */
 static const char *loaders_defect(const char *path)
 {
 	struct stat st;

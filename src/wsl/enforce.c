@@ -36,7 +36,7 @@ static int enforce_by_guard(const struct adapter *const *selected, size_t count,
 			  weakness ? "; but " : "", weakness ? weakness : "", weakness ? ": " PREEMPT_EFFECT : "");
 }
 
-/* @obstacle: why the guard is not the grade; NULL: nobody wants it */
+/* @obstacle: why the guard is not the grade; NULL: it is not wanted */
 static int enforce_by_environment(const char *obstacle, struct plan_choice *choice)
 {
 	choice->grade = "environment";
@@ -84,7 +84,7 @@ static int enforce_refuse_weak(const char *weakness, struct err *err)
 
 struct enforce_result {
 	const char *grade; /* NULL: refused */
-	char *obstacle;    /* why the guard is not the grade; NULL: it could be, or nobody wants it */
+	char *obstacle;    /* why the guard is not the grade; NULL: it could be, or is not wanted */
 	char *weakness;    /* why it holds against honest programs alone; NULL: it holds against all */
 };
 

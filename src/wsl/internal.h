@@ -43,7 +43,7 @@ bool store_is_library(const char *name);
 enum store_content {
 	STORE_MISSING,
 	STORE_WITHOUT_LIBRARY, /* files for Windows alone, or none */
-	STORE_HAS_LIBRARY,     /* in it, or a directory down; or it cannot be read by us, so that nobody knows */
+	STORE_HAS_LIBRARY,     /* in it, or a directory down; or we cannot read it, so it may have one */
 };
 
 /** What is at @path. @ret: untouched unless all of it could be read; released with the adapter. */
@@ -172,7 +172,7 @@ int environment_plan(const struct request *request, const struct adapter *const 
 int enforce_plan(const struct settings *settings, const struct adapter *const *selected, size_t count,
 		 struct plan *plan, struct err *err);
 
-/** Whether these are not all GPUs of the host. NPUs are not counted: nobody expects one beside the GPUs. */
+/** Whether these are not all GPUs of the host. NPUs are not counted: users who choose all GPUs expect none. */
 bool enforce_is_choice(const struct adapter *const *selected, size_t count);
 
 /** The same for whichever adapter is chosen: hold() of struct backend. */

@@ -54,7 +54,7 @@ static bool wsl_plan_is_entry(const char *path, const char *directory)
 	return str_is_below(path, directory) && strrchr(path, '/') == path + strlen(directory);
 }
 
-/* From one entry of the directory to the next. Return: what the last link points to, or @entry, for free(); NULL. */
+/* Follows links from entry to entry of the directory. Return: what the last link points to, or @entry; for free(). */
 static char *wsl_plan_follow_links(const char *entry, const char *directory)
 {
 	char *path = strdup(entry);
@@ -74,9 +74,9 @@ static char *wsl_plan_follow_links(const char *entry, const char *directory)
 }
 
 /*
- * Where an entry of a driver's directory leads. Symlinks in that directory are root's, and so is the choice of a place
- * outside. Another link at that place must be root's, too: whoever makes it could have any file of the host mounted.
- * What the link led to when its path was looked at is described, and nothing else is mounted later.
+ * Where an entry of a driver's directory leads. Root made the symlinks in that directory, so root chose the places
+ * outside it. A link at such a place must be root's, too: another user could lead it to any file of the host, which
+ * would be mounted. @ret_st describes the file that was found, and no other file is mounted later.
  *
  * Return: 0; -ENOENT if it leads to no file; -EPERM, also where a path is not text; -ENOMEM.
  */
@@ -228,7 +228,7 @@ static int wsl_plan_add_lib(const struct request *request, const struct adapter 
 	int r;
 
 	r = driver_store_read(PATH_WSL_LIB, &listing);
-	/* Whoever asks for the driver without a GPU can do without both; a host without adapters may lack it. */
+	/* A container without a GPU can do without the driver; a host without adapters may lack it. */
 	if (count == 0 && (r == -ENOENT || r == -ENOTDIR))
 		return strv_add(&plan->warnings, PATH_WSL_LIB " is missing, so the container gets no driver");
 	if (r == -ENOENT || r == -ENOTDIR)

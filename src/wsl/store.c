@@ -85,7 +85,7 @@ bool store_is_library(const char *name)
 	return false;
 }
 
-/* AMD's libraries are a directory down; nobody's are deeper. */
+/* AMD's libraries are a directory down; no vendor's are deeper. */
 enum { STORE_DEPTH = 1 };
 
 static bool store_has_library(int directory, int depth)

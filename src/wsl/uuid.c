@@ -74,7 +74,7 @@ static int uuid_cache_get(struct adapter *adapters, size_t count)
 	return r;
 }
 
-/* Nobody's plan fails because it cannot be kept. Users other than root ask each time. */
+/* A plan does not fail if the UUIDs cannot be kept. Only root can keep them; other users get them anew each time. */
 static void uuid_cache_put(const struct adapter *adapters, size_t count)
 {
 	_cleanup_free_ char *text = NULL, *boot = boot_cache_boot();
