@@ -113,8 +113,8 @@ static bool apply_is_planned(const struct stat *st, const struct plan_mount *mou
 }
 
 /*
- * A file that comes along with a directory is mounted only where the image has another in its place. Then it is looked
- * up again, as where there is no open_tree(2), and compared.
+ * A file that comes along with a directory is mounted only where the image has another file in its place. It is then
+ * looked up again and compared, as on a kernel without open_tree(2).
  */
 static bool apply_can_wait(const struct apply *apply, const struct plan_mount *mount, struct mount_source *ret)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Work that may wait for ever. A filesystem that does not answer (9p, FUSE, NFS) holds a process in the kernel where no
- * handler runs, and often not even SIGKILL comes through. So the work is done by a child, and its parent touches no
- * such filesystem: when the time is over it kills the child, has another child take back what the list of deeds tells,
- * and goes on without them. What still waits then has SIGKILL pending, and does nothing more when it wakes.
+ * A child does the work that may wait for ever. A filesystem that does not answer (9p, FUSE, NFS) blocks a process in
+ * the kernel, where no signal handler runs and SIGKILL often has no effect. So the parent touches no such filesystem.
+ * When the time is over, it kills the child, starts another child that undoes the listed changes, and goes on without
+ * them. A child that is still blocked has SIGKILL pending, and does nothing more when it wakes.
  *
- * Both share one table of descriptors, so the deeds keep theirs after the child's end. The child is in the container's
- * namespaces; the parent never is.
+ * Both share one table of descriptors, so the listed changes keep their descriptors after the child's end. The child is
+ * in the container's namespaces; the parent never is.
  */
 
 #include <errno.h>
@@ -42,7 +42,7 @@ static const int stops[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 
 static struct undo_log *own_undo_log;
 
-/* The parent has died, or somebody sent the signal to the child alone. */
+/* The parent has died, or another process sent the signal to the child alone. */
 static void child_undo_record(int number)
 {
 	undo_log_undo(own_undo_log);
@@ -77,9 +77,8 @@ static void child_grow_descriptors(const struct ctr_gpu_context *context)
 }
 
 /*
- * The child begins on the parent's CPU, which nobody uses while the parent waits and where their memory is in the
- * caches; and for its end no other CPU is woken. Any other may be idle: to wake it takes 20 to 50 us in a virtual
- * machine.
+ * The child begins on the parent's CPU. This CPU is free while the parent waits, it has the memory of both in its
+ * caches, and the child's end wakes no other CPU. To wake an idle CPU takes 20 to 50 us in a virtual machine.
  */
 struct child_cpus {
 	bool known; /* all these are to be restored */
@@ -177,7 +176,7 @@ static _Noreturn void child_undo_in_child(struct undo_log *undo_log)
 
 	sanitise_ignore_signals();
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* That of the dead child is empty. */
+	/* The dead child's /proc/self/fd is empty. */
 	cleanup_closep(&undo_log->proc_self_fd);
 	undo_log->proc_self_fd = mount_open_proc_self_fd(-1);
 	if (phase_enter(PHASE_GIVE) < 0)

@@ -19,10 +19,10 @@
 #include "root/undo_log.h"
 
 /*
- * What a container's root filesystem is spared. A file to be mounted on stays in the image that somebody makes of the
- * container, empty: loaders stop at it, and shells cannot run it. So a file of the plan is mounted in a directory of
- * ours, in memory, and where the plan wants it there is a symlink, which leads nowhere in such an image. A file that
- * the image itself has there is mounted on, as it is.
+ * A directory of ours, in memory, in which files of the plan are mounted. Without it they would need empty files in the
+ * container's root filesystem as mount points. If a user makes an image of the container, such an empty file stays in
+ * it: loaders stop at it, and shells cannot run it. So the plan's path gets a symlink into the directory, which leads
+ * nowhere in such an image. A file that the image itself has at the path is mounted on, as it is.
  */
 
 struct own_directory {
@@ -227,7 +227,7 @@ struct layer_overlay {
  * @overlay: with @merged, whose mount's number is known
  * @path:    of @merged; engines that have many layers give the kernel relative paths, which count from above it
  *
- * Return: 0; -EOPNOTSUPP if it is no overlayfs, or not all of one; negative errno.
+ * Return: 0; -EOPNOTSUPP if it is not an overlayfs, or only a part of one; negative errno.
  */
 int layer_overlay_open(struct layer_overlay *overlay, const char *path);
 void layer_overlay_close(struct layer_overlay *overlay);

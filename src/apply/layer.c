@@ -320,7 +320,7 @@ static void layer_take_back_all(struct layer_overlay *overlay, struct span notes
 	}
 }
 
-/* Return: 0, also where nothing is to be cleaned; -EBUSY if somebody lives there. */
+/* Return: 0, also where nothing is to be cleaned; -EBUSY if a process has it as its root directory. */
 static int layer_clean(struct ctr_gpu_context *context, struct span notes)
 {
 	_cleanup_(layer_overlay_close) struct layer_overlay overlay = LAYER_OVERLAY_NONE;

@@ -99,7 +99,7 @@ static int layer_overlay_read_options(struct layer_overlay *overlay, struct moun
 	return r;
 }
 
-/* A runtime has mounted it for the container; what is mounted over it would be somebody else's. */
+/* A runtime mounts the whole overlayfs for the container. Any other mount there is another program's. */
 static bool layer_overlay_is_whole(const struct mountinfo_line *line)
 {
 	return mountinfo_field_is(line->type, "overlay") && mountinfo_field_is(line->root, "/");

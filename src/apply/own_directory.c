@@ -11,7 +11,7 @@
 #include "root/mount.h"
 #include "root/mount_class.h"
 
-/* The directory belongs to whoever makes things in it. */
+/* The directory belongs to the user that makes files in it. */
 static int own_directory_mount(struct own_directory *own, struct rootfs *rootfs, int directory,
 			       const struct mapped_root *owner)
 {

@@ -136,7 +136,7 @@ static int undo_record_write_replacement(const struct writer *writer, const stru
 	return r < 0 ? r : json_object_set_new(entry, "old", json_string(name));
 }
 
-/* Return: 0; 1 for what is no longer there, such as a mount that was needed for a moment; negative errno. */
+/* Return: 0; 1 if it is gone, such as a mount that was needed for a moment; negative errno. */
 static int undo_record_write_step(const struct writer *writer, const struct undo_step *undo_step, size_t kind,
 				  size_t number, json_t *entry)
 {
@@ -340,7 +340,7 @@ static int undo_record_lock_all(const char *path, struct records *all)
 	return all->fd < 0 ? all->fd : all->lock < 0 ? all->lock : 0;
 }
 
-/* The same where it may be missing, and where whoever had the lock may have removed it. */
+/* The same where the directory may be missing, or the last holder of the lock may have removed it. */
 static int undo_record_make_all(char *path, struct records *all)
 {
 	int r = -ENOENT;
@@ -577,8 +577,8 @@ static int undo_record_undo_one(int all, const char *name, const char *root, int
 	r = reader.undo_log->proc_self_fd < 0 ? reader.undo_log->proc_self_fd
 					      : rootfs_open(AT_FDCWD, root, &reader.rootfs);
 	/*
-	 * The root's own cover, which was done first, is opened as what lies on top; whoever owns a directory on the
-	 * way can change it.
+	 * If the first change has mounted the root over itself, the path now opens this mount, which lies on top. The
+	 * owner of a directory on the way can make the path lead elsewhere, so both roots are compared.
 	 */
 	if (r == 0 && (fstat(fd, &st) < 0 || fstat(reader.rootfs.fd, &now) < 0))
 		r = -errno;

@@ -33,7 +33,8 @@ struct ctr_gpu_context {
 pid_t context_caller(const struct ctr_gpu_context *context);
 
 /**
- * The list of a function's deeds: that of the child, released by its parent, or one of its own. NULL without memory.
+ * The list of changes that a function makes: the child's list, which its parent releases, or one of its own. NULL
+ * without memory.
  */
 struct undo_log *context_begin_undo_log(const struct ctr_gpu_context *context);
 void context_end_undo_log(const struct ctr_gpu_context *context, struct undo_log *undo_log);

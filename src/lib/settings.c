@@ -315,9 +315,9 @@ int settings_parse(struct settings *settings, const char *path, const char *data
 }
 
 /*
- * A configuration decides what root does; only root, or whoever runs us, may write it. In a user namespace without this
- * machine's root, root's files seem to be nobody's (user_namespaces(7)). What a configuration decides there takes no
- * more rights than its reader has on this machine.
+ * A configuration decides what root does, so only root or the caller may write it. In a user namespace without this
+ * machine's root, root's files seem to belong to the overflow uid (user_namespaces(7)). That uid is accepted there: a
+ * configuration gives its reader no rights that it lacks on this machine.
  */
 static int settings_check_owner(int fd, const char *path, struct err *err)
 {

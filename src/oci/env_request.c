@@ -210,9 +210,11 @@ static const char *env_request_nvidia_devices(const struct env_request *ask)
 }
 
 /*
- * An image can have any of these variables, too. So a resource's, and the one without a vendor's name, count only where
- * no devices were chosen, or to narrow "all", and never against devices that were named when the container was started.
- * What the engine was told counts alone. @ret_domain: of the vendor in whose words it is; NULL if it is in nobody's.
+ * An image can set any of these variables, too. So a resource's variable, and the one without a vendor's name, count
+ * only where no devices were chosen, or to narrow "all". They never override devices that were named when the container
+ * was started. Devices that the engine was given (--gpus) count alone.
+ *
+ * @ret_domain: of the vendor whose variable names the devices; NULL: no vendor's does
  */
 static int env_request_variable_devices(const struct env_request *ask, struct strv *ret, const char **ret_domain)
 {
@@ -425,7 +427,7 @@ int env_request_read(const struct env_request *ask, const struct settings *setti
 	request->by_engine = ask->by_engine;
 	request->variable = env_request_has_amd_device(&devices) ? AMD_VARIABLE : NULL;
 	/*
-	 * An image's author cannot know the names of a host's devices, so a name comes from somebody who knows the
+	 * An image's author cannot know the names of a host's devices, so a name comes from a user who knows the
 	 * host.
 	 */
 	request->unnamed = !ask->by_engine && !(settings->accept_mounts && ask->mounts && ask->mounts->count > 0) &&

@@ -3,8 +3,8 @@
 
 /*
  * Members of a JSON text that its reader does not look at. Half of a container's configuration is a list of system
- * calls and the like, and to build a tree of it takes longer than anything else that a start does in user space. So
- * such values stay text: in what is parsed a string stands for each, of a form that nobody else can write.
+ * calls and the like. To build a tree of it takes longer than anything else that a start does in user space. So before
+ * parsing each such value is replaced by a random placeholder, a string, and afterwards it is put back.
  */
 
 #include <jansson.h>

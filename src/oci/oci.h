@@ -69,7 +69,7 @@ int oci_parse_state_ended(const char *data, size_t size, struct oci_state *ret, 
 
 /**
  * oci_load_config() - config.json as a tree
- * @ret: new reference to an object; what nobody looks at is in it as text (oci/json_raw.h)
+ * @ret: new reference to an object; members that are not looked at are in it as text (oci/json_raw.h)
  *
  * Return: 0; CTR_GPU_E_BAD_STATE; -ENOMEM. @err is set.
  */

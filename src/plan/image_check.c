@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What depends on the container that gets a plan: its variables, which a hook comes too late to set, so that it says
- * what they should be; and the libraries of its image that the driver's outrank.
+ * What depends on the container that gets a plan: its variables, and the libraries of its image that the driver's
+ * libraries outrank. A hook runs too late to set variables, so it says what they should be.
  *
- * Loaders of Nix and Guix read no /etc/ld.so.cache, and find libraries by LD_LIBRARY_PATH alone. It goes before the
- * paths in programs, so that only directories are in it in which everything belongs to the driver; and behind what the
- * container has in it already, which is somebody's choice.
+ * Loaders of Nix and Guix do not read /etc/ld.so.cache and find libraries by LD_LIBRARY_PATH alone. Loaders search it
+ * before the paths in programs, so it gets only directories that hold nothing but the driver's files. They are put
+ * behind the directories that the container already has in it, since the image or the user chose those.
  */
 
 #include "plan/plan.h"

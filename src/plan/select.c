@@ -18,7 +18,7 @@ void selection_clear(struct selection *selection)
 
 /* The names of adapters, as many as a line of a message has room for. */
 struct name_list {
-	bool of_parts; /* whoever asks for a part of a GPU is told the parts */
+	bool of_parts; /* a part of a GPU was asked for: list the parts */
 	char text[104];
 	size_t length, left_out;
 };
@@ -444,7 +444,7 @@ static bool selection_is_set(const char *device)
 	return strcasecmp(name, NPU "all") == 0 || (name != device && strcasecmp(name, "all") == 0);
 }
 
-/* "vendor:intel", "npu:all", "intel.com/npu=all", or of a vendor that nobody knows "example.com/gpu=all". */
+/* "vendor:intel", "npu:all", "intel.com/npu=all", or of an unknown vendor "example.com/gpu=all". */
 static bool selection_is_in_set(const struct adapter *adapter, const char *device)
 {
 	const char *name = request_name_without_kind(device), *domain = adapter_domain(adapter);
