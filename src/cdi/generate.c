@@ -152,8 +152,8 @@ static json_t *cdi_generate_hooks(const struct generation *generation, const cha
 }
 
 /*
- * An engine lets a variable of a specification replace the container's own, and that of one device another's: only what
- * the capabilities of the specification ask for, and what is right whatever other devices a container has.
+ * Variables of a device. In an engine they replace the container's own, and another device's. So a device has only
+ * variables that the specification's capabilities need, and that are right whatever other devices the container has.
  */
 static json_t *cdi_generate_device_env(const struct plan *plan)
 {
@@ -168,7 +168,7 @@ static json_t *cdi_generate_device_env(const struct plan *plan)
 
 /* ---- devices ---- */
 
-/* Without a hook nobody tells the guard of a container's cgroup, so the guard need not be asked whether it can hold. */
+/* Without a hook the guard does not learn a container's cgroup, so it is not checked whether the guard holds. */
 static int cdi_generate_plan_unhooked(struct generation *generation, struct ctr_gpu_request *request,
 				      struct ctr_gpu_plan **ret)
 {

@@ -48,7 +48,7 @@ struct command {
 /*
  * The next value of an option: --name=value, --name value, -name value. @position is where to look, and then where to
  * go on.
- * Return: NULL if there is no other.
+ * Return: NULL behind the last value.
  */
 static const char *cdi_hook_next_value(const struct cdi_hook_call *call, const char *name, size_t *position)
 {

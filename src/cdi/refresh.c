@@ -9,7 +9,7 @@
 #include "ctr-gpu.h"
 #include "lib/context.h"
 
-/* Hooks and capabilities are as they were: whoever wrote the old one chose them. */
+/* Hooks and capabilities stay as in the old spec: its author chose them. */
 static int cdi_refresh_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host,
 				const struct ctr_gpu_cdi_report *report, const char *kind, const char *hook,
 				json_t **ret)

@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "ctr-gpu.h"
 
-/* Nobody reads more. */
+/* A reader needs no more than these. */
 enum { FINDINGS_MAX = 64 };
 
 int ctr_gpu_cdi_report_new(struct ctr_gpu_context *context, struct ctr_gpu_cdi_report **ret_report)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A spec as somebody wrote it, in JSON or YAML: what it says, and why engines refuse it. Any bytes may be in it. */
+/* A spec of any author, in JSON or YAML: what it says, and why engines refuse it. Any bytes may be in it. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,7 +51,7 @@ int cdi_spec_version(const char *text);
 struct cdi_spec {
 	bool is_yaml;
 	char *version, *kind;   /* NULL if missing or no text */
-	int declared, needed;   /* enum cdi_version; declared is -1 for one that nobody knows */
+	int declared, needed;   /* enum cdi_version; declared is -1 for an unknown one */
 	char *needed_for;       /* the feature that makes it @needed */
 	struct cdi_edits edits; /* for every device */
 	struct cdi_device *devices;

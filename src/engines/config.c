@@ -128,7 +128,7 @@ int engine_config_write(const struct engine *engine, struct text_buffer *text, j
 	return engine->format == ENGINE_JSON ? json_file_write(text, wanted) : toml_edit_write(text, wanted);
 }
 
-/* Engines that read every file of a directory pass over what is none. */
+/* Engines that read every file of a directory skip entries that are not regular files. */
 static int engine_config_explain(const struct engine *engine, const char *path, int r, struct engine_config *config)
 {
 	bool alone = engine->files && !engine->files[1];

@@ -33,7 +33,7 @@ void engine_config_clear(struct engine_config *config);
  * @daemon: of the engine, or what daemon_find() says of none
  * @root:   the files that it sees
  *
- * What is missing, or not to be read by whoever asks, says nothing but that.
+ * A file that is missing sets nothing. A file that cannot be read is named in @ret as unread.
  *
  * Return: 0 or -ENOMEM.
  */

@@ -88,7 +88,7 @@ static int daemon_shares(int process, const char *name, const char *path)
 /* The kernel's own word for a program that was replaced while it ran, as an upgrade does it. */
 static const char deleted[] = " (deleted)";
 
-/* Whether whoever starts it becomes somebody else by that: such a program is root's, and runs for anybody. */
+/* Whether the program gives its caller other ids or capabilities: root owns such a program, and any user can run it. */
 static bool daemon_gives_rights(int program, const struct stat *st)
 {
 	char path[32];
@@ -418,7 +418,7 @@ int daemon_socket_connect(const char *path)
 		return -ENAMETOOLONG;
 	memcpy(address.sun_path, path, strlen(path));
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* A full queue is EAGAIN: whoever listens does not answer. */
+	/* A full queue is EAGAIN: the listener does not answer. */
 	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
 		return -errno;
 	return steal_fd(&fd);

@@ -2,13 +2,17 @@
 #pragma once
 
 /*
- * An engine's daemon that runs on this host, as /proc shows it to whoever asks. A daemon is what its program is: any
- * process may have a daemon's name and arguments, one in a container with the host's pids too, and a set-uid program
- * root's ids besides. So root's counts only if all of its ids are root's, its program is the engine's, which gives
- * nobody rights and which only root could have put there, its root directory, mount and user namespaces are ours, it is
- * the same process and program after all was read, and no other process answers at the engine's socket. A user's own
- * (rootless) has namespaces of its own, and the snap's a root. Whoever may not look at root's daemon sees arguments and
- * start alone.
+ * An engine's daemon that runs on this host, as /proc shows it to the caller. Its program identifies it: any process
+ * can have a daemon's name and arguments, also in a container with the host's pids, and a set-uid program has root's
+ * ids besides. So root's daemon counts only if
+ * - all of its ids are root's,
+ * - its program is the engine's, gives its caller no rights, and only root could have put it there,
+ * - its root directory, mount and user namespaces are ours,
+ * - it is the same process and program after everything was read,
+ * - and no other process answers at the engine's socket.
+ *
+ * A user's own daemon (rootless) has its own namespaces, and the snap's daemon has its own root directory. A caller
+ * that may not look at root's daemon sees only its arguments and its start time.
  */
 
 #include <stdbool.h>
@@ -49,17 +53,17 @@ bool path_lookup_is_here(const char *name);
 /* ---- process view ---- */
 
 /*
- * A process as /proc shows it, held while it is looked at. Whoever owns it may have it execute another program between
- * two looks, a set-uid one too, which keeps its number and its start; so what it was is compared with what it is.
+ * A process as /proc shows it, held while it is looked at. Its owner can make it execute another program between two
+ * looks, a set-uid program too. Its number and its start stay the same then, so its state is compared.
  */
 
-/* Real, effective, saved, and that of the file system, as the kernel orders them. */
+/* The real, effective, saved and filesystem id, in the kernel's order. */
 enum { PROCESS_VIEW_IDS = 4 };
 
-/* What another program, or another process of this number, has otherwise. */
+/* State that differs in another program, or in another process of this number. */
 struct process_state {
 	unsigned long long started; /* in ticks since the boot */
-	/* Where the kernel put its memory. Of a set-uid program that is always drawn anew. */
+	/* Where the kernel put its memory. A set-uid program always gets new random addresses. */
 	unsigned long long layout[10];
 	uid_t uids[PROCESS_VIEW_IDS];
 	bool in_container; /* it has a number in a pid namespace below ours, too */
@@ -107,7 +111,7 @@ struct daemon_kind {
 struct daemon {
 	pid_t pid;       /* 0: none was found */
 	int pidfd;       /* -1: Linux before 5.3 */
-	uid_t uid;       /* of whoever started it */
+	uid_t uid;       /* of the user that started it */
 	char *arguments; /* each with its NUL */
 	size_t arguments_size;
 	char *environment; /* NULL: not to be read */
@@ -116,7 +120,7 @@ struct daemon {
 	bool elsewhere;           /* it has a root or mounts of its own */
 	pid_t rejected_pid;       /* of this name and user, and not counted; 0: none was seen */
 	const char *rejected_why; /* what it does that a daemon does not, for a sentence */
-	bool snap;                /* it is that of the snap "docker" */
+	bool snap;                /* it is the daemon of the snap "docker" */
 	struct timespec started;  /* 0: not known */
 };
 
@@ -155,11 +159,11 @@ bool daemon_stands_alone(const struct daemon *daemon);
  * daemon_option() - the value of an option, as "--name=value", "--name value" or "-x value"
  * @letter: "-x"; NULL for none
  *
- * Return: that of the first, borrowed; NULL.
+ * Return: the value of the first such option, borrowed; NULL.
  */
 const char *daemon_option(const struct daemon *daemon, const char *name, const char *letter);
 
-/** The same of the one behind @value, which was got so. @name: NULL: there is no such option. */
+/** The option's next value, behind @value, which an earlier call returned. @name: NULL: no such option. */
 const char *daemon_next_option(const struct daemon *daemon, const char *name, const char *letter, const char *value);
 
 /** Whether an argument is @name, or begins with it and has '=' behind it. */
@@ -193,7 +197,7 @@ bool daemon_look_up(const struct daemon *daemon, const char *name, struct progra
 /** Return: the path of its socket, borrowed; NULL if it was told to have none, or none is known. */
 const char *daemon_socket_path(const struct daemon_kind *kind, const struct daemon *daemon);
 
-/** A connection that does not wait, also if whoever listens does not answer. Return: descriptor; negative errno. */
+/** A connection that does not wait, also if the listener does not answer. Return: descriptor; negative errno. */
 int daemon_socket_connect(const char *path);
 
 /**
@@ -212,7 +216,7 @@ bool daemon_socket_is_of(const char *path, pid_t pid);
  * @path: of the socket
  * @ret:  the answer's body
  *
- * Return: whether there was an answer within two seconds, and it is no error.
+ * Return: whether there was an answer within two seconds that is not an error.
  */
 bool daemon_http_get(const char *path, const char *what, struct text_buffer *ret);
 

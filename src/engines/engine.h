@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What ctr-gpu knows of container engines, whoever asks: each fact once, in the table of engines.c. Nothing here
- * looks at the machine but for engine_is_installed(), engine_version() and engine_restart_command().
+ * Facts about container engines, for all callers. Each is stated once, in the table of engines.c. Only
+ * engine_is_installed(), engine_version() and engine_restart_command() look at the machine.
  */
 
 #include <jansson.h>
@@ -63,7 +63,7 @@ struct engine {
 	const char *option, *letter;                 /* of the daemon, naming one file to be read instead; NULL: none */
 	const char *variable;                        /* of the environment, the same; NULL: none */
 	const char *snap_file;                       /* read by the snap's instead; NULL: none */
-	const char *rancher_file;                    /* by that of k3s; NULL: none */
+	const char *rancher_file;                    /* read by the containerd of k3s instead; NULL: none */
 
 	/* Where things stand in it, as paths of json_at(); NULL: nowhere. */
 	const char *const *sections; /* above all of these paths, each of which a file may have; NULL: none */
@@ -95,9 +95,8 @@ const struct engine *engine_find(const char *name, size_t length);
 bool engine_is_installed(const struct engine *engine);
 
 /**
- * engine_version() - that of its package, or of its snap, so that the engine itself, which might start, need not be
- * asked
- * @snap: it is that of a snap
+ * engine_version() - the version of its package or snap; the engine itself is not asked, since it might start
+ * @snap: the engine is a snap
  *
  * Return: "20.10.24", owned by the caller; NULL if it is not known.
  */
@@ -123,7 +122,7 @@ enum engine_step { ENGINE_START, ENGINE_RELOAD, ENGINE_RESTART };
 
 /**
  * engine_restart_command() - what makes the engine of a daemon notice its configuration, on this host
- * @user: it is a service of whoever asks, and not the system's
+ * @user: it is a service of the caller, and not the system's
  *
  * Return: the command, owned by the caller; NULL without memory.
  */
@@ -153,5 +152,5 @@ char *engine_user_file(const char *name);
  */
 json_t *docker_api_get(const struct daemon *daemon, const char *what);
 
-/** Whether whoever asks may connect to it. Return: 0; -EACCES, -ENOENT, … */
+/** Whether the caller may connect to it. Return: 0; -EACCES, -ENOENT, … */
 int docker_api_open(const struct daemon *daemon);

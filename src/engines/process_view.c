@@ -49,7 +49,10 @@ static bool process_view_read_stat(const struct process_view *view, struct proce
 	return found == ARRAY_SIZE(layout);
 }
 
-/* "Uid:\t0\t0\t0\t0". "NSpid:\t4711\t1" has its number in each namespace, which whoever asks may not look at. */
+/*
+ * Reads "Uid:\t0\t0\t0\t0" and "NSpid:\t4711\t1", the process's number in each pid namespace. The caller may not be
+ * allowed to look at these namespaces themselves.
+ */
 static bool process_view_read_status(const struct process_view *view, struct process_state *ret)
 {
 	_cleanup_free_ char *status = process_view_read(view, "status", NULL);

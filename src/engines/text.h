@@ -10,8 +10,8 @@
 /* ---- buffer ---- */
 
 /*
- * The bytes of a configuration file that is being edited. Whoever edits keeps every byte that is not its own, so that
- * taking its own out again gives the file back as it was.
+ * The bytes of a configuration file that is being edited. An editor keeps every byte that is not its own. So the file
+ * is as it was when the editor has taken its own bytes out again.
  */
 
 /* {0} is empty. There is a NUL behind the last byte; others may be inside. */
@@ -103,17 +103,17 @@ const struct toml_entry *toml_parse_find(const struct toml *toml, const json_t *
 /* ---- toml edit ---- */
 
 /*
- * An engine's TOML file made to say something else, so that the file itself remembers what it said: a line of ours ends
- * in "# ctr-gpu setup"; one of its author that must not count gets "# ctr-gpu setup: " before it; tables that are new
- * stand between two marked lines behind everything else.
+ * Edits an engine's TOML file in such a way that the edits can be taken out again. A line of ours ends in
+ * "# ctr-gpu setup". A line of the file's author that must not count gets "# ctr-gpu setup: " before it. New tables are
+ * between two marked lines at the end of the file.
  */
 
 /**
  * toml_edit_write() - take out what was written earlier, and put in what is missing
- * @text: without data, not even empty, if there is no file
+ * @text: without data, not even empty, if the file does not exist
  *
- * What cannot be said beside what is there, as a table of its own below an inline table, makes a text that is not valid
- * or says something else: the caller reads it again.
+ * Some settings cannot be added to what is there, such as a table below an inline table. The new text is then invalid
+ * or means something else, so the caller parses it again.
  *
  * Return: 0; -EINVAL if the text is not valid; -ENOMEM.
  */

@@ -55,7 +55,7 @@ static bool toml_edit_find(json_t *now, json_t *wanted, const json_t *table, jso
 	return false;
 }
 
-/* A line of ours behind that of an entry: @left, the value, @right. */
+/* Adds a line of ours behind an entry's line: @left, the value, @right. */
 static int toml_edit_put_line(struct text_buffer *text, const struct toml_entry *entry, const char *left,
 			      const json_t *value, const char *right)
 {
@@ -270,14 +270,14 @@ static void toml_edit_keep(struct text_buffer *text, struct toml_edit_line *line
 	line->kept += size;
 }
 
-/* At an end without a newline, with that of the line before, which had to be ended. */
+/* Drops a line. If the text ends without a newline, the newline before the line was added with it, and goes too. */
 static void toml_edit_drop(const struct text_buffer *text, struct toml_edit_line *line)
 {
 	if (!line->ended)
 		line->kept -= toml_edit_newline_before(text, line->kept);
 }
 
-/* From the line that begins a block to that which ends it, with the empty line before. Return: whether there is one. */
+/* Drops a block with its first and last line and the empty line before it. Return: whether there is one. */
 static bool toml_edit_drop_block(const struct text_buffer *text, struct toml_edit_line *line)
 {
 	const char *again = strstr(text->data + line->at + 1, BEGIN), *end = strstr(text->data + line->at, END);

@@ -21,9 +21,9 @@ enum { CONFIG_MAX = 256 * 1024 };
 /* Keys that need no successor are left out; docs/moving-from-nvidia.md lists all. */
 static const struct {
 	const char *path;      /* of json_at() */
-	const char *default_;  /* NVIDIA's, at which nothing is to be said; NULL: any value is somebody's wish */
+	const char *default_;  /* NVIDIA's, which needs no message; NULL: any value was set on purpose */
 	const char *successor; /* a key of /etc/ctr-gpu/config.json; NULL: none */
-	const char *here;      /* where there is no successor */
+	const char *here;      /* what is said where there is none */
 	const char *unset;     /* what to write there if it is not set, as our default is another; NULL: nothing */
 } settings[] = {
 	{"disable-require", "false", "disable-requirements", NULL, NULL},
