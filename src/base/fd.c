@@ -109,7 +109,7 @@ static int fd_open_untrusted(int dirfd, const char *path, int flags, off_t *ret_
 	/* A user's file system may answer ENOENT, too, and have something else there the next time. */
 	if (handle < 0 || fd != -ENOENT || access("/proc/self/fd", F_OK) == 0)
 		return fd;
-	/* Without /proc a package is installed or removed, in a tree that nobody else changes; it is regular. */
+	/* Without /proc a package is installed or removed, in a tree that no other process changes; it is regular. */
 	fd = openat(dirfd, path, flags | O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return fd < 0 ? -errno : fd;

@@ -38,9 +38,9 @@ int fd_read_sized(int fd, off_t size, size_t max, char **ret_data, size_t *ret_s
 /**
  * fd_read_file_at() - fd_read_all() for a file at @path below @dirfd; unless it is regular, it is not opened
  *
- * Who owns the directory can exchange the file between the look and the opening: see fd_read_untrusted_at().
+ * The directory's owner can replace the file between fstatat() and openat(): see fd_read_untrusted_at().
  *
- * Return: as fd_read_all(); -EINVAL if it is no regular file.
+ * Return: as fd_read_all(); -EINVAL if it is not a regular file.
  */
 int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_size);
 
@@ -48,21 +48,21 @@ int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, si
  * fd_open_file_at() - opens a regular file for reading, and nothing else that comes into its place meanwhile
  * @flags: O_NOFOLLOW or 0
  *
- * Return: descriptor; -EINVAL if it is no regular file; negative errno.
+ * Return: descriptor; -EINVAL if it is not a regular file; negative errno.
  */
 int fd_open_file_at(int dirfd, const char *path, int flags);
 
 /**
  * fd_open_log() - a file to append to, which is made if it is missing
  *
- * In a directory of everybody's a link may be anybody's, and not every kernel minds (fs.protected_symlinks and
- * protected_fifos): a link, a FIFO or a device counts only if it belongs to root or to whoever runs us.
+ * In a directory that every user may write, a link may be another user's, and not every kernel refuses to follow it
+ * (fs.protected_symlinks and protected_fifos). So a link, a FIFO or a device counts only if root or the caller owns it.
  *
  * Return: descriptor; -EPERM; negative errno.
  */
 int fd_open_log(const char *path);
 
-/** fd_read_file_at() for a file whose name somebody else hands over, or can exchange. */
+/** fd_read_file_at() for a file whose name another user chose, or can exchange. */
 int fd_read_untrusted_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_size);
 
 /** Writes all of @data or fails. Return: 0 or negative errno. */
@@ -84,7 +84,7 @@ int fd_copy(int from, int to, off_t max);
  * @proc_self_fd: of /proc/self/fd; -1: by its path
  * @ret_size:     of the file; may be NULL
  *
- * Return: descriptor; -EINVAL if it is no regular file; negative errno.
+ * Return: descriptor; -EINVAL if it is not a regular file; negative errno.
  */
 int fd_reopen(int proc_self_fd, int handle, off_t *ret_size);
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * JSON that somebody else wrote, without duplicate keys and NUL, of bounded depth and with a bounded number of values,
- * each of which takes 100 to 300 bytes of memory, however short it is. Whoever reads it bounds its size.
+ * Foreign JSON, without duplicate keys and NUL, of bounded depth and with a bounded number of values. Each value takes
+ * 100 to 300 bytes of memory, however short it is. The caller bounds the size of the text.
  */
 
 #include <jansson.h>

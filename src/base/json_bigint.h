@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Integers that json_int_t has no room for. jansson refuses them; container configurations have them, as every
+ * Integers that do not fit into json_int_t. jansson refuses them; container configurations have them, as every
  * "unlimited" of a uint64: `docker run --ulimit core=-1` is 18446744073709551615. Where the text is to be written
- * again, they travel through jansson as strings of a form that nobody else can write, since a random number is in it
- * that is this process's own. Elsewhere they are real numbers, so that nobody takes them for texts.
+ * again, they travel through jansson as strings. Each string has a random number of this process in it, so no other
+ * process can write one. Elsewhere they are real numbers, so that no code takes them for texts.
  */
 
 #include <stdbool.h>
@@ -24,8 +24,8 @@ int json_bigint_mark(const char *data, size_t size, bool keep, char **ret, size_
 void json_bigint_unmark(char *text);
 
 /*
- * How a string begins that stands for something else while jansson has it: with a control character, which JSON can
- * write in one way only, and a random number of this process, so that nobody else can write such a string.
+ * The mark at the beginning of a string that stands for something else while jansson has it: a control character, which
+ * JSON can write in one way only, and a random number of this process. No other process can write such a string.
  */
 
 /* The quote, the character and the number. */

@@ -40,7 +40,7 @@ static bool lock_file_is_named(int fd)
 	return fstat(fd, &st) == 0 && st.st_nlink > 0;
 }
 
-/* Whoever has the lock writes there who that is; nobody else's number matters. */
+/* The pid that the lock's holder has written. Without a holder the number means nothing. */
 static pid_t lock_file_read_holder(int fd)
 {
 	char text[HOLDER_SIZE] = "";

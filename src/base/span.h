@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Bytes that somebody else wrote (a loader cache, an ELF file, an ioctl reply), with their length. Every read goes
- * through an accessor that checks offset and size, so that a parser cannot forget to.
+ * Foreign bytes (a loader cache, an ELF file, an ioctl reply), with their length. Every read goes through an accessor
+ * that checks offset and size, so that a parser cannot forget to.
  */
 
 #include <stdbool.h>

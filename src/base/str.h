@@ -15,7 +15,7 @@ static inline bool streq(const char *a, const char *b)
 }
 
 bool str_has_prefix(const char *text, const char *prefix);
-/** Puts a question mark in the place of what is no printable ASCII. */
+/** Replaces each byte that is not printable ASCII by a question mark. */
 void str_make_printable(char *text);
 /** Whether an absolute path is @directory, or below it. */
 bool str_is_below(const char *path, const char *directory);
@@ -26,7 +26,7 @@ int str_format(char **ret, const char *format, ...) __attribute__((format(printf
 /** Puts what is formatted behind an owned string. Return: 0 or -ENOMEM. */
 int str_append(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/** A number for a text (FNV-1a): for names of files. What somebody else wrote must not depend on its being unique. */
+/** A hash (FNV-1a), for names of files. Foreign texts may collide on purpose: nothing may depend on a unique hash. */
 uint64_t str_hash(const char *text);
 
 /** The same for bytes. */

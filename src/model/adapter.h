@@ -42,7 +42,7 @@ struct adapter {
 	const struct backend *backend; /* who described it and plans for it */
 	int index;                     /* the number users select it by, among its kind; -1 when not usable */
 	int vendor_index;              /* its number among the usable GPUs of its vendor */
-	bool is_npu;                   /* counted apart from GPUs, and given only to whoever names it */
+	bool is_npu;                   /* counted apart from GPUs, and given only to a container that names it */
 	char *name;                    /* as the driver calls it, UTF-8; NULL if it gave none */
 	uint32_t vendor_id, device_id; /* PCI ids of the physical device; 0 when unknown */
 	char *pci_address;             /* on the machine that owns it, "0000:01:00.0"; NULL when unknown */

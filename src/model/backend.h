@@ -120,13 +120,13 @@ struct backend {
 		     struct driver_facts *ret);
 
 	/**
-	 * identify() - fill in the names that only the vendor's library knows, uuid or alias; NULL if there are none
-	 * @adapters: of the inventory, also other backends'; what has its names already is not asked for again
+	 * identify() - fill in the names that only the vendor's library knows, uuid or alias; NULL if it has none
+	 * @adapters: of the inventory, also other backends'; those that have their names already are skipped
 	 *
-	 * Asked when somebody uses such a name, and when names are shown or written down; not otherwise on the way to a
-	 * container.
+	 * Called when a request uses such a name, and when names are shown or written down. A container's start does
+	 * not need it otherwise.
 	 *
-	 * Return: 0, whatever was found; CTR_GPU_E_* or negative errno with @err set if nobody could be asked.
+	 * Return: 0, whatever was found; CTR_GPU_E_* or negative errno with @err set if the library was not reached.
 	 */
 	int (*identify)(const struct settings *settings, struct adapter *adapters, size_t count, struct err *err);
 

@@ -81,7 +81,7 @@ json_t *plan_mount_options(unsigned flags)
 
 gid_t plan_device_group(const struct stat *node)
 {
-	/* A group without a number in this user namespace is nobody's here (overflowgid of proc_sys_kernel(5)). */
+	/* A group that this user namespace does not map is shown as 65534 (overflowgid of proc_sys_kernel(5)). */
 	enum { FOR_OTHERS = S_IROTH | S_IWOTH, FOR_GROUP = S_IRGRP | S_IWGRP, NO_GROUP = 65534 };
 
 	return (node->st_mode & FOR_OTHERS) != FOR_OTHERS && (node->st_mode & FOR_GROUP) == FOR_GROUP &&

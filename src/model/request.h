@@ -38,8 +38,8 @@ enum request_mode {
 struct request {
 	enum request_devices kind;
 	bool unnamed;             /* in words that an image may have brought along: "all", "none", a CUDA version */
-	const char *domain;       /* "nvidia.com", of the vendor in whose words it is; NULL: in nobody's */
-	const char *variable;     /* which one "vendor:AMD:0" among the devices stands for; NULL: somebody wrote that */
+	const char *domain;       /* "nvidia.com", of the vendor in whose words it is; NULL: in no vendor's */
+	const char *variable;     /* the one that gave "vendor:AMD:0" among the devices; NULL: the user wrote that */
 	bool by_engine;           /* `docker run --gpus` has only that vendor's words */
 	struct strv devices;      /* indexes, ranges of them, LUIDs, PCI addresses, UUIDs; CDI's kind may be in front */
 	uint32_t capabilities;    /* enum capability */

@@ -99,7 +99,7 @@ static int requirement_bad(const char *text, size_t length, struct err *err)
 		       (int)(length > 64 ? 64 : length), text);
 }
 
-/* A property that nobody here knows may stand beside others; alone it is more likely to be a slip. */
+/* An unknown property may stand beside known ones; alone it is more likely to be a slip. */
 int requirement_check_syntax(const char *requirement, struct err *err)
 {
 	struct requirement_reader reader = {.next = requirement};

@@ -20,9 +20,9 @@ enum inventory_source {
 	INVENTORY_IOCTL,  /* ioctls on /dev/dxg, in this process */
 };
 
-/* What becomes of a container that asks for GPUs where there are none. */
+/* What becomes of a container that wants GPUs on a host without any. */
 enum on_missing {
-	ON_MISSING_BY_REQUEST, /* fails if somebody named them, starts if only words were used that images have, too */
+	ON_MISSING_BY_REQUEST, /* fails if the user named them, starts if only words were used that images have, too */
 	ON_MISSING_FAIL,
 	ON_MISSING_WARN,
 	ON_MISSING_SKIP,
@@ -58,10 +58,10 @@ struct settings {
 	char *driverd;              /* path of ctr-gpu-driverd; NULL: the usual places */
 	char *driver_root;          /* root of a native driver installation; NULL: "/" */
 	struct strv runtimes;       /* that ctr-gpu-runtime looks for; empty: the usual ones */
-	uid_t mps_user; /* who runs the daemon that shares GPUs between processes (MPS), beside root; 0: nobody */
-	bool unread;    /* there is a file, but what it says of runtimes cannot be read */
-	bool accept_environment; /* of a container that is not privileged may ask for GPUs */
-	bool accept_mounts;      /* below /var/run/nvidia-container-devices name GPUs */
+	uid_t mps_user;             /* user beside root who may run the daemon that shares GPUs (MPS); 0: root alone */
+	bool unread;                /* there is a file, but what it says of runtimes cannot be read */
+	bool accept_environment;    /* of a container that is not privileged may ask for GPUs */
+	bool accept_mounts;         /* below /var/run/nvidia-container-devices name GPUs */
 	enum on_missing on_missing[ENTRIES];
 	enum choice_grade choice;
 	bool strict_requirements; /* requirements that would only warn stop the start */

@@ -34,13 +34,12 @@ void capability_lower(int *raised);
 #define _cleanup_capability_ _cleanup_(capability_lower)
 
 /*
- * Users for processes that nobody else's may be reached from, whom the kernel lets do to each other what it lets no
- * others: read their memory, send them signals, use up their threads. "nobody" is not such a user, as services and
- * containers run in that name, too.
+ * Private uids, which no other process has. Processes of one uid can read each other's memory, send each other signals
+ * and use up each other's threads. The usual 65534 is not private: services and containers run under it, too.
  *
- * Nobody gives such numbers away by default: not useradd(8), not SSSD, which maps domains' users to 200000 up to
+ * No program gives these numbers away by default: not useradd(8), not SSSD, which maps domains' users to 200000 up to
  * 2000200000, not systemd, whose last ones begin at 2147352576. Root of a container that has CAP_SETUID and no user
- * namespace can be any, so they are drawn by chance.
+ * namespace can take any uid, so they are drawn by chance.
  */
 
 #define PRIVATE_UID_FIRST 2100000000U

@@ -55,8 +55,8 @@ static bool atomic_file_sweep(int proc_self_fd, int parent, const char *name)
 }
 
 /*
- * Whether nobody removed the file just made as an old one; on filesystems without locks nobody can. Sets the mode to
- * @mode, whatever the umask is.
+ * Whether the file just made is still there: another process may have removed it as an old one. On filesystems without
+ * locks no process does. Sets the mode to @mode, whatever the umask is.
  */
 static bool atomic_file_lock(int fd, mode_t mode)
 {

@@ -11,10 +11,10 @@ enum { ATOMIC_FILE_SIZE = sizeof(".ctr-gpu-0") };
 
 /**
  * atomic_file_open() - create a file to write, under a temporary name
- * @proc_self_fd: of /proc/self/fd; -1: nobody else writes in @parent
+ * @proc_self_fd: of /proc/self/fd; -1: no other process writes in @parent
  * @parent:       directory
  * @ret_name:     in it, to be renamed or unlinked
- * @undo_log:     where the file becomes the newest deed; its parent is that of the deed below; NULL: nowhere
+ * @undo_log:     where the file becomes the newest deed, with the parent of the deed below; NULL: nowhere
  *
  * Removes what a killed run left there. May be called in a signal handler without @undo_log. Return: descriptor;
  * negative errno.
@@ -23,7 +23,7 @@ int atomic_file_open(int proc_self_fd, int parent, mode_t mode, char ret_name[AT
 		     struct undo_log *undo_log);
 
 /**
- * atomic_file_link() - a symlink that becomes @name, through a name of its own beside that of a temporary file
+ * atomic_file_link() - make a symlink under a temporary name, then rename it to @name
  * @file: of atomic_file_open(), still open; the caller removes it in any case
  *
  * Return: 0; negative errno.

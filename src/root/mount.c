@@ -413,7 +413,7 @@ static int mount_stage_bind(struct mount_stage *stage, struct mount_source *sour
 	r = mount_is_same_file(&st, &source->st) ? mount_restrict_bind(source, stage->undo_log->proc_self_fd, fd)
 						 : -ESTALE;
 	if (r < 0)
-		return r; /* it goes with the stage, and nobody can reach it */
+		return r; /* it goes with the stage, which no process can reach */
 	source->tree = steal_fd(&fd);
 	source->staged = true;
 	return 0;

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * Mounts from descriptor to descriptor: a detached copy is taken on the host's side, given its flags while nobody can
- * reach it, carried into the container's mount namespace, and attached to a target that is held open. Kernels without
- * open_tree(2), move_mount(2) (5.2) or mount_setattr(2) (5.12) get a bind mount that is made in a tmpfs of ours, given
- * its flags there, and moved to the target, between /proc/self/fd entries, which are reached through a descriptor of
- * that directory and so cannot be faked by a container.
+ * Mounts from descriptor to descriptor: a detached copy is taken on the host's side, given its flags while no process
+ * can reach it, carried into the container's mount namespace, and attached to a target that is held open. Kernels
+ * without open_tree(2), move_mount(2) (5.2) or mount_setattr(2) (5.12) get a bind mount that is made in a tmpfs of
+ * ours, given its flags there, and moved to the target, between /proc/self/fd entries, which are reached through a
+ * descriptor of that directory and so cannot be faked by a container.
  */
 
 #include <stdbool.h>
@@ -66,8 +66,8 @@ int mount_open_proc_self_fd(int process);
 bool mount_is_present(const struct mount_source *source, int target, bool any_flags);
 
 /**
- * A tmpfs of ours over the root directory of the container. What has to be made ready in the container's mount
- * namespace is made ready there, where nobody can reach it. It stays for one mount only: a ".." that leads to the root
+ * A tmpfs of ours over the root directory of the container. What has to be prepared in the container's mount namespace
+ * is prepared there, where no other process can reach it. It stays for one mount only: a ".." that leads to the root
  * directory leads into it.
  */
 struct mount_stage {

@@ -425,7 +425,7 @@ int mount_map_make_private(struct rootfs *rootfs, bool keep)
 	bool shared;
 	int r;
 
-	/* A slave, since what the host mounts may be wanted here; a mount that nobody shared is not changed by that. */
+	/* A slave, since what the host mounts may be wanted here; a mount that was never shared does not change. */
 	if (!keep && mount_set_propagation(rootfs->proc_self_fd, rootfs->fd, MS_SLAVE) == 0)
 		return 0;
 	r = mount_class_find_root(rootfs, &root);

@@ -25,15 +25,15 @@ enum mount_class {
 /* What is known of the mounts, for the questions of one apply. */
 struct mount_map {
 	uint64_t root;   /* the root's mount */
-	uint64_t own;    /* that of the tmpfs that we have mounted ourselves; 0: none */
+	uint64_t own;    /* the mount of the tmpfs that we have mounted ourselves; 0: none */
 	int outside_fd;  /* mountinfo of the namespace that volumes come from, owned; -1: from the one we are in */
 	char *outside;   /* what that says, read when it is asked for */
 	char *inside;    /* mountinfo of the one we are in, likewise */
 	char *root_path; /* in it */
 	/*
-	 * What the runtime was told to mount, borrowed; NULL: nobody knows. Sources that are there elsewhere as well,
-	 * and where it makes a tmpfs, which is then a new one. With these, mountinfo, which has a line for each mount
-	 * of the host, is not read for every container.
+	 * What the runtime has to mount, borrowed; NULL: unknown. The sources that exist elsewhere as well, and the
+	 * places where it makes a new tmpfs. With these, mountinfo need not be read for every container: it has a line
+	 * for each mount of the host.
 	 */
 	const struct strv *binds, *tmpfs;
 };
@@ -45,7 +45,7 @@ void mount_map_clear(struct mount_map *mount_map);
 /**
  * mount_map_make_private() - see to it that nothing which is mounted on the root's mount appears elsewhere
  * @rootfs: with its ground, deeds and proc_self_fd; its descriptor may become one of a mount that was laid over it
- * @keep:   whether the mount belongs to somebody who wants it as it is, and not to a runtime that makes a container
+ * @keep:   whether the mount must stay as it is: its owner is not a runtime that makes a container
  *
  * A mount of the root's own stops to propagate. What is not one, or must stay, gets a private mount of itself over it,
  * with what is mounted below; that is a deed.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The lines of /proc/PID/mountinfo, and the words they are made of. Names in them were chosen by whoever may mount. */
+/* The lines of /proc/PID/mountinfo, and their words. The names are foreign: a process that may mount chooses them. */
 
 #include <stdbool.h>
 #include <stddef.h>

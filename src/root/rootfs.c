@@ -217,7 +217,7 @@ static int rootfs_open_child(int parent, const char *name, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The target of a dangling symlink, as a path from the root. Return: -ENOTDIR if it is no longer a symlink. */
+/* The target of a dangling symlink, as a path from the root. Return: -ENOTDIR if it has stopped being a symlink. */
 static int rootfs_follow(int parent, const char *above, const char *name, int *links, char **ret)
 {
 	_cleanup_free_ char *text = NULL;
@@ -269,7 +269,7 @@ static int rootfs_open_target(const struct rootfs *rootfs, const char *path, int
 	return 0;
 }
 
-/* The directory just made in @parent. If somebody mounts on its name meanwhile, the kernel refuses here. */
+/* Opens the directory just made in @parent. If another process mounts on its name meanwhile, the kernel refuses. */
 static int rootfs_open_made(const struct rootfs *rootfs, const struct rootfs_target *parent, const char *name,
 			    struct rootfs_target *ret)
 {
@@ -348,7 +348,7 @@ static int rootfs_make_child_directory(struct rootfs *rootfs, struct rootfs_targ
 	return rootfs_make_one_directory(rootfs, other, mode, links, ret);
 }
 
-/* Making it shows whether somebody was faster. Names that begin with a dot are left to the kernel. */
+/* Making it shows whether another process was faster. Names that begin with a dot are left to the kernel. */
 static bool rootfs_is_below_made(const struct rootfs *rootfs, const char *path)
 {
 	return rootfs->made && str_has_prefix(path, rootfs->made) && path[strlen(rootfs->made)] && !strstr(path, "/.");
@@ -690,7 +690,7 @@ static bool rootfs_is_file(int fd)
 	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* To bring it back, all of it would be copied, in the time and on the disk of whoever runs us. */
+/* To bring it back, all of it would have to be copied, which costs the caller time and disk space. */
 static bool rootfs_is_too_large(int old)
 {
 	struct stat st;

@@ -40,7 +40,7 @@ static inline void rootfs_target_close(const struct rootfs_target *place)
 struct rootfs {
 	int fd;           /* O_PATH|O_DIRECTORY, owned */
 	uint64_t mount;   /* the kernel's number of its mount; 0: not asked for yet */
-	int proc_self_fd; /* /proc/self/fd of the caller's namespace, borrowed; -1: that of this process's own /proc */
+	int proc_self_fd; /* /proc/self/fd of the caller's namespace, borrowed; -1: from this process's own /proc */
 	struct mount_map *mount_map; /* what is known of its mounts, borrowed; NULL: all but the root's is a volume */
 	struct undo_log *undo_log;   /* the list of changes, borrowed; NULL: they are not written down */
 	char *made;                  /* a directory that was made, with "/" at its end: nothing below it existed */
@@ -164,7 +164,7 @@ int rootfs_rewrite_file(struct rootfs *rootfs, const char *path, const struct sp
 /* The kinds of what is noted. */
 enum { ROOTFS_NOTE_DIRECTORY = 'd', ROOTFS_NOTE_SYMLINK = 'l', ROOTFS_NOTE_FILE = 'f' };
 
-/** A directory or an empty file that somebody else is going to make. */
+/** Notes a directory or an empty file that the runtime is going to make. */
 void rootfs_note_place(const struct rootfs *rootfs, const char *path, bool directory);
 
 enum { ROOTFS_MARK_SIZE = 24 };

@@ -79,12 +79,12 @@ void undo_log_pop(struct undo_log *undo_log);
 void undo_log_set_number(struct undo_log *undo_log, unsigned number);
 
 /**
- * undo_log_note() - keep what was made in the container's layer, as it is to be taken back at the container's end
+ * undo_log_note() - note what was made in the container's layer, to be removed at the container's end
  * @kind:   one letter
  * @path:   in the container
  * @detail: what the file says
  *
- * What there is no room for stays in the layer.
+ * What does not fit into the log stays in the layer.
  */
 void undo_log_note(struct undo_log *undo_log, char kind, const char *path, const char *detail);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* ELF files that somebody else wrote, read from a descriptor, never mapped: they may shrink meanwhile. */
+/* Foreign ELF files, read from a descriptor. They are never mapped, since they may shrink meanwhile. */
 
 #include <stddef.h>
 

@@ -45,14 +45,14 @@ bool pci_find(const char *sys, bool (*is_wanted)(const struct pci_function *func
 /**
  * boot_cache_read() - what was kept under a name
  *
- * Return: as fd_read_all(); -ENOENT; -EPERM if somebody else could have written it.
+ * Return: as fd_read_all(); -ENOENT; -EPERM if a user other than root could have written it.
  */
 int boot_cache_read(const char *name, size_t max, char **ret_data, size_t *ret_size);
 
 /** Keeps a text, whole or not at all, if the caller is root. */
 void boot_cache_write(const char *name, const char *text);
 
-/** What is another one after a boot, which /run outlives where it is no tmpfs. NULL if it cannot be read. */
+/** The boot id. It is needed where /run survives a reboot, not being a tmpfs. NULL if it cannot be read. */
 char *boot_cache_boot(void);
 
 /** Removes it, if the caller is root. */

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * What is known of an OCI runtime by its version: whether it finds the places of mounts in a root filesystem that
- * somebody changes meanwhile. runc before 1.2.8, 1.3.3 and 1.4.0 looks a path up and makes what is missing by the path,
- * on the host if a directory has become a link in between (CVE-2024-45310, CVE-2025-52881). crun has always held
- * descriptors for that.
+ * What is known of an OCI runtime by its version: whether it finds the places of mounts safely in a root filesystem
+ * that another process changes meanwhile. runc before 1.2.8, 1.3.3 and 1.4.0 looks a path up and then makes what is
+ * missing by the path: on the host, if a directory has become a link in between (CVE-2024-45310, CVE-2025-52881). crun
+ * has always held descriptors for that.
  */
 
 #include <stdbool.h>

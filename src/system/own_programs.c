@@ -23,8 +23,8 @@ char *own_programs_beside(const char *name)
 }
 
 /*
- * Whether nobody but the system and the caller decides what the file does. In a user namespace everything of the host's
- * root belongs to the overflow uid, and so does the running program: whoever owns that is trusted already.
+ * Whether only the system and the caller can change the file. In a user namespace the files of the host's root belong
+ * to the overflow uid, and so does the running program: its owner is trusted already.
  */
 bool own_programs_is_trusted(const struct stat *file)
 {

@@ -10,10 +10,10 @@
 
 struct stat;
 
-/** Whether nobody but the system and the caller decides what the file does. */
+/** Whether only the system and the caller can change the file. */
 bool own_programs_is_trusted(const struct stat *file);
 
-/** Return: the path of a program beside the one that runs, owned by the caller; NULL if nobody can tell. */
+/** Return: the path of a program beside the one that runs, owned by the caller; NULL if that is unknown. */
 char *own_programs_beside(const char *name);
 
 /**
@@ -25,8 +25,8 @@ char *own_programs_beside(const char *name);
 int own_programs_find_driverd(const struct settings *settings, const char *advice, char **ret, struct err *err);
 
 /**
- * own_programs_read_version() - what a program says of itself in a note, so that nobody has to run it
+ * own_programs_read_version() - a program's version from its ELF note, so that the program need not be run
  *
- * Return: 0; -ENOENT if it says nothing; negative errno if it cannot be read. @ret is owned by the caller.
+ * Return: 0; -ENOENT if it has no such note; negative errno if it cannot be read. @ret is owned by the caller.
  */
 int own_programs_read_version(const char *path, char **ret);

@@ -13,7 +13,7 @@
 #include "system/trusted_file.h"
 
 enum {
-	CLASS_DISPLAY = 0x03, /* pci_ids.h: PCI_BASE_CLASS_DISPLAY; that of GPUs without a display as well */
+	CLASS_DISPLAY = 0x03, /* pci_ids.h: PCI_BASE_CLASS_DISPLAY; GPUs without a display have it, too */
 	FUNCTIONS_MAX = 65536,
 };
 

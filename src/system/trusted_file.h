@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Files of the host that nobody but root could have put where they are. Root is uid 0 and the owner of "/": in a user
+ * Files of the host that only root could have put where they are. Root is uid 0 and the owner of "/": in a user
  * namespace that is the overflow uid.
  */
 
@@ -19,11 +19,11 @@
  * @other: user who is trusted as root is; TRUSTED_FILE_ROOT_ONLY
  * @flags: of open(2), O_CLOEXEC is added; nothing but O_PATH for a socket
  *
- * Every directory on the way must belong to them and be writable for nobody else. In one that anybody may write to and
- * that is sticky, such as /tmp, only a directory of theirs counts, which nobody else can move there. A link is followed
- * where they alone could make it. The file itself must be theirs, and writable for them alone if it is no socket. A
- * socket may also lie in the directory that root gave to its owner, such as a service's in /run. Nothing is opened
- * before its type is known.
+ * Every directory on the way must belong to root or @other, and only they may write to it. In a sticky directory that
+ * every user may write to, such as /tmp, only their own directories count: no other user can move those there. A link
+ * is followed where they alone could make it. The file itself must belong to them; if it is not a socket, only they may
+ * write to it. A socket may also lie in the directory that root gave to its owner, such as a service's in /run. Nothing
+ * is opened before its type is known.
  *
  * Return: descriptor; -ENOENT if it is missing where they alone could make it; -EPERM if others could have put it
  * there, or could now; -EINVAL if it is of another type; negative errno.
@@ -31,14 +31,14 @@
 int trusted_file_open(const char *path, mode_t type, uid_t other, int flags);
 
 /**
- * trusted_file_look() - whether root, or one other user, put there what is at a path, whoever owns it itself
+ * trusted_file_look() - whether root, or one other user, put there what is at a path; its owner may be any user
  *
  * Return: 0; -ENOENT if it is missing where they alone could make it; -EPERM if others could have put it there, or
  * could now; negative errno.
  */
 int trusted_file_look(const char *path, uid_t other);
 
-/* Small looks at this machine's files, for checks. */
+/* Small files of this machine, read for checks. */
 
 enum { FILE_TEXT_MAX = 256 * 1024 };
 
@@ -53,5 +53,5 @@ bool file_exists(const char *path);
 /** Whether there is a character device. */
 bool file_is_device(const char *path);
 
-/** Whether whoever runs us may open a node for reading and writing. */
+/** Whether the caller may open a node for reading and writing. */
 bool file_may_open(const char *path);
