@@ -228,7 +228,7 @@ int pins_open_at(size_t file_system, const char *name)
 
 	(void)snprintf(path, sizeof(path), "%s/%s", pins_file_systems[file_system], name);
 	fd = pins_open_trusted(path);
-	/* Where root put nothing, somebody else's file, or the way to it, is as good as none. */
+	/* Root put nothing there: another user's file, or the way to it, counts as missing. */
 	return fd == -EPERM || fd == -EINVAL || fd == -ENOTDIR || fd == -ELOOP ? -ENOENT : fd;
 }
 

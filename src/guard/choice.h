@@ -61,15 +61,14 @@ size_t choice_count_marked_for_kill(const struct choices *choices);
 /**
  * choice_key() - the key of the cgroup whose directory is open
  *
- * Return: 0; -EINVAL for another directory, a root, and another controller of version 1 than that of devices; negative
- * errno.
+ * Return: 0; -EINVAL for another directory, a root, and a controller of version 1 other than devices; negative errno.
  */
 int choice_key(int cgroup, struct guard_key *ret);
 
 /*
  * The directory of the guard's pins, and the BPF file systems where it may be. Where the usual one was mounted without
- * a mode, everybody may make files and directories in it: then the guard has one of its own. What is there is believed
- * only if nobody but root can have put it there, and if it is the kernel's.
+ * a mode, every user may make files and directories in it: then the guard has one of its own. What is there is believed
+ * only if it is the kernel's, and if only root can have put it there.
  */
 
 #define PINS_NAME "ctr-gpu"
@@ -103,13 +102,13 @@ int pins_open_pin(int pins, const char *name);
 /** Return: a descriptor of one of them; -EPERM if others may write to it, -ENOENT if it is none; negative errno. */
 int pins_open_file_system(size_t file_system);
 
-/** Whether somebody else has taken one of the names below it. */
+/** Whether another user has taken one of the names below it. */
 bool pins_are_others(int file_system);
 
 /**
  * pins_remove() - remove a directory of pins and what is in it
  *
- * The map of choices goes first: whoever looks for the guard looks for that. Return: 0, also if root has put no such
- * directory there; negative errno.
+ * The map of choices goes first: programs that look for the guard look for that. Return: 0, also if root has put no
+ * such directory there; negative errno.
  */
 int pins_remove(size_t file_system, const char *name);

@@ -32,8 +32,8 @@ int helper_refresh(struct err *err);
 char *helper_find(void);
 
 /*
- * Whether root has switched the tracing of functions off. The guard's programs can be attached all the same, and are
- * not called; those that are attached already are no longer.
+ * Whether root has switched the tracing of functions off. The guard's programs can be attached all the same, but the
+ * kernel calls none of them, not even those that were attached before.
  */
 
 /** For sentences. */
@@ -103,12 +103,12 @@ bool links_are_attached(void);
  * check_cache_get() - what was kept
  * @program: path of the ctr-gpu-guard that would be asked; another one, or another driver, has to be asked anew
  *
- * Return: the reason, a clause, owned by the caller; NULL if nothing was kept, or by somebody who is not root.
+ * Return: the reason, a clause, owned by the caller; NULL if nothing was kept, or if a user other than root kept it.
  */
 char *check_cache_get(const char *program);
 
-/** Keeps the reason, if the caller is root; its first line counts. Nobody fails because it cannot be kept. */
+/** Keeps the reason, if the caller is root; its first line counts. A failure to keep it is ignored. */
 void check_cache_put(const char *program, const char *reason);
 
-/** What was kept is no longer so. */
+/** Removes what was kept: it has become wrong. */
 void check_cache_drop(void);

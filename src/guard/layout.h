@@ -45,8 +45,8 @@ struct guard_choice {
 };
 
 /*
- * How many choices there are, at least: without any, the programs look no further. Whoever adds one counts it first,
- * and who removes one counts it afterwards, so who is killed amid that leaves one too many.
+ * How many choices there are, or one too many: at 0 the programs look no further. A process counts a choice before it
+ * adds one and after it has removed one, so a process that is killed in between leaves one too many.
  */
 struct guard_counts {
 	unsigned choices[GUARD_HIERARCHIES];

@@ -12,8 +12,8 @@ struct process {
 };
 
 /*
- * What is known of a thread and, with its group's leader, of a process is the task's own and ends with it: nobody can
- * fill a table that others need.
+ * What is known of a thread and, with its group's leader, of a process is stored with the task and ends with it: no
+ * process can fill a table that others need.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -38,8 +38,8 @@ extern void bpf_preempt_disable(void) __weak __ksym;
 extern void bpf_preempt_enable(void) __weak __ksym;
 
 /*
- * Before Linux 7.1 nobody makes storage on a processor where another task is preempted while it looks at its own, and
- * a task without a share of the processor stays so for seconds.
+ * Before Linux 7.1 no task can make storage on a processor where another task is preempted while it looks at its own.
+ * A task without a share of the processor stays preempted for seconds.
  */
 static __always_inline void *call_get_storage(void *map, struct task_struct *task, __u64 flags)
 {
@@ -73,7 +73,7 @@ static __always_inline struct process *call_get_process(void)
 	return call_get_storage(&processes, task->group_leader, 0);
 }
 
-/* Newer kernels make it without waiting for a lock that another processor has: one failure is no lack of memory. */
+/* Newer kernels do not wait for a lock that another processor has: one failure does not mean a lack of memory. */
 static __always_inline void *call_make(void *map, struct task_struct *task)
 {
 	void *storage = NULL;
@@ -143,12 +143,12 @@ __hidden void call_leave(struct call *call)
 	call->begun = NOT_BEGUN;
 	if (!process)
 		return;
-	/* Whoever sees the last one go may end the process: nobody is in the driver, and nobody gets in. */
+	/* The last thread to leave may end the process: no other is in the driver, and none gets in. */
 	if (__sync_fetch_and_add(&process->busy, -1) == 1 && call_is_marked_for_kill(call))
 		(void)bpf_send_signal(SIGKILL);
 }
 
-/* The process stays so if somebody moves it away. */
+/* The process is marked, too: it stays so when it is moved to another cgroup. */
 __hidden void call_mark_for_kill(const struct call *call)
 {
 	struct process *process = call_get_process();

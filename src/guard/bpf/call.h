@@ -48,7 +48,7 @@ bool call_take_place(struct call *call);
 /** The driver has the arguments. */
 void call_note_copied(struct call *call);
 
-/** The caller, and whoever has the same choice, makes no further call. */
+/** The caller, and every process with the same choice, makes no further call. */
 void call_mark_for_kill(const struct call *call);
 bool call_is_marked_for_kill(const struct call *call);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 
 /*
- * A guarded thread whose arguments the driver copies meets a page that is not there. It may wait now for as long as
- * whoever keeps the page likes (userfaultfd, FUSE, a file), with a call that the guard has let pass.
+ * A guarded thread whose arguments the driver copies meets a page that is not there. The page's keeper (userfaultfd,
+ * FUSE, a file) can now make it wait for as long as it likes, in a call that the guard has let pass.
  */
 
 #include "guard/bpf/call.h"
@@ -14,9 +14,9 @@ enum {
 };
 
 /*
- * Where the driver is past a LUID, that was copied a moment ago, and whoever exchanges it all the time is seen at it.
- * Elsewhere the page was there when the guard looked, or had a place: more that wait than there are places for is no
- * accident.
+ * Where the driver is past a LUID, it has just copied that: the LUID is checked again, which catches a thread that
+ * exchanges it all the time. Elsewhere the page was there when the guard looked, or the call has a place. Calls that
+ * find all places taken are not an accident.
  */
 static __always_inline void fault_check(struct call *call, __u64 offset)
 {

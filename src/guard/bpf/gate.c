@@ -58,7 +58,7 @@ static __always_inline int gate_check(struct file *file, unsigned int command, u
 	call = r ? NULL : call_get_begun();
 	if (!call)
 		return r;
-	/* Counted first: whoever condemns us later sees us. */
+	/* Counted first: a thread that condemns this process later sees this call. */
 	r = gate_find_obstacle(call);
 	if (r)
 		call_leave(call);

@@ -27,9 +27,9 @@ static __always_inline __u32 list_weigh(__u64 luid, __u32 handle)
 }
 
 /*
- * An enumeration goes on. The driver has its own copy of the arguments, which tells it where the list shall be, and we
- * have only what we saw: so whoever exchanges them must not do it at any time that we look, and where we saw no list
- * the driver opens nothing.
+ * An enumeration goes on. The driver takes the list's address from its own copy of the arguments; we have only what we
+ * saw in memory. So a process whose arguments have been exchanged when we look is stopped, and so is one for which the
+ * driver opens an adapter although we saw no list.
  */
 static __always_inline void list_note(struct call *call, __u64 luid, __u32 handle)
 {
@@ -157,8 +157,8 @@ static __always_inline void list_check(struct call *call)
 }
 
 /*
- * How many entries the driver wrote, if they fit: what it opened, whatever somebody has written in the place of its
- * count. Where the kernel preempts itself, we may not have seen all of those.
+ * How many entries the driver wrote, if they fit: as many as it opened, even if another thread has overwritten its
+ * count. Where the kernel preempts itself, we may not have seen every opening.
  */
 static __always_inline __u32 list_count(const struct call *call, __u64 place)
 {

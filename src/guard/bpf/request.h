@@ -20,8 +20,8 @@ struct request {
 /**
  * request_look() - whether it may be asked
  *
- * Whoever waits with a page would have the driver read what we did not see: so what names an adapter, and all before
- * it, has to be there. Notes the list of an enumeration.
+ * What names an adapter, and all before it, has to be in memory: otherwise a process could hold a page back, and the
+ * driver would read what we did not see. Notes the list of an enumeration.
  *
  * Return: 0 or negative errno.
  */
@@ -36,7 +36,7 @@ __u32 request_luid_end(const struct request *request);
 /** Begins to describe a call. */
 void request_begin(struct request *request, unsigned int command, unsigned long arguments);
 
-/** Whether the list of an enumeration is no longer the one that was noted; not if that cannot be read. */
+/** Whether the list of an enumeration is another one than was noted; false if it cannot be read. */
 bool request_is_exchanged(const struct request *request);
 
 /** Whether a handle of the process means an adapter that is not in the choice. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 #pragma once
 
-/* Whose calls are judged, and by which choice: that of the caller's cgroup, or of one above it. */
+/* Whose calls are judged, and by which choice: the one of the caller's cgroup, or of one above it. */
 
 #include "guard/bpf/kernel.h"
 #include "guard/layout.h"
 
-/** Whether nobody has a choice. */
+/** Whether no cgroup has a choice. */
 bool scope_is_idle(void);
 
 /** Whether no other load of these programs comes between the driver's answer and ours. */
@@ -24,7 +24,7 @@ __u32 scope_count(const struct guard_key *who);
 /** Adds to the state of a choice. Return: what it was before; 0 if the choice is gone. */
 __u32 scope_add_state(const struct guard_key *who, __u32 change);
 
-/** Nobody of this choice makes a further call. */
+/** No process of this choice makes a further call. */
 void scope_mark_for_kill(const struct guard_key *who);
 bool scope_is_marked_for_kill(const struct guard_key *who);
 

@@ -97,7 +97,7 @@ static bool attach_is_mounted(const char *path)
 	return statfs(path, &fs) == 0 && fs.f_type == BPF_FS_MAGIC;
 }
 
-/* WSL without systemd has nobody who mounts the usual one. */
+/* On WSL without systemd, no other program mounts the usual one. */
 static int attach_mount(const char *path, struct err *err)
 {
 	if (attach_is_mounted(path))
@@ -116,7 +116,7 @@ static int attach_mount_own(struct err *err)
 }
 
 /*
- * The BPF file system where nobody but root can make, remove or take the place of pins.
+ * The BPF file system where only root can make, remove or replace pins.
  * @ret: its number
  * Return: descriptor; negative errno with @err set.
  */
@@ -225,8 +225,8 @@ static int attach_pin(struct guard *guard, size_t number, int file_system, struc
 }
 
 /*
- * The new ones are attached already, so nobody is unguarded between, and in one step: a start that looks for the
- * choices finds them, and if this process is killed, so does the next load.
+ * Puts the new pins in place, in one step: a start that looks for the choices finds them, and if this process is
+ * killed, so does the next load. The new programs are attached already, so every process stays guarded.
  */
 static int attach_take_place(size_t number, int file_system, struct err *err)
 {

@@ -43,7 +43,7 @@ void programs_close(struct guard *guard);
 
 /**
  * Sets a constant of the programs before they are loaded.
- * @size: that of the constant, too; -EINVAL otherwise
+ * @size: must be the size of the constant; -EINVAL otherwise
  * Return: 0; -ENOENT if no program has it.
  */
 int programs_set(struct guard *guard, const char *name, const void *value, size_t size);
@@ -107,7 +107,7 @@ bool attach_is_done(bool *ret_other);
  */
 int attach_do(bool verbose, struct err *err);
 
-/** Takes them away; nothing is guarded any more. Return: 0, also if there are none; negative errno with @err set. */
+/** Takes them away; nothing is guarded any more. Return: 0, also without any; negative errno with @err set. */
 int attach_undo(struct err *err);
 
 /* The end of programs whose pins were removed: it comes after the pins'. */

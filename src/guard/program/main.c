@@ -224,7 +224,7 @@ static json_t *main_links_json(void)
 	return print_array(i, links.count, json_integer(links.ids[i]));
 }
 
-/* Whether there is no choice that the programs would have to look for. */
+/* Whether the programs have no choice to look for. */
 static bool main_is_idle(int counts)
 {
 	unsigned total = 0;
