@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What a device program answers, found by following its instructions: a rule that a program grants already must not be
- * added again, or the program would grow at every run, and one that we extended is known by its answer, whoever wrote
- * it. Programs of this kind load the three context fields, compare and return. Anything more is answered by "unknown":
- * that costs a few instructions and is never wrong.
+ * What a device program answers, found by following its instructions. A rule that a program grants already must not be
+ * added again, or the program would grow at every run. A program that we extended is known by its answer, not by its
+ * author. Programs of this kind load the three context fields, compare and return. Anything more is answered by
+ * "unknown": that costs a few instructions and is never wrong.
  */
 
 #include "devcgroup/bpf_device.h"

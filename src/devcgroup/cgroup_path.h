@@ -3,8 +3,8 @@
 
 /*
  * Where the directory of a process's device cgroup is, worked out from the text of /proc/self/mountinfo and
- * /proc/PID/cgroup alone. Text in, candidates out: nothing is opened here. Both files carry names that whoever may
- * create a cgroup or a mount chose, so nothing in them is believed before it is checked by opening it.
+ * /proc/PID/cgroup alone. Text in, candidates out: nothing is opened here. The names in both files were chosen by the
+ * processes that made the cgroups and mounts, so a candidate is believed only after it was opened and checked.
  */
 
 #include <stddef.h>

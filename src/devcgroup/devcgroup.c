@@ -209,7 +209,7 @@ static bool devcgroup_has(const struct devcgroup *cgroup, pid_t pid)
 static int devcgroup_find_usual(const char *membership, pid_t pid, struct devcgroup **ret)
 {
 	static const char *const points[] = {"/sys/fs/cgroup/devices", "/sys/fs/cgroup"};
-	/* A root cgroup restricts nobody, so what is below the other version's root comes first. */
+	/* A root cgroup restricts no process, so what is below the other version's root comes first. */
 	static const struct {
 		int version;
 		bool root;

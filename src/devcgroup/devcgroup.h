@@ -23,8 +23,8 @@ struct devcgroup_rule {
 };
 
 /**
- * True for root of the initial user namespace. For it a refusal is an error; for others, device rules are not theirs to
- * change.
+ * True for root of the initial user namespace. For it a refusal is an error; other users may not change device rules
+ * anyway.
  */
 bool devcgroup_is_privileged(void);
 

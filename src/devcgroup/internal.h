@@ -53,10 +53,10 @@ int devcgroup_find_unit(const char *path, const char *transient, char **ret_unit
 /** Whether systemd has device rules for the unit. It would write them again at a daemon-reload. */
 bool devcgroup_systemd_restricts(const char *transient, const char *unit);
 
-/** Whether systemd was told of the devices by somebody else, who started the unit. */
+/** Whether systemd has the devices already, from the process that started the unit. */
 bool devcgroup_systemd_knows(const char *transient, const char *unit, const struct devcgroup_rule *rules, size_t count);
 
-/** Tells systemd of the rules, in a file beside the unit. Return: 0; negative errno with @err set. */
+/** Writes the rules for systemd, in a file beside the unit. Return: 0; negative errno with @err set. */
 int devcgroup_write_drop_in(const char *transient, const char *unit, const struct devcgroup_rule *rules, size_t count,
 			    struct undo_log *undo_log, struct err *err);
 

@@ -210,8 +210,8 @@ static int systemd_write_into(const char *folder, const char *name, const char *
 }
 
 /*
- * Containers of one unit that were given the same devices share a file. Whoever relies on another one's makes a link to
- * it, which systemd does not read: then the file stays until the unit ends.
+ * Containers of one unit that were given the same devices share a file. For a container that relies on another one's, a
+ * link to it is made, which systemd does not read: then the file stays until the unit ends.
  */
 static int systemd_share(const char *path)
 {
@@ -223,8 +223,8 @@ static int systemd_share(const char *path)
 }
 
 /*
- * Taken out of the way first: whoever looks for it meanwhile finds none, and writes it anew. By the descriptor of
- * systemd's folder: it may be undone in a container, which may have such a path, too.
+ * Moves the file aside first: another container's hook that looks for it meanwhile finds none, and writes it anew. Uses
+ * the descriptor of systemd's folder, since this may run in a container, which may have such a path, too.
  */
 static void systemd_undo_drop_in(const struct undo_log *undo_log, const struct undo_step *undo_step)
 {

@@ -145,7 +145,7 @@ static int v1_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules
 	return 0;
 }
 
-/* A user namespace's root may not write the file unless somebody gave it the cgroup; then no rule there is ours. */
+/* A user namespace's root may write the file only if it was given the cgroup; otherwise no rule there is ours. */
 static int v1_open(struct devcgroup *cgroup, struct err *err)
 {
 	const struct devcgroup_level *own = &cgroup->levels[cgroup->level_count - 1];

@@ -104,9 +104,8 @@ static int driverd_start(const struct settings *settings, const struct question 
 
 /*
  * Waits for a child that has been killed. One that the kernel holds does not die: dxgkrnl waits for the host's answers
- * with
- * wait_for_completion(), which no signal ends (drivers/hv/dxgkrnl/dxgvmbus.c). It is left behind, and whoever reaps us
- * reaps it.
+ * with wait_for_completion(), which no signal ends (drivers/hv/dxgkrnl/dxgvmbus.c). It is left behind; the process that
+ * adopts it reaps it.
  *
  * Return: the flags for waitpid(2): WNOHANG once the child has ended or been given up.
  */
@@ -124,7 +123,7 @@ static int driverd_wait_bounded(pid_t pid)
 }
 
 /*
- * @ret_status: of waitpid(2); 0 if somebody else reaped the child (SIGCHLD ignored)
+ * @ret_status: of waitpid(2); 0 if the child was reaped elsewhere (SIGCHLD ignored)
  *
  * Return: whether the child is gone.
  */
@@ -181,7 +180,7 @@ static int driverd_converse(int socket, const struct question *question, unsigne
 	r = driverd_wait_answer(socket, timeout_ms);
 	if (r < 0)
 		return r;
-	/* With MSG_TRUNC the size is that of the whole datagram, also if only a part was copied. */
+	/* With MSG_TRUNC the size is the whole datagram's, also if only a part was copied. */
 	size = recv(socket, datagram, DRIVERD_DATAGRAM_MAX, MSG_DONTWAIT | MSG_TRUNC);
 	if (size <= 0)
 		return -EPIPE;

@@ -61,11 +61,11 @@ enum {
 #define OPEN_FLAGS (O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY))
 
 /*
- * Allowed with some arguments, by which no other process is reached. What is mapped is a copy, or nobody else's: by a
- * file that is shared, a library could write into what everybody may write, which RLIMIT_FSIZE does not stop. fcntl(2)
- * and ioctl(2) can have the kernel send signals to any process of the same user (F_SETOWN, FIOSETOWN), type into a
- * terminal, and hold locks and leases. The C library tries clone3 and openat2 first; if they are missing, it uses the
- * older calls, whose arguments a filter can read. It may send signals to itself, as abort(3) does.
+ * Allowed with some arguments, which reach no other process. A mapping is private or anonymous: through a shared
+ * mapping of a file, a library could write to files that every user may write, which RLIMIT_FSIZE does not stop.
+ * fcntl(2) and ioctl(2) can have the kernel send signals to any process of the same user (F_SETOWN, FIOSETOWN), type
+ * into a terminal, and hold locks and leases. The C library tries clone3 and openat2 first; if they are missing, it
+ * uses the older calls, whose arguments a filter can read. It may send signals to itself, as abort(3) does.
  */
 #define SHARED (MAP_SHARED | MAP_ANONYMOUS)
 #define RULES \

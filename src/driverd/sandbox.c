@@ -99,7 +99,7 @@ static int sandbox_set_deadline(unsigned milliseconds)
 	return 0;
 }
 
-/* Where a user is not mapped, or root lacks the right to become somebody else, the other steps must do. */
+/* Where a user is not mapped, or root lacks the right to become another user, the other steps must do. */
 static bool sandbox_lacks_right(int error)
 {
 	return error == EPERM || error == EINVAL;
@@ -119,7 +119,7 @@ static int sandbox_limit_threads(void)
 	return setrlimit(RLIMIT_NPROC, &limit) < 0 ? -errno : 0;
 }
 
-/* A user namespace has hardly more users than nobody is the last of. */
+/* A user namespace rarely maps a uid above 65534 (NOBODY), which is the second choice. */
 static int sandbox_take_private_uid(void)
 {
 	uid_t id;
@@ -169,7 +169,7 @@ static int sandbox_die_with_parent(void)
 	return 0;
 }
 
-/* The nodes that NVIDIA's driver has, and where messages go that nobody reads. */
+/* The nodes of NVIDIA's driver, and /dev/null for messages that are thrown away. */
 static bool sandbox_is_writable(const char *name)
 {
 	return strncmp(name, "nvidia", strlen("nvidia")) == 0 || strcmp(name, "null") == 0;

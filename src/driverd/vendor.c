@@ -263,7 +263,7 @@ static void nvml_ask(struct driverd_reply *answer)
 			nvml_add_gpu(gpu, answer);
 }
 
-/* That of a driver store loads libdxcore.so by its name, which not every host's loader finds. */
+/* The NVML of a driver store loads libdxcore.so by its name, which not every host's loader finds. */
 static void nvml_load_dxcore(const char *path)
 {
 	if (str_has_prefix(path, PATH_WSL "/") && !dlopen("libdxcore.so", RTLD_LAZY | RTLD_LOCAL))

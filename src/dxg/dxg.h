@@ -137,7 +137,7 @@ struct d3dkmt {
 	int (*query)(const struct d3dkmt *d3dkmt, struct d3dkmt_queryadapterinfo *arguments);
 	void (*close)(const struct d3dkmt *d3dkmt, struct d3dkmt_closeadapter *arguments);
 	size_t char_size; /* of WCHAR: 2 or 4; of names 2, for all ask the kernel for those */
-	int fd;           /* for whoever makes the calls */
+	int fd;           /* for the functions that make the calls */
 };
 
 /**

@@ -113,7 +113,7 @@ struct cache_image {
 	uint32_t base;       /* the offset of the first string */
 	uint32_t *hwcaps;    /* owned: names of the glibc-hwcaps directories */
 	size_t hwcap_count;
-	struct span generator, record; /* borrowed sections; empty if there are none */
+	struct span generator, record; /* borrowed sections; empty if missing */
 	uint8_t order; /* CACHE_ORDER_*; a cache that says nothing (0) has a loader that does not look */
 };
 

@@ -197,8 +197,8 @@ static int loader_add_conf(struct loader_work *loader, bool first)
 }
 
 /*
- * Without it an ldconfig run in the container would read none of our files. The image keeps its own: it may have one
- * that somebody looks after. One that cannot be read is ldconfig's to complain of.
+ * Without it an ldconfig run in the container would read none of our files. The image's own file is covered and stays
+ * as it is, since the image's author may maintain it. If it cannot be read, it is left to ldconfig to complain.
  */
 static int loader_add_main_conf(struct loader_work *loader)
 {

@@ -20,7 +20,7 @@
 struct loader_file {
 	const char *path;                 /* lives as long as the program */
 	struct span parts[LDCACHE_PARTS]; /* the content, one behind the other; some may be empty */
-	void *owned[2];                   /* where they lie: in memory of theirs, and in the old content */
+	void *owned[2];                   /* where they lie: in memory of their own, and in the old content */
 	int handle;    /* of the file that was read, to cover it where it cannot be replaced; -1: it is missing */
 	bool covered;  /* an existing one is not replaced: it stays as it is in the image */
 	bool optional; /* on a read-only root filesystem the container works without it */
@@ -38,7 +38,7 @@ int loader_files(const struct rootfs *rootfs, const struct plan *plan, struct lo
 /** The image's cache, as far as it is the image's own. Return: as rootfs_read_file(). */
 int loader_read_cache(const struct rootfs *rootfs, char **ret_data, size_t *ret_size);
 
-/** Return: who built programs of the image whose loader reads a cache of its own, "Nix"; NULL: nobody. */
+/** Return: "Nix" or "Guix" if it built programs of the image, whose loader reads a cache of its own; otherwise NULL. */
 const char *loader_with_own_cache(const struct rootfs *rootfs);
 
 struct loader_file *loader_files_free(struct loader_file *files, size_t count);
