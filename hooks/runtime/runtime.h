@@ -24,7 +24,7 @@ struct command_line {
 	bool log_json;
 };
 
-/** Reads the words behind the program's name. What is not understood is the runtime's business. */
+/** Reads the arguments. Unknown ones are left to the runtime. */
 void command_line_read(char *const *words, struct command_line *ret);
 
 /* Looking for a program that the machine has. */
@@ -54,7 +54,7 @@ int find_runtime(const struct ctr_gpu_context *context, char **ret_path);
 /** find_runtime_beside() - a program that is installed beside this one. Return: absolute path for free(3) or NULL. */
 char *find_runtime_beside(const char *name);
 
-/* Telling the engine why a container cannot be created, where it looks for the last words of its runtime. */
+/* Reports why a container cannot be created, where the engine reads its runtime's errors. */
 
 /**
  * runtime_print_failure() - write to standard error, and to the log if the engine wants one

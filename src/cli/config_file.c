@@ -129,7 +129,7 @@ static void config_file_copy_labels(int from, int to)
 }
 
 /*
- * Its directory. Who owns one on the way may have put a link there since the path was found.
+ * Opens the file's directory. The owner of a directory above may have put a link there since the path was resolved.
  * Return: descriptor; -1 with errno set.
  */
 static int config_file_open_directory(const struct config_file *file)

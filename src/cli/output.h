@@ -25,7 +25,7 @@ enum {
 void output_guard(void);
 
 /**
- * output_set_program() - have messages begin as those of another program whose part we play
+ * output_set_program() - print messages under another program's name
  * @name:     static
  * @class_of: Return: the first words of the message of a result, static; every failure then is EXIT_STATUS_FAILURE
  */

@@ -296,7 +296,7 @@ static int report_fill(struct session *session, const struct doctor *doctor, FIL
 	return fflush(file) != 0 || ferror(file) ? -1 : 0;
 }
 
-/* Who waits for a driver that does not answer may give up: there is a file only when all is in it. */
+/* Writes the file at the end, so that a user who interrupts a hanging driver gets no incomplete report. */
 static int report_put_in_file(int memory, const char *path)
 {
 	/* Root may write it into another user's directory. */
@@ -316,7 +316,7 @@ static int report_put_in_file(int memory, const char *path)
 	return 0;
 }
 
-/* Who owns the directory that root happens to be in could have put anything at that name, and gets the report. */
+/* Refuses another user's directory: its owner could have made a link at that name, and could read the report. */
 static int report_check_place(const char *path)
 {
 	_cleanup_free_ char *absolute = geteuid() == 0 && streq(path, REPORT_FILE) ? path_absolute(path) : NULL;

@@ -40,7 +40,7 @@ error_t verb_parse(int key, char *argument, struct argp_state *state);
 int verb_run(const struct argp *argp, const struct verb *table, const char *program, struct global_options *globals,
 	     int argc, char **argv);
 
-/* What configure writes down for unconfigure. */
+/* The changes that configure has saved for unconfigure. */
 #define CONFIGURED_DIRECTORY PATH_STATE "/configured"
 
 int verb_cdi(struct global_options *globals, int argc, char **argv);
@@ -72,7 +72,7 @@ void suggest_verb(const struct verb *table, const char *program, const char *nam
 /* ---- load ---- */
 
 /**
- * load_run() - find out what this host lacks of kernel modules and device nodes, and make it unless @dry_run
+ * load_run() - find the kernel modules and device nodes that this host lacks; load and make them unless @dry_run
  * @options: all but their driver_root, which is the session's
  * @ret:     empty after a failure
  *
@@ -101,7 +101,7 @@ int report_write(struct session *session, const struct doctor *doctor, const cha
 
 /* The commands of `ctr-gpu cdi`. */
 
-/* What engines read unless they are told otherwise; of two specs of one device the later directory's counts. */
+/* The directories that engines read by default; of two specs of one device the later directory's counts. */
 extern const char *const cdi_directories[];
 
 /** Where specs are written: the first of these directories or, on a machine whose /etc is read-only, the second. */

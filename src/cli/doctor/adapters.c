@@ -16,7 +16,7 @@ static bool adapter_is_named_alike(const struct adapter *a, const struct adapter
 	return a != b && !b->is_part && a->name && b->name && streq(a->name, b->name);
 }
 
-/* What tells it from another of its name: a partition's node, an address, or the number that Windows gave it. */
+/* Distinguishes adapters of one name: by a partition's node, the PCI address, or the LUID that Windows assigned. */
 static void adapter_describe_difference(const struct inventory *inventory, const struct adapter *adapter, char ret[96])
 {
 	char luid[LUID_TEXT_SIZE];

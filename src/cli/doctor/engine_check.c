@@ -196,9 +196,9 @@ void engine_check_add_method(struct engine_check *look, enum method method)
 	(void)snprintf(use, sizeof(look->seen->methods[method]), "%s %s=all", look->engine->uses[method], kind);
 }
 
-/* ---- what closes doors ---- */
+/* ---- findings that close methods ---- */
 
-/* A running Docker keeps what it has read, and is asked instead. */
+/* An invalid file is only a warning for a running Docker: it keeps the settings that it has read. */
 void engine_check_method_config(struct engine_check *look)
 {
 	bool goes_on = look->engine == &engine_docker && look->daemon.pid > 0;
@@ -216,7 +216,7 @@ void engine_check_method_config(struct engine_check *look)
 				 look->config.invalid, look->engine->label);
 }
 
-/* What the file says, and the engine does not have. */
+/* The runtime "nvidia" is in the file, but the engine does not have it. */
 static void engine_check_method_lost(struct engine_check *look)
 {
 	const char *path = look->config.path ? look->config.path : "its file";

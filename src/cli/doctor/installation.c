@@ -73,7 +73,7 @@ static bool installation_check_driverd(struct doctor_context *examination)
 	return false;
 }
 
-/* What hooks/trace.c keeps for root if the engine does not show a hook's message and the machine has no log. */
+/* The failure that hooks/trace.c saved because neither the engine nor a log shows a hook's message. */
 static void installation_show_failure(struct findings *findings)
 {
 	_cleanup_free_ char *text = NULL;

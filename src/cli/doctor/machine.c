@@ -123,9 +123,9 @@ void check_machine(struct doctor_context *examination)
 
 /* ---- kernel ---- */
 
-/* What the kernel can do for the hook. */
+/* The kernel's system calls that the hook uses. */
 
-/* Asked with arguments that no kernel accepts, so that nothing happens. */
+/* Makes the call with arguments that every kernel refuses, so that it has no effect. */
 static bool kernel_has_call(long number)
 {
 	return syscall(number, -1, NULL, -1, NULL, 0) == 0 || errno != ENOSYS;
@@ -160,7 +160,7 @@ void check_kernel(struct doctor_context *examination)
 
 #define SELINUX "/sys/fs/selinux"
 
-/* What lets containers use devices, by the policy: Fedora's, and the reference policy's, for nodes of one type. */
+/* Booleans that let containers use devices: Fedora's, and the reference policy's, for nodes of one type. */
 static const struct policy {
 	const char *boolean, *type, *remedy;
 } policies[] = {
@@ -169,7 +169,7 @@ static const struct policy {
 	 "sudo chcon -t dri_device_t on it and sudo setsebool -P container_use_dri 1; or "},
 };
 
-/* A boolean's file says what it is and what is pending: "1 1". Return: -1 where the policy has no such boolean. */
+/* A boolean's file has the current and the pending value: "1 1". Return: -1 where the policy lacks the boolean. */
 static int security_read_boolean(const char *name)
 {
 	_cleanup_free_ char *path = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What was found, for a person's screen: the verdict, each engine's, and the findings, what is worst first. Unless
- * everything is asked for, it is what works, what is wrong, and nothing twice.
+ * Prints the findings for a terminal: the summary, each engine's, then the findings, the worst first. Without --verbose
+ * it prints only what works and what is wrong, and nothing twice.
  */
 
 #include "cli/doctor/doctor.h"
@@ -96,7 +96,7 @@ static bool print_doctor_is_printed(const struct findings *findings, const struc
 	return false;
 }
 
-/* Of what is well people look for their GPUs; of what is over, for why a container had none. */
+/* Whether to show a finding: problems, the first usable adapters, and why the last container got no GPU. */
 static bool print_doctor_is_wanted(const struct doctor_printer *screen, const struct finding *finding, size_t *adapters)
 {
 	if (screen->verbose || finding->severity >= SEVERITY_WARNING || streq(finding->id, "ctr-gpu.last-failure"))

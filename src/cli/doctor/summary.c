@@ -67,7 +67,7 @@ bool summary_is_broken(const struct summary *verdict)
 	return false;
 }
 
-/* What keeps some of the containers from the GPU itself, whichever engine makes them. */
+/* A finding about the devices or the driver store, which breaks some containers of every engine; NULL. */
 static const struct finding *summary_find_obstacle(const struct findings *findings)
 {
 	for (size_t i = 0; i < findings->count; i++) {
@@ -80,7 +80,7 @@ static const struct finding *summary_find_obstacle(const struct findings *findin
 	return NULL;
 }
 
-/* A broken door comes before doors that are not set up, and so does what will be in their way. */
+/* A broken method, or an obstacle for every engine, comes before methods that are not set up. */
 const struct finding *summary_first(const struct findings *findings)
 {
 	const struct finding *first = findings_block(findings);

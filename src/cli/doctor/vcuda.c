@@ -75,7 +75,7 @@ static void vcuda_check_driver(const struct doctor_context *examination, struct 
 	}
 }
 
-/* Without Landlock a server that a container takes over opens what everybody on the host may open. */
+/* Without Landlock, a container that takes over its server can open every world-accessible file of the host. */
 static void vcuda_check_paths(struct findings *findings)
 {
 	if (landlock_version() > 0)
@@ -88,8 +88,8 @@ static void vcuda_check_paths(struct findings *findings)
 }
 
 /*
- * The driver says so to programs alone, so the module's option is looked at: "Y" where it is off. Where it is on, each
- * server says for itself that it shall not be reached, and tells the manager if it is.
+ * Whether HMM is off. The driver reports that only to its own clients, so this reads the module's option: "Y" where HMM
+ * is off. Where it is on, each server turns it off for itself, and reports to the manager if that fails.
  */
 static void vcuda_check_memory(struct findings *findings)
 {
@@ -104,7 +104,7 @@ static void vcuda_check_memory(struct findings *findings)
 			     "programs reach no memory of vCUDA's servers by HMM, which is off");
 }
 
-/* If containers must ask for vCUDA, the others get their GPUs all the same. */
+/* Where vCUDA is by request only, containers that do not request it get their GPUs without it. */
 void check_vcuda(struct doctor_context *examination)
 {
 	enum vcuda_mode mode = examination->settings->vcuda_mode;

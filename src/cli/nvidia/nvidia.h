@@ -3,15 +3,15 @@
 
 /*
  * ctr-gpu under the name nvidia-container-cli, for the programs that call NVIDIA's: containerd's ctr, NVIDIA's own
- * hook, LXC, enroot, Apptainer. Options, the classes of errors, exit statuses and what is printed are those of that
- * program; what is decided and done is what ctr-gpu decides and does.
+ * hook, LXC, enroot, Apptainer. Options, error classes, exit statuses and output are NVIDIA's. Decisions and changes are
+ * ctr-gpu's.
  */
 
 #include "cli/session.h"
 
 #define NVIDIA_NAME "nvidia-container-cli"
 
-/* What stands before the command's name. */
+/* The options before the command's name. */
 struct nvidia {
 	struct global_options globals;
 	bool load_kmods;
@@ -32,10 +32,10 @@ void nvidia_input_error(const char *format, ...) __attribute__((format(printf, 1
 /** Return: the first words of the message of a result, static: "mount error". */
 const char *nvidia_class_of(int r);
 
-/** What an errno that comes now is the fault of: "mount error". */
+/** Sets the error class of an errno from now on: "mount error". */
 void nvidia_begin(const char *class);
 
-/** Parses the options of a command; what is wrong with them ends the process. */
+/** Parses the options of a command; invalid ones end the process. */
 void nvidia_parse(const struct argp *argp, int argc, char **argv, void *input);
 
 /** session_open() for these programs: warnings go to the log and nowhere else. Then does what --load-kmods asks for. */

@@ -12,7 +12,7 @@
 #include "engines/config.h"
 #include "engines/daemon.h"
 
-/* What only specs of ours have in them. */
+/* Text that only our specs contain. */
 #define OURS "=void"
 
 /* Whether some file has the kind. Engines ignore devices that two files have. */
@@ -37,8 +37,8 @@ static bool setup_cdi_has_spec(const struct setup *setup, const char *kind)
 }
 
 /*
- * Noted before it is written, since a spec that is not there is easily removed. What could not be written is not
- * remembered.
+ * Saves the entry before it writes the spec, so that --remove always finds the spec. If writing fails, it removes the
+ * entry.
  */
 static int setup_cdi_save(struct setup *setup, const struct session *session, const char *kind)
 {

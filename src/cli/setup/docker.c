@@ -21,7 +21,7 @@ enum {
 	RELOAD_WAIT_MS = 100,
 };
 
-/* What --gpus works by: the hook since Docker 19.03, the other before it since 29.2. */
+/* The programs that --gpus looks for: the hook since Docker 19.03; nvidia-cdi-hook, too, since 29.2. */
 static const char *const compat_names[] = {"nvidia-container-runtime-hook", "nvidia-cdi-hook"};
 
 /* ---- which daemon, which file ---- */
@@ -69,7 +69,7 @@ static int docker_look(struct setup *setup)
 	const struct daemon *daemon = &setup->daemon;
 	int r = docker_decide_user(setup);
 
-	/* A user may look at what root's would need. */
+	/* Without a daemon of their own, users see what root's daemon would need. */
 	if (!r && !daemon->pid && !setup->rootless && geteuid() != 0)
 		r = setup_find_daemon(setup, 0);
 	if (r || setup->remove)
@@ -88,7 +88,7 @@ static int docker_look(struct setup *setup)
 	return docker_check_arguments(setup);
 }
 
-/* Return: what the daemon that runs says of itself, a new reference; NULL. */
+/* Return: a value that the running daemon reports, a new reference; NULL. */
 static json_t *docker_ask(const struct setup *setup, const char *page, const char *name)
 {
 	_cleanup_json_ json_t *answer = setup->daemon.pid ? docker_api_get(&setup->daemon, page) : NULL;
@@ -111,8 +111,8 @@ static bool docker_has_gpus_option(const struct setup *setup)
 }
 
 /*
- * The path to write, owned by the caller: by NVIDIA's name only where --gpus works, which is what that name promises.
- * One that is there and leads to ours stays.
+ * Return: the path to write, owned by the caller. It has NVIDIA's name only where --gpus works, since tools rely on
+ * that. A path that leads to our program already stays.
  */
 static char *docker_choose_runtime(const struct setup *setup, const char *there)
 {

@@ -73,8 +73,8 @@ static json_t *crio_last(const struct setup *setup, const char *path)
 }
 
 /*
- * What applies to the runtime that containers have now is to apply to ours, which starts one of them, such as the
- * monitor's path and the annotations that it takes. One for virtual machines has settings of its own.
+ * The current runtime's settings, such as the monitor's path and the allowed annotations. Ours gets the same, since it
+ * starts that runtime. A runtime for virtual machines has settings of its own.
  */
 static json_t *crio_model(const struct setup *setup)
 {

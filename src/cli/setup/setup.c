@@ -131,7 +131,7 @@ static bool setup_is_plain(const char *path)
 	return path[strspn(path, plain)] == '\0';
 }
 
-/* What another process was started with is a hint: a person decides about a file in an unusual place. */
+/* Another process's arguments are only a hint: for a file in an unusual place the user must name it. */
 static int setup_refuse_path(const struct setup *setup, bool trusted)
 {
 	const struct engine *facts = setup->engine->facts;
@@ -497,7 +497,7 @@ static int setup_remove(struct setup *setup)
 	return r || setup->all ? r : setup_cdi_remove(setup);
 }
 
-/* Of a JSON file what it would be after --remove is remembered; a TOML file says so itself. */
+/* Saves the text that a JSON file has after --remove. A TOML file marks the changes itself. */
 static int setup_remember_texts(const struct setup *setup, json_t *entry)
 {
 	_cleanup_text_buffer_ struct text_buffer before = {0};
@@ -512,7 +512,7 @@ static int setup_remember_texts(const struct setup *setup, json_t *entry)
 	return 0;
 }
 
-/* What an entry says of directories stays while its file does. */
+/* An entry keeps its list of directories as long as its file exists. */
 static int setup_make_entry(const struct setup *setup, json_t **ret)
 {
 	bool goes_on = setup->entry && setup->file.exists;
@@ -529,7 +529,7 @@ static int setup_make_entry(const struct setup *setup, json_t **ret)
 	return r;
 }
 
-/* What could not be written is not remembered. */
+/* If the file cannot be written, restores the old entry. */
 static int setup_put_entry(struct setup *setup, json_t *entry)
 {
 	_cleanup_json_ json_t *before = json_incref(setup->entry);

@@ -117,13 +117,13 @@ int setup_refuse_user(const struct setup *setup);
 /** Finds setup->daemon, as daemon_find() does. */
 int setup_find_daemon(struct setup *setup, uid_t uid);
 
-/** What the text of an engine's file says. @path: of the file, for the message. */
+/** Parses the text of an engine's file. @path: of the file, for the message. */
 int setup_read(const struct setup *setup, const struct text_buffer *text, const char *path, json_t **ret);
 
-/** Adds to setup->others what another of the engine's files says, if that is valid. */
+/** Adds another of the engine's files to setup->others, if it is valid. */
 int setup_read_other(struct setup *setup, const char *path);
 
-/** Has a text of the engine's file say this, and leaves everything else as it is. */
+/** Changes the text of the engine's file to @wanted, and keeps the rest as it is. */
 int setup_write(const struct setup *setup, struct text_buffer *text, json_t *wanted);
 
 /** Says that the daemon does not run or, after a change, what makes it notice. */
@@ -132,8 +132,8 @@ void setup_advise_restart(struct setup *setup, bool changed);
 /* ---- keys ---- */
 
 /*
- * What setup puts into an engine's file and takes out again, on what the file says, whatever its format: the runtime
- * "nvidia" as a whole, the default runtime, and what turns CDI on. A key is a path of json_at().
+ * The keys that setup puts into an engine's parsed file, JSON or TOML, and takes out again: the runtime "nvidia" as a
+ * whole, the default runtime, and the one that turns CDI on. A key is a path of json_at().
  */
 
 /**
@@ -167,7 +167,7 @@ bool keys_is_taken(const struct setup *setup);
  */
 int keys_undo(const struct setup_engine *engine, json_t *file, const json_t *before, const json_t *after);
 
-/** Takes out what is recognizably ours, and a default that would name nothing then. Return: 0 or -ENOMEM. */
+/** Takes out keys that are recognizably ours, and a default that would name a missing runtime. Return: 0 or -ENOMEM. */
 int keys_forget(const struct setup_engine *engine, json_t *file);
 
 /** Says what was written, and finds out whether the daemon notices it only when it starts. Return: 0 or -ENOMEM. */

@@ -37,9 +37,9 @@ enum {
 /* Words with blanks between; "@" is the container's name, "%" its image or root directory. */
 struct engine_client {
 	const char *name;
-	const struct engine *daemon; /* without whose daemon it does nothing; NULL: it needs none */
+	const struct engine *daemon; /* the engine whose daemon it needs; NULL: none */
 	const char *import;          /* reads a tar archive; NULL: a directory does */
-	const char *removal[3];      /* what takes away what may be left, whether or not it is there */
+	const char *removal[3];      /* commands that remove leftovers, if any */
 };
 
 static const struct engine_client docker = {
@@ -235,7 +235,7 @@ static int try_print(const struct try *try, const char *words)
 		break;
 	}
 	print_safe(stdout, "%s: no\n", try->way->shown);
-	/* The first lines of what it said, without what a terminal would take for orders. */
+	/* The first lines of its output, without control characters. */
 	for (int i = 0; i < LINES_SHOWN && *output; i++) {
 		size_t length = strcspn(output, "\r\n");
 		_cleanup_free_ char *line = strndup(output, length);
@@ -327,7 +327,7 @@ int try_run(const char *text)
 		r = try_print(&try, engine->import);
 	if (!r)
 		r = try_run_client(&try, try.way->run, -1) ? try_print(&try, try.way->run) : try_show_report(&try);
-	/* What a signal ended is cleaned up all the same. */
+	/* Clean up after a signal, too. */
 	(void)client_is_over();
 	for (size_t i = 0; i < ARRAY_SIZE(engine->removal) && engine->removal[i]; i++)
 		(void)try_run_client(&try, engine->removal[i], -1);
