@@ -3,8 +3,8 @@
 
 /*
  * ctr-gpu under the name nvidia-container-cli, for the programs that call NVIDIA's: containerd's ctr, NVIDIA's own
- * hook, LXC, enroot, Apptainer. Options, error classes, exit statuses and output are NVIDIA's. Decisions and changes are
- * ctr-gpu's.
+ * hook, LXC, enroot, Apptainer. Options, error classes, exit statuses and output are NVIDIA's. Decisions and changes
+ * are ctr-gpu's.
  */
 
 #include "cli/session.h"
