@@ -59,8 +59,9 @@ static int bundle_look_at_nodes(struct bundle_apply *apply)
 }
 
 /*
- * runc tells systemd of a device by its name in /dev/char, and leaves out what has none (libcontainer/cgroups/systemd/
- * common.go); then systemd's next daemon-reload takes it away. udev makes these names, but not for NVIDIA's nodes.
+ * runc passes devices to systemd by their names in /dev/char, and leaves out a device without such a name
+ * (libcontainer/cgroups/systemd/common.go). systemd's next daemon-reload then takes the device away. udev makes these
+ * names, but not for NVIDIA's nodes.
  */
 static bool bundle_is_hidden_from_systemd(const struct bundle_apply *apply)
 {

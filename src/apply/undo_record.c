@@ -269,8 +269,8 @@ static int undo_record_list_numbers(int all, bool ret[RECORDS_MAX])
 }
 
 /*
- * The lowest number that no record has. A root filesystem may be given its GPUs at every boot, so records that are over
- * go. Return: 0; -EMLINK if there is none; another negative errno.
+ * Finds the lowest number that no record has. A root filesystem may be given its GPUs at every boot, so outdated
+ * records are removed. Return: 0; -EMLINK if every number is taken; another negative errno.
  */
 static int undo_record_find_number(int all, const char *boot, char ret[static 16])
 {

@@ -110,7 +110,7 @@ static json_t *cdi_schema_get(const json_t *json, const char *name)
 
 /*
  * Where text belongs, engines take a number or a truth value of YAML for text. @number: room for it.
- * Return: NULL if it is none.
+ * Return: the text; NULL for any other value.
  */
 static const char *cdi_schema_text(const struct schema_reader *reader, const json_t *value, char number[24])
 {

@@ -68,7 +68,7 @@ char *engine_config_find_import(const struct engine *engine, const char *path, c
 /** Copies the texts of an array. Return: 0 or -ENOMEM. */
 int engine_config_copy_list(const json_t *array, struct strv *ret);
 
-/** Appends the files that a pattern of glob(7) stands for; what is none stands for itself. Return: 0 or -ENOMEM. */
+/** Appends the files that match a pattern of glob(7), or a path without "*" itself. Return: 0 or -ENOMEM. */
 int engine_config_expand(const char *pattern, struct strv *ret);
 
 /** Return: the files that it would read, patterns expanded: 0 or -ENOMEM. */

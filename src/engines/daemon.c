@@ -41,7 +41,7 @@ void daemon_close(struct daemon *daemon)
 
 /* ---- what is known of it ---- */
 
-/* Anybody may have a process of this name; a kernel thread or one that is ending has no program. */
+/* Any user can have a process of this name; a kernel thread or a process that is ending has no program. */
 static bool daemon_is_called(int proc, const char *entry, const char *name)
 {
 	_cleanup_free_ char *path = NULL, *comm = NULL;
@@ -185,7 +185,7 @@ static void daemon_describe(const struct process_view *view, struct daemon *daem
 
 /* ---- which process ---- */
 
-/* Whether it is what it was, and answers where the engine listens, if anybody does. Return: NULL; why not. */
+/* Whether it is unchanged, and no other process listens at the engine's socket. Return: NULL; why not. */
 static const char *daemon_confirm(const struct daemon_kind *kind, const struct process_view *view,
 				  const struct daemon *daemon)
 {

@@ -92,7 +92,7 @@ static bool libraries_is_wanted(const struct driver_library *known, uint32_t cap
 	return (known ? known->capabilities : CAPABILITY_COMPUTE) & capabilities;
 }
 
-/* The length of a library's stem; 0 for what is none. What docker commit has left of a mount is an empty file. */
+/* The length of a library's stem; 0 for other files. docker commit leaves an empty file where a library was mounted. */
 static size_t libraries_stem_length(const struct driver_files *install, const struct driver_files_dir *dir,
 				    const char *name)
 {

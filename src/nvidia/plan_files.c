@@ -207,7 +207,7 @@ static int plan_files_add_firmware(const struct nvidia_plan *planning, const str
 	return nvidia_plan_add_mount(planning, &file, target, PLAN_FIRMWARE, "firmware of the GPUs' own processors");
 }
 
-/* Anybody may have made it: a directory in /tmp, or what a link leads to. */
+/* Another user may have made it: a directory in /tmp, or the file that a link leads to. */
 static int plan_files_add_socket(const struct nvidia_plan *planning, const struct driver_socket *socket)
 {
 	uid_t owner = socket->directory ? planning->settings->mps_user : TRUSTED_FILE_ROOT_ONLY;

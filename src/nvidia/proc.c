@@ -19,7 +19,7 @@ static bool proc_is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* The length of a version at @text; 0 if it is none. */
+/* The length of a version at @text; 0 for other text. */
 static size_t proc_version_length(const char *text)
 {
 	size_t length = 0, numbers = 0;

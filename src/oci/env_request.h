@@ -26,7 +26,7 @@ struct env_request {
 
 struct env_request env_request_of_config(const struct oci_config *config);
 
-/** Whether it asks for anything, may it or not; for those who would have to read the settings otherwise. */
+/** Whether it asks for anything, permitted or not. If it does not, callers need not read the settings. */
 bool env_request_is_something(const struct env_request *ask);
 
 /**

@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "ctr-gpu-error.h"
 
-/* Every host has some device that is none to use; what kind of host it is, is looked at for the others alone. */
+/* Every host has some device that is not a usable adapter, so the kind of host is found out only for other errors. */
 static const char *adapter_remedy(int code, enum store_content content)
 {
 	bool wsl = code != CTR_GPU_E_NO_ADAPTER && wsl_version() != WSL_NONE;
