@@ -37,7 +37,7 @@ bool path_lookup_look(const struct rootfs *root, const char *path, struct progra
 	struct program program = {0};
 	struct stat st;
 
-	/* Root may execute a file that any user may execute. */
+	/* Root may execute a file if any of its x bits is set. */
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !(st.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)))
 		return false;
 	program.st = st;
