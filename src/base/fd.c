@@ -99,7 +99,7 @@ int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, si
 	return fd_read_sized(fd, st.st_size, max, ret_data, ret_size);
 }
 
-/* @ret_size: what fstat(2) tells of it */
+/* @ret_size: from fstat(2) */
 static int fd_open_untrusted(int dirfd, const char *path, int flags, off_t *ret_size)
 {
 	_cleanup_close_ int handle = openat(dirfd, path, flags | O_PATH | O_CLOEXEC);
@@ -195,7 +195,7 @@ int fd_write_all(int fd, const void *data, size_t size)
 	return 0;
 }
 
-/* Return: how many bytes of the first parts were taken; 0 also for a failure, which the next write tells again. */
+/* Return: how many bytes of the first parts were taken; 0 also for a failure, which the next write meets again. */
 static size_t fd_write_at_once(int fd, const struct span *parts, size_t count)
 {
 	struct iovec vector[PARTS_AT_ONCE] = {0};

@@ -32,7 +32,7 @@ int fd_read_all(int fd, size_t max, char **ret_data, size_t *ret_size);
  */
 int fd_read_kernel_file(int dirfd, const char *name, size_t max, char **ret);
 
-/** The same where fstat(2) has told @size, which is right for all but procfs, sysfs and pipes: they tell 0. */
+/** fd_read_all() with the @size from fstat(2), which is right for all but procfs, sysfs and pipes: there it is 0. */
 int fd_read_sized(int fd, off_t size, size_t max, char **ret_data, size_t *ret_size);
 
 /**

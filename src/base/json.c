@@ -58,8 +58,8 @@ static void json_set_reason(char reason[JSON_ERROR_TEXT_LENGTH], const char *tex
 }
 
 /*
- * jansson would take its seed from /dev/urandom, with three system calls and where there is one. What the kernel gave
- * the process (getauxval(3)) guards its stack, too; the sum tells nothing of its parts.
+ * jansson would take its seed from /dev/urandom, with three system calls and only where that exists. The kernel's
+ * random bytes (getauxval(3)) guard the stack, too; the sum does not reveal its two parts.
  */
 static void json_seed_hashes(void)
 {

@@ -12,7 +12,7 @@
 
 #include "base/memstream.h"
 
-/* What the kernel gave the process (getauxval(3)) guards its stack, too; the difference tells nothing of its parts. */
+/* The kernel's random bytes (getauxval(3)) guard the stack, too; the difference does not reveal its two parts. */
 int json_bigint_mark_write(char kind, char ret[JSON_MARK_SIZE + 1])
 {
 	const void *random = (const void *)(uintptr_t)getauxval(AT_RANDOM);

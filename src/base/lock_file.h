@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Locks between processes of one user. Who can open a file or a directory can lock it, for ever: so a lock is a file of
- * its own that its owner alone can open, in a directory that its owner alone can enter, and every wait has an end.
+ * Locks between processes of one user. A process that can open a file or a directory can lock it for ever. So a lock is
+ * a file of its own that only its owner can open, in a directory that only its owner can enter. Every wait has an end.
  */
 
 #include <sys/types.h>
@@ -20,7 +20,7 @@ int lock_file_open_directory(const char *path);
 /**
  * lock_file_take() - locks a file below @directory, which is made where it is missing
  * @wait_ms:    how long to wait at most
- * @ret_holder: of -ETIMEDOUT: the process that has it; 0: it has not said so yet
+ * @ret_holder: of -ETIMEDOUT: the process that has it; 0: it has not written its number yet
  *
  * File systems without locks have none.
  *
@@ -32,7 +32,7 @@ int lock_file_take(int directory, const char *name, unsigned wait_ms, pid_t *ret
 /**
  * lock_file_take_directory() - locks a directory that its owner alone can open: lock_file_open_directory()
  *
- * It needs no file, so one who is killed leaves none. Parameters and results as above.
+ * It needs no file, so a process that is killed leaves none. Parameters and results as above.
  */
 int lock_file_take_directory(int directory, unsigned wait_ms, pid_t *ret_holder);
 

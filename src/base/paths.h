@@ -21,7 +21,7 @@
 #define PATH_NVIDIA_NVSWITCHCTL "/dev/nvidia-nvswitchctl"
 #define PATH_PROC_NVIDIA "/proc/driver/nvidia"
 
-/* AMD, Intel, and everybody's screens */
+/* AMD, Intel, and the screens of every vendor */
 #define PATH_DRI "/dev/dri"
 #define PATH_KFD "/dev/kfd"
 

@@ -46,7 +46,7 @@ enum bpf_decision {
 /** The answer of @program to one access, by following its instructions. */
 enum bpf_decision bpf_program_evaluate(const struct bpf_program *program, const struct bpf_cgroup_dev_ctx *access);
 
-/** Whether @program grants everything that @rule does; BPF_UNKNOWN if that cannot be told. */
+/** Whether @program grants everything that @rule does; BPF_UNKNOWN if that cannot be decided. */
 enum bpf_decision bpf_program_allows(const struct bpf_program *program, const struct devcgroup_rule *rule);
 
 /**

@@ -2,7 +2,7 @@
 
 /*
  * The lines of /proc/PID/cgroup are `5:devices:/path`, or `0::/path` for version 2, without escapes (a cgroup's name
- * cannot hold a newline). Root and path are both told relative to the reader's cgroup namespace, with `/..` in front
+ * cannot hold a newline). Root and path are both relative to the reader's cgroup namespace, with `/..` in front
  * where they lie outside of it.
  */
 

@@ -203,8 +203,8 @@ static bool devcgroup_has(const struct devcgroup *cgroup, pid_t pid)
 }
 
 /*
- * Where every distribution mounts it, which saves reading all mounts of the host. Who is in a cgroup of version 1 is
- * not looked for in version 2. Return: 0, with no object if it is not there; -ENOMEM.
+ * Looks where every distribution mounts it, which saves reading all mounts of the host. A process in a cgroup of
+ * version 1 is not looked for in version 2. Return: 0, with no object if it is not there; -ENOMEM.
  */
 static int devcgroup_find_usual(const char *membership, pid_t pid, struct devcgroup **ret)
 {
@@ -300,8 +300,8 @@ static int devcgroup_tell_systemd(struct devcgroup *cgroup, const struct devcgro
 	if (!devcgroup_systemd_restricts(DEVCGROUP_TRANSIENT, cgroup->unit))
 		return 0;
 	/*
-	 * An engine that has allowed the devices may not have told systemd: before runc 1.1.5 or systemd 240 only what
-	 * has a link in /dev/char, which NVIDIA's nodes lack.
+	 * An engine that has allowed the devices may not have passed them to systemd: before runc 1.1.5 or systemd 240
+	 * it passes only devices with a link in /dev/char, which NVIDIA's nodes lack.
 	 */
 	if (!cgroup->unit_changed && devcgroup_systemd_knows(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count))
 		return 0;

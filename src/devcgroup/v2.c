@@ -115,9 +115,10 @@ static int v2_exchange_only(int cgroup_fd, int old_fd, int new_fd, unsigned flag
 }
 
 /*
- * Puts one program in another's place if that one is still there, and nothing is ever allowed that should not be. Where
- * several may be attached, Linux 5.6 and later exchange them in one step. Before that the new one comes beside the old
- * one, then that goes; in between both must consent. Return: 0; -ENOENT if the old one is gone or a bpf_link's.
+ * Replaces one program by another if the old one is still there. At no time is a device allowed that should not be.
+ * Where several may be attached, Linux 5.6 and later exchange them in one step. Before that the new one is attached
+ * beside the old one, then the old one is detached; in between both must consent. Return: 0; -ENOENT if the old one is
+ * gone or a bpf_link's.
  */
 static int v2_exchange(int cgroup_fd, int old_fd, int new_fd, unsigned flags, int lock_directory)
 {

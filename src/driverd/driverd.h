@@ -17,17 +17,16 @@
  * @ret:       array of facts, owned by the caller (dxg_facts_free())
  *
  * Return: 0; CTR_GPU_E_DRIVER_LIBRARY if the library cannot be loaded, lacks symbols, or crashed its process;
- * CTR_GPU_E_DRIVER_TIMEOUT after settings->driver_timeout_ms; -ETIMEDOUT if moreover the child cannot be killed, so
- * that it is the kernel's device that hangs and would hang for anybody; negative errno. @err is set and names the
- * library.
+ * CTR_GPU_E_DRIVER_TIMEOUT after settings->driver_timeout_ms; -ETIMEDOUT if moreover the child cannot be killed, since
+ * the kernel's device hangs and would hang for every process; negative errno. @err is set and names the library.
  */
 int driverd_dxcore_adapters(const struct settings *settings, const char *library, struct dxg_facts **ret,
 			    size_t *ret_count, struct err *err);
 
 /* What NVML calls a GPU, or a part of one (MIG). */
 struct driverd_name {
-	char *uuid; /* "GPU-…", or "MIG-…", which only NVML knows; NULL: not told */
-	char *of;   /* of a GPU its PCI address, "0000:01:00.0"; of a part its GPU's UUID; NULL: not told */
+	char *uuid; /* "GPU-…", or "MIG-…", which only NVML knows; NULL: unknown */
+	char *of;   /* of a GPU its PCI address, "0000:01:00.0"; of a part its GPU's UUID; NULL: unknown */
 	bool is_part;
 	unsigned gpu_instance, compute_instance; /* of a part */
 };

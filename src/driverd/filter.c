@@ -51,7 +51,7 @@ _Static_assert(1 CALLS(SECCOMP_FITS, 0), "there is a word for every call");
 #define CLONE_NAMESPACES \
 	(CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 
-/* The kernel's uapi/asm-generic/ioctl.h: bits 8 to 15 say whose an ioctl is. */
+/* The kernel's uapi/asm-generic/ioctl.h: bits 8 to 15 are the type, which says whose an ioctl is. */
 enum {
 	IOCTL_TYPE = 0xff00,
 	IOCTL_DXG = 'G' << 8,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One function for each thing that is told, which libtirpc's XDR calls in both directions. */
+/* One function for each type of the protocol, which libtirpc's XDR calls in both directions. */
 
 #include "driverd/protocol.h"
 
@@ -31,7 +31,7 @@ void driverd_reply_clear(struct driverd_reply *answer)
 	*answer = (struct driverd_reply){0};
 }
 
-/* What is longer than it may be counts as not told, as NULL does. */
+/* A text that is longer than it may be counts as missing, as NULL does. */
 static bool protocol_write_text(XDR *xdr, char **text, u_int max)
 {
 	char nothing = '\0', *told = *text && strlen(*text) <= max ? *text : &nothing;

@@ -86,7 +86,7 @@ static int d3dkmt_ask(const struct d3dkmt *d3dkmt, uint32_t handle, enum d3dkmt_
 	return d3dkmt->query(d3dkmt, &arguments);
 }
 
-/* A string of @characters at @offset of a reply. An empty one counts as not told. */
+/* A string of @characters at @offset of a reply. An empty one counts as missing. */
 static int d3dkmt_take_string(const struct span *reply, size_t offset, size_t characters, size_t char_size, char **ret)
 {
 	_cleanup_free_ char *text = NULL;
@@ -135,8 +135,8 @@ static struct d3dkmt_registry_layout d3dkmt_registry_layout(size_t char_size)
 }
 
 /*
- * The size that the driver store's path needs: a bare structure is too small for any, which is said by a status inside
- * an answer that succeeds (D3DDDI_QUERYREGISTRY_STATUS_BUFFER_OVERFLOW). 0 if it is not told.
+ * The size that the driver store's path needs. A bare structure is too small for any path: the call succeeds, and the
+ * status in the answer is D3DDDI_QUERYREGISTRY_STATUS_BUFFER_OVERFLOW. 0 if the size is unknown.
  */
 static size_t d3dkmt_ask_store_size(const struct d3dkmt *d3dkmt, uint32_t handle,
 				    const struct d3dkmt_registry_layout *layout, unsigned char *request)
@@ -174,7 +174,7 @@ static int d3dkmt_ask_store(const struct d3dkmt *d3dkmt, uint32_t handle, char *
 	memcpy(&status, request + layout.status, sizeof(status));
 	if (status != 0)
 		return 0;
-	/* libdxcore tells the length of the Windows path and gives the shorter Linux one: the NUL decides. */
+	/* libdxcore gives the length of the Windows path, and the shorter Linux path: the NUL decides. */
 	return d3dkmt_take_string(&(struct span){request, layout.size + needed}, layout.output,
 				  needed / d3dkmt->char_size, d3dkmt->char_size, ret);
 }
@@ -205,8 +205,8 @@ static bool d3dkmt_may_be_usable(const struct dxg_facts *facts)
 }
 
 /*
- * Every question that a driver refuses leaves a line in the guest's kernel log, so an adapter that cannot be used is
- * only asked what tells a user which one it is.
+ * Every query that a driver refuses leaves a line in the guest's kernel log. So of an adapter that cannot be used, only
+ * what identifies it to the user is queried.
  */
 static int d3dkmt_describe(const struct d3dkmt *d3dkmt, const struct d3dkmt_adapterinfo *adapter, struct dxg_facts *ret)
 {

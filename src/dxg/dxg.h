@@ -116,13 +116,13 @@ enum {
 /* What one adapter says of itself, from either source, before anything is concluded from it. */
 struct dxg_facts {
 	struct luid luid;
-	uint32_t wddm_version; /* 0: not told */
+	uint32_t wddm_version; /* 0: unknown */
 	uint32_t type_bits;
 	uint32_t vendor_id, device_id;
 	bool has_address;
 	struct d3dkmt_adapteraddress address;
-	char *name;  /* UTF-8; NULL: not told */
-	char *store; /* as told: a Windows path or one below /usr/lib/wsl/drivers, UTF-8; NULL: not told */
+	char *name;  /* UTF-8; NULL: unknown */
+	char *store; /* as the driver has it: a Windows path or one below /usr/lib/wsl/drivers, UTF-8; NULL: unknown */
 };
 
 struct dxg_facts *dxg_facts_free(struct dxg_facts *facts, size_t count);

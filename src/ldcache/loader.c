@@ -75,8 +75,8 @@ struct loader_file *loader_files_free(struct loader_file *files, size_t count)
 
 /*
  * We may read what the container's user may not: files in its volumes, and the kernel's in /proc and /sys, some of
- * which are empty once they were read. What is read gets into a file that everybody may read, so no link of the image
- * says what that is: one that leads out of the root filesystem leads, for us, to nothing.
+ * which are empty once they were read. What we read gets into a file that every user may read. So a link of the image
+ * must not choose what we read: a link that leads out of the root filesystem counts as dangling.
  *
  * Return: 0; -ENOENT also for such a link; as rootfs_read_file(). There is a handle if something is there.
  */

@@ -3,7 +3,7 @@
 /*
  * musl has no cache but a search path: directories separated by colons or newlines. It skips empty ones (path_open() in
  * musl's ldso/dynlink.c). The format has no comments, so an empty directory at the end of our first line and at the
- * start of our last one, "::", tells ours from the image's at the next start.
+ * start of our last one, "::", separates ours from the image's at the next start.
  */
 
 #include <errno.h>

@@ -20,7 +20,7 @@ struct plan_device {
 	char *path;
 	dev_t number;       /* from st_rdev when the plan was made; apply refuses another */
 	const char *access; /* cgroup access: "rw" */
-	gid_t group;        /* whose members may open it, and others may not; 0: anyone may, or root alone */
+	gid_t group;        /* only its members may open it; 0: every user may, or root alone */
 	char *reason;
 };
 

@@ -48,7 +48,7 @@ struct request {
 	struct strv imex_channels;    /* numbers, or "all" */
 	bool nodes_only;              /* the device nodes, and nothing of what else a plan has */
 	bool nvswitches;              /* the nodes of NVSwitches, for a fabric manager in the container */
-	bool mig_config, mig_monitor; /* to make parts of GPUs; to see those of everybody */
+	bool mig_config, mig_monitor; /* to make parts of GPUs; to see every container's parts */
 	enum request_mode mode;
 	uint64_t vcuda_memory; /* of GPUs; 0: as much as the settings give */
 };

@@ -19,7 +19,7 @@ static int sanitise_clear_environment(void)
 	return clearenv() ? -ENOMEM : 0;
 }
 
-/* The lowest free number tells, without a path to look up. */
+/* Looks for the lowest free number, which needs no path. */
 static bool sanitise_has_standard_descriptors(void)
 {
 	int fd = fcntl(STDIN_FILENO, F_DUPFD, 0);

@@ -80,7 +80,7 @@ void atomic_file_undo(const struct undo_log *undo_log, const struct undo_step *u
 		(void)atomic_file_sweep(undo_log->proc_self_fd, parent, undo_step->name);
 }
 
-/* Who can open a file can lock it: until we have, that is its owner alone. */
+/* Mode 0600: only the owner can open the file, and so lock it, until we have the lock. */
 static int atomic_file_make(int proc_self_fd, int parent, const char *name)
 {
 	int fd;

@@ -304,7 +304,7 @@ static int mount_make_tmpfs(const char *mode)
 	return fd < 0 ? -errno : fd;
 }
 
-/* With mount(2). The device number tells whether the new tmpfs was found. */
+/* With mount(2). The device number shows whether the new tmpfs was found. */
 static int mount_cover_with_tmpfs(struct undo_log *undo_log, int directory, const char *options)
 {
 	_cleanup_close_ int fd = -1;

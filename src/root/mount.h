@@ -101,7 +101,7 @@ int mount_make_data(struct mount_stage *stage, const struct span *parts, size_t 
 int mount_make_empty(struct mount_stage *stage, struct mount_source *ret);
 
 /**
- * mount_own_tmpfs() - an empty directory of ours over one of the container, where everybody may look; a deed
+ * mount_own_tmpfs() - an empty directory of ours over one of the container, that every user may read; a deed
  *
  * Return: its descriptor, the deed's; negative errno.
  */

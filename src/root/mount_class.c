@@ -61,7 +61,7 @@ static int mount_class_read_fdinfo(const struct rootfs *rootfs, int fd, uint64_t
 	return 0;
 }
 
-/* @name: "" or a name in directory @fd. Return: whether the kernel tells a mount's number so (Linux 5.8). */
+/* @name: "" or a name in directory @fd. Return: whether the kernel gives the mount's number (Linux 5.8). */
 static bool mount_class_query(int fd, const char *name, uint64_t *ret)
 {
 	const int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT | AT_SYMLINK_NOFOLLOW;
@@ -250,7 +250,7 @@ static bool mount_class_is_mounted_on_root(const struct rootfs *rootfs, int fd)
 	return above >= 0 && mount_class_is_root(rootfs, above);
 }
 
-/* Whether the kernel's own path of a directory is one where the runtime was told to mount a tmpfs. */
+/* Whether the runtime has to mount a tmpfs at a directory, by the kernel's own path of that. */
 static bool mount_class_is_named_tmpfs(const struct rootfs *rootfs, int fd)
 {
 	const struct mount_map *mount_map = rootfs->mount_map;
@@ -262,9 +262,9 @@ static bool mount_class_is_named_tmpfs(const struct rootfs *rootfs, int fd)
 }
 
 /*
- * Whether a directory on a tmpfs is where the runtime was told to make one, by the kernel's own path of it, and no
- * other mount that it was told of brings this tmpfs: an image's symlink may have led one of those there. The runtime
- * has looked the sources up a moment ago; what file systems know of them without asking anybody will do.
+ * Whether the runtime made the tmpfs of a directory. It did if the configuration has a tmpfs at the kernel's own path
+ * of the directory, and no bind mount's source is on the same tmpfs: an image's symlink may have led a bind mount
+ * there. The runtime has just looked the sources up, so what file systems have cached of them is enough.
  */
 static bool mount_class_is_runtimes(const struct rootfs *rootfs, int fd)
 {

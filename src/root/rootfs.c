@@ -302,7 +302,7 @@ static int rootfs_try_directory(struct rootfs *rootfs, const struct rootfs_targe
 	return r;
 }
 
-/* The same for a file. The mount goes onto this file, even if its name is another's a moment later. */
+/* The same for a file. The mount goes onto this file, even if another file gets its name meanwhile. */
 static int rootfs_try_file(struct rootfs *rootfs, const struct rootfs_target *parent, const char *name, mode_t mode,
 			   struct rootfs_target *ret)
 {

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * statmount(2), Linux 6.8, as the kernel takes it (linux/mount.h), whose headers are older than the kernels that
- * programs run on. It tells of one mount what mountinfo has among the lines of all.
+ * statmount(2) of Linux 6.8, declared here since the installed linux/mount.h may be older than the running kernel. It
+ * gives for one mount what mountinfo has for all.
  */
 
 #include <fcntl.h>
@@ -39,7 +39,7 @@ struct statmount_answer {
 };
 _Static_assert(sizeof(struct statmount_answer) == 512, "as in linux/mount.h");
 
-/** Return: whether the kernel tells if the mount that @fd is on is shared. */
+/** Return: whether the kernel knows; then @ret is whether the mount that @fd is on is shared. */
 static inline bool statmount_is_shared(int fd, bool *ret)
 {
 	struct statmount_request request = {.size = sizeof(request), .asked = STATMOUNT_BASIC};

@@ -48,7 +48,7 @@ static bool package_has_name(const char *value, size_t length, const char *const
 	return false;
 }
 
-/* "5:20.10.24+dfsg1-1" is version 20.10.24 to everybody but the distribution. */
+/* "5:20.10.24+dfsg1-1" is version 20.10.24 outside the distribution. */
 static char *package_upstream_version(const char *value, size_t length)
 {
 	const char *colon = memchr(value, ':', length);

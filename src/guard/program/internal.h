@@ -122,7 +122,7 @@ int expire(const struct choices *choices, size_t *ret_removed, size_t *ret_left,
 
 /*
  * Failures of system calls that say nothing of what the kernel can do. What it cannot do is kept until the next boot
- * (check_cache_put()), so nothing else may be told as that.
+ * (check_cache_put()), so no other failure may be taken for that.
  */
 
 /** Whether the same may work later, with this kernel and driver; @r is a negative errno. */
