@@ -106,7 +106,7 @@ static size_t suggest_distance(const char *a, const char *b)
 	return table[a_length][b_length];
 }
 
-/* The edit distance of a name; above NEAR it is no suggestion. The beginning of a name is an exact match. */
+/* The edit distance of a name; above NEAR it is not suggested. The beginning of a name is an exact match. */
 static size_t suggest_letters(const char *known, const char *name)
 {
 	size_t length = strlen(name), letters;
