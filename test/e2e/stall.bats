@@ -174,6 +174,7 @@ expect_phase() {
 		on_container() { stall usr /run/bundle/rootfs && phase "$@"; umount -l /run/bundle/rootfs; }
 		on_container ctr-gpu-hook ctr-gpu-hook prestart
 		on_container nvidia-cdi-hook nvidia-cdi-hook create-symlinks --link a::/usr/b
+		known_runtime runc && echo "{\"deadline\": 600, \"runtimes\": [\"/run/known/runc\"]}" >/etc/ctr-gpu/config.json
 		on_container ctr-gpu-runtime ctr-gpu-runtime create --bundle /run/bundle x
 		on_container ctr-gpu ctr-gpu configure /run/bundle/rootfs
 		on_container nvidia-containe nvidia-container-cli configure --device=all /run/bundle/rootfs'
