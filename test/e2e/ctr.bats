@@ -54,8 +54,15 @@ ctr_run() {
 		done
 		ctr image import "$directory/image.tar" >"$directory/import" 2>&1 || exit
 		# A weight of the processor, which ctr sets unasked, takes a controller that version 2 need not have.
-		exec ctr run --rm --cpu-shares 0 --cgroup "$CTR_GPU_TEST_CGROUP/container" $options \
-			docker.io/ctr-gpu-test/debian:latest "container-$$" "$@"
+		# On a busy machine ctr may end before all has come that a short program printed: again then.
+		for try in 1 2 3; do
+			ctr run --rm --cpu-shares 0 --cgroup "$CTR_GPU_TEST_CGROUP/container" $options \
+				docker.io/ctr-gpu-test/debian:latest "container-$$-$try" "$@" >"$directory/output" 2>&1
+			status=$?
+			[[ $status == 0 && ! -s $directory/output ]] || break
+		done
+		cat "$directory/output"
+		exit "$status"
 	' ctr_run "$(engine_directory containerd)" "$options" "$@"
 }
 
