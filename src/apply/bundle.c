@@ -200,7 +200,7 @@ static const char *bundle_find_obstacle(struct bundle_apply *apply)
 {
 	apply->hook_mounts = !apply->bundle->makes_mounts;
 	if (apply->hook_mounts)
-		return "the runtime may follow a link that somebody puts there meanwhile";
+		return "the runtime may follow a link that another process puts there meanwhile";
 	apply->hook_mounts = bundle_has_link_in_the_way(apply) || bundle_has_volume_in_the_way(apply);
 	if (apply->hook_mounts)
 		return "a link of the image or a volume is in the way";
@@ -258,7 +258,7 @@ static char *bundle_read_path(const struct bundle_apply *apply, int fd)
 }
 
 /* In the bundle that the engine's runtime tells its hooks of. */
-static int bundle_begin_layer(struct bundle_apply *apply)
+static void bundle_begin_layer(struct bundle_apply *apply)
 {
 	_cleanup_free_ char *bundle = bundle_read_path(apply, apply->bundle->directory);
 	_cleanup_free_ char *rootfs = bundle_read_path(apply, apply->rootfs.fd);
@@ -266,7 +266,6 @@ static int bundle_begin_layer(struct bundle_apply *apply)
 	apply->rootfs.noted = bundle && rootfs && apply->bundle->hook;
 	if (apply->rootfs.noted)
 		layer_begin(apply->undo_log, bundle, rootfs);
-	return 0;
 }
 
 /* A runtime makes what is missing on the way to where it mounts. */
@@ -363,9 +362,8 @@ static int bundle_change_root(struct bundle_apply *apply)
 	apply->hook_reason = bundle_find_obstacle(apply);
 	if (apply->hook_reason)
 		return 0;
-	r = bundle_begin_layer(apply);
-	if (r == 0)
-		r = bundle_place_mounts(apply);
+	bundle_begin_layer(apply);
+	r = bundle_place_mounts(apply);
 	if (r == 0)
 		r = bundle_note_places(apply);
 	if (r == 0)

@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "model/version.h"
 #include "system/machine.h"
 #include "system/trusted_file.h"
 
@@ -26,53 +27,48 @@ enum {
 
 /* ---- versions ---- */
 
-struct version {
-	unsigned major, minor, patch;
+/* The first versions that hold places, one for each line of releases that got it; the last, and all lines after it. */
+static const struct version runc_first[] = {{{1, 2, 8}, 3}, {{1, 3, 3}, 3}, {{1, 4, 0}, 3}};
+static const struct version crun_first[] = {{{1, 8, 0}, 3}};
+
+static const struct {
+	const char *says; /* in front of its version */
+	const struct version *first;
+	size_t count;
+} runtimes[] = {
+	{"runc version ", runc_first, ARRAY_SIZE(runc_first)},
+	{"crun version ", crun_first, ARRAY_SIZE(crun_first)},
 };
 
-static bool oci_runtime_is_from(const struct version *version, unsigned major, unsigned minor, unsigned patch)
+static bool oci_runtime_is_from(const struct version *version, const struct version *first, size_t count)
 {
-	if (version->major != major)
-		return version->major > major;
-	return version->minor != minor ? version->minor > minor : version->patch >= patch;
+	for (size_t i = 0; i < count; i++)
+		if (version->parts[0] == first[i].parts[0] && version->parts[1] == first[i].parts[1])
+			return version_compare(version, &first[i]) >= 0;
+	return version_compare(version, &first[count - 1]) >= 0;
 }
 
-/* The first versions that do, one for each line of releases that got it. */
-static bool oci_runtime_runc_is_known(const struct version *version)
+/* A candidate of a release is before it. */
+static bool oci_runtime_is_candidate(const char *suffix)
 {
-	if (version->major == 1 && version->minor == 2)
-		return version->patch >= 8;
-	if (version->major == 1 && version->minor == 3)
-		return version->patch >= 3;
-	return oci_runtime_is_from(version, 1, 4, 0);
-}
+	const char *candidate = strstr(suffix, "rc");
 
-static bool oci_runtime_crun_is_known(const struct version *version)
-{
-	return oci_runtime_is_from(version, 1, 8, 0);
+	return candidate && (size_t)(candidate - suffix) < strcspn(suffix, "\n");
 }
 
 bool oci_runtime_is_known(const char *text)
 {
-	static const struct {
-		const char *name;
-		bool (*is_known)(const struct version *version);
-	} runtimes[] = {{"runc version ", oci_runtime_runc_is_known}, {"crun version ", oci_runtime_crun_is_known}};
-	struct version version = {0};
-	const char *end = strchr(text, '\n');
-	int length = 0;
-
 	for (size_t i = 0; i < ARRAY_SIZE(runtimes); i++) {
-		if (!str_has_prefix(text, runtimes[i].name))
+		struct version version;
+		size_t length;
+
+		if (!str_has_prefix(text, runtimes[i].says))
 			continue;
-		text += strlen(runtimes[i].name);
-		if (sscanf(text, "%3u.%3u%n.%3u%n", &version.major, &version.minor, &length, &version.patch, &length) <
-		    2)
-			return false;
-		/* A candidate of a release is before it. */
-		if (strstr(text + length, "rc") && (!end || strstr(text + length, "rc") < end))
-			return false;
-		return runtimes[i].is_known(&version);
+		text += strlen(runtimes[i].says);
+		length = strspn(text, "0123456789.");
+		return version_read(text, length, &version) && version.count > 1 &&
+		       !oci_runtime_is_candidate(text + length) &&
+		       oci_runtime_is_from(&version, runtimes[i].first, runtimes[i].count);
 	}
 	return false;
 }

@@ -384,7 +384,7 @@ static CUresult contexts_query_stream(uint64_t slot)
 	const struct fence *mark = fence_of(slot);
 	const CUresult r = contexts_ask(slot);
 
-	if (!r)
+	if (!r && mark->handle)
 		handle_rest(mark->handle);
 	return contexts_end_wait(r, driver.cuStreamSynchronize, mark->stream);
 }
@@ -413,14 +413,14 @@ CUresult serve_cuStreamSynchronize(struct request *q)
 			    fence_begin(q, stream, request_stream_handle(q, 0), context));
 }
 
-/* Whether the client knows that all is done which was asked of the stream. */
-static bool contexts_stream_rests(const struct request *q)
+/* Whether the client knows that all is done which was asked of the stream. @handle: 0: a null stream */
+static bool contexts_stream_rests(const struct request *q, uint64_t handle)
 {
 	const uint64_t stream = q->argument[0];
 
 	if (stream == WIRE_STREAM_NULL || stream == WIRE_STREAM_LEGACY)
 		return contexts_done.context == q->header.context && contexts_done.request + 1 == q->number;
-	return handle_rests(request_stream_handle(q, 0));
+	return handle_rests(handle);
 }
 
 /*
@@ -430,10 +430,12 @@ static bool contexts_stream_rests(const struct request *q)
 CUresult serve_cuStreamQuery(struct request *q)
 {
 	CUresult r = driver.cuStreamQuery ? request_words(q, 1) : CUDA_ERROR_NOT_SUPPORTED;
-	const bool rests = !r && contexts_stream_rests(q);
+	const uint64_t handle = r ? 0 : request_stream_handle(q, 0);
+	const bool rests = !r && contexts_stream_rests(q, handle);
 	CUstream stream = 0;
 
-	if (!r)
+	/* Nothing is asked of one that rests: it goes on to. */
+	if (!r && !(rests && handle && handle_look(handle, WIRE_STREAM, &stream)))
 		r = request_stream(q, 0, &stream);
 	if (r)
 		return r;
@@ -442,7 +444,8 @@ CUresult serve_cuStreamQuery(struct request *q)
 		r = CUDA_SUCCESS;
 	if (r)
 		return r;
-	handle_rest(request_stream_handle(q, 0));
+	if (handle && !rests)
+		handle_rest(handle);
 	if (stream == WIRE_STREAM_NULL || stream == WIRE_STREAM_LEGACY) {
 		contexts_done.context = q->header.context;
 		contexts_done.request = q->number;

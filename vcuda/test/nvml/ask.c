@@ -35,8 +35,8 @@
 	X(nvmlDeviceGetTemperature, (nvmlDevice_t, int, unsigned *)) X(nvmlDeviceGetTemperatureV, (nvmlDevice_t, nvmlTemperature_t *)) \
 	X(nvmlDeviceGetTemperatureThreshold, (nvmlDevice_t, int, unsigned *)) X(nvmlDeviceGetClockInfo, (nvmlDevice_t, int, unsigned *)) \
 	X(nvmlDeviceGetPowerUsage, (nvmlDevice_t, unsigned *)) X(nvmlDeviceGetEnforcedPowerLimit, (nvmlDevice_t, unsigned *)) \
-	X(nvmlDeviceGetPowerManagementDefaultLimit, (nvmlDevice_t, unsigned *)) X(nvmlDeviceGetPerformanceState, (nvmlDevice_t, int *)) \
-	X(nvmlDeviceGetPersistenceMode, (nvmlDevice_t, int *)) X(nvmlDeviceGetMaxPcieLinkWidth, (nvmlDevice_t, unsigned *)) \
+	X(nvmlDeviceGetPowerManagementDefaultLimit, (nvmlDevice_t, unsigned *)) X(nvmlDeviceGetPerformanceState, (nvmlDevice_t, unsigned *)) \
+	X(nvmlDeviceGetPersistenceMode, (nvmlDevice_t, unsigned *)) X(nvmlDeviceGetMaxPcieLinkWidth, (nvmlDevice_t, unsigned *)) \
 	X(nvmlDeviceGetMinorNumber, (nvmlDevice_t, unsigned *)) X(nvmlDeviceSetPersistenceMode, (nvmlDevice_t, int)) \
 	X(nvmlEventSetCreate, (nvmlEventSet_t *)) X(nvmlEventSetFree, (nvmlEventSet_t)) \
 	X(nvmlEventSetWait_v2, (nvmlEventSet_t, nvmlEventData_t *, unsigned)) \
@@ -232,55 +232,69 @@ static void ask_memory(unsigned long long most)
 	      "what is freed is free");
 }
 
-/* As the simulated driver has them: another number for each GPU, and no fan. */
-static void ask_sensors(unsigned gpu, bool there)
+/* As the simulated driver has them: each number, and the GPU's, from 1 on. */
+static const struct {
+	const char *what;
+	unsigned number;
+	int (**plain)(nvmlDevice_t, unsigned *);
+	int (**of_kind)(nvmlDevice_t, int, unsigned *);
+	int kind;
+} sensors[] = {
+	{"temperature", 40, .of_kind = &api.nvmlDeviceGetTemperature},
+	{"temperature of shutdown", 100, .of_kind = &api.nvmlDeviceGetTemperatureThreshold},
+	{"temperature of slowdown", 110, .of_kind = &api.nvmlDeviceGetTemperatureThreshold, .kind = 1},
+	{"clock of graphics", 1000, .of_kind = &api.nvmlDeviceGetClockInfo},
+	{"clock of SM", 1010, .of_kind = &api.nvmlDeviceGetClockInfo, .kind = 1},
+	{"clock of memory", 1020, .of_kind = &api.nvmlDeviceGetClockInfo, .kind = 2},
+	{"power", 70000, .plain = &api.nvmlDeviceGetPowerUsage},
+	{"limit of power", 700000, .plain = &api.nvmlDeviceGetEnforcedPowerLimit},
+	{"default limit of power", 710000, .plain = &api.nvmlDeviceGetPowerManagementDefaultLimit},
+	{"performance state", 1, .plain = &api.nvmlDeviceGetPerformanceState},
+	{"persistence", 0, .plain = &api.nvmlDeviceGetPersistenceMode},
+	{"width of the link", 15, .plain = &api.nvmlDeviceGetMaxPcieLinkWidth},
+};
+
+/* Those that have a struct of their own. */
+static void ask_structs(nvmlDevice_t device, unsigned gpu, bool there, int expected)
 {
-	const int expected = there ? 0 : NVML_ERROR_NOT_SUPPORTED;
 	nvmlTemperature_t versioned = {.version = NVML_VERSION(nvmlTemperature_t, 1)};
-	unsigned degrees = 0, shutdown = 0, slowdown = 0, power = 0, limit = 0, usual = 0, sm = 0, memory = 0,
-		 width = 0;
 	nvmlUtilization_t used = {0};
-	nvmlDevice_t device = NULL;
-	int state = 0, mode = 0;
-	const unsigned number = gpu + 1;
 	nvmlPciInfo_t pci = {0};
 
-	(void)api.nvmlDeviceGetHandleByIndex_v2(gpu, &device);
 	check(api.nvmlDeviceGetPciInfo_v3(device, &pci) == 0 && pci.pciDeviceId == (there ? 0x233010de : 0) &&
-		      pci.pciSubSystemId == (there ? 0x16c110de + number : 0),
+		      pci.pciSubSystemId == (there ? 0x16c110de + gpu : 0),
 	      "the number of its model");
-	check(api.nvmlDeviceGetUtilizationRates(device, &used) == expected &&
-		      (!there || (used.gpu == 20 + number && used.memory == 10 + number)),
+	check(api.nvmlDeviceGetUtilizationRates(device, &used) == expected && used.gpu == (there ? 20 + gpu : 0) &&
+		      used.memory == (there ? 10 + gpu : 0),
 	      "utilization");
-	check(api.nvmlDeviceGetTemperature(device, 0, &degrees) == expected &&
-		      api.nvmlDeviceGetTemperatureV(device, &versioned) == expected &&
-		      (!there || (degrees == 40 + number && versioned.temperature == (int)degrees)),
-	      "temperature");
-	check(api.nvmlDeviceGetTemperatureThreshold(device, 0, &shutdown) == expected &&
-		      api.nvmlDeviceGetTemperatureThreshold(device, 1, &slowdown) == expected &&
-		      (!there || (shutdown == 100 + number && slowdown == 110 + number)),
-	      "limits of temperature");
-	check(api.nvmlDeviceGetPowerUsage(device, &power) == expected &&
-		      api.nvmlDeviceGetEnforcedPowerLimit(device, &limit) == expected &&
-		      api.nvmlDeviceGetPowerManagementDefaultLimit(device, &usual) == expected &&
-		      (!there || (power == 70000 + number && limit == 700000 + number && usual == 710000 + number)),
-	      "power");
-	check(api.nvmlDeviceGetClockInfo(device, 1, &sm) == expected &&
-		      api.nvmlDeviceGetClockInfo(device, 2, &memory) == expected &&
-		      (!there || (sm == 1010 + number && memory == 1020 + number)),
-	      "clocks");
-	check(api.nvmlDeviceGetPerformanceState(device, &state) == expected &&
-		      api.nvmlDeviceGetPersistenceMode(device, &mode) == expected &&
-		      api.nvmlDeviceGetMaxPcieLinkWidth(device, &width) == expected &&
-		      (!there || (state == 1 + (int)number && mode == (int)number && width == 15 + number)),
-	      "state, mode and link");
-	check(api.nvmlDeviceGetFanSpeed(device, &width) == NVML_ERROR_NOT_SUPPORTED &&
-		      api.nvmlDeviceGetClockInfo(device, 3, &width) == NVML_ERROR_NOT_SUPPORTED,
+	check(api.nvmlDeviceGetTemperatureV(device, &versioned) == expected &&
+		      versioned.temperature == (there ? 40 + (int)gpu : 0),
+	      "temperature, in a struct");
+}
+
+static void ask_sensors(unsigned index, bool there)
+{
+	const int expected = there ? 0 : NVML_ERROR_NOT_SUPPORTED;
+	const unsigned gpu = index + 1;
+	nvmlDevice_t device = NULL;
+	unsigned value;
+
+	(void)api.nvmlDeviceGetHandleByIndex_v2(index, &device);
+	ask_structs(device, gpu, there, expected);
+	for (size_t i = 0; i < sizeof(sensors) / sizeof(sensors[0]); i++) {
+		value = 0;
+		check((sensors[i].plain ? (*sensors[i].plain)(device, &value)
+					: (*sensors[i].of_kind)(device, sensors[i].kind, &value)) == expected &&
+			      value == (there ? sensors[i].number + gpu : 0),
+		      sensors[i].what);
+	}
+	check(api.nvmlDeviceGetFanSpeed(device, &value) == NVML_ERROR_NOT_SUPPORTED &&
+		      api.nvmlDeviceGetClockInfo(device, 3, &value) == NVML_ERROR_NOT_SUPPORTED,
 	      "what the card lacks is not supported");
-	check(api.nvmlDeviceGetClockInfo(device, 4, &width) == NVML_ERROR_INVALID_ARGUMENT &&
-		      api.nvmlDeviceGetClockInfo(device, -1, &width) == NVML_ERROR_INVALID_ARGUMENT &&
+	check(api.nvmlDeviceGetClockInfo(device, 4, &value) == NVML_ERROR_INVALID_ARGUMENT &&
+		      api.nvmlDeviceGetClockInfo(device, -1, &value) == NVML_ERROR_INVALID_ARGUMENT &&
 		      api.nvmlDeviceGetPowerUsage(device, NULL) == NVML_ERROR_INVALID_ARGUMENT &&
-		      api.nvmlDeviceGetPowerUsage((nvmlDevice_t)&api, &width) == NVML_ERROR_INVALID_ARGUMENT,
+		      api.nvmlDeviceGetPowerUsage((nvmlDevice_t)&api, &value) == NVML_ERROR_INVALID_ARGUMENT,
 	      "kinds, places and devices that there are not");
 }
 
