@@ -637,7 +637,8 @@ int ctr_gpu_container_hook_devices(const struct ctr_gpu_container *container, co
  * ctr_gpu_plan_apply() for a container made from a state, and ctr_gpu_plan_apply_to_bundle(), leave a list in the
  * bundle, if they run in a child of ctr_gpu_run_in_child(). Directories that are still empty, links and files that are
  * still ours go, and the loader's files are the image's again; the list goes, too. A root filesystem that is no
- * overlayfs, or on which another container runs, stays as it is.
+ * overlayfs, or on which another container runs, stays as it is. Device rules that were written for systemd go with
+ * their units.
  *
  * Return: 0, also if there is no list; CTR_GPU_E_BAD_STATE if the container has not ended; -ENOMEM.
  * Since: 0.1

@@ -24,6 +24,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "devcgroup/devcgroup.h"
 #include "ldcache/loader.h"
 #include "lib/container.h"
 #include "lib/context.h"
@@ -353,6 +354,7 @@ int ctr_gpu_container_clean(struct ctr_gpu_context *context, const char *state, 
 	r = oci_parse_state_ended(state, size, &parsed, &context->err);
 	if (r != 0)
 		return r;
+	devcgroup_tidy();
 	if (str_format(&path, "%s/" LAYER_RECORD, parsed.bundle) < 0)
 		return err_set(&context->err, -ENOMEM, "%m");
 	if (!layer_read_record(path, &record, &record_size))

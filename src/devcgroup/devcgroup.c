@@ -293,10 +293,18 @@ int devcgroup_directory(const struct devcgroup *cgroup, size_t *ret_depth)
 	return own->fd;
 }
 
+void devcgroup_tidy(void)
+{
+	devcgroup_remove_stale_drop_ins(DEVCGROUP_TRANSIENT);
+}
+
+/* Return: 0; 1 if a file was written; negative errno. */
 static int devcgroup_tell_systemd(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count,
 				  struct err *err)
 {
-	devcgroup_remove_stale_drop_ins(DEVCGROUP_TRANSIENT);
+	int r;
+
+	devcgroup_tidy();
 	if (!devcgroup_systemd_restricts(DEVCGROUP_TRANSIENT, cgroup->unit))
 		return 0;
 	/*
@@ -305,7 +313,8 @@ static int devcgroup_tell_systemd(struct devcgroup *cgroup, const struct devcgro
 	 */
 	if (!cgroup->unit_changed && devcgroup_systemd_knows(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count))
 		return 0;
-	return devcgroup_write_drop_in(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count, cgroup->undo_log, err);
+	r = devcgroup_write_drop_in(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count, cgroup->undo_log, err);
+	return r < 0 ? r : 1;
 }
 
 int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count,
@@ -321,5 +330,6 @@ int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules
 	r = cgroup->version->allow(cgroup, rules, count, err);
 	if (r == 0 && cgroup->unit)
 		r = devcgroup_tell_systemd(cgroup, rules, count, err);
-	return r;
+	/* A daemon-reload before the file was there has taken away what was allowed. */
+	return r == 1 ? cgroup->version->allow(cgroup, rules, count, err) : r;
 }

@@ -54,3 +54,6 @@ int devcgroup_directory(const struct devcgroup *cgroup, size_t *ret_depth);
  */
 int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count,
 		    struct undo_log *undo_log, struct err *err);
+
+/** devcgroup_tidy() - remove what was written for systemd units that are gone, or were started anew */
+void devcgroup_tidy(void);

@@ -40,9 +40,9 @@ struct devcgroup {
 };
 
 /**
- * devcgroup_find_unit() - the transient unit of the system manager in a cgroup's path
+ * devcgroup_find_unit() - the unit of the system manager in a cgroup's path, if it is a transient one
  * @path:      such as "system.slice/docker-1234.scope"
- * @transient: systemd's folder of transient units
+ * @transient: systemd's folder of transient units; the folder of running units is beside it
  * @ret_unit:  its name, new; NULL if there is none
  * @ret_size:  how much of @path leads to it
  *
@@ -60,7 +60,7 @@ bool devcgroup_systemd_knows(const char *transient, const char *unit, const stru
 int devcgroup_write_drop_in(const char *transient, const char *unit, const struct devcgroup_rule *rules, size_t count,
 			    struct undo_log *undo_log, struct err *err);
 
-/** Removes those of our files whose unit is gone. */
+/** Removes those of our files whose unit is gone, or was started after they were written. */
 void devcgroup_remove_stale_drop_ins(const char *transient);
 
 #define DEVCGROUP_TRANSIENT "/run/systemd/transient"

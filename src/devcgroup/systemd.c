@@ -4,7 +4,8 @@
  * systemd writes the device rules of a unit's cgroup again at every daemon-reload, from what it knows of the unit: the
  * GPU of a running container would be gone ("Failed to initialize NVML: Unknown Error"). It reads NAME.d/NUMBER-*.conf
  * beside a unit at the same occasion, so what we allowed is written there (systemd.unit(5), "Unit File Load Path"). It
- * removes that folder with the unit if it has read it since; otherwise the next run of ours does.
+ * removes that folder with the unit if it has read it since; otherwise the hook of the container's end or the next run
+ * of ours does.
  */
 
 #include "devcgroup/internal.h"
@@ -27,7 +28,10 @@
  */
 #define DROP_IN "50-ctr-gpu-"
 
-enum { UNIT_FILE_MAX = 1024 * 1024, RACES_MAX = 8 };
+/* A link beside the folder of transient units, of each unit that runs. */
+#define RUNNING_UNIT "../units/invocation:"
+
+enum { UNIT_FILE_MAX = 1024 * 1024, UNIT_PATH_MAX = 512, RACES_MAX = 8 };
 
 static bool systemd_has_suffix(const char *text, const char *suffix)
 {
@@ -48,32 +52,48 @@ static bool systemd_is_unit_name(const char *name)
 	return true;
 }
 
-/* Only transient units are ours to change: their files are removed with them. The innermost name decides. */
+static bool systemd_has_file(int transient_fd, const char *prefix, const char *name)
+{
+	char path[UNIT_PATH_MAX];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "%s%s", prefix, name);
+	return fstatat(transient_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/*
+ * A unit's cgroup lies in slices alone, so the outermost unit decides that this systemd has. What is below it, its
+ * processes have named: a container that may make cgroups calls one as another container's unit. Units that are not
+ * known here are those of a systemd outside of this machine. Only transient units are ours to change: their files are
+ * removed with them.
+ */
 int devcgroup_find_unit(const char *path, const char *transient, char **ret_unit, size_t *ret_size)
 {
-	size_t end = strlen(path);
+	_cleanup_close_ int fd = -1;
+	const char *end = path;
 
 	*ret_unit = NULL;
-	while (end > 0) {
+	while (*end) {
 		_cleanup_free_ char *name = NULL;
-		size_t start = end;
+		const char *start = end + (*end == '/');
 
-		while (start > 0 && path[start - 1] != '/')
-			start--;
-		name = strndup(path + start, end - start);
+		end = start + strcspn(start, "/");
+		name = strndup(start, (size_t)(end - start));
 		if (!name)
 			return -ENOMEM;
-		if (systemd_is_unit_name(name)) {
-			_cleanup_close_ int fd = open(transient, O_PATH | O_DIRECTORY | O_CLOEXEC);
-			struct stat st;
-
-			if (fd >= 0 && fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-				*ret_unit = steal_ptr(name);
-				*ret_size = end;
-			}
+		if (!systemd_is_unit_name(name))
+			continue;
+		if (fd < 0)
+			fd = open(transient, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0)
+			return 0;
+		if (systemd_has_file(fd, "", name)) {
+			*ret_unit = steal_ptr(name);
+			*ret_size = (size_t)(end - path);
 			return 0;
 		}
-		end = start ? start - 1 : 0;
+		if (systemd_has_file(fd, RUNNING_UNIT, name))
+			return 0;
 	}
 	return 0;
 }
@@ -293,20 +313,41 @@ int devcgroup_write_drop_in(const char *transient, const char *unit, const struc
 	return 0;
 }
 
+static bool systemd_is_older(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
+}
+
+/*
+ * A unit of the same name may have been started since: it would have the devices of its predecessor at the next
+ * daemon-reload. systemd writes the unit's file when the unit is made, and the process that writes a file of ours has
+ * seen that one.
+ */
+static bool systemd_is_stale(const struct stat *unit, int folder_fd, const char *name)
+{
+	struct stat st;
+
+	return !unit || (fstatat(folder_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			 systemd_is_older(&st.st_mtim, &unit->st_mtim));
+}
+
 static void systemd_remove_if_stale(int transient_fd, const char *folder)
 {
 	_cleanup_free_ char *unit = strndup(folder, strlen(folder) - strlen(".d"));
 	const struct dirent *entry;
 	_cleanup_dir_ DIR *files = NULL;
-	bool ours = false;
+	bool ours = false, there;
 	struct stat st;
 
-	if (!unit || !systemd_is_unit_name(unit) || fstatat(transient_fd, unit, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
-	    errno != ENOENT)
+	if (!unit || !systemd_is_unit_name(unit))
+		return;
+	there = fstatat(transient_fd, unit, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (!there && errno != ENOENT)
 		return;
 	files = fd_open_directory(transient_fd, folder, O_NOFOLLOW);
 	while (files && (entry = readdir(files)))
-		if (str_has_prefix(entry->d_name, DROP_IN))
+		if (str_has_prefix(entry->d_name, DROP_IN) &&
+		    systemd_is_stale(there ? &st : NULL, directory_fd(files), entry->d_name))
 			ours = unlinkat(directory_fd(files), entry->d_name, 0) == 0 || ours;
 	if (ours)
 		(void)unlinkat(transient_fd, folder, AT_REMOVEDIR);

@@ -202,6 +202,65 @@ hwrng_is_lost() {
 	[ -n "$(drop_in)" ]
 }
 
+# A unit's name may come again; systemd reads the folder at the next daemon-reload.
+@test "a later scope of the same name does not have its predecessor's device" {
+	local ended='{"ociVersion": "1.0.2", "id": "x", "status": "stopped", "bundle": "/run"}'
+
+	scope again.scope "${strict[@]}"
+	allow
+	inside systemctl stop again.scope
+	[ -n "$(drop_in)" ]
+	inside "$tools/../../bin/ctr-gpu-hook" poststop <<<"$ended"
+	[ -z "$(drop_in)" ]
+	# Where the hook of the end was not run, the next start sees which file is older than its scope.
+	scope again.scope "${strict[@]}"
+	allow
+	inside systemctl stop again.scope
+	[ -n "$(drop_in)" ]
+	scope again.scope "${strict[@]}"
+	inside sh -c '[ -e /dev/kmsg ] || mknod /dev/kmsg c 1 11'
+	inside "$tools/device-rule" "$member" c 1 11 rw /dev/kmsg
+	inside systemctl daemon-reload
+	hwrng_is forbidden
+	[ "$(try /dev/kmsg)" = open ]
+}
+
+@test "a daemon-reload amid a start leaves the scope its device" {
+	local tracer
+
+	command -v strace >/dev/null || skip "needs strace"
+	scope amid.scope "${strict[@]}"
+	inside strace -o "/run/calls" -e trace=linkat -e inject=linkat:signal=STOP:when=1 "$tools/device-rule" "$member" c 10 183 rw /dev/hwrng 3>&- &
+	tracer=$!
+	until inside grep -q 'stopped by SIGSTOP' /run/calls 2>/dev/null; do
+		kill -0 "$tracer"
+		sleep 0.1
+	done
+	hwrng_is open
+	inside systemctl daemon-reload
+	inside pkill --signal CONT device-rule
+	wait "$tracer"
+	hwrng_is open
+	inside systemctl daemon-reload
+	hwrng_is open
+}
+
+@test "a container that calls its cgroups as another container's unit gets nothing for that one" {
+	local victim
+
+	scope victim.scope "${strict[@]}"
+	victim=$group
+	scope evil.scope "${strict[@]}"
+	allow
+	inside sh -c 'mkdir -p "$1/victim.scope" && echo "$2" >"$1/victim.scope/cgroup.procs"' sh "$mounted/$group" "$member"
+	allow
+	unit=victim.scope
+	[ -z "$(drop_in)" ]
+	inside systemctl daemon-reload
+	group=$victim
+	hwrng_is forbidden
+}
+
 # engine NAME COMMAND…: a container in a scope that the engine asked systemd for; $edits of its configuration
 edits=.
 engine() {

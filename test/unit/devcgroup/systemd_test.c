@@ -14,7 +14,7 @@
 #include "base/str.h"
 #include "devcgroup/internal.h"
 
-static char folder[] = "/tmp/ctr-gpu-transient.XXXXXX";
+static char folder[] = "/tmp/ctr-gpu-transient.XXXXXX/transient";
 static struct undo_log *undo_log;
 
 static void put(const char *name, const char *text)
@@ -44,6 +44,16 @@ static bool exists(const char *name)
 	return access(path, F_OK) == 0;
 }
 
+/* A file was written a while ago. */
+static void put_back(const char *name)
+{
+	const struct timespec times[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+	_cleanup_free_ char *path = NULL;
+
+	assert_int_equal(str_format(&path, "%s/%s", folder, name), 0);
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
 /* The path of a file of ours beside a unit, new; NULL: there is none. */
 static char *drop_in(const char *unit)
 {
@@ -61,9 +71,14 @@ static char *drop_in(const char *unit)
 static int start(void **state)
 {
 	(void)state;
-	(void)strcpy(folder + strlen(folder) - 6, "XXXXXX");
+	(void)strcpy(folder, "/tmp/ctr-gpu-transient.XXXXXX");
 	undo_log = undo_log_new(false);
-	return undo_log && mkdtemp(folder) ? 0 : -1;
+	if (!undo_log || !mkdtemp(folder))
+		return -1;
+	make_folder("units");
+	make_folder("transient");
+	(void)strcat(folder, "/transient");
+	return 0;
 }
 
 static int stop(void **state)
@@ -72,6 +87,7 @@ static int stop(void **state)
 
 	(void)state;
 	undo_log_free(undo_log);
+	*strrchr(folder, '/') = '\0';
 	return str_format(&command, "rm -rf %s", folder) < 0 ? -1 : system(command);
 }
 
@@ -88,8 +104,13 @@ static void units_are_found_in_paths(void **state)
 		/* Not transient, or not known. */
 		{"system.slice/docker.service/docker/12", NULL, NULL},
 		{"system.slice/absent.scope", NULL, NULL},
-		/* The innermost decides. */
-		{"docker-12.scope/init.scope", NULL, NULL},
+		/* The outermost that is known decides: what is below is named by the container, or by a user. */
+		{"docker-12.scope/init.scope", "docker-12.scope", "docker-12.scope"},
+		{"system.slice/libpod-1.scope/docker-12.scope", "libpod-1.scope", "system.slice/libpod-1.scope"},
+		{"user.slice/user@1000.service/docker-12.scope", NULL, NULL},
+		/* The first one is another systemd's. */
+		{"outer.scope/system.slice/docker-12.scope/c", "docker-12.scope",
+		 "outer.scope/system.slice/docker-12.scope"},
 		/* No unit's names, though such files may lie there. */
 		{"system.slice/docker-12", NULL, NULL},
 		{"a b.scope", NULL, NULL},
@@ -109,6 +130,7 @@ static void units_are_found_in_paths(void **state)
 	put("a%b.scope", "");
 	put(".scope", "");
 	put(".x.scope", "");
+	put("../units/invocation:user@1000.service", "");
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		_cleanup_free_ char *unit = NULL;
 		size_t size = 0;
@@ -286,6 +308,11 @@ static void stale_files_are_removed(void **state)
 	make_folder("no unit.d");
 	put("no unit.d/50-ctr-gpu-1.conf", "");
 	put("file.scope.d", "");
+	make_folder("again.scope.d");
+	put("again.scope.d/50-ctr-gpu-1.conf", "");
+	put("again.scope", "");
+	put("again.scope.d/50-ctr-gpu-2.conf", "");
+	put_back("again.scope.d/50-ctr-gpu-1.conf");
 	devcgroup_remove_stale_drop_ins(folder);
 	assert_true(exists("here.scope.d/50-ctr-gpu-1.conf"));
 	assert_false(exists("gone.scope.d"));
@@ -294,6 +321,8 @@ static void stale_files_are_removed(void **state)
 	assert_true(exists("others.scope.d/other.conf"));
 	assert_true(exists("no unit.d/50-ctr-gpu-1.conf"));
 	assert_true(exists("file.scope.d"));
+	assert_false(exists("again.scope.d/50-ctr-gpu-1.conf"));
+	assert_true(exists("again.scope.d/50-ctr-gpu-2.conf"));
 	devcgroup_remove_stale_drop_ins("/nonexistent");
 }
 
