@@ -2,8 +2,10 @@
 
 #include "vcuda/client/address_map.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 
 static struct lock address_map_lock;
 static struct range *ranges; /* by address */
@@ -160,4 +162,23 @@ void address_map_forget_owner(uint64_t owner)
 	for (size_t i = range_count; i > 0; i--)
 		if (ranges[i - 1].owner == owner)
 			address_map_remove_at(i - 1);
+}
+
+bool address_map_is_device(CUdeviceptr pointer)
+{
+	struct range range;
+
+	return address_map_find(pointer, &range) && !address_map_is_host(&range);
+}
+
+bool address_map_has_host(uint64_t at, size_t bytes)
+{
+	char ends[2];
+	const struct iovec to = {ends, sizeof(ends)}, from[] = {{(void *)at, 1}, {(void *)(at + bytes - 1), 1}};
+	long r;
+
+	if (at == 0 || address_map_is_locked((const void *)at, bytes))
+		return at != 0;
+	r = syscall(SYS_process_vm_readv, syscall(SYS_getpid), &to, 1L, from, 2L, 0L);
+	return r == (long)sizeof(ends) || (r < 0 && errno != EFAULT);
 }

@@ -50,6 +50,16 @@ static inline bool address_map_is_host(const struct range *range)
 /** Return: whether all of this is page-locked memory, at its own address in the server. */
 bool address_map_is_locked(const void *at, uint64_t bytes);
 
+/** Return: whether it is known to be a device's. */
+bool address_map_is_device(CUdeviceptr pointer);
+
+/**
+ * address_map_has_host() - whether there is memory of the host, at both ends at least
+ *
+ * What was the device's and is freed is none. Where a filter of the program's does not let us look, it is believed.
+ */
+bool address_map_has_host(uint64_t at, size_t bytes);
+
 void address_map_forget_context(const struct context *context);
 
 /** Forgets the variables of a module or library. */

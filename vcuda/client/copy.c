@@ -2,166 +2,32 @@
 
 /*
  * Copies. What is small goes with the command; page-locked memory is the server's, too; all else passes through
- * chunks of the staging memory, where one chunk is filled or emptied while others are on the bus. From COPY_SHARED
- * bytes on, other threads copy their share of each chunk: one is slower than the bus.
+ * chunks of the staging memory.
  */
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #include "vcuda/client/address_map.h"
+#include "vcuda/client/array.h"
 #include "vcuda/client/call.h"
 #include "vcuda/client/client.h"
 #include "vcuda/client/context.h"
+#include "vcuda/client/staged.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
 enum {
 	COPY_INLINE = 32768, /* to the device, with the command */
-	COPY_SHARED = 1 << 20,
-	COPY_HELPERS = 3,
-	COPY_DEPTH = WIRE_LARGE / 2, /* chunks of one copy that are under way */
 };
 
-/* ---- threads that help with memcpy ---- */
-
-static struct lock helper_lock; /* one large copy at a time has their help */
-static unsigned helper_count;
-static struct helper {
-	struct bell begin, end;
-	void *to;
-	const void *from;
-	size_t bytes;
-} helpers[COPY_HELPERS];
-
-static void *copy_help(void *argument)
-{
-	struct helper *helper = argument;
-	uint32_t seen = 0;
-
-	for (;;) {
-		if (!bell_spin(&helper->begin, seen, 4 * client.spin)) {
-			bell_sleep(&helper->begin, seen, NULL);
-			continue;
-		}
-		seen++;
-		memcpy(helper->to, helper->from, helper->bytes);
-		bell_ring(&helper->end, seen);
-	}
-	return NULL;
-}
-
-static void copy_get_help(void)
-{
-	while (helper_count < COPY_HELPERS && helper_count < client.copy_threads &&
-	       background_start(copy_help, &helpers[helper_count]))
-		helper_count++;
-}
-
-static void copy_wait_for_help(struct helper *helper, uint32_t seen)
-{
-	while (BELL_LOAD(&helper->end.value) == seen)
-		if (!bell_spin(&helper->end, seen, 1000000))
-			bell_sleep(&helper->end, seen, NULL);
-}
-
-static void copy_bytes(void *to, const void *from, size_t bytes, bool shared)
-{
-	const size_t share = shared ? (bytes / (helper_count + 1)) & ~(size_t)63 : 0;
-
-	for (unsigned i = 0; shared && i < helper_count; i++) {
-		helpers[i].to = (char *)to + i * share;
-		helpers[i].from = (const char *)from + i * share;
-		helpers[i].bytes = share;
-		bell_ring(&helpers[i].begin, helpers[i].begin.value + 1);
-	}
-	memcpy((char *)to + helper_count * share, (const char *)from + helper_count * share,
-	       bytes - helper_count * share);
-	for (unsigned i = 0; shared && i < helper_count; i++)
-		copy_wait_for_help(&helpers[i], helpers[i].begin.value - 1);
-}
-
-/* ---- chunks ---- */
-
-static struct lock chunk_lock;
-static bool chunk_taken[WIRE_CHUNKS];
-static struct bell chunk_freed;
-
-/* Return: a chunk of the staging memory that nobody uses. */
-static uint32_t copy_take_chunk(bool large)
-{
-	for (;;) {
-		const uint32_t seen = BELL_LOAD(&chunk_freed.value);
-
-		lock_take(&chunk_lock);
-		for (uint32_t i = large ? WIRE_SMALL : 0; i < (large ? (uint32_t)WIRE_CHUNKS : (uint32_t)WIRE_SMALL);
-		     i++)
-			if (!chunk_taken[i]) {
-				chunk_taken[i] = true;
-				lock_release(&chunk_lock);
-				return i;
-			}
-		lock_release(&chunk_lock);
-		bell_sleep(&chunk_freed, seen, &(const struct timespec){.tv_nsec = 1000000});
-	}
-}
-
-static void copy_give_chunk(uint32_t chunk)
-{
-	lock_take(&chunk_lock);
-	chunk_taken[chunk] = false;
-	bell_ring(&chunk_freed, chunk_freed.value + 1);
-	lock_release(&chunk_lock);
-}
-
-static CUresult copy_wait_chunk(uint32_t chunk)
-{
-	const uint64_t word = chunk;
-
-	return call_sync(WIRE_STAGE_WAIT, &word, 1, NULL, 0, NULL, 0);
-}
+/* ---- through the staging memory ---- */
 
 static CUresult copy_stage(unsigned op, CUdeviceptr device, CUstream stream, uint32_t chunk, size_t bytes)
 {
 	const uint64_t words[] = {device, stream, chunk, bytes};
 
 	return call_async(op, words, 4, NULL, 0);
-}
-
-struct staged {
-	uint32_t chunk[COPY_DEPTH];
-	unsigned depth;
-	size_t piece;
-	bool shared;
-};
-
-static struct staged copy_begin_staged(size_t bytes)
-{
-	const bool large = bytes > WIRE_SMALL_BYTES;
-	struct staged staged = {.piece = large ? WIRE_LARGE_BYTES : WIRE_SMALL_BYTES, .shared = bytes >= COPY_SHARED};
-	const size_t pieces = (bytes + staged.piece - 1) / staged.piece;
-
-	staged.depth = pieces < COPY_DEPTH ? (unsigned)pieces : COPY_DEPTH;
-	/* All large chunks may be wanted twice over at once; two who have half of them each would wait for ever. */
-	static struct lock taking;
-	LOCK_HOLD(&taking);
-	for (unsigned i = 0; i < staged.depth; i++)
-		staged.chunk[i] = copy_take_chunk(large);
-	/* Whoever has their help may wait for long. */
-	staged.shared = staged.shared && lock_try(&helper_lock);
-	if (staged.shared)
-		copy_get_help();
-	return staged;
-}
-
-static void copy_end_staged(const struct staged *staged)
-{
-	if (staged->shared)
-		lock_release(&helper_lock);
-	for (unsigned i = 0; i < staged->depth; i++)
-		copy_give_chunk(staged->chunk[i]);
 }
 
 static size_t copy_piece(const struct staged *staged, size_t bytes, size_t number)
@@ -173,7 +39,7 @@ static size_t copy_piece(const struct staged *staged, size_t bytes, size_t numbe
 
 static CUresult copy_in_staged(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
-	const struct staged staged = copy_begin_staged(bytes);
+	const struct staged staged = staged_begin(bytes);
 	CUresult r = CUDA_SUCCESS;
 	size_t number = 0;
 
@@ -182,25 +48,25 @@ static CUresult copy_in_staged(CUdeviceptr to, const void *from, size_t bytes, C
 		const size_t piece = copy_piece(&staged, bytes, number);
 
 		if (number >= staged.depth)
-			r = copy_wait_chunk(chunk);
-		copy_bytes(client.staging + wire_chunk_offset(chunk), (const char *)from + done, piece, staged.shared);
+			r = staged_wait(chunk);
+		staged_copy(staged_chunk(chunk), (const char *)from + done, piece, staged.shared);
 		if (!r)
 			r = copy_stage(WIRE_STAGE_IN, to + done, stream, chunk, piece);
 		done += piece;
 	}
 	/* The chunks may be filled again once their last copies are done. */
 	for (size_t i = number > staged.depth ? number - staged.depth : 0; i < number; i++) {
-		CUresult waited = copy_wait_chunk(staged.chunk[i % staged.depth]);
+		CUresult waited = staged_wait(staged.chunk[i % staged.depth]);
 
 		r = r ? r : waited;
 	}
-	copy_end_staged(&staged);
+	staged_end(&staged);
 	return r;
 }
 
 static CUresult copy_out_staged(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-	const struct staged staged = copy_begin_staged(bytes);
+	const struct staged staged = staged_begin(bytes);
 	const size_t pieces = (bytes + staged.piece - 1) / staged.piece;
 	struct thread *thread = thread_self();
 	CUresult r = CUDA_SUCCESS;
@@ -212,12 +78,12 @@ static CUresult copy_out_staged(void *to, CUdeviceptr from, size_t bytes, CUstre
 		if (i >= staged.depth) {
 			const size_t ready = i - staged.depth;
 
-			r = copy_wait_chunk(chunk);
+			r = staged_wait(chunk);
 			if (!r && ready == pieces - 1)
 				call_note_idle(thread, stream, copy);
 			if (!r)
-				copy_bytes((char *)to + ready * staged.piece, client.staging + wire_chunk_offset(chunk),
-					   copy_piece(&staged, bytes, ready), staged.shared);
+				staged_copy((char *)to + ready * staged.piece, staged_chunk(chunk),
+					    copy_piece(&staged, bytes, ready), staged.shared);
 		}
 		if (i < pieces && !r)
 			r = copy_stage(WIRE_STAGE_OUT, from + i * staged.piece, stream, chunk,
@@ -225,7 +91,7 @@ static CUresult copy_out_staged(void *to, CUdeviceptr from, size_t bytes, CUstre
 		if (i == pieces - 1)
 			copy = thread->end;
 	}
-	copy_end_staged(&staged);
+	staged_end(&staged);
 	return r;
 }
 
@@ -317,33 +183,10 @@ CUresult on_cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUst
 	return bytes == 0 ? call_fail(CUDA_SUCCESS) : cuMemcpyDtoDAsync_v2(to, from, bytes, stream);
 }
 
-static bool copy_is_device(CUdeviceptr pointer)
-{
-	struct range range;
-
-	return address_map_find(pointer, &range) && !address_map_is_host(&range);
-}
-
-/*
- * Whether there is memory of the host, at both ends at least: what was the device's and is freed is none. Where a
- * filter of the program's does not let us look, it is believed.
- */
-static bool copy_is_host(uint64_t at, size_t bytes)
-{
-	char ends[2];
-	const struct iovec to = {ends, sizeof(ends)}, from[] = {{(void *)at, 1}, {(void *)(at + bytes - 1), 1}};
-	long r;
-
-	if (at == 0 || address_map_is_locked((const void *)at, bytes))
-		return at != 0;
-	r = syscall(SYS_process_vm_readv, syscall(SYS_getpid), &to, 1L, from, 2L, 0L);
-	return r == (long)sizeof(ends) || (r < 0 && errno != EFAULT);
-}
-
 /* What is known to be the device's is; the rest is the host's. */
 static CUresult copy_any(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream, bool waits)
 {
-	const bool to_device = copy_is_device(to), from_device = copy_is_device(from);
+	const bool to_device = address_map_is_device(to), from_device = address_map_is_device(from);
 	struct thread *thread;
 	CUresult r = call_enter(&thread);
 
@@ -351,7 +194,7 @@ static CUresult copy_any(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstrea
 		return r;
 	if (to_device && from_device)
 		return cuMemcpyDtoDAsync_v2(to, from, bytes, stream);
-	if ((!to_device && !copy_is_host(to, bytes)) || (!from_device && !copy_is_host(from, bytes)))
+	if ((!to_device && !address_map_has_host(to, bytes)) || (!from_device && !address_map_has_host(from, bytes)))
 		return thread_context(thread) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CONTEXT;
 	if (to_device)
 		return waits ? on_cuMemcpyHtoD_v2(to, (const void *)from, bytes, stream)
@@ -383,8 +226,6 @@ CUresult on_cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
 
 /* ---- in two dimensions ---- */
 
-enum { COPY_HOST = 1, COPY_DEVICE = 2, COPY_ARRAY = 3, COPY_UNIFIED = 4 };
-
 struct plane {
 	uint64_t at;
 	size_t pitch;
@@ -394,11 +235,9 @@ struct plane {
 static CUresult copy_plane(int type, const void *host, CUdeviceptr device, size_t x, size_t y, size_t pitch,
 			   size_t width, struct plane *ret)
 {
-	if (type == COPY_ARRAY)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	if (type < COPY_HOST || type > COPY_UNIFIED || (pitch && pitch < width))
 		return CUDA_ERROR_INVALID_VALUE;
-	ret->device = type == COPY_DEVICE || (type == COPY_UNIFIED && copy_is_device(device));
+	ret->device = type == COPY_DEVICE || (type == COPY_UNIFIED && address_map_is_device(device));
 	ret->pitch = pitch ? pitch : width;
 	ret->at = (type == COPY_HOST ? (uint64_t)host : device) + y * ret->pitch + x;
 	return CUDA_SUCCESS;
@@ -407,7 +246,7 @@ static CUresult copy_plane(int type, const void *host, CUdeviceptr device, size_
 /* Of an address that may be the device's or the host's, and is not known to be the device's. */
 static bool copy_is_there(int type, const struct plane *plane, size_t width)
 {
-	return type != COPY_UNIFIED || plane->device || copy_is_host(plane->at, width);
+	return type != COPY_UNIFIED || plane->device || address_map_has_host(plane->at, width);
 }
 
 /* A row at a time; rows without gaps are one. Between two places of the device the driver copies planes itself. */
@@ -449,6 +288,8 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, bool waits)
 		return r;
 	if (!copy)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (copy->srcMemoryType == COPY_ARRAY || copy->dstMemoryType == COPY_ARRAY)
+		return array_copy_plane(copy, stream, waits);
 	r = copy_plane(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstXInBytes, copy->dstY,
 		       copy->dstPitch, copy->WidthInBytes, &to);
 	if (!r)
@@ -488,6 +329,8 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool waits)
 		return r;
 	if (!copy || copy->srcLOD || copy->dstLOD)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (copy->srcMemoryType == COPY_ARRAY || copy->dstMemoryType == COPY_ARRAY)
+		return array_copy(copy, stream, waits);
 	r = copy_plane(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstXInBytes, copy->dstY,
 		       copy->dstPitch, copy->WidthInBytes, &to);
 	if (!r)
@@ -520,7 +363,7 @@ CUresult on_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *copy, CUstream stream)
 
 static bool copy_side_is_device(int type, CUdeviceptr device)
 {
-	return type == COPY_DEVICE || (type == COPY_UNIFIED && copy_is_device(device));
+	return type == COPY_DEVICE || type == COPY_ARRAY || (type == COPY_UNIFIED && address_map_is_device(device));
 }
 
 /* What is the host's has no context, so it is as any other copy. */
@@ -536,7 +379,8 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *copy, CUstream stream, bo
 	if (!copy_side_is_device(ready.srcMemoryType, ready.srcDevice) ||
 	    !copy_side_is_device(ready.dstMemoryType, ready.dstDevice))
 		return copy_3d((const CUDA_MEMCPY3D *)copy, stream, waits);
-	ready.srcMemoryType = ready.dstMemoryType = COPY_DEVICE;
+	ready.srcMemoryType = ready.srcMemoryType == COPY_ARRAY ? COPY_ARRAY : COPY_DEVICE;
+	ready.dstMemoryType = ready.dstMemoryType == COPY_ARRAY ? COPY_ARRAY : COPY_DEVICE;
 	ready.srcContext = context_handle(ready.srcContext);
 	ready.dstContext = context_handle(ready.dstContext);
 	part = (struct call_part){&ready, sizeof(ready)};

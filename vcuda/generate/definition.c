@@ -161,7 +161,8 @@ const char *argument_handle_type(const struct argument *argument, int field)
 		{"KERNEL", "CUkernel"},    {"LIBRARY", "CUlibrary"}, {"STREAM", "CUstream"},
 		{"EVENT", "CUevent"},      {"GRAPH", "CUgraph"},     {"NODE", "CUgraphNode"},
 		{"EXEC", "CUgraphExec"},   {"POOL", "CUmemoryPool"}, {"MEMORY", "CUmemGenericAllocationHandle"},
-		{"LINKER", "CUlinkState"},
+		{"LINKER", "CUlinkState"}, {"ARRAY", "CUarray"},     {"MIPMAP", "CUmipmappedArray"},
+		{"TEXREF", "CUtexref"},    {"SURFREF", "CUsurfref"},
 	};
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)

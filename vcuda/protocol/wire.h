@@ -136,6 +136,7 @@ enum wire_op {
 	WIRE_COPY_IN,    /* to, stream, bytes; bytes */
 	WIRE_STAGE_IN,   /* to, stream, chunk, bytes */
 	WIRE_STAGE_OUT,  /* from, stream, chunk, bytes */
+	WIRE_STAGE_BOX,  /* stream, chunk, struct; CUDA_MEMCPY3D: one of its sides is the chunk, the other an array */
 	WIRE_STAGE_WAIT, /* chunk: until the last copy through it is done */
 	WIRE_PROBE,      /* device memory, bytes: whether the driver would copy them */
 	WIRE_ARENA_ADD,  /* offset, bytes, flags; reply: address on the device; the descriptor comes by the socket */
@@ -232,6 +233,10 @@ enum wire_type {
 	WIRE_POOL,
 	WIRE_MEMORY,
 	WIRE_LINKER,
+	WIRE_ARRAY,
+	WIRE_MIPMAP,
+	WIRE_TEXREF,
+	WIRE_SURFREF,
 	WIRE_TYPES,
 };
 

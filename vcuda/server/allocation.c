@@ -73,7 +73,7 @@ static bool allocation_round(uint64_t bytes, uint64_t to, uint64_t *ret)
  * Memory that is not of a pool. How much of a page the pieces leave that no other fits into, is known afterwards: of
  * those that are little more than a third of a page, it has two.
  */
-static bool allocation_take_pages(uint64_t bytes, uint64_t *ret)
+bool allocation_take_pages(uint64_t bytes, uint64_t *ret)
 {
 	if (!allocation_round(bytes, bytes > PIECE_MAX ? DRIVER_MEMORY_PAGE : PIECE, ret) || !allocation_take(*ret))
 		return false;

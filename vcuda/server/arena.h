@@ -57,3 +57,11 @@ bool allocation_was_freed_in_streams(void);
 
 /** Counts memory that the driver is about to be asked for. Pools give back what they keep before it is too much. */
 bool allocation_take(uint64_t bytes);
+
+/** The same for memory that has pages, or pieces of pages, of its own. Return: whether @ret was counted for it. */
+bool allocation_take_pages(uint64_t bytes, uint64_t *ret);
+
+/* Texture and surface objects. */
+
+/** A context is about to end: the client has none of its objects any more. */
+void texture_forget_context(uint64_t context);

@@ -61,6 +61,7 @@ static struct remains contexts_begin_end(uint64_t handle)
 	contexts_forget_orphans(handle);
 	arena_forget_context(handle);
 	lane_forget_context();
+	texture_forget_context(handle);
 	return (struct remains){staging_take_context(handle), fence_take_context(handle)};
 }
 

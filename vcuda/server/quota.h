@@ -12,6 +12,7 @@ enum quota_kind {
 	QUOTA_POINTER,
 	QUOTA_GRAPH, /* of a graph's own */
 	QUOTA_PHYSICAL,
+	QUOTA_ARRAY, /* by its handle */
 	/* From here on, what the driver takes without being asked for so and so many bytes. */
 	QUOTA_CONTEXT,
 	/* What kernels have of a context besides, by its handle. */

@@ -181,8 +181,8 @@ CUresult request_end(struct request *q, unsigned word, enum wire_type type, CUre
 	CUresult r = request_handle(q, word, type, &hold.real);
 	uint64_t context;
 
-	/* The graph of a node or of a capture is not the client's to end. */
-	if (!r && type == WIRE_GRAPH && handle_parent(handle))
+	/* The graph of a node or of a capture is not the client's to end, nor is a level of an array. */
+	if (!r && (type == WIRE_GRAPH || type == WIRE_ARRAY) && handle_parent(handle))
 		r = CUDA_ERROR_INVALID_VALUE;
 	if (r)
 		return r;
@@ -197,7 +197,10 @@ CUresult request_end(struct request *q, unsigned word, enum wire_type type, CUre
 	}
 	if (type == WIRE_MODULE || type == WIRE_LIBRARY)
 		(void)quota_forget(QUOTA_GLOBALS, handle);
-	if (type == WIRE_MODULE || type == WIRE_LIBRARY || type == WIRE_STREAM || type == WIRE_EXEC)
+	if (type == WIRE_ARRAY || type == WIRE_MIPMAP)
+		(void)quota_forget(QUOTA_ARRAY, handle);
+	if (type == WIRE_MODULE || type == WIRE_LIBRARY || type == WIRE_STREAM || type == WIRE_EXEC ||
+	    type == WIRE_ARRAY || type == WIRE_MIPMAP)
 		driver_memory_set_dirty();
 	handle_drop(handle);
 	return CUDA_SUCCESS;
@@ -320,7 +323,7 @@ CUresult serve_wire_download(struct request *q)
 
 /* ---- structs ---- */
 
-enum { LOCATION_DEVICE = 1, SIDE_HOST = 1, SIDE_DEVICE = 2 };
+enum { LOCATION_DEVICE = 1, SIDE_HOST = 1, SIDE_DEVICE = 2, SIDE_ARRAY = 3 };
 
 CUresult request_check_location(CUmemLocation *location)
 {
@@ -390,10 +393,18 @@ static bool request_has_box(uint64_t at, size_t pitch, size_t height, const size
 	return request_lies_apart(pitch, height, corner, copy) && arena_has(at, last);
 }
 
+/* An array, which the driver then calls by its own name, or none. */
+static CUresult request_check_array(int type, CUarray *array)
+{
+	if (type != SIDE_ARRAY)
+		*array = 0;
+	return type != SIDE_ARRAY || handle_look(*array, WIRE_ARRAY, array) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 static CUresult request_check_side(int type, uint64_t host, size_t pitch, size_t height, const size_t corner[3],
 				   const CUDA_MEMCPY3D *copy)
 {
-	if (type == SIDE_DEVICE)
+	if (type == SIDE_DEVICE || type == SIDE_ARRAY)
 		return CUDA_SUCCESS;
 	if (type != SIDE_HOST)
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -407,18 +418,29 @@ CUresult request_check_copy(CUDA_MEMCPY3D *copy)
 	CUresult r = request_check_side(copy->srcMemoryType, (uint64_t)copy->srcHost, copy->srcPitch, copy->srcHeight,
 					from, copy);
 
-	copy->srcArray = copy->dstArray = 0;
 	copy->reserved0 = copy->reserved1 = NULL;
-	return r ? r
-		 : request_check_side(copy->dstMemoryType, (uint64_t)copy->dstHost, copy->dstPitch, copy->dstHeight, to,
-				      copy);
+	if (!r)
+		r = request_check_side(copy->dstMemoryType, (uint64_t)copy->dstHost, copy->dstPitch, copy->dstHeight,
+				       to, copy);
+	if (!r)
+		r = request_check_array(copy->srcMemoryType, &copy->srcArray);
+	return r ? r : request_check_array(copy->dstMemoryType, &copy->dstArray);
+}
+
+void request_tell_copy(CUDA_MEMCPY3D *copy)
+{
+	copy->srcArray = copy->srcMemoryType == SIDE_ARRAY ? handle_known(WIRE_ARRAY, copy->srcArray) : 0;
+	copy->dstArray = copy->dstMemoryType == SIDE_ARRAY ? handle_known(WIRE_ARRAY, copy->dstArray) : 0;
 }
 
 CUresult request_check_peer_copy(CUDA_MEMCPY3D_PEER *copy)
 {
-	copy->srcArray = copy->dstArray = 0;
-	if (copy->srcMemoryType != SIDE_DEVICE || copy->dstMemoryType != SIDE_DEVICE)
+	if ((copy->srcMemoryType != SIDE_DEVICE && copy->srcMemoryType != SIDE_ARRAY) ||
+	    (copy->dstMemoryType != SIDE_DEVICE && copy->dstMemoryType != SIDE_ARRAY))
 		return CUDA_ERROR_NOT_SUPPORTED;
+	if (request_check_array(copy->srcMemoryType, &copy->srcArray) ||
+	    request_check_array(copy->dstMemoryType, &copy->dstArray))
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!handle_look(copy->srcContext, WIRE_CONTEXT, &copy->srcContext) ||
 	    !handle_look(copy->dstContext, WIRE_CONTEXT, &copy->dstContext))
 		return CUDA_ERROR_INVALID_CONTEXT;

@@ -139,7 +139,7 @@ CUresult request_check_location(CUmemLocation *location);
 CUresult request_check_properties(CUmemAllocationProp *properties);
 CUresult request_check_pool(CUmemPoolProps *properties);
 
-/* Copies between what is the device's and, but for peers, the client's page-locked memory. */
+/* Copies between what is the device's, arrays among it, and, but for peers, the client's page-locked memory. */
 CUresult request_check_copy(CUDA_MEMCPY3D *copy);
 CUresult request_check_peer_copy(CUDA_MEMCPY3D_PEER *copy);
 
@@ -150,13 +150,19 @@ void callback_reached(void *cookie);
 /* The driver's numbers of devices become the client's. */
 void request_tell_properties(CUmemAllocationProp *properties);
 
+/* The driver's names of arrays become the client's. */
+void request_tell_copy(CUDA_MEMCPY3D *copy);
+
 static inline void request_tell_nothing(const void *any)
 {
 	(void)any;
 }
 
-#define STRUCT_TELL(pointer) \
-	_Generic((pointer), CUmemAllocationProp * : request_tell_properties, default : request_tell_nothing)(pointer)
+#define STRUCT_TELL(pointer)                                \
+	_Generic((pointer), CUmemAllocationProp *           \
+		 : request_tell_properties, CUDA_MEMCPY3D * \
+		 : request_tell_copy, default               \
+		 : request_tell_nothing)(pointer)
 
 static inline CUresult request_check_nothing(const void *any)
 {
@@ -184,6 +190,7 @@ CUresult serve_wire_function(struct request *q);
 CUresult serve_wire_copy_in(struct request *q);
 CUresult serve_wire_stage_in(struct request *q);
 CUresult serve_wire_stage_out(struct request *q);
+CUresult serve_wire_stage_box(struct request *q);
 CUresult serve_wire_stage_wait(struct request *q);
 CUresult serve_wire_probe(struct request *q);
 CUresult serve_wire_sensor(struct request *q);

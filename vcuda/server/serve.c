@@ -136,6 +136,7 @@ const struct request_kind serve_kinds[WIRE_OPS] = {
 	[WIRE_COPY_IN] = {serve_wire_copy_in, "copy in", REQUEST_NOW, false},
 	[WIRE_STAGE_IN] = {serve_wire_stage_in, "stage in", REQUEST_NOW, false},
 	[WIRE_STAGE_OUT] = {serve_wire_stage_out, "stage out", REQUEST_NOW, false},
+	[WIRE_STAGE_BOX] = {serve_wire_stage_box, "stage box", REQUEST_NOW, false},
 	[WIRE_STAGE_WAIT] = {serve_wire_stage_wait, "stage wait", REQUEST_ASKS, false},
 	[WIRE_PROBE] = {serve_wire_probe, "probe", REQUEST_NOW, false},
 	[WIRE_ARENA_ADD] = {serve_wire_arena_add, "arena add", REQUEST_MAY_WAIT, false},

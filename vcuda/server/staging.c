@@ -119,25 +119,32 @@ static CUresult staging_make_event(struct staging *stage, uint64_t chunk)
 	return r;
 }
 
-static CUresult staging_begin(struct request *q, CUstream *stream, struct staging **ret)
+/* @word: of the stream; of a chunk that there is */
+static CUresult staging_enter(struct request *q, unsigned word, uint64_t chunk, CUstream *stream, struct staging **ret)
 {
-	CUresult r = request_words(q, 4);
-	const uint64_t chunk = q->argument[2], bytes = q->argument[3];
+	CUresult r = request_stream(q, word, stream);
 	struct staging *stage;
 
-	if (r || chunk >= WIRE_CHUNKS || bytes == 0 || bytes > wire_chunk_bytes((uint32_t)chunk))
-		return CUDA_ERROR_INVALID_VALUE;
-	r = request_stream(q, 1, stream);
 	if (!r)
 		r = staging_check_capture(*stream);
 	if (r)
 		return r;
 	/* The stream's, whichever is current. */
-	stage = staging_of(request_stream_context(q, 1));
+	stage = staging_of(request_stream_context(q, word));
 	if (!stage)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	*ret = stage;
 	return stage->event[chunk] ? CUDA_SUCCESS : staging_make_event(stage, chunk);
+}
+
+static CUresult staging_begin(struct request *q, CUstream *stream, struct staging **ret)
+{
+	CUresult r = request_words(q, 4);
+	const uint64_t chunk = q->argument[2], bytes = q->argument[3];
+
+	if (r || chunk >= WIRE_CHUNKS || bytes == 0 || bytes > wire_chunk_bytes((uint32_t)chunk))
+		return CUDA_ERROR_INVALID_VALUE;
+	return staging_enter(q, 1, chunk, stream, ret);
 }
 
 static uint8_t *staging_chunk(const struct request *q, const struct staging *stage)
@@ -145,10 +152,8 @@ static uint8_t *staging_chunk(const struct request *q, const struct staging *sta
 	return stage->memory + wire_chunk_offset((uint32_t)q->argument[2]);
 }
 
-static CUresult staging_end(struct request *q, CUstream stream, struct staging *stage)
+static CUresult staging_end(uint64_t chunk, CUstream stream, struct staging *stage)
 {
-	const uint64_t chunk = q->argument[2];
-
 	chunks[chunk] = stage;
 	return driver.cuEventRecord(stage->event[chunk], stream);
 }
@@ -161,7 +166,7 @@ CUresult serve_wire_stage_in(struct request *q)
 
 	if (!r)
 		r = driver.cuMemcpyHtoDAsync_v2(q->argument[0], staging_chunk(q, stage), q->argument[3], stream);
-	return r ? r : staging_end(q, stream, stage);
+	return r ? r : staging_end(q->argument[2], stream, stage);
 }
 
 CUresult serve_wire_stage_out(struct request *q)
@@ -172,7 +177,59 @@ CUresult serve_wire_stage_out(struct request *q)
 
 	if (!r)
 		r = driver.cuMemcpyDtoHAsync_v2(staging_chunk(q, stage), q->argument[0], q->argument[3], stream);
-	return r ? r : staging_end(q, stream, stage);
+	return r ? r : staging_end(q->argument[2], stream, stage);
+}
+
+/* Rows lie one behind the other in the chunk, without gaps. */
+static CUresult staging_place_box(struct request *q, struct staging *stage, CUDA_MEMCPY3D *copy)
+{
+	enum { HOST = 1, ARRAY = 3 };
+	uint8_t *chunk = stage->memory + wire_chunk_offset((uint32_t)q->argument[1]);
+	const bool in = copy->srcMemoryType == HOST;
+	uint64_t bytes;
+
+	if (copy->srcMemoryType != (in ? HOST : ARRAY) || copy->dstMemoryType != (in ? ARRAY : HOST))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (__builtin_mul_overflow(copy->WidthInBytes, copy->Height, &bytes) ||
+	    __builtin_mul_overflow(bytes, copy->Depth, &bytes) || bytes == 0 ||
+	    bytes > wire_chunk_bytes((uint32_t)q->argument[1]))
+		return CUDA_ERROR_INVALID_VALUE;
+	copy->reserved0 = copy->reserved1 = NULL;
+	if (in) {
+		copy->srcHost = chunk;
+		copy->srcPitch = copy->WidthInBytes;
+		copy->srcHeight = copy->Height;
+		copy->srcXInBytes = copy->srcY = copy->srcZ = copy->srcLOD = 0;
+		copy->srcArray = 0;
+		return handle_look(copy->dstArray, WIRE_ARRAY, &copy->dstArray) ? CUDA_SUCCESS
+										: CUDA_ERROR_INVALID_VALUE;
+	}
+	copy->dstHost = chunk;
+	copy->dstPitch = copy->WidthInBytes;
+	copy->dstHeight = copy->Height;
+	copy->dstXInBytes = copy->dstY = copy->dstZ = copy->dstLOD = 0;
+	copy->dstArray = 0;
+	return handle_look(copy->srcArray, WIRE_ARRAY, &copy->srcArray) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult serve_wire_stage_box(struct request *q)
+{
+	CUresult r = driver.cuMemcpy3DAsync_v2 ? request_words(q, 3) : CUDA_ERROR_NOT_SUPPORTED;
+	struct staging *stage = NULL;
+	CUDA_MEMCPY3D copy = {0};
+	CUstream stream = 0;
+
+	if (!r && q->argument[1] >= WIRE_CHUNKS)
+		r = CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		r = request_struct(q, 2, &copy, sizeof(copy));
+	if (!r)
+		r = staging_enter(q, 0, q->argument[1], &stream, &stage);
+	if (!r)
+		r = staging_place_box(q, stage, &copy);
+	if (!r)
+		r = driver.cuMemcpy3DAsync_v2(&copy, stream);
+	return r ? r : staging_end(q->argument[1], stream, stage);
 }
 
 static CUresult staging_query(uint64_t event)

@@ -28,6 +28,10 @@ typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUlinkState_st *CUlinkState;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
+typedef struct CUarray_st *CUarray;
+typedef struct CUmipmappedArray_st *CUmipmappedArray;
+typedef unsigned long long CUtexObject;
+typedef unsigned long long CUsurfObject;
 typedef unsigned long long CUmemGenericAllocationHandle;
 typedef void (*CUhostFn)(void *data);
 typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *data);
@@ -76,13 +80,13 @@ typedef struct {
 	int src_type;
 	const void *src_host;
 	CUdeviceptr src_device;
-	void *src_array;
+	CUarray src_array;
 	size_t src_pitch;
 	size_t dst_x, dst_y;
 	int dst_type;
 	void *dst_host;
 	CUdeviceptr dst_device;
-	void *dst_array;
+	CUarray dst_array;
 	size_t dst_pitch;
 	size_t width, height;
 } CUDA_MEMCPY2D;
@@ -92,18 +96,72 @@ typedef struct {
 	int src_type;
 	const void *src_host;
 	CUdeviceptr src_device;
-	void *src_array;
+	CUarray src_array;
 	CUcontext src_context; /* reserved where the copy is not one between peers */
 	size_t src_pitch, src_height;
 	size_t dst_x, dst_y, dst_z, dst_lod;
 	int dst_type;
 	void *dst_host;
 	CUdeviceptr dst_device;
-	void *dst_array;
+	CUarray dst_array;
 	CUcontext dst_context;
 	size_t dst_pitch, dst_height;
 	size_t width, height, depth;
 } CUDA_MEMCPY3D;
+
+typedef struct {
+	size_t width, height;
+	int format;
+	unsigned channels;
+} CUDA_ARRAY_DESCRIPTOR;
+
+typedef struct {
+	size_t width, height, depth;
+	int format;
+	unsigned channels, flags;
+} CUDA_ARRAY3D_DESCRIPTOR;
+
+typedef struct {
+	unsigned tile[3], tail_level;
+	unsigned long long tail_size;
+	unsigned flags, reserved[4];
+} CUDA_ARRAY_SPARSE_PROPERTIES;
+
+typedef struct {
+	size_t size, alignment;
+	unsigned reserved[4];
+} CUDA_ARRAY_MEMORY_REQUIREMENTS;
+
+/* What a texture or a surface is made of: an array, one with levels, a line or a plane of device memory. */
+typedef struct {
+	int type;
+	union {
+		CUarray array;
+		CUmipmappedArray mipmap;
+		struct {
+			CUdeviceptr pointer;
+			int format;
+			unsigned channels;
+			size_t width, height, pitch; /* of a line, the first is its bytes */
+		} memory;
+		int reserved[32];
+	} of;
+	unsigned flags;
+} CUDA_RESOURCE_DESC;
+
+typedef struct {
+	int address[3], filter;
+	unsigned flags, anisotropy;
+	int level_filter;
+	float level_bias, level_least, level_most, border[4];
+	int reserved[12];
+} CUDA_TEXTURE_DESC;
+
+typedef struct {
+	int format;
+	size_t width, height, depth;
+	unsigned first_level, last_level, first_layer, last_layer, reserved[16];
+} CUDA_RESOURCE_VIEW_DESC;
 
 typedef struct {
 	int id;
@@ -235,6 +293,14 @@ enum {
 	CUDA_ERROR_UNKNOWN = 999,
 };
 
+enum {
+	CU_ARRAY_U8 = 1,
+	CU_ARRAY_U16 = 2,
+	CU_ARRAY_U32 = 3,
+	CU_ARRAY_S8 = 8,
+	CU_ARRAY_S32 = 0xa,
+	CU_ARRAY_FLOAT = 0x20
+};
 enum { CU_MEMORY_HOST = 1, CU_MEMORY_DEVICE = 2, CU_MEMORY_ARRAY = 3, CU_MEMORY_UNIFIED = 4 };
 
 #include "functions.h"

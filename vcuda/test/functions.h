@@ -166,6 +166,34 @@
 	T(cuMemcpy2DAsync, cuMemcpy2DAsync_v2, 3020, ptsz, (const CUDA_MEMCPY2D *copy, CUstream stream), (copy, stream)) \
 	T(cuMemcpy3DAsync, cuMemcpy3DAsync_v2, 3020, ptsz, (const CUDA_MEMCPY3D *copy, CUstream stream), (copy, stream)) \
 	T(cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync, 4000, ptsz, (const CUDA_MEMCPY3D *copy, CUstream stream), (copy, stream)) \
+	F(cuArrayCreate, cuArrayCreate_v2, 3020, (CUarray *ret, const CUDA_ARRAY_DESCRIPTOR *descriptor)) \
+	F(cuArray3DCreate, cuArray3DCreate_v2, 3020, (CUarray *ret, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)) \
+	F(cuArrayGetDescriptor, cuArrayGetDescriptor_v2, 3020, (CUDA_ARRAY_DESCRIPTOR *ret, CUarray array)) \
+	F(cuArray3DGetDescriptor, cuArray3DGetDescriptor_v2, 3020, (CUDA_ARRAY3D_DESCRIPTOR *ret, CUarray array)) \
+	F(cuArrayDestroy, cuArrayDestroy, 2000, (CUarray array)) \
+	F(cuArrayGetPlane, cuArrayGetPlane, 11020, (CUarray *ret, CUarray array, unsigned index)) \
+	F(cuArrayGetSparseProperties, cuArrayGetSparseProperties, 11010, (CUDA_ARRAY_SPARSE_PROPERTIES *ret, CUarray array)) \
+	F(cuArrayGetMemoryRequirements, cuArrayGetMemoryRequirements, 11060, (CUDA_ARRAY_MEMORY_REQUIREMENTS *ret, CUarray array, CUdevice device)) \
+	F(cuMipmappedArrayCreate, cuMipmappedArrayCreate, 5000, (CUmipmappedArray *ret, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels)) \
+	F(cuMipmappedArrayGetLevel, cuMipmappedArrayGetLevel, 5000, (CUarray *ret, CUmipmappedArray mipmap, unsigned level)) \
+	F(cuMipmappedArrayDestroy, cuMipmappedArrayDestroy, 5000, (CUmipmappedArray mipmap)) \
+	F(cuMipmappedArrayGetSparseProperties, cuMipmappedArrayGetSparseProperties, 11010, (CUDA_ARRAY_SPARSE_PROPERTIES *ret, CUmipmappedArray mipmap)) \
+	F(cuMipmappedArrayGetMemoryRequirements, cuMipmappedArrayGetMemoryRequirements, 11060, (CUDA_ARRAY_MEMORY_REQUIREMENTS *ret, CUmipmappedArray mipmap, CUdevice device)) \
+	T(cuMemcpyDtoA, cuMemcpyDtoA_v2, 3020, ptds, (CUarray to, size_t offset, CUdeviceptr from, size_t bytes), (to, offset, from, bytes)) \
+	T(cuMemcpyAtoD, cuMemcpyAtoD_v2, 3020, ptds, (CUdeviceptr to, CUarray from, size_t offset, size_t bytes), (to, from, offset, bytes)) \
+	T(cuMemcpyHtoA, cuMemcpyHtoA_v2, 3020, ptds, (CUarray to, size_t offset, const void *from, size_t bytes), (to, offset, from, bytes)) \
+	T(cuMemcpyAtoH, cuMemcpyAtoH_v2, 3020, ptds, (void *to, CUarray from, size_t offset, size_t bytes), (to, from, offset, bytes)) \
+	T(cuMemcpyAtoA, cuMemcpyAtoA_v2, 3020, ptds, (CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t bytes), (to, to_offset, from, from_offset, bytes)) \
+	T(cuMemcpyHtoAAsync, cuMemcpyHtoAAsync_v2, 3020, ptsz, (CUarray to, size_t offset, const void *from, size_t bytes, CUstream stream), (to, offset, from, bytes, stream)) \
+	T(cuMemcpyAtoHAsync, cuMemcpyAtoHAsync_v2, 3020, ptsz, (void *to, CUarray from, size_t offset, size_t bytes, CUstream stream), (to, from, offset, bytes, stream)) \
+	F(cuTexObjectCreate, cuTexObjectCreate, 5000, (CUtexObject *ret, const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *how, const CUDA_RESOURCE_VIEW_DESC *view)) \
+	F(cuTexObjectDestroy, cuTexObjectDestroy, 5000, (CUtexObject texture)) \
+	F(cuTexObjectGetResourceDesc, cuTexObjectGetResourceDesc, 5000, (CUDA_RESOURCE_DESC *ret, CUtexObject texture)) \
+	F(cuTexObjectGetTextureDesc, cuTexObjectGetTextureDesc, 5000, (CUDA_TEXTURE_DESC *ret, CUtexObject texture)) \
+	F(cuTexObjectGetResourceViewDesc, cuTexObjectGetResourceViewDesc, 5000, (CUDA_RESOURCE_VIEW_DESC *ret, CUtexObject texture)) \
+	F(cuSurfObjectCreate, cuSurfObjectCreate, 5000, (CUsurfObject *ret, const CUDA_RESOURCE_DESC *resource)) \
+	F(cuSurfObjectDestroy, cuSurfObjectDestroy, 5000, (CUsurfObject surface)) \
+	F(cuSurfObjectGetResourceDesc, cuSurfObjectGetResourceDesc, 5000, (CUDA_RESOURCE_DESC *ret, CUsurfObject surface)) \
 	T(cuMemsetD8, cuMemsetD8_v2, 3020, ptds, (CUdeviceptr to, unsigned char value, size_t count), (to, value, count)) \
 	T(cuMemsetD16, cuMemsetD16_v2, 3020, ptds, (CUdeviceptr to, unsigned short value, size_t count), (to, value, count)) \
 	T(cuMemsetD32, cuMemsetD32_v2, 3020, ptds, (CUdeviceptr to, unsigned value, size_t count), (to, value, count)) \

@@ -12,6 +12,7 @@
  *	unload                             of the last module or library
  *	local:BYTES                        a kernel with so much local memory runs
  *	stack:BYTES, heap:BYTES            a limit is set
+ *	texture:BYTES                      an array of so many, in rows of 64 KiB
  *	streams:COUNT, graphs:COUNT        so many, as far as they can be had, and what refused the next one; drop: all are ended
  *	pieces:BYTES                       allocated in 4 KiB, of which all but every hundredth are freed
  *	thirds:COUNT                       so many allocations of a third of 2 MiB and a little, as far as they can be had
@@ -34,6 +35,7 @@ typedef uint64_t handle;
 	X(cuCtxCreate_v2, (handle *, unsigned, int))                                                       \
 	X(cuCtxDestroy_v2, (handle))                                                                       \
 	X(cuCtxSetLimit, (int, size_t))                                                                    \
+	X(cuArrayCreate_v2, (handle *, const void *))                                                      \
 	X(cuCtxSynchronize, (void))                                                                        \
 	X(cuMemGetInfo_v2, (size_t *, size_t *))                                                           \
 	X(cuMemAlloc_v2, (handle *, size_t))                                                               \
@@ -202,6 +204,19 @@ static int allocate_thirds(unsigned long count)
 	return r;
 }
 
+static int make_texture(unsigned long bytes)
+{
+	enum { U8 = 1 };
+	const struct {
+		size_t width, height;
+		int format;
+		unsigned channels;
+	} what = {65536, bytes / 65536, U8, 1};
+	handle array;
+
+	return cuArrayCreate_v2(&array, &what);
+}
+
 static int begin_second(unsigned long device)
 {
 	const int r = cuCtxCreate_v2(&second, 0, (int)device);
@@ -249,6 +264,8 @@ static int take(const char *step)
 		return drop_many();
 	if (strncmp(step, "pieces:", 7) == 0)
 		return scatter(bytes);
+	if (strncmp(step, "texture:", 8) == 0)
+		return make_texture(bytes);
 	if (strncmp(step, "thirds:", 7) == 0)
 		return allocate_thirds(bytes);
 	if (strncmp(step, "stack:", 6) == 0 || strncmp(step, "heap:", 5) == 0)

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "textures.h"
 #include "vcuda/protocol/types.h"
 #include "waits.h"
 #include "wire.h"
@@ -1391,6 +1392,9 @@ static const struct {
 	{"more waits than threads", waits_threads, SERVES},
 	{"names that the driver gives again", waits_names, SERVES},
 	{"everything that others wait for", waits_everything, SERVES},
+	{"arrays", textures_arrays, SERVES},
+	{"boxes of arrays", textures_boxes, SERVES},
+	{"numbers of textures", textures_numbers, SERVES},
 	{"noise, seed 1", frames_noise_1, EITHER},
 	{"noise, seed 20261122", frames_noise_2, EITHER},
 	{"noise, a new seed", frames_noise_new, EITHER},

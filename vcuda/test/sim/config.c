@@ -6,7 +6,7 @@
  *	GPUS=2 MEMORY=24G,8G NAMES=A,B UUIDS=hex,hex VERSION=12040 FAULTS=cuMemAlloc_v2@3=2 HOST_REGISTER=0 CHECKPOINT=0 COPY_RATE=1000000
  *	STRICT=1 COMPILE_US=20000 AGAIN_US=30000 STREAM_MEM_OPS_V1=1 PAGEABLE=1 HOST_PAGE_TABLES=1
  *
- * CONTEXT_BYTES=549453824 STREAM_BYTES=540000 EXEC_BYTES=11000000: what the device loses to each. LAUNCHES=2048: the limit of them
+ * CONTEXT_BYTES=549453824 STREAM_BYTES=540000 EXEC_BYTES=11000000 ARRAY_BYTES=65536: what the device loses to each. LAUNCHES=2048: the limit of them
  * in a new context. PAGES=1: small
  * pieces share pages, which are lost as a whole. Of libnvidia-ml.so.1 beside it, NVML=none: it does not begin;
  * zero: it says that a process has nothing; early: it counts this one before it has a context.

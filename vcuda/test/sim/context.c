@@ -86,6 +86,7 @@ static void context_free(CUcontext context)
 
 	object_ends(context);
 	context_drain(context);
+	array_free_all(context);
 	while ((object = object_of(OBJECT_MODULE, context)))
 		module_free(object);
 	while ((object = object_of(OBJECT_STREAM, context)))

@@ -50,6 +50,8 @@ static CUresult copy_side(int type, const void *host, CUdeviceptr device, size_t
 	size_t extent = copy_extent(pitch, slice, copy->width, copy->height, copy->depth);
 	uintptr_t base = type == CU_MEMORY_HOST ? (uintptr_t)host : (uintptr_t)device;
 
+	if (type == CU_MEMORY_ARRAY)
+		return CUDA_SUCCESS;
 	if (type != CU_MEMORY_HOST && type != CU_MEMORY_DEVICE && type != CU_MEMORY_UNIFIED)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!base || (pitch < x + copy->width && (pitch || copy->height * copy->depth > 1)))
@@ -61,6 +63,21 @@ static CUresult copy_side(int type, const void *host, CUdeviceptr device, size_t
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret = base;
 	return CUDA_SUCCESS;
+}
+
+/* An array lies as it does, wherever the caller thinks. */
+static CUresult copy_array(int type, CUarray array, const size_t corner[3], const struct copy *copy, uintptr_t *ret,
+			   size_t *ret_pitch, size_t *ret_slice)
+{
+	const size_t extent[] = {copy->width, copy->height, copy->depth};
+
+	if (type != CU_MEMORY_ARRAY)
+		return CUDA_SUCCESS;
+	if (!object_is(array, OBJECT_ARRAY))
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret_pitch = array->pitch;
+	*ret_slice = array->slice;
+	return array_box(array, corner, extent, ret);
 }
 
 /* An empty box gives no work at all. */
@@ -81,6 +98,12 @@ CUresult copy_prepare(CUcontext context, const CUDA_MEMCPY3D *what, struct copy 
 	if (!r)
 		r = copy_side(what->dst_type, what->dst_host, what->dst_device, copy.to_pitch, copy.to_slice,
 			      what->dst_x, what->dst_y, what->dst_z, &copy, &copy.to);
+	if (!r)
+		r = copy_array(what->src_type, what->src_array, (const size_t[]){what->src_x, what->src_y, what->src_z},
+			       &copy, &copy.from, &copy.from_pitch, &copy.from_slice);
+	if (!r)
+		r = copy_array(what->dst_type, what->dst_array, (const size_t[]){what->dst_x, what->dst_y, what->dst_z},
+			       &copy, &copy.to, &copy.to_pitch, &copy.to_slice);
 	if (r)
 		return r;
 	*ret = malloc(sizeof(copy));
@@ -158,12 +181,14 @@ static CUDA_MEMCPY3D copy_plane(const CUDA_MEMCPY2D *copy)
 			       .src_type = copy->src_type,
 			       .src_host = copy->src_host,
 			       .src_device = copy->src_device,
+			       .src_array = copy->src_array,
 			       .src_pitch = copy->src_pitch,
 			       .dst_x = copy->dst_x,
 			       .dst_y = copy->dst_y,
 			       .dst_type = copy->dst_type,
 			       .dst_host = copy->dst_host,
 			       .dst_device = copy->dst_device,
+			       .dst_array = copy->dst_array,
 			       .dst_pitch = copy->dst_pitch,
 			       .width = copy->width,
 			       .height = copy->height,
@@ -278,4 +303,52 @@ CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D *copy)
 CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D *copy, CUstream stream)
 {
 	COPY_OF(copy, *copy, stream, false);
+}
+
+/* ---- lines of arrays ---- */
+
+static CUDA_MEMCPY3D copy_line_array(CUDA_MEMCPY3D line, CUarray to, size_t to_x, CUarray from, size_t from_x)
+{
+	line.dst_array = to;
+	line.dst_x = to_x;
+	line.src_array = from;
+	line.src_x = from_x;
+	return line;
+}
+
+enum { ARRAY = CU_MEMORY_ARRAY };
+
+CUresult cuMemcpyDtoA_v2(CUarray to, size_t offset, CUdeviceptr from, size_t bytes)
+{
+	COPY(copy_line_array(copy_line(ARRAY, 0, DEVICE, from, bytes), to, offset, NULL, 0), NULL, true);
+}
+
+CUresult cuMemcpyAtoD_v2(CUdeviceptr to, CUarray from, size_t offset, size_t bytes)
+{
+	COPY(copy_line_array(copy_line(DEVICE, to, ARRAY, 0, bytes), NULL, 0, from, offset), NULL, true);
+}
+
+CUresult cuMemcpyHtoA_v2(CUarray to, size_t offset, const void *from, size_t bytes)
+{
+	COPY(copy_line_array(copy_line(ARRAY, 0, HOST, (uintptr_t)from, bytes), to, offset, NULL, 0), NULL, true);
+}
+
+CUresult cuMemcpyAtoH_v2(void *to, CUarray from, size_t offset, size_t bytes)
+{
+	COPY(copy_line_array(copy_line(HOST, (uintptr_t)to, ARRAY, 0, bytes), NULL, 0, from, offset), NULL, true);
+}
+
+CUresult cuMemcpyAtoA_v2(CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t bytes)
+{
+	COPY(copy_line_array(copy_line(ARRAY, 0, ARRAY, 0, bytes), to, to_offset, from, from_offset), NULL, true);
+}
+
+CUresult cuMemcpyHtoAAsync_v2(CUarray to, size_t offset, const void *from, size_t bytes, CUstream stream)
+{
+	COPY(copy_line_array(copy_line(ARRAY, 0, HOST, (uintptr_t)from, bytes), to, offset, NULL, 0), stream, false);
+}
+
+CUresult cuMemcpyAtoHAsync_v2(void *to, CUarray from, size_t offset, size_t bytes, CUstream stream)
+{
+	COPY(copy_line_array(copy_line(HOST, (uintptr_t)to, ARRAY, 0, bytes), NULL, 0, from, offset), stream, false);
 }

@@ -269,6 +269,37 @@ static void kernel_linked(struct launch *launch)
 		*out = 2 * kernel_u32(launch, 1);
 }
 
+/* A plane of texels that begins at x. */
+static void kernel_texel(struct launch *launch)
+{
+	const uint64_t texture = kernel_u64(launch, 1);
+	const int x = (int)kernel_u32(launch, 2);
+	uint32_t *out = kernel_out(launch, 0, kernel_threads(launch) * 4);
+
+	for (unsigned i = 0; out && i < launch->block[1]; i++)
+		for (unsigned k = 0; k < launch->block[0]; k++) {
+			(void)pthread_mutex_lock(&sim_lock);
+			if (!array_fetch(launch->context, texture, x + (int)k, (int)i, &out[i * launch->block[0] + k]))
+				launch->error = CUDA_ERROR_ILLEGAL_ADDRESS;
+			(void)pthread_mutex_unlock(&sim_lock);
+		}
+}
+
+/* Each thread writes the value and its place. */
+static void kernel_draw(struct launch *launch)
+{
+	const uint64_t surface = kernel_u64(launch, 0);
+	const uint32_t value = kernel_u32(launch, 1);
+
+	for (unsigned i = 0; i < launch->block[1]; i++)
+		for (unsigned k = 0; k < launch->block[0]; k++) {
+			(void)pthread_mutex_lock(&sim_lock);
+			if (!array_store(launch->context, surface, k, i, value + 100 * i + k))
+				launch->error = CUDA_ERROR_LAUNCH_FAILED;
+			(void)pthread_mutex_unlock(&sim_lock);
+		}
+}
+
 kernel_fn *kernel_find(const char *name)
 {
 	static const struct {
@@ -298,6 +329,8 @@ kernel_fn *kernel_find(const char *name)
 		{"table_copy", kernel_table},
 		{"reverse", kernel_reverse},
 		{"linked", kernel_linked},
+		{"texel", kernel_texel},
+		{"draw", kernel_draw},
 	};
 
 	for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++)

@@ -163,10 +163,11 @@ static CUresult ptx_parameters(struct reader *reader, CUfunction function)
 static bool ptx_is_instruction(const char *word)
 {
 	static const char *const known[] = {
-		"ld",   "st",  "mov",  "add",  "sub", "mul",       "mad",     "fma",  "div",    "rem",      "setp",
-		"selp", "cvt", "cvta", "bra",  "ret", "exit",      "bar",     "trap", "call",   "and",      "or",
-		"xor",  "not", "shl",  "shr",  "min", "max",       "atom",    "red",  "membar", "fence",    "shfl",
-		"vote", "neg", "abs",  "sqrt", "rcp", "nanosleep", "barrier", "popc", "clz",    "prefetch", "isspacep"};
+		"ld",     "st",    "mov",      "add",      "sub", "mul",  "mad",  "fma", "div",       "rem",
+		"setp",   "selp",  "cvt",      "cvta",     "bra", "ret",  "exit", "bar", "trap",      "call",
+		"and",    "or",    "xor",      "not",      "shl", "shr",  "min",  "max", "atom",      "red",
+		"membar", "fence", "shfl",     "vote",     "neg", "abs",  "sqrt", "rcp", "nanosleep", "barrier",
+		"popc",   "clz",   "prefetch", "isspacep", "tex", "sust", "suld"};
 	size_t length = strcspn(word, ".");
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)

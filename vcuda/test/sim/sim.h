@@ -75,6 +75,9 @@ enum object_kind {
 	OBJECT_LINK,
 	OBJECT_POOL,
 	OBJECT_ALLOCATION,
+	OBJECT_ARRAY,
+	OBJECT_MIPMAP,
+	OBJECT_TEXTURE,
 };
 
 struct object {
@@ -319,6 +322,23 @@ CUresult library_function(CUcontext context, CUfunction handle, CUfunction *ret)
 CUresult launch_prepare(CUcontext context, const CUlaunchConfig *config, CUfunction function, void **parameters,
 			void **extra, struct launch **ret);
 void launch_run(struct work *work, CUcontext context);
+
+/* ---- arrays and what is made of them ---- */
+
+struct CUarray_st {
+	struct object object;
+	CUDA_ARRAY3D_DESCRIPTOR what;
+	uintptr_t memory; /* rows and planes without gaps */
+	size_t element, pitch, slice, rows, planes;
+	CUmipmappedArray levels; /* it is one of */
+};
+
+/* Where a box in the array begins, if it lies in it. */
+CUresult array_box(CUarray array, const size_t corner[3], const size_t extent[3], uintptr_t *ret);
+void array_free_all(CUcontext context);
+/* An element, as kernels see it: its first channel. What a surface writes must be in it. */
+bool array_fetch(CUcontext context, CUtexObject texture, long x, long y, uint32_t *ret);
+bool array_store(CUcontext context, CUsurfObject surface, long x, long y, uint32_t value);
 
 /* ---- copies and sets ---- */
 

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * A copy through chunks of the staging memory, where one chunk is filled or emptied while others are on the bus. From a
+ * mebibyte on, other threads copy their share of each chunk.
+ */
+
+#include "vcuda/client/client.h"
+
+enum { STAGED_DEPTH = WIRE_LARGE / 2 }; /* chunks of one copy that are under way */
+
+struct staged {
+	uint32_t chunk[STAGED_DEPTH];
+	unsigned depth;
+	size_t piece; /* bytes that go through a chunk at once */
+	bool shared;  /* with the threads that help */
+};
+
+/** Takes chunks for a copy of so many bytes, more than 0, until staged_end(). */
+struct staged staged_begin(size_t bytes);
+void staged_end(const struct staged *staged);
+
+/** memcpy(3), with the others' help if the copy has it. */
+void staged_copy(void *to, const void *from, size_t bytes, bool shared);
+
+/** Waits until the last copy through a chunk is done. */
+CUresult staged_wait(uint32_t chunk);
+
+/** Return: where a chunk is. */
+static inline uint8_t *staged_chunk(uint32_t chunk)
+{
+	return client.staging + wire_chunk_offset(chunk);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A simulated driver with STRICT=1 ends a server that hands it an array or a texture that is gone, or that never was. */
+
+#include "textures.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "vcuda/protocol/types.h"
+
+enum { SPARSE = 0x40, DEFERRED = 0x80, HOST = 1, ARRAY = 3, U32 = 3, NOWHERE = 0x4141 };
+
+static int textures_are(const char *what, int got, int wanted)
+{
+	if (got != wanted)
+		printf("# %s: %d, not %d\n", what, got, wanted);
+	return got != wanted;
+}
+
+static int textures_call(struct control_client *peer, unsigned op, uint64_t context, uint64_t a, uint64_t b,
+			 unsigned count)
+{
+	const uint64_t words[] = {a, b};
+
+	return peer_call(peer, 0, op, context, words, count, NULL, 0);
+}
+
+static int textures_create(struct control_client *peer, uint64_t context, size_t width, size_t height, unsigned flags,
+			   uint64_t *ret)
+{
+	const CUDA_ARRAY3D_DESCRIPTOR array = {
+		.Width = width, .Height = height, .Format = U32, .NumChannels = 1, .Flags = flags};
+	const uint64_t words[] = {sizeof(array)};
+	int r = peer_call(peer, 0, OP_cuArray3DCreate_v2, context, words, 1, &array, sizeof(array));
+
+	*ret = r ? 0 : peer_word(peer, 0);
+	return r;
+}
+
+static uint64_t textures_left(struct control_client *peer, uint64_t context)
+{
+	return textures_call(peer, OP_cuMemGetInfo_v2, context, 0, 0, 0) == 0 ? peer_word(peer, 0) : 0;
+}
+
+/* They count to the byte and no longer than they are there; a level of one is not the client's to end. */
+int textures_arrays(struct control_client *peer, uint64_t context)
+{
+	const CUDA_ARRAY3D_DESCRIPTOR levels = {.Width = 64, .Height = 64, .Format = U32, .NumChannels = 1};
+	const uint64_t left = textures_left(peer, context), words[] = {sizeof(levels), 3};
+	uint64_t array, other, mipmap, level;
+	int r = 0;
+
+	r |= textures_are("sparse", textures_create(peer, context, 64, 64, SPARSE, &array), 801);
+	r |= textures_are("deferred", textures_create(peer, context, 64, 64, DEFERRED, &array), 801);
+	r |= textures_are("more than a number", textures_create(peer, context, SIZE_MAX, 8, 0, &array), 1);
+	if (left < 1 << 30)
+		r |= textures_are("too large", textures_create(peer, context, 65536, left / 65536, 0, &array), 2);
+	r |= textures_are("large", textures_create(peer, context, 2048, 1024, 0, &array), 0);
+	r |= textures_are("counts", left - textures_left(peer, context) == 8 << 20, 1);
+	r |= textures_are("end", textures_call(peer, OP_cuArrayDestroy, context, array, 0, 1), 0);
+	r |= textures_are("counts no more", textures_left(peer, context) == left, 1);
+	r |= textures_are("end again", textures_call(peer, OP_cuArrayDestroy, context, array, 0, 1), 400);
+	r |= textures_are("asked when gone", textures_call(peer, OP_cuArrayGetDescriptor_v2, context, array, 0, 1),
+			  400);
+	r |= textures_are("levels",
+			  peer_call(peer, 0, OP_cuMipmappedArrayCreate, context, words, 2, &levels, sizeof(levels)), 0);
+	mipmap = peer_word(peer, 0);
+	r |= textures_are("as an array", textures_call(peer, OP_cuArrayDestroy, context, mipmap, 0, 1), 400);
+	r |= textures_are("level", textures_call(peer, OP_cuMipmappedArrayGetLevel, context, mipmap, 1, 2), 0);
+	level = peer_word(peer, 0);
+	r |= textures_are("a level's end", textures_call(peer, OP_cuArrayDestroy, context, level, 0, 1), 1);
+	r |= textures_are("end of all", textures_call(peer, OP_cuMipmappedArrayDestroy, context, mipmap, 0, 1), 0);
+	r |= textures_are("a level that is gone", textures_call(peer, OP_cuArrayGetDescriptor_v2, context, level, 0, 1),
+			  400);
+	/* Arrays go with the context. */
+	r |= textures_are("one more", textures_create(peer, context, 64, 64, 0, &other), 0);
+	r |= textures_are("reset", textures_call(peer, OP_cuDevicePrimaryCtxReset_v2, 0, 0, 0, 1), 0);
+	return r | textures_are("after the reset", textures_call(peer, OP_cuArrayDestroy, 0, other, 0, 1), 400);
+}
+
+static int textures_send(struct control_client *peer, uint64_t context, uint64_t chunk, const CUDA_MEMCPY3D *copy)
+{
+	const uint64_t words[] = {0, chunk, sizeof(*copy)};
+
+	return peer_call(peer, 0, WIRE_STAGE_BOX, context, words, 3, copy, sizeof(*copy));
+}
+
+/* What a box has must be in the chunk, and its other side an array of the client's. */
+int textures_boxes(struct control_client *peer, uint64_t context)
+{
+	CUDA_MEMCPY3D good = {.srcMemoryType = HOST,
+			      .srcHost = (const void *)NOWHERE,
+			      .srcPitch = SIZE_MAX,
+			      .srcY = SIZE_MAX,
+			      .dstMemoryType = ARRAY,
+			      .WidthInBytes = 256,
+			      .Height = 64,
+			      .Depth = 1},
+		      copy;
+	uint64_t array, words[] = {sizeof(good), 0};
+	int r = textures_are("an array", textures_create(peer, context, 64, 4096, 0, &array), 0);
+
+	good.dstArray = array;
+	r |= textures_are("into it", textures_send(peer, context, 0, &good), 0);
+	r |= textures_are("no chunk", textures_send(peer, context, WIRE_CHUNKS, &good), 1);
+	r |= textures_are("far beyond", textures_send(peer, context, UINT64_MAX, &good), 1);
+	copy = good;
+	copy.Height = WIRE_SMALL_BYTES / 256 + 1;
+	r |= textures_are("more than a chunk", textures_send(peer, context, 0, &copy), 1);
+	copy.Height = (size_t)1 << 62;
+	r |= textures_are("more than a number", textures_send(peer, context, 0, &copy), 1);
+	copy.Height = 0;
+	r |= textures_are("nothing", textures_send(peer, context, 0, &copy), 1);
+	copy = good;
+	copy.dstMemoryType = HOST;
+	r |= textures_are("two hosts", textures_send(peer, context, 0, &copy), 1);
+	copy = good;
+	copy.srcMemoryType = ARRAY;
+	r |= textures_are("two arrays", textures_send(peer, context, 0, &copy), 1);
+	copy = good;
+	copy.dstArray = NOWHERE;
+	r |= textures_are("an array of nobody", textures_send(peer, context, 0, &copy), 1);
+	copy = good;
+	copy.srcMemoryType = copy.dstMemoryType = ARRAY;
+	copy.srcArray = context;
+	r |= textures_are("a context as an array",
+			  peer_call(peer, 0, OP_cuMemcpy3DAsync_v2, context, words, 2, &copy, sizeof(copy)), 1);
+	copy.srcMemoryType = HOST;
+	r |= textures_are("the host's own",
+			  peer_call(peer, 0, OP_cuMemcpy3DAsync_v2, context, words, 2, &copy, sizeof(copy)), 1);
+	r |= textures_are("end", textures_call(peer, OP_cuArrayDestroy, context, array, 0, 1), 0);
+	return r | textures_are("into what is gone", textures_send(peer, context, 0, &good), 1);
+}
+
+static int textures_make(struct control_client *peer, unsigned op, uint64_t context, const CUDA_RESOURCE_DESC *resource,
+			 uint64_t *ret)
+{
+	struct {
+		CUDA_RESOURCE_DESC resource;
+		CUDA_TEXTURE_DESC how;
+	} parts = {.resource = *resource};
+	const uint64_t words[] = {sizeof(parts.resource), sizeof(parts.how), 0};
+	const bool texture = op == OP_cuTexObjectCreate;
+	int r = peer_call(peer, 0, op, context, words, texture ? 3 : 1, &parts,
+			  texture ? sizeof(parts) : sizeof(parts.resource));
+
+	*ret = r ? 0 : peer_word(peer, 0);
+	return r;
+}
+
+/* Numbers that the client was not given, or had once, and arrays that are not its own. */
+int textures_numbers(struct control_client *peer, uint64_t context)
+{
+	static const unsigned asks[] = {OP_cuTexObjectDestroy,        OP_cuTexObjectGetResourceDesc,
+					OP_cuTexObjectGetTextureDesc, OP_cuTexObjectGetResourceViewDesc,
+					OP_cuSurfObjectDestroy,       OP_cuSurfObjectGetResourceDesc};
+	CUDA_RESOURCE_DESC resource = {0};
+	uint64_t array, texture, surface;
+	int r = textures_are("an array", textures_create(peer, context, 64, 64, 0, &array), 0);
+
+	resource.res.array.hArray = array;
+	r |= textures_are("a texture", textures_make(peer, OP_cuTexObjectCreate, context, &resource, &texture), 0);
+	r |= textures_are("a surface", textures_make(peer, OP_cuSurfObjectCreate, context, &resource, &surface), 0);
+	for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
+		r |= textures_are("a guess", textures_call(peer, asks[i], context, 0x7fffffffff, 0, 1), 1);
+		r |= textures_are("without a context", textures_call(peer, asks[i], 0, i < 4 ? texture : surface, 0, 1),
+				  1);
+		r |= textures_are("the other kind",
+				  textures_call(peer, asks[i], context, i < 4 ? surface : texture, 0, 1), 1);
+	}
+	r |= textures_are("end of its array", textures_call(peer, OP_cuArrayDestroy, context, array, 0, 1), 0);
+	r |= textures_are("its resource", textures_call(peer, OP_cuTexObjectGetResourceDesc, context, texture, 0, 1),
+			  0);
+	r |= textures_are("has no array",
+			  ((const CUDA_RESOURCE_DESC *)peer->wire->reply[0].word)->res.array.hArray != 0, 0);
+	r |= textures_are("end", textures_call(peer, OP_cuTexObjectDestroy, context, texture, 0, 1), 0);
+	r |= textures_are("end again", textures_call(peer, OP_cuTexObjectDestroy, context, texture, 0, 1), 1);
+	r |= textures_are("of what is gone", textures_make(peer, OP_cuTexObjectCreate, context, &resource, &texture),
+			  1);
+	resource.resType = 1;
+	r |= textures_are("of another type", textures_make(peer, OP_cuSurfObjectCreate, context, &resource, &texture),
+			  1);
+	resource.resType = 77;
+	r |= textures_are("of none", textures_make(peer, OP_cuTexObjectCreate, context, &resource, &texture), 1);
+	r |= textures_are("reset", textures_call(peer, OP_cuDevicePrimaryCtxReset_v2, 0, 0, 0, 1), 0);
+	context = peer_context(peer);
+	return r |
+	       textures_are("after the reset", textures_call(peer, OP_cuSurfObjectDestroy, context, surface, 0, 1), 1);
+}
