@@ -112,6 +112,21 @@ int config_file_read(const char *path, struct config_file *ret)
 
 /* ---- writing ---- */
 
+int config_file_make_directories(const char *file)
+{
+	_cleanup_free_ char *path = strdup(file);
+
+	if (!path)
+		return output_no_memory();
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(path, 0755) < 0 && errno != EEXIST)
+			return config_file_print_error("make the directory", path);
+		*slash = '/';
+	}
+	return 0;
+}
+
 /* Access lists and security labels. Those that this file system or this user cannot set are left out, as by cp -a. */
 static void config_file_copy_labels(int from, int to)
 {
@@ -195,10 +210,10 @@ int config_file_write(struct config_file *file, const struct text_buffer *text, 
 	_cleanup_free_ char *temporary = text_buffer_format(".%s.ctr-gpu", name);
 	_cleanup_close_ int directory = -1, fd = -1;
 	struct stat status;
-	int r;
+	int r = !temporary ? output_no_memory() : file->exists ? 0 : config_file_make_directories(file->path);
 
-	if (!temporary)
-		return output_no_memory();
+	if (r)
+		return r;
 	directory = config_file_open_directory(file);
 	if (directory < 0)
 		return config_file_print_error("write", file->path);
@@ -235,46 +250,4 @@ int config_file_unlink(struct config_file *file)
 		return config_file_print_error("remove", file->path);
 	file->exists = false;
 	return 0;
-}
-
-/* ---- directories ---- */
-
-json_t *config_file_missing_directories(const char *file)
-{
-	_cleanup_free_ char *path = strdup(file);
-	_cleanup_json_ json_t *missing = json_array();
-	char *slash;
-
-	if (!path || !missing)
-		return NULL;
-	while ((slash = strrchr(path, '/')) && slash > path) {
-		*slash = '\0';
-		if (access(path, F_OK) == 0)
-			break;
-		if (json_array_insert_new(missing, 0, json_string(path)) < 0)
-			return NULL;
-	}
-	return json_incref(missing);
-}
-
-int config_file_make_directories(const json_t *directories)
-{
-	const json_t *path;
-	size_t i;
-
-	json_array_foreach (directories, i, path)
-		if (mkdir(json_string_value(path), 0755) < 0 && errno != EEXIST)
-			return config_file_print_error("make the directory", json_string_value(path));
-	return 0;
-}
-
-void config_file_remove_directories(const json_t *directories)
-{
-	const char *path;
-
-	for (size_t i = json_array_size(directories); i-- > 0;) {
-		path = json_string_value(json_array_get(directories, i));
-		if (path && rmdir(path) < 0 && errno != ENOENT)
-			return;
-	}
 }

@@ -31,7 +31,8 @@ int config_file_read(const char *path, struct config_file *ret);
  * config_file_write() - replace the file's text
  * @mode: of a file that did not exist
  *
- * Its directory must exist. A file that has changed since it was read or written is left alone, and that is a failure.
+ * Directories that are missing are made. A file that has changed since it was read or written is left alone, and that
+ * is a failure.
  *
  * Return: 0 or the exit status.
  */
@@ -40,11 +41,5 @@ int config_file_write(struct config_file *file, const struct text_buffer *text, 
 /** Removes the file, unless it has changed since it was read. Return: 0 or the exit status. */
 int config_file_unlink(struct config_file *file);
 
-/** Return: an array of the directories above the file that do not exist, the outermost first; NULL without memory. */
-json_t *config_file_missing_directories(const char *file);
-
-/** Makes them. Return: 0 or the exit status. */
-int config_file_make_directories(const json_t *directories);
-
-/** Removes those that are empty. */
-void config_file_remove_directories(const json_t *directories);
+/** Makes the directories above a file that are missing. Return: 0 or the exit status. */
+int config_file_make_directories(const char *file);

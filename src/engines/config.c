@@ -20,6 +20,7 @@ enum { CONFIG_MAX = 4 * 1024 * 1024 }; /* as setup reads */
 struct engine_config_file {
 	const struct engine *engine;
 	const json_t *json;
+	const char *path; /* NULL: the engine itself has said it */
 };
 
 void engine_config_clear(struct engine_config *config)
@@ -28,9 +29,11 @@ void engine_config_clear(struct engine_config *config)
 	free(config->invalid);
 	free(config->unread);
 	free(config->runtime);
+	free(config->runtime_file);
 	free(config->default_runtime);
 	strv_clear(&config->hook_directories);
 	strv_clear(&config->cdi_directories);
+	json_decref(config->runtimes);
 	json_decref(config->json);
 	*config = (struct engine_config){.cdi = -1};
 }
@@ -91,6 +94,20 @@ int engine_config_copy_list(const json_t *array, struct strv *ret)
 	return r;
 }
 
+/* Adds a file's runtimes; one that an earlier file has, too, is replaced as a whole. */
+static int engine_config_take_runtimes(const struct engine_config_file *file, struct engine_config *config)
+{
+	const char *key = file->engine->runtime, *end = key ? strstr(key, "/nvidia") : NULL;
+	_cleanup_free_ char *above = end ? strndup(key, (size_t)(end - key)) : NULL;
+	const json_t *runtimes = above ? engine_config_get(file, above) : NULL;
+
+	if (end && !above)
+		return -ENOMEM;
+	if (!config->runtimes)
+		config->runtimes = json_object();
+	return !json_is_object(runtimes) || json_object_update(config->runtimes, (json_t *)runtimes) == 0 ? 0 : -ENOMEM;
+}
+
 static int engine_config_take(const struct engine_config_file *file, struct engine_config *config)
 {
 	const struct engine *engine = file->engine;
@@ -99,11 +116,14 @@ static int engine_config_take(const struct engine_config_file *file, struct engi
 		     *chosen = engine_config_get(file, engine->default_runtime),
 		     *cdi = engine_config_get(file, engine->cdi),
 		     *cdi_directories = engine_config_get(file, engine->cdi_dirs);
-	int r;
+	int r = engine_config_take_runtimes(file, config);
 
 	if (json_is_boolean(cdi))
 		config->cdi = json_is_true(cdi);
-	r = engine_config_replace(&config->default_runtime, json_string_value(chosen));
+	if (r == 0)
+		r = engine_config_replace(&config->default_runtime, json_string_value(chosen));
+	if (r == 0 && runtime)
+		r = engine_config_replace(&config->runtime_file, file->path);
 	if (r == 0)
 		r = engine_config_replace(&config->runtime, json_is_array(runtime) ? engine_config_choose(runtime)
 										   : json_string_value(runtime));
@@ -142,8 +162,8 @@ static int engine_config_explain(const struct engine *engine, const char *path, 
 			    : str_format(&config->unread, "%s cannot be read: %s", path, strerror(-r));
 }
 
-static int engine_config_read_file(const struct engine *engine, const struct rootfs *root, const char *path,
-				   struct engine_config *config)
+int engine_config_read_file(const struct engine *engine, const struct rootfs *root, const char *path,
+			    struct engine_config *config)
 {
 	_cleanup_text_buffer_ struct text_buffer text = {0};
 	_cleanup_json_ json_t *json = NULL;
@@ -155,8 +175,8 @@ static int engine_config_read_file(const struct engine *engine, const struct roo
 		return engine_config_explain(engine, path, r, config);
 	r = engine_config_parse(engine, &text, &json, &error);
 	if (r == 0)
-		r = engine_config_take(&(struct engine_config_file){engine, json}, config);
-	if (r == 0 && (engine->format == ENGINE_JSON || engine->imports))
+		r = engine_config_take(&(struct engine_config_file){engine, json, path}, config);
+	if (r == 0 && engine->imports)
 		config->json = steal_ptr(json);
 	if (r != -EINVAL)
 		return r;
@@ -330,7 +350,7 @@ bool engine_config_ask(const struct engine *engine, const struct daemon *daemon,
 	_cleanup_json_ json_t *json = engine_config_answer(engine, daemon);
 	bool lost;
 
-	if (!json || engine_config_take(&(struct engine_config_file){engine, json}, &said) < 0)
+	if (!json || engine_config_take(&(struct engine_config_file){engine, json, NULL}, &said) < 0)
 		return false;
 	lost = config->runtime && !said.runtime;
 	engine_config_move(&config->runtime, &said.runtime);

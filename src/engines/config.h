@@ -18,11 +18,13 @@ struct engine_config {
 	char *invalid;         /* a file that the engine cannot read, and why; NULL: none */
 	char *unread;          /* a file that we could not read, and why; NULL: none */
 	char *runtime;         /* the program of the runtime "nvidia"; NULL: the runtime is missing */
+	char *runtime_file;    /* the file that says so; NULL */
 	char *default_runtime; /* NULL: the engine's own */
 	int cdi;               /* 0: off, 1: on, -1: not said */
 	struct strv hook_directories;
 	struct strv cdi_directories; /* none: the usual ones, /etc/cdi and /var/run/cdi */
-	json_t *json;                /* of a file that is JSON, all of it; NULL */
+	json_t *runtimes;            /* by their names; NULL: no file was read */
+	json_t *json;                /* all of a file that may import others; NULL */
 };
 
 void engine_config_clear(struct engine_config *config);
@@ -39,6 +41,10 @@ void engine_config_clear(struct engine_config *config);
  */
 int engine_config_read(const struct engine *engine, const struct daemon *daemon, const struct rootfs *root,
 		       struct engine_config *ret);
+
+/** Reads another file on top of what @config has. Return: 0 or -ENOMEM. */
+int engine_config_read_file(const struct engine *engine, const struct rootfs *root, const char *path,
+			    struct engine_config *config);
 
 /**
  * engine_config_ask() - put what the engine has, or makes of its files, in their place, where it can say it

@@ -157,14 +157,13 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 			"{\n  \"features\": {\n    \"cdi\": true\n  },\n  \"runtimes\": {\n    \"nvidia\": {\n      \"path\": \"RUNTIME\"\n    }\n  }\n}\n"'
 }
 
-@test "a file that did not exist is gone again, with the directories that were made for it" {
+@test "a file that did not exist is gone again" {
 	in_machine '
 		setup docker >/dev/null
 		jq -e .runtimes.nvidia /etc/docker/daemon.json >/dev/null
 		[[ $(stat -c %a:%U:%G /etc/docker/daemon.json) == 644:root:root ]]
 		setup docker --remove >/dev/null
-		[[ ! -e /etc/docker && ! -e /var/lib/ctr-gpu ]]
-		mkdir /etc/docker
+		[[ -d /etc/docker && -z $(ls -A /etc/docker) && ! -e /var/lib/ctr-gpu ]]
 		setup docker >/dev/null
 		setup docker --remove >/dev/null
 		[[ -d /etc/docker && -z $(ls -A /etc/docker) ]]'
@@ -178,7 +177,7 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		[[ -f /run/elsewhere/containers.conf.d/99-ctr-gpu.conf ]]
 		setup podman | grep -q "everything is there"
 		setup podman --remove >/dev/null
-		[[ -z $(ls -A /run/elsewhere) && -L /etc/containers && ! -e /var/lib/ctr-gpu ]]'
+		[[ -z $(find /run/elsewhere -type f) && -L /etc/containers && ! -e /var/lib/ctr-gpu ]]'
 }
 
 # Its owner has put a link there since the file was read.
@@ -201,9 +200,9 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 @test "no control character of a file's name gets on the terminal" {
 	in_machine '
 		mkdir -p /etc/containers/containers.conf.d
-		ln -s /none "/etc/containers/containers.conf.d/$(printf "\033]0;owned\007\302\2332J").conf"
+		printf "[engine.runtimes]\nnvidia = [\"/opt/theirs\"]\n" >"/etc/containers/containers.conf.d/$(printf "\033]0;owned\007\302\2332J").conf"
 		refused setup podman
-		grep -q "?\]0;owned???2J.conf is a symbolic link" message
+		grep -q "?\]0;owned???2J.conf has a runtime" message
 		! grep -q "[[:cntrl:]]" <(tr -d "\n" <message) || exit 1'
 }
 
@@ -220,7 +219,7 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		user ctr-gpu setup podman --runtime=/run/bin/ctr-gpu-runtime >/dev/null
 		user ctr-gpu setup podman --runtime=/run/bin/ctr-gpu-runtime >/dev/null
 		user ctr-gpu setup podman --remove >/dev/null
-		[[ -z $(ls -A /run/home) ]]
+		[[ -z $(find /run/home -type f) ]]
 		refused user env -u HOME ctr-gpu setup podman --runtime=/run/bin/ctr-gpu-runtime
 		grep -q "HOME is not set" message
 		for file in "" none/; do
@@ -340,16 +339,19 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		printf "version = 2\n" | tee /etc/containerd/config.toml >before.toml
 		for engine in docker podman containerd crio; do setup $engine --set-as-default >/dev/null; done
 		setup docker --engine-config=other/daemon.json >/dev/null
+		cp before.toml other/config.toml
+		setup containerd --engine-config=other/config.toml >/dev/null
 		setup --remove all --dry-run >shown 2>remarks
-		[[ $(grep -c "would change:" remarks) -eq 3 && $(grep -c "would be removed$" remarks) -eq 2 ]]
-		mkdir patched.d && for file in /etc/docker/daemon.json /etc/containerd/config.toml "$PWD/other/daemon.json"; do mkdir -p "patched.d/${file%/*}" && cp "$file" "patched.d/$file"; done
+		[[ $(grep -c "would change:" remarks) -eq 4 && $(grep -c "would be removed$" remarks) -eq 2 ]]
+		mkdir patched.d && for file in /etc/docker/daemon.json /etc/containerd/config.toml "$PWD"/other/*; do mkdir -p "patched.d/${file%/*}" && cp "$file" "patched.d/$file"; done
 		patch -s --binary -d patched.d -p0 <<<"$(sed -E "s,^(---|\+\+\+) /,\1 ," shown)"
 		cmp before.json patched.d/etc/docker/daemon.json && cmp before.toml patched.d/etc/containerd/config.toml && cmp before.json "patched.d/$PWD/other/daemon.json"
 		setup --remove all
 		cmp before.json /etc/docker/daemon.json
 		cmp before.json other/daemon.json
+		cmp before.toml other/config.toml
 		cmp before.toml /etc/containerd/config.toml
-		[[ ! -e /etc/containers && ! -e /etc/crio && ! -e /var/lib/ctr-gpu && ! -e /etc/cdi ]]
+		[[ -z $(find /etc/containers /etc/crio /var/lib/ctr-gpu /etc/cdi -type f 2>/dev/null) ]]
 		# Changed since, named as the default by hand, and forgotten by setup.
 		for lost in "" yes; do
 			setup docker >/dev/null && setup containerd >/dev/null
@@ -555,14 +557,15 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		jq -e .runtimes.nvidia /run/home/.config/docker/daemon.json >/dev/null
 		[[ -e /run/home/.local/state/ctr-gpu/setup.json ]]
 		user ctr-gpu setup docker --remove
-		[[ ! -e /run/home/.config && ! -e /run/home/.local/state/ctr-gpu ]]
+		[[ -z $(find /run/home/.config -type f) && ! -e /run/home/.local/state/ctr-gpu ]]
 		# Where the user has these directories elsewhere; a relative path counts for nothing.
 		elsewhere() { user env XDG_CONFIG_HOME="$1" XDG_STATE_HOME="$2" ctr-gpu setup "${@:3}" --runtime=/run/bin/ctr-gpu-runtime; }
 		for engine in docker:docker/daemon.json podman:containers/containers.conf.d/99-ctr-gpu.conf; do
 			elsewhere /run/home/c /run/home/s "${engine%:*}" --rootless
-			ls "/run/home/c/${engine#*:}" /run/home/s/ctr-gpu/setup.json
+			ls "/run/home/c/${engine#*:}"
+			[[ $engine != docker* ]] || ls /run/home/s/ctr-gpu/setup.json
 			elsewhere /run/home/c /run/home/s "${engine%:*}" --rootless --remove
-			[[ ! -e /run/home/c && ! -e /run/home/s/ctr-gpu ]]
+			[[ -z $(find /run/home/c -type f) && ! -e /run/home/s/ctr-gpu ]]
 		done
 		elsewhere c s docker --rootless
 		ls /run/home/.config/docker/daemon.json
@@ -595,7 +598,7 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		fake dockerd --add-runtime nvidia=/x
 		refused setup docker
 		grep -q -- "--add-runtime nvidia=/x" message
-		[[ ! -e /etc/docker ]]'
+		[[ ! -e /etc/docker/daemon.json ]]'
 }
 
 @test "what makes the daemon notice: each way of running services has its command" {
@@ -615,7 +618,7 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		setup docker --dry-run 2>&1 | grep -qF "next: rc-service docker restart"
 		mkdir -p /run/systemd/system
 		setup docker --dry-run 2>&1 | grep -qF "next: systemctl restart docker"
-		mkdir /etc/docker
+		mkdir -p /etc/docker
 		echo "{\"features\": {\"cdi\": true}}" >/etc/docker/daemon.json
 		setup docker --dry-run 2>&1 | grep -qF "next: systemctl reload docker"
 		rm -r /run/systemd /run/openrc
@@ -858,7 +861,7 @@ gpu_machine() {
 		docker run --rm --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all debian probe
 		ctr-gpu setup docker
 		ctr-gpu setup docker --remove
-		[[ ! -e /etc/docker/daemon.json && ! -e /etc/cdi ]]
+		[[ ! -e /etc/docker/daemon.json && -z $(ls /etc/cdi) ]]
 		echo gone'
 	expect_status 0
 	expect "runtimes/nvidia written"
@@ -886,7 +889,7 @@ gpu_machine() {
 		docker run --rm -e NVIDIA_VISIBLE_DEVICES=all debian probe
 		docker run --detach --name lasting debian sleep 1000 >/dev/null
 		ctr-gpu setup --remove all
-		[[ ! -e /etc/docker/daemon.json && ! -e /etc/cdi ]]
+		[[ ! -e /etc/docker/daemon.json && -z $(ls /etc/cdi) ]]
 		echo "default: $(docker info --format "{{.DefaultRuntime}}")"
 		docker run --rm debian sh -c "echo plain"
 		echo "lasting: $(docker inspect --format "{{.State.Running}}" lasting)"
@@ -943,9 +946,9 @@ sleep 60;
 		container --runtime crun --device nvidia.com/gpu=all
 		ctr-gpu setup docker
 		ctr-gpu setup podman --remove
-		[[ -e /etc/cdi ]]
+		[[ -n $(ls /etc/cdi) ]]
 		ctr-gpu setup docker --remove
-		[[ ! -e /etc/cdi && ! -e /etc/containers/containers.conf.d ]]
+		[[ -z $(ls /etc/cdi /etc/containers/containers.conf.d | grep ctr-gpu) ]]
 		cmp /run/containers.conf /etc/containers/containers.conf
 		echo gone'
 	expect_status 0
@@ -974,7 +977,7 @@ sleep 60;
 		ctr-gpu setup podman
 		podman run --rm --runtime nvidia -e NVIDIA_VISIBLE_DEVICES=all debian probe
 		ctr-gpu setup podman --remove
-		[[ $(ls "$HOME/.config/containers") == containers.conf && ! -e $HOME/.local/state/ctr-gpu ]]
+		[[ $(find "$HOME/.config/containers" -type f) == */containers.conf && ! -e $HOME/.local/state/ctr-gpu ]]
 		echo gone'
 	expect_status 0
 	[[ $(grep -cxF "cuInit=0" <<<"$output") -eq 2 ]]
@@ -994,37 +997,39 @@ sleep 60;
 	expect_line nvidia.yaml
 }
 
-@test "a CDI spec that cannot be written: the engine file stays as it is, and the specs written before go again" {
+@test "a CDI spec that cannot be written: the engine file stays as it is, and --remove takes the specs written before" {
 	profile=wsl-hybrid run gpu_machine '
 		# Room for the first of two specs.
 		mkdir /etc/cdi
 		mount -t tmpfs -o nr_inodes=2 tmpfs /etc/cdi
 		if ctr-gpu setup docker; then exit 1; fi
-		echo "left: $(ls -A /etc/cdi /var/lib/ctr-gpu | tr "\n" " ")$(ls -d /etc/docker 2>/dev/null)"
+		echo "left: $(ls -A /etc/cdi) $(find /etc/docker /var/lib/ctr-gpu -type f 2>/dev/null)"
+		ctr-gpu setup docker --remove
 		ctr-gpu setup docker --engine-config=/run/daemon.json >/dev/null
 		ls /run/daemon.json'
 	expect_status 0
 	expect "No space left on device"
-	expect "nvidia.json: removed"
-	expect_not "daemon.json: "
-	expect_line "left: /etc/cdi:  /var/lib/ctr-gpu: "
+	expect "json: removed"
+	expect_line "docker: /etc/docker/daemon.json: nothing to remove"
+	[[ $(grep -c "^left: ctr-gpu-[a-z]*.json $" <<<"$output") -eq 1 ]]
 	expect_line /run/daemon.json
 }
 
-@test "a file that cannot be written: the CDI specs of the same run are gone again, those of others stay" {
+@test "a file that cannot be written: what --remove would restore is not remembered, and the CDI specs go with the last engine" {
 	run gpu_machine '
 		mkdir /etc/docker
-		mount -t tmpfs -o ro tmpfs /etc/docker
+		mount -t tmpfs -o ro,mode=755 tmpfs /etc/docker
 		if ctr-gpu setup docker; then exit 1; fi
-		echo "left: $(ls -A /var/lib/ctr-gpu)$(ls -d /etc/cdi 2>/dev/null)"
+		echo "left: $(ls -A /var/lib/ctr-gpu)"
 		ctr-gpu setup podman >/dev/null
-		if ctr-gpu setup docker; then exit 1; fi
-		ls /etc/cdi
-		jq -c "[.files[].engine // empty]" /var/lib/ctr-gpu/setup.json'
+		ctr-gpu setup docker --remove
+		echo "one: $(ls /etc/cdi)"
+		ctr-gpu setup podman --remove
+		echo "none: $(ls /etc/cdi)"'
 	expect_status 0
 	expect_line "left: "
-	expect_line ctr-gpu-nvidia.json
-	expect_line "[\"podman\"]"
+	expect_line "one: ctr-gpu-nvidia.json"
+	expect_line "none: "
 }
 
 @test "a CDI spec that cannot be removed: that is said, and the same command once more removes it" {
@@ -1034,7 +1039,7 @@ sleep 60;
 			ctr-gpu setup docker >/dev/null
 			mount -o remount,ro /etc/cdi
 			if ctr-gpu setup --remove $engine; then exit 1; fi
-			echo "left: $(ls /etc/cdi)$(ls -d /etc/docker 2>/dev/null)"
+			echo "left: $(ls /etc/cdi)$(ls /etc/docker 2>/dev/null)"
 			mount -o remount,rw /etc/cdi
 			ctr-gpu setup --remove $engine
 			umount /etc/cdi && rmdir /etc/cdi
@@ -1150,7 +1155,7 @@ assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-r
 		setup containerd >/dev/null
 		grep -qx "version = 2" /etc/containerd/config.toml
 		setup containerd --remove >/dev/null
-		[[ ! -e /etc/containerd ]]
+		[[ -z $(ls -A /etc/containerd) ]]
 		echo "version = 3" >config.toml
 		setup containerd --engine-config=config.toml >/dev/null
 		grep -qF "[plugins.\"io.containerd.cri.v1.runtime\".containerd.runtimes.nvidia.options]" config.toml
@@ -1253,11 +1258,10 @@ assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-r
 		cmp before config.toml'
 }
 
-@test "containerd: without what setup remembers the marked lines are taken out, or the tables if the marks are gone" {
+@test "containerd: the marked lines are taken out, or the tables if the marks are gone" {
 	in_machine '
 		printf "version = 2\n" >config.toml
 		setup containerd --engine-config=config.toml >/dev/null
-		rm -r /var/lib/ctr-gpu
 		cp config.toml kept
 		setup containerd --engine-config=config.toml --remove >/dev/null
 		[[ $(cat config.toml) == "version = 2" ]]
@@ -1265,7 +1269,6 @@ assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-r
 		printf "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\"]\n  enable_cdi = false # off\n  [plugins.\"io.containerd.grpc.v1.cri\".containerd]\n  default_runtime_name = \"runc\"" >before
 		cp before config.toml
 		setup containerd --engine-config=config.toml --replace --set-as-default >/dev/null
-		rm -r /var/lib/ctr-gpu
 		printf "\n[timeouts]" | tee -a config.toml >>before
 		setup containerd --engine-config=config.toml --remove >/dev/null
 		cmp before config.toml
@@ -1323,7 +1326,7 @@ runtime = tomllib.load(open(\"/etc/crio/crio.conf.d/99-ctr-gpu.conf\", \"rb\"))[
 assert runtime == {\"default_runtime\": \"nvidia\", \"runtimes\": {\"nvidia\": {\"runtime_path\": \"/run/bin/ctr-gpu-runtime\", \"runtime_type\": \"oci\"}}}, runtime"
 		setup crio --set-as-default | grep -q "everything is there"
 		setup crio --remove >/dev/null
-		[[ ! -e /etc/crio ]]
+		[[ -z $(find /etc/crio -type f) ]]
 		mkdir -p /etc/crio/crio.conf.d
 		printf "[crio.runtime.runtimes.nvidia]\nruntime_path = \"/usr/bin/nvidia-container-runtime\"\n" >/etc/crio/crio.conf
 		refused setup crio
@@ -1384,7 +1387,7 @@ allowed_annotations = [
 		setup podman --set-as-default | grep -q "everything is there"
 		setup podman --remove
 		if known 2>/dev/null; then exit 1; fi
-		[[ ! -e /etc/containers && ! -e /var/lib/ctr-gpu ]]'
+		[[ -z $(find /etc/containers -type f) && ! -e /var/lib/ctr-gpu ]]'
 }
 
 @test "Podman: a user'\''s is the user'\''s" {

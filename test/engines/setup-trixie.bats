@@ -38,7 +38,7 @@ machine() {
 		docker run --rm --network=none --device nvidia.com/gpu=all debian probe
 		ctr-gpu setup docker | grep -F "everything is there"
 		ctr-gpu setup docker --remove
-		[[ ! -e /etc/docker/daemon.json && ! -e /etc/cdi && -z $(ls -A /var/lib/ctr-gpu 2>/dev/null) ]]
+		[[ ! -e /etc/docker/daemon.json && -z $(ls /etc/cdi) && -z $(ls -A /var/lib/ctr-gpu 2>/dev/null) ]]
 		echo gone'
 	expect_status 0
 	case $(tree_version docker.io) in

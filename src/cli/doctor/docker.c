@@ -212,7 +212,7 @@ static void dockerd_check_default(struct docker *docker)
 	/* Names of shims, "io.containerd.kata.v2", and Docker's own are not in the file. */
 	if (!name || streq(name, "runc") || strpbrk(name, "./"))
 		return;
-	runtime = json_object_get(json_object_get(look->config.json, "runtimes"), name);
+	runtime = json_object_get(look->config.runtimes, name);
 	if (!runtime)
 		runtime = dockerd_runtime(docker, name);
 	path = json_string_value(json_object_get(runtime, "path"));

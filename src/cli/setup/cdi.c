@@ -2,6 +2,7 @@
 
 #include "cli/setup/setup.h"
 
+#include <errno.h>
 #include <glob.h>
 #include <string.h>
 
@@ -15,57 +16,61 @@
 /* Text that only our specs contain. */
 #define OURS "=void"
 
+/* The specs of this name, with "*" for any part of it. Return: the exit status. */
+static int setup_cdi_find(const char *name, struct strv *ret)
+{
+	_cleanup_free_ char *pattern = text_buffer_format("{/etc,/var/run}/cdi/%s", name);
+	glob_t paths = {0};
+	int r = pattern ? 0 : -ENOMEM;
+
+	if (pattern && glob(pattern, GLOB_BRACE, NULL, &paths) == 0)
+		for (size_t i = 0; i < paths.gl_pathc && r == 0; i++)
+			r = strv_add(ret, paths.gl_pathv[i]);
+	globfree(&paths);
+	return r < 0 ? output_no_memory() : 0;
+}
+
+static bool setup_cdi_has(const struct config_file *spec, const char *text)
+{
+	return spec->text.size && memmem(spec->text.data, spec->text.size, text, strlen(text));
+}
+
 /* Whether some file has the kind. Engines ignore devices that two files have. */
 static bool setup_cdi_has_spec(const struct setup *setup, const char *kind)
 {
+	_cleanup_strv_ struct strv specs = {0};
 	bool found = false;
-	glob_t paths;
 
-	if (glob("{/etc,/var/run}/cdi/*.{json,yaml}", GLOB_BRACE, NULL, &paths) != 0)
+	if (setup_cdi_find("*.{json,yaml}", &specs))
 		return false;
-	for (size_t i = 0; i < paths.gl_pathc && !found; i++) {
+	for (size_t i = 0; i < specs.count && !found; i++) {
 		_cleanup_config_file_ struct config_file file = {0};
 
-		found = config_file_read(paths.gl_pathv[i], &file) == 0 && file.text.size &&
-			memmem(file.text.data, file.text.size, kind, strlen(kind));
-		if (found && !memmem(file.text.data, file.text.size, OURS, strlen(OURS)))
+		found = config_file_read(specs.items[i], &file) == 0 && setup_cdi_has(&file, kind);
+		if (found && !setup_cdi_has(&file, OURS))
 			setup_print(setup, "%s has devices of %s already, so no CDI spec of them is written",
-				    paths.gl_pathv[i], kind);
+				    specs.items[i], kind);
 	}
-	globfree(&paths);
 	return found;
 }
 
-/*
- * Saves the entry before it writes the spec, so that --remove always finds the spec. If writing fails, it removes the
- * entry.
- */
-static int setup_cdi_save(struct setup *setup, const struct session *session, const char *kind)
+static int setup_cdi_save(const struct setup *setup, const struct session *session, const char *kind)
 {
 	_cleanup_free_ char *hook = path_of_program("ctr-gpu-hook"), *path = NULL, *written = NULL,
 			    *output = text_buffer_format("%s/", cdi_directory());
-	_cleanup_json_ json_t *entry = NULL;
 	int r;
 
 	if (!output || !hook)
 		return output_no_memory();
 	r = ctr_gpu_cdi_path(session->context, kind, output, &path);
-	if (r)
-		return session_check(session, r);
-	entry = json_pack("{s:o}", "directories", config_file_missing_directories(output));
-	r = entry ? saved_state_set(&setup->state, path, entry) : output_no_memory();
-	if (r)
-		return r;
-	r = session_check(session, ctr_gpu_cdi_save(session->context, session->host, session->request, kind, hook, path,
-						    &written));
+	if (!r)
+		r = ctr_gpu_cdi_save(session->context, session->host, session->request, kind, hook, path, &written);
 	if (!r)
 		setup_print(setup, "%s: CDI spec of %s written", path, kind);
-	else
-		(void)saved_state_set(&setup->state, path, NULL);
-	return r;
+	return session_check(session, r);
 }
 
-static int setup_cdi_put_kind(struct setup *setup, const struct session *session, const char *kind)
+static int setup_cdi_put_kind(const struct setup *setup, const struct session *session, const char *kind)
 {
 	if (setup_cdi_has_spec(setup, kind))
 		return 0;
@@ -85,20 +90,17 @@ static int setup_cdi_put_kind(struct setup *setup, const struct session *session
 static void setup_cdi_warn_of_directories(const struct setup *setup)
 {
 	const struct engine *facts = setup->engine->facts;
-	_cleanup_engine_config_ struct engine_config config = {.cdi = -1};
-	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
+	const struct strv *directories = &setup->found.cdi_directories;
 	const char *usual = cdi_directory();
 
-	if (daemon_open_root(&setup->daemon, &root) < 0 ||
-	    engine_config_read(facts, &setup->daemon, &root, &config) < 0 || config.cdi_directories.count == 0 ||
-	    strv_contains(&config.cdi_directories, usual))
+	if (directories->count == 0 || strv_contains(directories, usual))
 		return;
 	setup_print(setup,
 		    "%s does not read CDI specs in %s, but in %s; one for it: sudo ctr-gpu cdi generate --output=%s/",
-		    facts->label, usual, config.cdi_directories.items[0], config.cdi_directories.items[0]);
+		    facts->label, usual, directories->items[0], directories->items[0]);
 }
 
-int setup_cdi_put(struct setup *setup)
+int setup_cdi_put(const struct setup *setup)
 {
 	_cleanup_session_ struct session session = {.mute = true};
 	_cleanup_free_ char *kinds = NULL;
@@ -130,45 +132,29 @@ int setup_cdi_put(struct setup *setup)
 	return r;
 }
 
-static int setup_cdi_remove_spec(struct setup *setup, const char *path, const json_t *entry)
+static int setup_cdi_remove_spec(const struct setup *setup, const char *path)
 {
 	_cleanup_config_file_ struct config_file file = {0};
-	int r;
+	int r = config_file_read(path, &file);
 
+	if (r || !setup_cdi_has(&file, OURS))
+		return r;
 	if (setup->dry_run) {
 		setup_print(setup, "%s would be removed, unless another engine needs it", path);
 		return 0;
 	}
-	r = config_file_read(path, &file);
-	if (!r && file.exists)
-		r = config_file_unlink(&file);
-	if (r)
-		return r;
-	config_file_remove_directories(json_object_get(entry, "directories"));
-	setup_print(setup, "%s: removed", path);
-	return saved_state_set(&setup->state, path, NULL);
-}
-
-int setup_cdi_take_back(struct setup *setup, const json_t *kept)
-{
-	_cleanup_json_ json_t *entries = json_copy(setup->state.entries);
-	const char *path;
-	json_t *entry;
-	int r = entries ? 0 : output_no_memory();
-
-	json_object_foreach (entries, path, entry)
-		if (!r && !json_object_get(entry, "engine") && !json_object_get(kept, path))
-			r = setup_cdi_remove_spec(setup, path, entry);
+	r = config_file_unlink(&file);
+	if (!r)
+		setup_print(setup, "%s: removed", path);
 	return r;
 }
 
-int setup_cdi_remove(struct setup *setup)
+int setup_cdi_remove(const struct setup *setup)
 {
-	const char *path;
-	json_t *entry;
+	_cleanup_strv_ struct strv specs = {0};
+	int r = setup_cdi_find("ctr-gpu-*.json", &specs);
 
-	json_object_foreach (setup->state.entries, path, entry)
-		if (json_object_get(entry, "engine"))
-			return 0;
-	return setup_cdi_take_back(setup, NULL);
+	for (size_t i = 0; i < specs.count && !r; i++)
+		r = setup_cdi_remove_spec(setup, specs.items[i]);
+	return r;
 }

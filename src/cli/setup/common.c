@@ -69,18 +69,17 @@ int setup_read(const struct setup *setup, const struct text_buffer *text, const 
 	return r < 0 ? output_no_memory() : 0;
 }
 
-int setup_read_other(struct setup *setup, const char *path)
+int setup_read_config(struct setup *setup, const char *import)
 {
-	_cleanup_config_file_ struct config_file file = {0};
-	_cleanup_json_ json_t *content = NULL;
-	struct text_buffer_error error;
-	int r = config_file_read(path, &file);
+	const struct engine *facts = setup->engine->facts;
+	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
+	int r = daemon_open_root(&setup->daemon, &root);
 
-	/* The engine itself complains about an invalid one. */
-	if (r || streq(file.path, setup->file.path) ||
-	    engine_config_parse(setup->engine->facts, &file.text, &content, &error) < 0)
-		return r;
-	return json_object_set(setup->others, path, content) < 0 ? output_no_memory() : 0;
+	if (r == 0 && import)
+		r = engine_config_read_file(facts, &root, import, &setup->found);
+	else if (r == 0)
+		r = engine_config_read(facts, &setup->daemon, &root, &setup->found);
+	return r == -ENOMEM ? output_no_memory() : 0;
 }
 
 int setup_write(const struct setup *setup, struct text_buffer *text, json_t *wanted)

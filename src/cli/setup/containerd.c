@@ -92,7 +92,7 @@ static int containerd_check_imports(struct setup *setup, const json_t *file, jso
 	if (!hiding)
 		return 0;
 	if (file_version > 2 || engine_version_number(version) >= ENGINE_VERSION(facts->imports_merge, 0))
-		return setup_read_other(setup, hiding);
+		return setup_read_config(setup, hiding) || keys_check_others(setup);
 	return output_print("%s has settings of the CRI plugin, and containerd before 2 takes nothing else of it then\n"
 			    "    Move them to %s, which imports that file, and try again.",
 			    hiding, setup->path);

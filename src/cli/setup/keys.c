@@ -91,14 +91,12 @@ bool keys_is_ours(const struct setup *setup, const char *program)
 bool keys_is_taken(const struct setup *setup)
 {
 	const struct engine *engine = setup->engine->facts;
-	const char *written = json_string_value(json_object_get(setup->entry, "runtime"));
 	bool taken = false;
 
 	for (const char *const *section = keys_sections(engine); *section; section++) {
 		const char *program = keys_program(engine, setup->now, *section);
 
-		taken |= program && !keys_is_our_path(program) && !keys_is_ours(setup, program) &&
-			 !(written && streq(written, program));
+		taken |= program && !keys_is_our_path(program) && !keys_is_ours(setup, program);
 	}
 	return taken;
 }
@@ -182,20 +180,20 @@ static int keys_refuse_other(const struct setup *setup, const char *other)
 		other);
 }
 
-static int keys_check_owner(const struct setup *setup, json_t *file, const char *section)
+int keys_check_others(const struct setup *setup)
 {
-	const struct engine *engine = setup->engine->facts;
-	const char *program = keys_program(engine, file, section), *other, *found = NULL;
-	json_t *there = keys_runtime(engine, file, section), *content;
+	const struct engine_config *found = &setup->found;
 
-	json_object_foreach (setup->others, other, content) {
-		const char *its = keys_program(engine, content, section);
+	if (!found->runtime || streq(found->runtime, setup->runtime) || streq(found->runtime_file, setup->path))
+		return 0;
+	return keys_refuse_other(setup, found->runtime_file);
+}
 
-		if (its && !streq(its, setup->runtime))
-			found = other;
-	}
-	if (found)
-		return keys_refuse_other(setup, found);
+static int keys_check_owner(const struct setup *setup, const json_t *file, const char *section)
+{
+	const char *program = keys_program(setup->engine->facts, file, section);
+	const json_t *there = keys_runtime(setup->engine->facts, file, section);
+
 	if (!there || json_is_null(there) || setup->replace ||
 	    (program && (keys_is_our_path(program) || keys_is_ours(setup, program))))
 		return 0;

@@ -60,30 +60,16 @@ static int crio_look(struct setup *setup)
 	return setup_refuse_user(setup);
 }
 
-/* In the last of CRI-O's other files that says something about @path. Return: borrowed; NULL. */
-static json_t *crio_last(const struct setup *setup, const char *path)
-{
-	json_t *content, *last = NULL;
-	const char *file;
-
-	json_object_foreach (setup->others, file, content)
-		if (path && json_at(content, path))
-			last = json_at(content, path);
-	return last;
-}
-
 /*
  * The current runtime's settings, such as the monitor's path and the allowed annotations. Ours gets the same, since it
  * starts that runtime. A runtime for virtual machines has settings of its own.
  */
 static json_t *crio_model(const struct setup *setup)
 {
-	const char *chosen = json_string_value(crio_last(setup, engine_crio.default_runtime));
-	const char *const names[] = {chosen ? chosen : "runc", "runc", "crun"};
+	const char *chosen = setup->found.default_runtime, *const names[] = {chosen ? chosen : "runc", "runc", "crun"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		_cleanup_free_ char *path = text_buffer_format("crio/runtime/runtimes/%s", names[i]);
-		json_t *runtime = crio_last(setup, path);
+		json_t *runtime = json_object_get(setup->found.runtimes, names[i]);
 		const char *type = json_string_value(json_object_get(runtime, "runtime_type"));
 
 		if (json_is_object(runtime) && !(type && streq(type, "vm")))

@@ -23,10 +23,8 @@ void saved_state_close(struct saved_state *state)
 		lock_file_release(state->home, LOCK, state->lock);
 		(void)rmdir(state->directory);
 	}
-	config_file_remove_directories(state->made);
 	config_file_close(&state->file);
 	json_decref(state->entries);
-	json_decref(state->made);
 	free(state->directory);
 	cleanup_closep(&state->home);
 	*state = SAVED_STATE_CLOSED;
@@ -41,18 +39,6 @@ static char *saved_state_find_directory(void)
 	if (base && base[0] == '/')
 		return text_buffer_format("%s/ctr-gpu", base);
 	return text_buffer_format("%s/.local/state/ctr-gpu", home ? home : "");
-}
-
-/* A service or a cron job may lack it. Root's files do not depend on it. */
-static bool saved_state_has_home(void)
-{
-	static const char *const names[] = {"XDG_STATE_HOME", "XDG_CONFIG_HOME"};
-	const char *home = getenv("HOME");
-	bool others = true;
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		others = others && getenv(names[i]) && getenv(names[i])[0] == '/';
-	return geteuid() == 0 || (home && home[0] == '/') || others;
 }
 
 /* Takes the lock; prints what it waits for. Return: 0; -ENOENT if the directory was removed; or the exit status. */
@@ -83,9 +69,7 @@ static int saved_state_lock(struct saved_state *state, const char *path)
 	do {
 		cleanup_closep(&state->home);
 		state->home = -1;
-		json_decref(state->made);
-		state->made = config_file_missing_directories(path);
-		r = config_file_make_directories(state->made);
+		r = config_file_make_directories(path);
 		if (r)
 			return r;
 		state->home = lock_file_open_directory(state->directory);
@@ -98,13 +82,13 @@ static int saved_state_lock(struct saved_state *state, const char *path)
 }
 
 /* Whether all entries are in the form that setup writes: with another, --remove might delete a foreign file. */
-static bool saved_state_has_entries(const json_t *entries)
+static bool saved_state_has_entries(json_t *entries)
 {
-	static const char *const texts[] = {"engine", "runtime", "before", "after"};
+	static const char *const texts[] = {"engine", "before", "after"};
 	const char *path;
 	json_t *entry;
 
-	json_object_foreach ((json_t *)entries, path, entry) {
+	json_object_foreach (entries, path, entry) {
 		if (path[0] != '/' || !json_is_object(entry))
 			return false;
 		for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
@@ -124,11 +108,6 @@ static int saved_state_parse(struct saved_state *state)
 	if (json_parse(text->data, text->size, &document, NULL) == 0 &&
 	    json_integer_value(json_object_get(document, "version")) == 1)
 		state->entries = json_incref(json_object_get(document, "files"));
-	/* Of the run that made them. */
-	if (json_is_array(json_object_get(document, "directories"))) {
-		json_decref(state->made);
-		state->made = json_incref(json_object_get(document, "directories"));
-	}
 	if (saved_state_has_entries(state->entries))
 		return 0;
 	return output_print(
@@ -141,8 +120,6 @@ int saved_state_open(struct saved_state *state, bool change)
 	_cleanup_free_ char *path = NULL;
 	int r = 0;
 
-	if (!saved_state_has_home())
-		return output_print("HOME is not set, so where your files are is not known\n    Try again with HOME=…");
 	state->directory = saved_state_find_directory();
 	path = state->directory ? text_buffer_format("%s/setup.json", state->directory) : NULL;
 	if (!path)
@@ -177,7 +154,7 @@ int saved_state_set(struct saved_state *state, const char *path, json_t *entry)
 		return saved_state_print_path(path);
 	if (!json_object_size(state->entries))
 		return state->file.exists ? config_file_unlink(&state->file) : 0;
-	document = json_pack("{s:i, s:O, s:O}", "version", 1, "directories", state->made, "files", state->entries);
+	document = json_pack("{s:i, s:O}", "version", 1, "files", state->entries);
 	if (!document || json_print(document, JSON_INDENT(1), &text) < 0)
 		return output_no_memory();
 	return config_file_write(&state->file, &(struct text_buffer){text, strlen(text)}, 0600);

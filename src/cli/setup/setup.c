@@ -410,40 +410,18 @@ static int setup_plan_remove(struct setup *setup)
 	return r;
 }
 
-/* Those that the engine reads besides the one that is changed. What root's environment names may be another user's. */
-static int setup_read_others(struct setup *setup)
-{
-	const struct engine *facts = setup->engine->facts;
-	const char *const *user_file = setup->rootless ? facts->user_files : NULL;
-	_cleanup_strv_ struct strv files = {0};
-	int r = 0;
-
-	if (!facts->files[1])
-		return 0;
-	for (const char *const *file = facts->files; *file && r == 0; file++)
-		r = engine_config_expand(*file, &files);
-	for (; user_file && *user_file && r == 0; user_file++) {
-		_cleanup_free_ char *pattern = engine_user_file(*user_file);
-
-		r = pattern ? engine_config_expand(pattern, &files) : -ENOMEM;
-	}
-	if (r < 0)
-		return output_no_memory();
-	for (size_t i = 0; i < files.count && !r; i++)
-		r = setup_read_other(setup, files.items[i]);
-	return r;
-}
-
 static int setup_plan_put(struct setup *setup)
 {
 	_cleanup_json_ json_t *wanted = json_deep_copy(setup->now);
-	int r;
+	int r = setup_read_config(setup, NULL);
 
-	setup->others = json_object();
-	if (!setup->others || !wanted ||
+	if (r)
+		return r;
+	if (!wanted ||
 	    (setup->file.exists && text_buffer_set(&setup->to, setup->file.text.data, setup->file.text.size) < 0))
 		return output_no_memory();
-	r = setup_read_others(setup);
+	if (setup->engine->facts->files[1] && !setup->config)
+		r = keys_check_others(setup);
 	if (!r)
 		r = setup->engine->edit(setup, wanted);
 	return r ? r : setup_write(setup, &setup->to, wanted);
@@ -468,14 +446,34 @@ static void setup_show(const struct setup *setup)
 
 /* ---- doing it ---- */
 
+/* Whether a file names our programs. Its text is searched, not parsed. */
+static bool setup_is_named(const char *path)
+{
+	_cleanup_config_file_ struct config_file file = {0};
+	static const char name[] = "ctr-gpu";
+
+	return access(path, R_OK) == 0 && config_file_read(path, &file) == 0 && file.text.size &&
+	       memmem(file.text.data, file.text.size, name, sizeof(name) - 1);
+}
+
+/* Whether an engine of root's is set up still; CDI specs are root's. */
+static bool setup_is_needed(const struct setup *setup)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(engines); i++) {
+		const char *path = engines[i]->file ? engines[i]->file : engines[i]->facts->files[0];
+
+		if (setup_is_named(path) && !(setup->dry_run && streq(path, setup->path)))
+			return true;
+	}
+	return setup->rootless || json_object_size(setup->state.entries) > (setup->dry_run && setup->entry);
+}
+
 static int setup_remove_file(struct setup *setup)
 {
 	int r = setup->all && setup->engine->release ? setup->engine->release(setup) : 0;
 
 	if (!r)
 		r = setup->gone ? config_file_unlink(&setup->file) : config_file_write(&setup->file, &setup->to, 0644);
-	if (!r && setup->gone)
-		config_file_remove_directories(json_object_get(setup->entry, "directories"));
 	if (!r)
 		setup_print(setup, "%s: %s", setup->file.path,
 			    setup->gone ? "removed" : "what was written is taken out");
@@ -494,59 +492,44 @@ static int setup_remove(struct setup *setup)
 		setup_print(setup, "%s: nothing to remove", setup->file.path);
 	if (!r && setup->entry && !setup->dry_run)
 		r = saved_state_set(&setup->state, setup->file.path, NULL);
-	return r || setup->all ? r : setup_cdi_remove(setup);
+	return r || setup->all || setup_is_needed(setup) ? r : setup_cdi_remove(setup);
 }
 
-/* Saves the text that a JSON file has after --remove. A TOML file marks the changes itself. */
-static int setup_remember_texts(const struct setup *setup, json_t *entry)
+static bool setup_is_saved(const struct setup *setup)
 {
+	return setup->engine->facts->format == ENGINE_JSON || setup->config;
+}
+
+/* What --remove needs besides the file: the text that daemon.json has then. Return: 0 or the exit status. */
+static int setup_make_entry(const struct setup *setup, json_t **ret)
+{
+	_cleanup_json_ json_t *entry = json_pack("{s:s}", "engine", setup->engine->facts->name);
 	_cleanup_text_buffer_ struct text_buffer before = {0};
-	bool gone = false;
-	int r = setup_take_out(setup, &before, &gone);
+	bool json = setup->engine->facts->format == ENGINE_JSON, gone = false;
+	int r = !entry ? output_no_memory() : json ? setup_take_out(setup, &before, &gone) : 0;
 
 	if (r)
 		return r;
-	if (json_object_set_new(entry, "after", json_stringn(setup->to.data, setup->to.size)) < 0 ||
-	    (!gone && json_object_set_new(entry, "before", json_stringn(before.data, before.size)) < 0))
+	if (json && (json_object_set_new(entry, "after", json_stringn(setup->to.data, setup->to.size)) < 0 ||
+		     (!gone && json_object_set_new(entry, "before", json_stringn(before.data, before.size)) < 0)))
 		return output_no_memory();
+	*ret = steal_ptr(entry);
 	return 0;
 }
 
-/* An entry keeps its list of directories as long as its file exists. */
-static int setup_make_entry(const struct setup *setup, json_t **ret)
-{
-	bool goes_on = setup->entry && setup->file.exists;
-	_cleanup_json_ json_t *directories = goes_on ? json_incref(json_object_get(setup->entry, "directories"))
-						     : config_file_missing_directories(setup->file.path),
-			      *entry = json_pack("{s:s, s:s, s:O}", "engine", setup->engine->facts->name, "runtime",
-						 setup->runtime, "directories", directories);
-	int r = entry ? 0 : output_no_memory();
-
-	if (!r && setup->engine->facts->format == ENGINE_JSON)
-		r = setup_remember_texts(setup, entry);
-	if (!r)
-		*ret = steal_ptr(entry);
-	return r;
-}
-
 /* If the file cannot be written, restores the old entry. */
-static int setup_put_entry(struct setup *setup, json_t *entry)
+static int setup_put_saved(struct setup *setup)
 {
-	_cleanup_json_ json_t *before = json_incref(setup->entry);
-	const json_t *directories = json_object_get(entry, "directories");
-	bool existed = setup->file.exists;
-	int r = saved_state_set(&setup->state, setup->file.path, entry);
+	_cleanup_json_ json_t *before = json_incref(setup->entry), *entry = NULL;
+	int r = setup_make_entry(setup, &entry);
 
-	if (r)
-		return r;
-	r = config_file_make_directories(directories);
-	if (!r && setup_is_changed(setup))
-		r = config_file_write(&setup->file, &setup->to, 0644);
 	if (!r)
-		return 0;
-	if (!existed)
-		config_file_remove_directories(directories);
-	(void)saved_state_set(&setup->state, setup->file.path, before);
+		r = saved_state_set(&setup->state, setup->file.path, entry);
+	if (r || !setup_is_changed(setup))
+		return r;
+	r = config_file_write(&setup->file, &setup->to, 0644);
+	if (r)
+		(void)saved_state_set(&setup->state, setup->file.path, before);
 	return r;
 }
 
@@ -557,31 +540,23 @@ static void setup_print_setting(const struct nvidia_setting *setting, void *user
 		    setting->has_successor ? "here: " : "no successor: ", setting->here);
 }
 
-/*
- * The engine's file is written last. It stays as it is if a CDI spec cannot be written; if it cannot be written, new
- * specs are removed.
- */
+/* The engine's file is written last. It stays as it is if a CDI spec cannot be written. */
 static int setup_put(struct setup *setup)
 {
-	_cleanup_json_ json_t *found = json_copy(setup->state.entries), *entry = NULL;
 	bool changed = setup_is_changed(setup);
-	int r = found ? 0 : output_no_memory();
-
 	/* With a file of its own the user wants that file and nothing else. */
-	if (!r && !setup->config)
-		r = setup_cdi_put(setup);
+	int r = setup->config ? 0 : setup_cdi_put(setup);
+
 	if (!r && setup->dry_run)
 		setup_show(setup);
-	if (setup->dry_run)
+	if (r || setup->dry_run)
 		return r;
-	if (!r && (changed || !setup->entry))
-		r = setup_make_entry(setup, &entry);
-	if (!r && entry)
-		r = setup_put_entry(setup, entry);
+	if (setup_is_saved(setup) && (changed || !setup->entry))
+		r = setup_put_saved(setup);
+	else if (changed)
+		r = config_file_write(&setup->file, &setup->to, 0644);
 	if (!r && !changed)
 		setup_print(setup, "%s: everything is there", setup->file.path);
-	if (r)
-		(void)setup_cdi_take_back(setup, found);
 	return r;
 }
 
@@ -626,8 +601,7 @@ static int setup_do_file(struct setup *setup)
 
 	if (!r)
 		r = setup_check_config(setup);
-
-	if (!r)
+	if (!r && setup_is_saved(setup))
 		r = saved_state_open(&setup->state, !setup->dry_run);
 	/* As another one left it, if there was one to wait for. */
 	if (!r)
@@ -667,7 +641,7 @@ static void setup_close(struct setup *setup)
 	text_buffer_clear(&setup->to);
 	json_decref(setup->now);
 	json_decref(setup->then);
-	json_decref(setup->others);
+	engine_config_clear(&setup->found);
 	free(setup->runtime);
 	free(setup->path);
 }
@@ -675,14 +649,16 @@ static void setup_close(struct setup *setup)
 
 /* ---- every engine ---- */
 
-/* Whether a file that is not in the state names our programs. Its text is searched, not parsed. */
-static bool setup_is_named(const char *path)
+/* A service or a cron job may lack it. Root's files do not depend on it. */
+static bool setup_has_home(void)
 {
-	_cleanup_config_file_ struct config_file file = {0};
-	static const char name[] = "ctr-gpu";
+	static const char *const names[] = {"XDG_STATE_HOME", "XDG_CONFIG_HOME"};
+	const char *home = getenv("HOME");
+	bool others = true;
 
-	return access(path, R_OK) == 0 && config_file_read(path, &file) == 0 && file.text.size &&
-	       memmem(file.text.data, file.text.size, name, sizeof(name) - 1);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		others = others && getenv(names[i]) && getenv(names[i])[0] == '/';
+	return geteuid() == 0 || (home && home[0] == '/') || others;
 }
 
 /* @path: of a file that is remembered; NULL: the one that the engine usually reads, if it is not. */
@@ -697,6 +673,7 @@ static int setup_remove_one(const struct setup *all, const struct setup_engine *
 	r = setup_look(&setup);
 	if (r || (!path && (json_object_get(all->state.entries, setup.path) || !setup_is_named(setup.path))))
 		return r;
+	setup.config = path;
 	return path && str_replace(&setup.path, path) < 0 ? output_no_memory() : setup_do_file(&setup);
 }
 
@@ -720,13 +697,7 @@ static int setup_remove_all(struct setup *setup)
 		if (engines[i] != &setup_crio || geteuid() == 0)
 			worst = (r = setup_remove_one(setup, engines[i], NULL)) ? r : worst;
 	}
-	if (!json_object_size(setup->state.entries))
-		return worst;
-	saved_state_close(&setup->state);
-	r = saved_state_open(&setup->state, !setup->dry_run);
-	if (!r)
-		r = setup_cdi_remove(setup);
-	return r ? r : worst;
+	return worst || geteuid() != 0 ? worst : setup_cdi_remove(setup);
 }
 
 int verb_setup(struct global_options *globals, int argc, char **argv)
@@ -743,6 +714,8 @@ int verb_setup(struct global_options *globals, int argc, char **argv)
 	int r;
 
 	global_options_parse_verb(globals, &argp, argc, argv, &setup);
+	if (!setup_has_home())
+		return output_print("HOME is not set, so where your files are is not known\n    Try again with HOME=…");
 	if (setup.all)
 		return setup_remove_all(&setup);
 	if (setup.rootless && geteuid() == 0)

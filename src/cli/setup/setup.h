@@ -14,29 +14,27 @@
 
 #include "cli/config_file.h"
 #include "cli/session.h"
+#include "engines/config.h"
 #include "engines/engine.h"
 #include "engines/text.h"
 
 /* ---- saved state ---- */
 
 /*
- * Which files `ctr-gpu setup` wrote: /var/lib/ctr-gpu/setup.json, or below the user's state directory where a user's
- * own files were changed. An entry for each file, with the directories that were made for it, and one without an engine
- * for each CDI spec. A TOML file says itself what was written into it; for JSON there are the text before, missing if
- * there was no file, and after:
+ * What --remove restores in Docker's daemon.json: its text before, missing if there was no file, and after setup. It is
+ * in /var/lib/ctr-gpu/setup.json, or below the user's state directory for a user's own file; written before
+ * daemon.json is, and removed after that is as it was. TOML files say themselves what was written into them; one that
+ * --engine-config named has an entry, so that "--remove all" finds it.
  *
- *	{"engine": "docker", "runtime": "/usr/bin/ctr-gpu-runtime", "before": "…", "after": "…", "directories": []}
+ *	{"version": 1, "files": {"/etc/docker/daemon.json": {"engine": "docker", "before": "…", "after": "…"}}}
  *
- * Beside these, "directories" are those that were made for this file itself.
- * It is written before the file is, and removed after the file is as it was. Functions that fail have said why on
- * standard error.
+ * Functions that fail have said why on standard error.
  */
 
 struct saved_state {
 	char *directory;
 	struct config_file file;
 	json_t *entries; /* by the file's path */
-	json_t *made;    /* directories that were not there */
 	int home;        /* the directory */
 	int lock;
 };
@@ -80,12 +78,12 @@ struct setup {
 	bool unreached;       /* the daemon does not read that file, or cannot run our program; that has been said */
 	bool needs_restart;   /* reloading is not enough for what was changed */
 	struct saved_state state;
-	json_t *entry;           /* of the state; NULL: the file is not remembered */
-	struct config_file file; /* as it is */
-	struct text_buffer to;   /* what is to be in it */
-	bool gone;               /* it is to be removed */
-	json_t *now, *then;      /* what both say */
-	json_t *others;          /* what the engine's other files say, by their paths; later ones count more */
+	json_t *entry;              /* of the state, for daemon.json; NULL: it is not there */
+	struct config_file file;    /* as it is */
+	struct text_buffer to;      /* what is to be in it */
+	bool gone;                  /* it is to be removed */
+	json_t *now, *then;         /* what both say */
+	struct engine_config found; /* what the engine reads, before the file is changed */
 };
 
 struct setup_engine {
@@ -120,8 +118,8 @@ int setup_find_daemon(struct setup *setup, uid_t uid);
 /** Parses the text of an engine's file. @path: of the file, for the message. */
 int setup_read(const struct setup *setup, const struct text_buffer *text, const char *path, json_t **ret);
 
-/** Adds another of the engine's files to setup->others, if it is valid. */
-int setup_read_other(struct setup *setup, const char *path);
+/** Reads setup->found, or a file on top of it that the engine's own imports. Return: 0 or the exit status. */
+int setup_read_config(struct setup *setup, const char *import);
 
 /** Changes the text of the engine's file to @wanted, and keeps the rest as it is. */
 int setup_write(const struct setup *setup, struct text_buffer *text, json_t *wanted);
@@ -145,7 +143,10 @@ void setup_advise_restart(struct setup *setup, bool changed);
  */
 int keys_put(const struct setup *setup, json_t *file, const char *section, const char *key, json_t *value);
 
-/** The same for the runtime and, if asked for, the default; unless the name is another's, in this file or a later. */
+/** Whether another of the engine's files has a runtime "nvidia" that is not ours. Return: 0 or the exit status. */
+int keys_check_others(const struct setup *setup);
+
+/** As keys_put(), for the runtime and, if asked for, the default; unless the file has another's runtime. */
 int keys_put_runtime(const struct setup *setup, json_t *file, const char *section, json_t *value);
 
 /** Return: the runtime "nvidia" with everything that is said of it, borrowed; NULL. */
@@ -177,18 +178,15 @@ int keys_compare(struct setup *setup);
 
 /*
  * The CDI specs that engines of every kind find GPUs by, for `--device nvidia.com/gpu=all`. They are the machine's and
- * serve all engines, so those that setup wrote go with the last engine that was set up. Functions that fail have said
- * why; they return 0 or the exit status.
+ * serve all engines, so they go with the last engine that was set up. Functions that fail have said why; they return 0
+ * or the exit status.
  */
 
 /** Writes a spec for each kind of adapter, unless one exists. Succeeds also on a host without a GPU. */
-int setup_cdi_put(struct setup *setup);
+int setup_cdi_put(const struct setup *setup);
 
-/** Removes those that are not in @kept, entries of the state as they were. */
-int setup_cdi_take_back(struct setup *setup, const json_t *kept);
-
-/** Removes all, unless the state has an engine that was set up. */
-int setup_cdi_remove(struct setup *setup);
+/** Removes those that ctr-gpu has written. */
+int setup_cdi_remove(const struct setup *setup);
 
 /* ---- diff ---- */
 
