@@ -178,7 +178,7 @@ static struct tenant *control_client_grant_tenant(struct manager *manager, const
 	tenant = tenant_new(wish->id);
 	r = tenant ? control_client_make_tenant(wish, tenant) : -ENOMEM;
 	if (r == 0)
-		r = tenant_open(manager, tenant, -1);
+		r = tenant_open(manager, tenant, -1, -1);
 	if (r < 0) {
 		control_client_refuse(ret, -r, control_client_explain(r));
 		return NULL;

@@ -63,9 +63,10 @@ struct tenant {
 	bool settled;               /* while that is shared out */
 	struct cpu_limit processor; /* what its servers may have of the host's, as it was set last */
 	unsigned max_clients;
-	int listener; /* -1: none any more */
-	int quota_fd;
+	int listener;            /* -1: none any more */
+	int quota_fd, orders_fd; /* what servers get */
 	struct start_quota *quota;
+	struct start_orders *orders;
 	bool kept;
 	bool ending;
 	unsigned clients;
@@ -147,18 +148,12 @@ int tenant_add_gpu(struct tenant *tenant, const char *uuid, const char *address,
 
 /**
  * tenant_open() - give it a user, a quota and its socket, and take it among the manager's
- * @quota: a quota that its servers have already, taken in any case; -1: a new one
+ * @quota:  a quota that its servers have already, taken in any case; -1: a new one
+ * @orders: the same of their orders
  *
  * Return: 0, and it is the manager's; -ENOSPC if there are too many; negative errno.
  */
-int tenant_open(struct manager *manager, struct tenant *tenant, int quota);
-
-/**
- * tenant_open_quota() - the quota that a server has, which lives
- *
- * Return: a descriptor; -EBADF if it has something else in that place; negative errno.
- */
-int tenant_open_quota(pid_t server);
+int tenant_open(struct manager *manager, struct tenant *tenant, int quota, int orders);
 
 /** Whether no container has servers of that user, and no process is left that is that user. */
 bool tenant_may_use_uid(const struct manager *manager, uid_t uid);

@@ -31,7 +31,7 @@ static void pinned_memory_set(struct tenant *tenant, uint64_t limit)
 {
 	tenant->host_limit = limit;
 	/* 0 would be no limit of ours. */
-	tenant->quota->locked_limit = limit ? limit : 1;
+	tenant->orders->locked_limit = limit ? limit : 1;
 }
 
 /* Return: a container that has more than @share, or of those that have ended; NULL: none that is not settled. */

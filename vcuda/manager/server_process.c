@@ -29,6 +29,7 @@ enum {
 	SENT_MAX = 253,     /* descriptors with one datagram */
 	ABOVE = 16,         /* no descriptor of the server's is as high */
 	EXIT_NOT_RUN = 127,
+	SERVER_FDS = START_ORDERS + 1 - START_CLIENT,
 	SPINNERS_LEAST = 2,      /* processors */
 	SWEEP_MS = 1000,         /* a process that is killed has so long */
 	PROCESSES_MAX = 4 << 20, /* as many as Linux can have */
@@ -61,6 +62,9 @@ static void server_process_empty_slot(const struct tenant *tenant, unsigned slot
 	__atomic_store_n((uint64_t *)&tenant->quota->used[slot], 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n((uint64_t *)&tenant->quota->client[slot], 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n((uint64_t *)&tenant->quota->locked[slot], 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n((uint64_t *)&tenant->quota->rests[slot], 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n((uint32_t *)&tenant->quota->obeyed[slot], 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n((uint32_t *)&tenant->quota->wanted[slot], 0, __ATOMIC_SEQ_CST);
 }
 
 /* ---- the child ---- */
@@ -94,12 +98,12 @@ static int server_process_become_user(uid_t uid)
  * nothing is. It may write no file, so it looks for no cache of compiled code. @program: open, since its user need not
  * reach its path
  */
-static _Noreturn void server_process_become(int program, const int fds[3], const struct tenant *tenant)
+static _Noreturn void server_process_become(int program, const int fds[SERVER_FDS], const struct tenant *tenant)
 {
 	char *const arguments[] = {(char *)"ctr-gpu-vcuda", NULL};
 	char *const environment[] = {(char *)"CUDA_MPS_PIPE_DIRECTORY=/nonexistent", (char *)"CUDA_CACHE_DISABLE=1",
 				     NULL};
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC), high[3];
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), high[SERVER_FDS];
 	sigset_t none;
 
 	(void)sigemptyset(&none);
@@ -110,12 +114,15 @@ static _Noreturn void server_process_become(int program, const int fds[3], const
 	if (cgroup_enter(tenant->group) < 0)
 		_exit(EXIT_NOT_RUN);
 	program = fcntl(program, F_DUPFD_CLOEXEC, ABOVE);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < SERVER_FDS; i++)
 		high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, ABOVE);
-	for (int i = 0; i < 3; i++)
-		if (null < 0 || high[i] < 0 || dup2(null, i) < 0 || dup2(high[i], START_CLIENT + i) < 0)
+	for (int i = 0; i < START_CLIENT; i++)
+		if (null < 0 || dup2(null, i) < 0)
 			_exit(EXIT_NOT_RUN);
-	if (close_range(START_QUOTA + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0 || chdir("/") < 0 ||
+	for (int i = 0; i < SERVER_FDS; i++)
+		if (high[i] < 0 || dup2(high[i], START_CLIENT + i) < 0)
+			_exit(EXIT_NOT_RUN);
+	if (close_range(START_CLIENT + SERVER_FDS, ~0U, CLOSE_RANGE_CLOEXEC) < 0 || chdir("/") < 0 ||
 	    server_process_become_user(tenant->uid) < 0)
 		_exit(EXIT_NOT_RUN);
 	(void)execveat(program, "", arguments, environment, AT_EMPTY_PATH);
@@ -221,7 +228,8 @@ int server_process_start(struct manager *manager, struct tenant *tenant, int cli
 	if (worker.pid < 0)
 		return -errno;
 	if (worker.pid == 0)
-		server_process_become(program, (const int[3]){client, theirs, tenant->quota_fd}, tenant);
+		server_process_become(
+			program, (const int[SERVER_FDS]){client, theirs, tenant->quota_fd, tenant->orders_fd}, tenant);
 	/* Nobody else reaps it, so the number is its own. */
 	r = pidref_open(worker.pid, 0, &pidfd, &worker.started);
 	worker.pidfd = pidfd;

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "vcuda/manager/page.h"
 #include "vcuda/manager/pidref.h"
 
 enum { STATE_FILE_MAX = 4 << 20 };
@@ -99,7 +100,7 @@ static json_int_t state_file_number(const json_t *entry, const char *name)
 }
 
 /* Of the first server that lives and has it. */
-static int state_file_open_quota(const json_t *servers)
+static int state_file_take_page(const json_t *servers, int number, size_t bytes, mode_t mode)
 {
 	const json_t *server;
 	size_t i;
@@ -111,7 +112,7 @@ static int state_file_open_quota(const json_t *servers)
 
 		if (pidref_open(pid, (uint64_t)state_file_number(server, "started"), &pidfd, NULL) < 0)
 			continue;
-		fd = tenant_open_quota(pid);
+		fd = page_take(pid, number, bytes, mode);
 		if (fd >= 0)
 			return fd;
 	}
@@ -160,7 +161,10 @@ static int state_file_reattach(struct manager *manager, const json_t *entry)
 		return -EINVAL;
 	r = state_file_fill(entry, tenant);
 	if (r == 0)
-		r = tenant_open(manager, tenant, state_file_open_quota(servers));
+		r = tenant_open(
+			manager, tenant,
+			state_file_take_page(servers, START_QUOTA, sizeof(struct start_quota), PAGE_OF_ALL),
+			state_file_take_page(servers, START_ORDERS, sizeof(struct start_orders), PAGE_OF_MANAGER));
 	if (r < 0)
 		return r;
 	adopted = steal_ptr(tenant);

@@ -18,12 +18,12 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "process/privilege.h"
+#include "vcuda/manager/page.h"
 #include "vcuda/manager/pidref.h"
 
 enum { SWEPT_MAX = 4096, BACKLOG = 64, SECOND_MS = 1000 };
 
 #define SOCKET_NAME "socket"
-#define QUOTA_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 bool tenant_is_name(const char *id)
 {
@@ -66,7 +66,7 @@ struct tenant *tenant_new(const char *id)
 	if (!tenant)
 		return NULL;
 	(void)snprintf(tenant->id, sizeof(tenant->id), "%s", id);
-	tenant->pidfd = tenant->listener = tenant->quota_fd = tenant->group = -1;
+	tenant->pidfd = tenant->listener = tenant->quota_fd = tenant->orders_fd = tenant->group = -1;
 	tenant->first = -1;
 	/* Of one that is taken over, what was shared out is not known; of another, servers have nothing. */
 	tenant->host_limit = UINT64_MAX;
@@ -91,7 +91,10 @@ void tenant_free(struct tenant *tenant)
 		tenant_release_gpu(&tenant->gpus[i]);
 	if (tenant->quota)
 		(void)munmap(tenant->quota, sizeof(*tenant->quota));
+	if (tenant->orders)
+		(void)munmap(tenant->orders, sizeof(*tenant->orders));
 	cleanup_closep(&tenant->quota_fd);
+	cleanup_closep(&tenant->orders_fd);
 	fd_closer_close(&tenant->listener, 1);
 	cleanup_closep(&tenant->group);
 	cleanup_closep(&tenant->pidfd);
@@ -128,7 +131,7 @@ int tenant_add_gpu(struct tenant *tenant, const char *uuid, const char *address,
 void tenant_set_memory(struct tenant *tenant, uint64_t memory)
 {
 	tenant->memory = memory;
-	__atomic_store_n((uint64_t *)&tenant->quota->limit, memory ? memory : UINT64_MAX, __ATOMIC_SEQ_CST);
+	__atomic_store_n((uint64_t *)&tenant->orders->limit, memory ? memory : UINT64_MAX, __ATOMIC_SEQ_CST);
 }
 
 uint64_t tenant_sum_memory(const struct tenant *tenant)
@@ -143,67 +146,29 @@ uint64_t tenant_sum_memory(const struct tenant *tenant)
 	return sum;
 }
 
-/* All that memfd_create(2) makes is on one device, where no other file is. */
-static bool tenant_is_memory(int fd)
-{
-	_cleanup_close_ int own = memfd_create("ctr-gpu-vcuda-quota", MFD_CLOEXEC);
-	struct stat ours, its;
-
-	return own >= 0 && fstat(own, &ours) == 0 && fstat(fd, &its) == 0 && S_ISREG(its.st_mode) &&
-	       its.st_dev == ours.st_dev;
-}
-
-/* Sealed, nothing can be cut off from below our mapping. */
-static bool tenant_is_quota(int fd)
-{
-	const int seals = fcntl(fd, F_GET_SEALS);
-	struct stat st;
-
-	return seals >= 0 && (seals & QUOTA_SEALS) == QUOTA_SEALS && fstat(fd, &st) == 0 &&
-	       st.st_size == sizeof(struct start_quota);
-}
-
-/*
- * What a server has there may be anything, a file or a device that it could not open itself. So it is not opened, to
- * which drivers and file systems do something, before it is known to be memory.
- */
-int tenant_open_quota(pid_t server)
-{
-	_cleanup_close_ int held = -1, fd = -1;
-	char path[48];
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)server, START_QUOTA);
-	held = open(path, O_PATH | O_CLOEXEC);
-	if (held < 0)
-		return -errno;
-	if (!tenant_is_memory(held))
-		return -EBADF;
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", held);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	return tenant_is_quota(fd) ? steal_fd(&fd) : -EBADF;
-}
-
 static int tenant_map_quota(struct tenant *tenant)
 {
-	if (!tenant_is_quota(tenant->quota_fd))
-		return -EBADF;
-	tenant->quota = mmap(NULL, sizeof(*tenant->quota), PROT_READ | PROT_WRITE, MAP_SHARED, tenant->quota_fd, 0);
-	if (tenant->quota != MAP_FAILED)
-		return 0;
-	tenant->quota = NULL;
-	return -errno;
+	void *memory;
+	int r = page_map(tenant->quota_fd, sizeof(*tenant->quota), &memory);
+
+	if (r == 0)
+		tenant->quota = memory;
+	return r;
 }
 
-/* Return: a descriptor; -1 and errno. */
-static int tenant_make_quota(void)
-{
-	_cleanup_close_ int fd = memfd_create("ctr-gpu-vcuda-quota", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+/* ---- its orders ---- */
 
-	if (fd < 0 || ftruncate(fd, sizeof(struct start_quota)) < 0 || fcntl(fd, F_ADD_SEALS, QUOTA_SEALS) < 0)
-		return -1;
-	return steal_fd(&fd);
+/* What servers get is open to be read. The manager's own descriptor is not kept, its mapping is. */
+static int tenant_map_orders(struct tenant *tenant, int fd)
+{
+	void *memory;
+	int r = page_map(fd, sizeof(*tenant->orders), &memory);
+
+	if (r < 0)
+		return r;
+	tenant->orders = memory;
+	tenant->orders_fd = page_open_again(fd, O_RDONLY);
+	return tenant->orders_fd < 0 ? tenant->orders_fd : 0;
 }
 
 /* ---- its socket ---- */
@@ -287,8 +252,9 @@ static int tenant_draw_uid(const struct manager *manager, uid_t *ret)
 	return r;
 }
 
-int tenant_open(struct manager *manager, struct tenant *tenant, int quota)
+int tenant_open(struct manager *manager, struct tenant *tenant, int quota, int orders)
 {
+	_cleanup_close_ int orders_fd = orders;
 	int r = 0;
 
 	tenant->quota_fd = quota;
@@ -299,10 +265,14 @@ int tenant_open(struct manager *manager, struct tenant *tenant, int quota)
 	if (r < 0)
 		return r;
 	if (quota < 0)
-		tenant->quota_fd = tenant_make_quota();
-	if (tenant->quota_fd < 0)
-		return -errno;
+		tenant->quota_fd = page_make(sizeof(struct start_quota), PAGE_OF_ALL);
+	if (orders < 0)
+		orders_fd = page_make(sizeof(struct start_orders), PAGE_OF_MANAGER);
+	if (tenant->quota_fd < 0 || orders_fd < 0)
+		return tenant->quota_fd < 0 ? tenant->quota_fd : orders_fd;
 	r = tenant_map_quota(tenant);
+	if (r == 0)
+		r = tenant_map_orders(tenant, orders_fd);
 	if (!tenant->host_memory)
 		tenant->host_memory = manager->host_memory;
 	if (r == 0)

@@ -10,8 +10,8 @@
  * The server ends by itself when its client closes the connection (status 0), and when it cannot start (status 1, after
  * a START_EVENT_FAILED). It goes on when its manager closes descriptor 4: a manager may be started again, and finds its
  * servers by their process ids. It ends them by SIGTERM, which keeps its default action, or SIGKILL. What the quota
- * still counts for one then, the manager takes back: used, locked and client[start.quota_slot] are 0 again,
- * once the process has ended.
+ * still counts for one then, the manager takes back: all that is at start.quota_slot is 0 again, once the process
+ * has ended.
  */
 
 #include <stdatomic.h>
@@ -32,10 +32,15 @@ enum {
 	 * servers go on, and what they have is not counted any more.
 	 */
 	START_QUOTA = 5,
+	/*
+	 * A memfd of sizeof(struct start_orders), the same one for all servers of a container, open to be read: the
+	 * manager's user alone may open it for writing. It stays open for the next manager, at /proc/PID/fd/6.
+	 */
+	START_ORDERS = 6,
 };
 
 enum {
-	START_MAGIC = 0x76437534, /* changes when a struct below does */
+	START_MAGIC = 0x76437535, /* changes when a struct below does */
 	START_GPUS = 16,
 	START_QUOTA_SLOTS = 256,
 	START_PATH = 256,
@@ -47,13 +52,34 @@ enum {
  * what makes the sum too large, so that a server that is killed at any moment leaves nothing behind but its own place.
  */
 struct start_quota {
-	_Atomic uint64_t limit; /* bytes in all; 0: no device memory at all; UINT64_MAX: what the card has */
 	_Atomic uint64_t used[START_QUOTA_SLOTS];
 	/* Of the host: page-locked, and sent by clients and not used yet. */
-	_Atomic uint64_t locked_limit; /* in all; start.host_memory is one, too. 0: that alone */
 	_Atomic uint64_t locked[START_QUOTA_SLOTS];
 	/* Whose place it is, for who asks NVML: the client's process id as it says, above it a bit for each GPU. */
 	_Atomic uint64_t client[START_QUOTA_SLOTS];
+	/* What each does: the order that it has obeyed, whole. */
+	_Atomic uint32_t obeyed[START_QUOTA_SLOTS];
+	/* Its client has asked for something that waits for another order: not 0. */
+	_Atomic uint32_t wanted[START_QUOTA_SLOTS];
+	/* 0: it has work; else how many entries its client has sent, one more, when it fell asleep. */
+	_Atomic uint64_t rests[START_QUOTA_SLOTS];
+};
+
+/* What the manager says to a container's servers, any time. */
+struct start_orders {
+	/* start_quota.used in all; 0: no device memory at all; UINT64_MAX: what the card has */
+	_Atomic uint64_t limit;
+	/* start_quota.locked in all; start.host_memory is one, too. 0: that alone */
+	_Atomic uint64_t locked_limit;
+	/* To each: enum start_order, and above START_ORDER_BITS another number for each order. A futex(2). */
+	_Atomic uint32_t order[START_QUOTA_SLOTS];
+};
+
+/* Which it obeys between two entries of its client, and within a second when it sleeps. */
+enum start_order {
+	START_GO,   /* carry on */
+	START_PARK, /* begin nothing more, once what is under way is done, until told to go */
+	START_ORDER_BITS = 4,
 };
 
 enum start_flags {

@@ -11,6 +11,9 @@
  *
  * Whoever has the lead may use all of the server's data that have no lock of their own.
  *
+ * What the manager orders, the lead obeys between two entries. Told to park, it begins nothing more and keeps the lead,
+ * so that no other lane does; when the lanes without it have come back, none is in a call of the driver's.
+ *
  * The reader is a lane of no thread of the client. It is there to have the lead when all others work, and carries out
  * what is of a thread whose lane is not to be had.
  */
@@ -53,6 +56,10 @@ static uint32_t lane_seen;   /* how much the client has written, when it was las
 static uint32_t lane_tail;   /* how much of it is done, or handed on */
 static uint32_t lane_next;   /* where the entry ends that was taken last */
 static uint64_t lane_number; /* of requests */
+static uint32_t lane_obeyed; /* the manager's order */
+
+/* How many lanes work without the lead. */
+static _Atomic uint32_t lane_working;
 
 static const struct timespec lane_patience = {.tv_sec = 1};
 static __thread uint64_t lane_context; /* the client's handle of what is current */
@@ -299,6 +306,7 @@ static __attribute__((noinline)) bool lane_hand_on(struct lane *lane, const stru
 static void lane_begin_work(struct lane *lane)
 {
 	lane->busy = true;
+	(void)atomic_fetch_add(&lane_working, 1);
 	lane_advance();
 }
 
@@ -389,8 +397,10 @@ static void lane_reply(struct lane *lane, CUresult result)
 	reply->bytes = q->reply_bytes;
 	memcpy(reply->word, q->reply, q->reply_bytes);
 	/* Before the client can know that it may go on. */
-	if (!lane->leads)
+	if (!lane->leads) {
 		lane->busy = false;
+		(void)atomic_fetch_sub(&lane_working, 1);
+	}
 	bell_ring(&reply->done, sequence);
 }
 
@@ -482,6 +492,59 @@ static bool lane_spin(uint32_t tail, long nanoseconds)
 	return true;
 }
 
+/* ---- what the manager orders ---- */
+
+static inline uint32_t lane_read_order(void)
+{
+	return atomic_load_explicit(&server.orders->order[server.start.quota_slot], memory_order_relaxed);
+}
+
+static bool lane_is_to_park(uint32_t order)
+{
+	return (order & ((1U << START_ORDER_BITS) - 1)) == START_PARK;
+}
+
+/* Until there is another order. What the client wants meanwhile is said to the manager, which may give another then. */
+static void lane_park(uint32_t order)
+{
+	_Atomic uint32_t *wanted = &server.quota->wanted[server.start.quota_slot];
+	const _Atomic uint32_t *at = &server.orders->order[server.start.quota_slot];
+	struct bell *head = &server.wire->ring.head;
+
+	while (lane_read_order() == order) {
+		const bool wants = BELL_LOAD(&head->value) != lane_tail;
+
+		*wanted = wants;
+		if (wants)
+			BELL_SLEEP(at, order, &lane_patience);
+		else
+			bell_sleep(head, lane_tail, &lane_patience);
+	}
+	*wanted = 0;
+}
+
+/* What works without the lead takes none of it when it is done: the lead is not free meanwhile. */
+static __attribute__((noinline)) void lane_obey(void)
+{
+	static const struct timespec moment = {.tv_nsec = 1000000};
+	const uint32_t order = lane_read_order();
+
+	while (lane_is_to_park(order) && lane_working > 0 && lane_read_order() == order)
+		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
+	if (lane_read_order() != order)
+		return;
+	lane_obeyed = order;
+	server.quota->obeyed[server.start.quota_slot] = order;
+	if (lane_is_to_park(order))
+		lane_park(order);
+}
+
+/* For the manager, which knows by it how long the client has wanted nothing. */
+static void lane_tell_rest(bool rests)
+{
+	server.quota->rests[server.start.quota_slot] = rests && lane_working == 0 ? lane_number + 1 : 0;
+}
+
 /* Waits for an entry. While it spins, others may take the lead. */
 static void lane_idle(struct lane *lane)
 {
@@ -498,7 +561,10 @@ static void lane_idle(struct lane *lane)
 	if (!lane_take_lead(lane) || spun)
 		return;
 	began = lane_now();
+	lane_tell_rest(true);
 	bell_sleep(head, lane_tail, &lane_patience);
+	if (BELL_LOAD(&head->value) != lane_tail)
+		lane_tell_rest(false);
 	learnt = bell_learn(spin + (long)(lane_now() - began), server.spin, server.long_spin);
 }
 
@@ -510,7 +576,9 @@ static void lane_go_on(struct lane *lane)
 		lane_do(lane);
 	}
 	while (lane->leads) {
-		if (!lane_take(&lane->request))
+		if (lane_read_order() != lane_obeyed)
+			lane_obey();
+		else if (!lane_take(&lane->request))
 			lane_idle(lane);
 		/* Most are its own. */
 		else if (lanes[lane->request.header.thread] == lane || !lane_hand_on(lane, &lane->request))

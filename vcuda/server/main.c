@@ -58,7 +58,8 @@ static int server_read_start(void)
 	if (start->host_memory == 0)
 		start->host_memory = (uint64_t)memory->totalram * memory->mem_unit / 4;
 	server.quota = mmap(NULL, sizeof(*server.quota), PROT_READ | PROT_WRITE, MAP_SHARED, START_QUOTA, 0);
-	return server.quota == MAP_FAILED ? -errno : 0;
+	server.orders = mmap(NULL, sizeof(*server.orders), PROT_READ, MAP_SHARED, START_ORDERS, 0);
+	return server.quota == MAP_FAILED || server.orders == MAP_FAILED ? -errno : 0;
 }
 
 /* Neither side can make it smaller under the other's hands. */

@@ -39,7 +39,7 @@ static uint64_t quota_sum(const _Atomic uint64_t numbers[START_QUOTA_SLOTS])
 
 uint64_t quota_limit(void)
 {
-	return server.quota->limit;
+	return server.orders->limit;
 }
 
 bool quota_is_limited(void)
@@ -107,7 +107,7 @@ static bool quota_add(_Atomic uint64_t numbers[START_QUOTA_SLOTS], uint64_t byte
 
 bool quota_lock(uint64_t bytes)
 {
-	const uint64_t most = server.start.host_memory, limit = server.quota->locked_limit;
+	const uint64_t most = server.start.host_memory, limit = server.orders->locked_limit;
 
 	return quota_add(server.quota->locked, bytes, limit && limit < most ? limit : most);
 }

@@ -31,7 +31,8 @@ enum { NOBODY = 65534, DESCRIPTORS = 4096 };
 #define STEADY(X, W) \
 	X(W, read) X(W, readv) X(W, pread64) X(W, write) X(W, writev) X(W, lseek) X(W, close) \
 	X(W, fstat) X(W, stat) X(W, lstat) X(W, newfstatat) X(W, statx) X(W, access) X(W, faccessat) \
-	X(W, faccessat2) X(W, readlink) X(W, readlinkat) X(W, getdents64) X(W, getcwd) X(W, dup) X(W, fadvise64) \
+	X(W, faccessat2) X(W, readlink) X(W, readlinkat) X(W, getdents64) X(W, getcwd) X(W, fadvise64) \
+	X(W, dup) X(W, dup2) X(W, dup3) \
 	X(W, openat) X(W, open) X(W, ioctl) \
 	/* waiting, and page-locked memory on its way to the client */ \
 	X(W, poll) X(W, ppoll) X(W, epoll_create1) X(W, epoll_ctl) X(W, epoll_wait) X(W, epoll_pwait) X(W, eventfd2) \
@@ -56,7 +57,7 @@ enum { NOBODY = 65534, DESCRIPTORS = 4096 };
 	X(W, socket) X(W, socketpair) X(W, connect) X(W, bind) X(W, listen) X(W, accept4) X(W, getsockname) \
 	X(W, getsockopt) X(W, setsockopt) X(W, shutdown) X(W, mkdir) X(W, mkdirat) X(W, symlink) X(W, symlinkat) \
 	X(W, unlink) X(W, unlinkat) X(W, chmod) X(W, fchmod) X(W, statfs) X(W, fstatfs) X(W, select) X(W, pselect6) \
-	X(W, dup2) X(W, dup3) X(W, flock) X(W, prctl) X(W, seccomp) X(W, sched_setscheduler) X(W, setpriority)
+	X(W, flock) X(W, prctl) X(W, seccomp) X(W, sched_setscheduler) X(W, setpriority)
 
 #ifndef SYS_symlink
 #define SYS_symlink SYS_symlinkat

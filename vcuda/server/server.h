@@ -14,6 +14,7 @@ struct server {
 	struct wire *wire;
 	uint8_t *staging;
 	struct start_quota *quota;
+	const struct start_orders *orders;
 	long spin, long_spin;     /* nanoseconds: the least and the most that it spins before it sleeps; 0: none */
 	long wait_spin;           /* the same while it waits for the GPU */
 	uint64_t arena;           /* address of the page-locked memory; 0: the client could not have it there */

@@ -4,7 +4,8 @@
  * launch [-q BYTES] [-m BYTES] [-c BYTES] [-g COUNT] [-o ORDINAL] [-p PLACE] [-f FLAGS] [-u UID] [-s SERVER]
  * [-l LIBRARY] SOCKET [COMMAND…]: a manager without a policy. -m: memory of the host. -o: the driver's number of the
  * first GPU, whose PLACE on the bus is a number. Listens on SOCKET, runs a ctr-gpu-vcuda for each client, prints what
- * they tell, and ends when COMMAND does.
+ * they tell, and ends when COMMAND does. SIGUSR1 has all servers park, SIGUSR2 has them go on; once they have obeyed,
+ * "parked" and "gone on" are said, and "wanted" when one has a client that waits.
  */
 
 #include <errno.h>
@@ -29,7 +30,8 @@ static const char *server = "build/bin/ctr-gpu-vcuda";
 static struct pollfd sockets[SERVERS_MAX + 1];
 static pid_t pids[SERVERS_MAX + 1];
 static struct start_quota *quota;
-static int quota_fd, count = 1;
+static struct start_orders *orders;
+static int quota_fd, orders_fd, count = 1;
 
 static int listen_at(const char *path)
 {
@@ -49,11 +51,12 @@ static void become_server(int client, int manager)
 {
 	char *const arguments[] = {(char *)"ctr-gpu-vcuda", NULL}, *const nothing[] = {NULL};
 	/* Out of the way of the numbers that they get. */
-	int from[] = {fcntl(client, F_DUPFD, 10), fcntl(manager, F_DUPFD, 10), fcntl(quota_fd, F_DUPFD, 10)};
+	int from[] = {fcntl(client, F_DUPFD, 10), fcntl(manager, F_DUPFD, 10), fcntl(quota_fd, F_DUPFD, 10),
+		      fcntl(orders_fd, F_DUPFD, 10)};
 
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 4; i++)
 		(void)dup2(from[i], START_CLIENT + i);
-	(void)close_range(START_QUOTA + 1, ~0U, 0);
+	(void)close_range(START_ORDERS + 1, ~0U, 0);
 	execve(server, arguments, nothing);
 	perror(server);
 	_exit(127);
@@ -101,13 +104,50 @@ static void read_server(int slot)
 	quota->used[slot] = quota->locked[slot] = quota->client[slot] = 0;
 }
 
+static volatile sig_atomic_t signalled;
+
+static void hear_signal(int number)
+{
+	signalled = number;
+}
+
+/* Says how far they are. */
+static void order_servers(void)
+{
+	static uint32_t order;
+	static int told, wanted;
+	int there = 0, obeyed = 0, wants = 0;
+
+	if (signalled)
+		order = (order & ~15U) + 16 + (signalled == SIGUSR1 ? START_PARK : START_GO);
+	if (signalled)
+		told = wanted = 0;
+	signalled = 0;
+	for (int i = 1; i < count && order; i++) {
+		orders->order[i] = order;
+		there += sockets[i].fd >= 0;
+		obeyed += sockets[i].fd >= 0 && quota->obeyed[i] == order;
+		wants += quota->wanted[i] != 0;
+	}
+	if (there > 0 && obeyed == there && !told)
+		fprintf(stderr, "launch: %s\n", order & START_PARK ? "parked" : "gone on");
+	told = told || (there > 0 && obeyed == there);
+	if (wants && !wanted)
+		fputs("launch: wanted\n", stderr);
+	wanted = wanted || wants;
+}
+
 static void serve(pid_t command)
 {
 	int status;
 
 	for (;;) {
-		if (poll(sockets, (nfds_t)count, 10) < 0 && errno != EINTR)
+		if (poll(sockets, (nfds_t)count, 10) < 0) {
+			if (errno == EINTR)
+				continue;
 			exit(2);
+		}
+		order_servers();
 		if (sockets[0].revents & POLLIN) {
 			int client = accept4(sockets[0].fd, NULL, NULL, SOCK_CLOEXEC);
 
@@ -167,10 +207,14 @@ int main(int argc, char **argv)
 	for (int i = 0; i < START_GPUS; i++)
 		start.gpus[i].ordinal = first_ordinal + i;
 	quota_fd = memfd_create("quota", MFD_CLOEXEC);
-	if (ftruncate(quota_fd, sizeof(*quota)) < 0)
+	orders_fd = memfd_create("orders", MFD_CLOEXEC);
+	if (ftruncate(quota_fd, sizeof(*quota)) < 0 || ftruncate(orders_fd, sizeof(*orders)) < 0)
 		return 2;
 	quota = mmap(NULL, sizeof(*quota), PROT_READ | PROT_WRITE, MAP_SHARED, quota_fd, 0);
-	quota->limit = limit;
+	orders = mmap(NULL, sizeof(*orders), PROT_READ | PROT_WRITE, MAP_SHARED, orders_fd, 0);
+	orders->limit = limit;
+	(void)signal(SIGUSR1, hear_signal);
+	(void)signal(SIGUSR2, hear_signal);
 	sockets[0].fd = listen_at(argv[optind]);
 	sockets[0].events = POLLIN;
 	if (optind + 1 < argc) {

@@ -23,6 +23,7 @@
 enum { WORD_MAX = 256 };
 
 static struct start_quota *quota;
+static const struct start_orders *orders;
 static struct start start;
 
 static void tell(const char *text)
@@ -42,7 +43,7 @@ static void greet(void)
 {
 	char text[WORD_MAX];
 	int length = snprintf(text, sizeof(text), "server pid=%d slot=%u uid=%u limit=%llu gpus=", (int)getpid(),
-			      start.quota_slot, start.uid, (unsigned long long)quota->limit);
+			      start.quota_slot, start.uid, (unsigned long long)orders->limit);
 
 	for (unsigned i = 0; i < start.gpu_count; i++)
 		length += snprintf(text + length, sizeof(text) - (size_t)length, "%s%02x%02x%02x%02x", i > 0 ? "," : "",
@@ -91,7 +92,8 @@ static int serve(void)
 	if (read(START_MANAGER, &start, sizeof(start)) != sizeof(start) || start.magic != START_MAGIC)
 		return EXIT_FAILURE;
 	quota = mmap(NULL, sizeof(*quota), PROT_READ | PROT_WRITE, MAP_SHARED, START_QUOTA, 0);
-	if (quota == MAP_FAILED)
+	orders = mmap(NULL, sizeof(*orders), PROT_READ, MAP_SHARED, START_ORDERS, 0);
+	if (quota == MAP_FAILED || orders == MAP_FAILED)
 		return EXIT_FAILURE;
 	greet();
 	while ((size = read(START_CLIENT, word, sizeof(word) - 1)) > 0) {

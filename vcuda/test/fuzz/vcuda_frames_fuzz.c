@@ -70,6 +70,7 @@ const char *__asan_default_options(void)
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
+	struct start_orders *orders;
 	char path[4096], own[2048];
 	int pair[2];
 
@@ -86,7 +87,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	server.wire = fuzz_map(sizeof(*server.wire));
 	server.staging = fuzz_map(WIRE_STAGING_BYTES);
 	server.quota = fuzz_map(sizeof(*server.quota));
-	server.quota->limit = LIMIT;
+	orders = fuzz_map(sizeof(*orders));
+	orders->limit = LIMIT;
+	server.orders = orders;
 	server.start.host_memory = LIMIT;
 	server.start.gpu_count = 1;
 	server.driver_version = 13000;

@@ -22,6 +22,7 @@
 #include "base/str.h"
 #include "process/privilege.h"
 #include "vcuda/manager/manager.h"
+#include "vcuda/manager/page.h"
 #include "vcuda/manager/pidref.h"
 
 #define UUID_A "GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4"
@@ -84,7 +85,7 @@ static struct tenant *add_tenant(struct manager *manager, const char *id, const 
 	assert_int_equal(pidref_open(getpid(), 0, &tenant->pidfd, &tenant->started), 0);
 	for (; *uuids; uuids++)
 		assert_int_equal(tenant_add_gpu(tenant, *uuids, "", "name"), 0);
-	assert_int_equal(tenant_open(manager, tenant, -1), 0);
+	assert_int_equal(tenant_open(manager, tenant, -1, -1), 0);
 	return tenant;
 }
 
@@ -208,7 +209,7 @@ static void what_servers_have_is_added_up(void **state)
 	struct world *world = *state;
 	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 4096);
 
-	assert_int_equal(one->quota->limit, 4096);
+	assert_int_equal(one->orders->limit, 4096);
 	assert_int_equal(tenant_sum_memory(one), 0);
 	one->quota->used[0] = 1000;
 	one->quota->used[START_QUOTA_SLOTS - 1] = 24;
@@ -217,7 +218,7 @@ static void what_servers_have_is_added_up(void **state)
 	one->quota->used[1] = UINT64_MAX;
 	assert_true(tenant_sum_memory(one) == UINT64_MAX);
 	tenant_set_memory(one, 0);
-	assert_true(one->quota->limit == UINT64_MAX);
+	assert_true(one->orders->limit == UINT64_MAX);
 }
 
 static void names_are_those_of_directories(void **state)
@@ -284,7 +285,7 @@ static void a_ledger_brings_back_what_lives(void **state)
 	assert_string_equal(next.tenants->id, "one");
 	assert_int_equal(next.tenants->memory, 8192);
 	assert_int_equal(next.tenants->host_memory, 1 << 20);
-	assert_int_equal(next.tenants->quota->limit, 8192);
+	assert_int_equal(next.tenants->orders->limit, 8192);
 	assert_int_equal(next.tenants->first, 1);
 	assert_int_equal(next.tenants->uid, one->uid);
 	assert_int_equal(next.tenants->connects, 7);
@@ -294,8 +295,8 @@ static void a_ledger_brings_back_what_lives(void **state)
 	world_end(&next);
 }
 
-/* A process that has this in the place of a server's quota. */
-static pid_t start_server_with(int fd)
+/* A process that has this in the place of a server's quota, or of its orders. */
+static pid_t start_server_with(int fd, int place)
 {
 	pid_t server;
 	int pair[2];
@@ -306,7 +307,7 @@ static pid_t start_server_with(int fd)
 	if (server == 0) {
 		const int high = fcntl(pair[1], F_DUPFD, 64);
 
-		if (dup2(fd, START_QUOTA) == START_QUOTA)
+		if (dup2(fd, place) == place)
 			(void)!write(high, "", 1);
 		(void)pause();
 		_exit(0);
@@ -322,7 +323,7 @@ static uint64_t take_over_with(struct world *world, struct tenant *tenant, int f
 {
 	struct manager next = {
 		.directory = world->directory, .ledger = world->ledger, .server = world->server, .groups = -1};
-	struct worker server = {.slot = 3, .pid = start_server_with(fd)};
+	struct worker server = {.slot = 3, .pid = start_server_with(fd, START_QUOTA)};
 	_cleanup_close_ int pidfd = -1;
 	uint64_t used;
 
@@ -334,7 +335,7 @@ static uint64_t take_over_with(struct world *world, struct tenant *tenant, int f
 	assert_int_equal(state_file_read(&next), 0);
 	assert_int_equal(next.tenant_count, 1);
 	assert_int_equal(next.worker_count, 1);
-	assert_int_equal(next.tenants->quota->limit, 8192);
+	assert_int_equal(next.tenants->orders->limit, 8192);
 	used = next.tenants->quota->used[3];
 	world_end(&next);
 	(void)kill(server.pid, SIGKILL);
@@ -375,6 +376,86 @@ static void a_servers_quota_is_taken_over_and_nothing_else(void **state)
 	assert_int_equal(take_over_with(world, one, device), 0);
 	assert_int_equal(take_over_with(world, one, loose), 0);
 	assert_int_equal(take_over_with(world, one, shorter), 0);
+}
+
+/* Whoever is another user, as servers are. */
+static bool others_can_write(int fd)
+{
+	const pid_t other = fork();
+	int wait_status = 0, again;
+
+	if (other == 0) {
+		if (setresuid(PRIVATE_UID_FIRST, PRIVATE_UID_FIRST, PRIVATE_UID_FIRST) < 0)
+			_exit(2);
+		again = page_open_again(fd, O_RDWR);
+		_exit(again != -EACCES ||
+		      mmap(NULL, sizeof(struct start_orders), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED);
+	}
+	assert_int_equal(waitpid(other, &wait_status, 0), other);
+	assert_true(WIFEXITED(wait_status) && WEXITSTATUS(wait_status) < 2);
+	return WEXITSTATUS(wait_status);
+}
+
+static void servers_read_their_orders_and_do_not_write_them(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 8192);
+	void *memory = mmap(NULL, sizeof(*one->orders), PROT_READ, MAP_SHARED, one->orders_fd, 0);
+	const struct start_orders *seen = memory;
+
+	assert_true(memory != MAP_FAILED);
+	assert_int_equal(seen->limit, 8192);
+	tenant_set_memory(one, 4096);
+	assert_int_equal(seen->limit, 4096);
+	assert_true(mmap(NULL, sizeof(*one->orders), PROT_READ | PROT_WRITE, MAP_SHARED, one->orders_fd, 0) ==
+		    MAP_FAILED);
+	assert_int_equal(mprotect(memory, sizeof(*one->orders), PROT_READ | PROT_WRITE), -1);
+	if (geteuid() == 0)
+		assert_false(others_can_write(one->orders_fd));
+	(void)munmap(memory, sizeof(*one->orders));
+}
+
+/* Return: whether what the next manager says to a container whose server has @fd is what is seen there. */
+static bool orders_arrive_by(struct world *world, struct tenant *tenant, int fd)
+{
+	struct manager next = {
+		.directory = world->directory, .ledger = world->ledger, .server = world->server, .groups = -1};
+	struct worker server = {.slot = 3, .pid = start_server_with(fd, START_ORDERS)};
+	const uint64_t before = tenant->orders->limit;
+	_cleanup_close_ int pidfd = -1;
+	bool arrive;
+
+	assert_int_equal(pidref_open(server.pid, 0, &pidfd, &server.started), 0);
+	assert_int_equal(server_process_reattach(&world->manager, tenant, &server), 0);
+	assert_int_equal(state_file_write(&world->manager), 0);
+	server_process_remove(&world->manager, world->manager.workers);
+	assert_int_equal(state_file_read(&next), 0);
+	assert_int_equal(next.tenant_count, 1);
+	tenant_set_memory(next.tenants, before + 1);
+	assert_true(next.tenants->orders->limit == before + 1);
+	arrive = tenant->orders->limit == before + 1;
+	world_end(&next);
+	(void)kill(server.pid, SIGKILL);
+	(void)waitpid(server.pid, NULL, 0);
+	return arrive;
+}
+
+/* A page that servers could write themselves is none of orders. */
+static void a_new_manager_speaks_to_the_servers_of_the_one_before(void **state)
+{
+	enum { ALL = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+	struct world *world = *state;
+	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 8192);
+	_cleanup_close_ int own = make_memory(sizeof(struct start_orders), ALL), shorter = page_make(64, 0600);
+	_cleanup_close_ int others = page_make(sizeof(struct start_orders), PAGE_OF_MANAGER);
+
+	assert_true(orders_arrive_by(world, one, one->orders_fd));
+	assert_false(orders_arrive_by(world, one, own));
+	assert_false(orders_arrive_by(world, one, shorter));
+	if (geteuid() == 0) {
+		assert_int_equal(fchown(others, PRIVATE_UID_FIRST, PRIVATE_UID_FIRST), 0);
+		assert_int_equal(page_take(getpid(), others, sizeof(struct start_orders), PAGE_OF_MANAGER), -EBADF);
+	}
 }
 
 static void containers_are_named_by_how_their_names_begin(void **state)
@@ -497,28 +578,28 @@ static void containers_share_the_hosts_memory(void **state)
 
 	world->manager.host_memory = 1200;
 	one = add_tenant(&world->manager, "one", second_gpu, 0);
-	assert_int_equal(one->quota->locked_limit, 1200);
+	assert_int_equal(one->orders->locked_limit, 1200);
 	/* Who says that it has more than servers take, does not make others have less. */
 	one->quota->locked[3] = 1000;
 	two = add_tenant(&world->manager, "two", second_gpu, 0);
-	assert_int_equal(one->quota->locked_limit, 600);
-	assert_int_equal(two->quota->locked_limit, 600);
+	assert_int_equal(one->orders->locked_limit, 600);
+	assert_int_equal(two->orders->locked_limit, 600);
 	one->quota->locked[3] = 550;
 	three = add_tenant(&world->manager, "three", second_gpu, 0);
 	/* Who has more than its share keeps that, and no more. */
-	assert_int_equal(one->quota->locked_limit, 550);
-	assert_int_equal(two->quota->locked_limit, 325);
-	assert_int_equal(three->quota->locked_limit, 325);
+	assert_int_equal(one->orders->locked_limit, 550);
+	assert_int_equal(two->orders->locked_limit, 325);
+	assert_int_equal(three->orders->locked_limit, 325);
 	/* Nor who says that it has more than it may have. */
 	two->quota->locked[0] = two->quota->locked[1] = UINT64_MAX - 5;
 	pinned_memory_host_memory(&world->manager);
-	assert_int_equal(two->quota->locked_limit, 325);
-	assert_int_equal(three->quota->locked_limit, 325);
+	assert_int_equal(two->orders->locked_limit, 325);
+	assert_int_equal(three->orders->locked_limit, 325);
 	two->quota->locked[0] = two->quota->locked[1] = one->quota->locked[3] = 0;
 	tenant_end(&world->manager, two, "test");
 	tenant_remove(&world->manager, two);
-	assert_int_equal(one->quota->locked_limit, 600);
-	assert_int_equal(three->quota->locked_limit, 600);
+	assert_int_equal(one->orders->locked_limit, 600);
+	assert_int_equal(three->orders->locked_limit, 600);
 }
 
 /* Whichever comes first, nobody is given what another's servers have already. */
@@ -537,9 +618,9 @@ static void a_new_manager_shares_what_is_left(void **state)
 	assert_int_equal(tenant_add_gpu(two, UUID_B, "", ""), 0);
 	three = add_tenant(&next, "three", second_gpu, 0);
 	add_tenant(&next, "four", second_gpu, 0);
-	assert_int_equal(tenant_open(&next, two, fcntl(one->quota_fd, F_DUPFD_CLOEXEC, 0)), 0);
-	assert_int_equal(two->quota->locked_limit, 500);
-	assert_int_equal(three->quota->locked_limit, 350);
+	assert_int_equal(tenant_open(&next, two, fcntl(one->quota_fd, F_DUPFD_CLOEXEC, 0), -1), 0);
+	assert_int_equal(two->orders->locked_limit, 500);
+	assert_int_equal(three->orders->locked_limit, 350);
 	world_end(&next);
 }
 
@@ -814,6 +895,8 @@ int main(int argc, char **argv)
 		WITH_WORLD(each_container_has_a_user_and_a_socket_of_its_own),
 		WITH_WORLD(a_ledger_brings_back_what_lives),
 		WITH_WORLD(a_servers_quota_is_taken_over_and_nothing_else),
+		WITH_WORLD(servers_read_their_orders_and_do_not_write_them),
+		WITH_WORLD(a_new_manager_speaks_to_the_servers_of_the_one_before),
 		WITH_WORLD(containers_are_named_by_how_their_names_begin),
 		WITH_WORLD(a_damaged_ledger_brings_nothing),
 		WITH_WORLD(servers_write_so_many_lines),

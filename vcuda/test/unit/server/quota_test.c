@@ -8,6 +8,7 @@
 enum { LIMIT = 1 << 20 };
 
 struct server server;
+static struct start_orders orders;
 static uint64_t refused;
 
 void server_tell(enum start_event_kind kind, uint64_t number, const char *text)
@@ -22,8 +23,9 @@ static int begin(void **state)
 	static struct start_quota quota;
 
 	(void)state;
-	quota = (struct start_quota){.limit = LIMIT};
-	server = (struct server){.quota = &quota};
+	quota = (struct start_quota){0};
+	orders = (struct start_orders){.limit = LIMIT};
+	server = (struct server){.quota = &quota, .orders = &orders};
 	refused = 0;
 	return 0;
 }
@@ -61,7 +63,7 @@ static void what_is_more_than_the_limit_is_not_added(void **state)
 	assert_false(quota_take(LIMIT + 1));
 	assert_false(quota_take(UINT64_MAX));
 	assert_int_equal(server.quota->used[0], LIMIT);
-	server.quota->limit = UINT64_MAX;
+	orders.limit = UINT64_MAX;
 	assert_true(quota_take((uint64_t)1 << 50));
 }
 
@@ -127,10 +129,10 @@ static void the_hosts_memory_has_two_limits(void **state)
 	server.start.host_memory = 100;
 	assert_true(quota_lock(60));
 	assert_false(quota_lock(41));
-	server.quota->locked_limit = 70;
+	orders.locked_limit = 70;
 	assert_true(quota_lock(10));
 	assert_false(quota_lock(1));
-	server.quota->locked_limit = 1000;
+	orders.locked_limit = 1000;
 	assert_true(quota_lock(30));
 	assert_false(quota_lock(1));
 	quota_unlock(100);

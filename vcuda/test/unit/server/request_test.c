@@ -17,7 +17,8 @@ enum { LIMIT = 1 << 20, PIECE = 60000 };
 struct server server;
 struct driver_api driver;
 
-static struct start_quota quota = {.limit = UINT64_MAX};
+static struct start_quota quota;
+static const struct start_orders orders = {.limit = UINT64_MAX};
 static bool memory_is_out;
 
 bool arena_has(uint64_t at, uint64_t bytes)
@@ -43,6 +44,7 @@ static int begin(void **state)
 {
 	(void)state;
 	server.quota = &quota;
+	server.orders = &orders;
 	server.start.host_memory = LIMIT;
 	memory_is_out = false;
 	return 0;
