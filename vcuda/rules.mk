@@ -41,7 +41,7 @@ $(vcuda_gen)/build.h: always | needs
 vcuda_client_hardening := -fno-common -fstack-protector-strong $(foreach flag,-fstack-clash-protection -fcf-protection -mbranch-protection=standard,\
 	$(shell $(CC) -Werror $(flag) -c -x c /dev/null -o /dev/null 2>/dev/null && echo $(flag)))
 vcuda_client_cflags = $(filter-out $(hardening) -D_FORTIFY_SOURCE=2 -fsanitize=%,$(CFLAGS_ALL)) -U_FORTIFY_SOURCE $(vcuda_client_hardening) \
-	$(if $(findstring aarch64,$(shell $(CC) -dumpmachine)),-mno-outline-atomics)
+	$(if $(findstring aarch64,$(shell $(CC) -dumpmachine 2>/dev/null)),-mno-outline-atomics)
 
 $(O)/vcuda-client/%.o: %.c $(vcuda_headers) | needs
 	@mkdir -p $(@D)

@@ -216,6 +216,8 @@ on() {
 		"$BATS_TEST_TMPDIR/os-release" "$@"
 	[[ $status -ne 0 ]]
 	expect_not "  CC "
+	expect_not "ot found"
+	expect_not "No such file"
 }
 
 @test "what is missing is named, all of it and before a compiler runs, with the line that installs it" {

@@ -170,7 +170,7 @@ $(O)/vcuda/test/driver-only/libcuda.so.1: $(vcuda_driver_only)
 	$(CC) -shared -nostdlib $(vcuda_client_cflags) $(filter-out $(relative),$(LDFLAGS_ALL)) -Wl,-soname,$(@F) -Wl,-Bsymbolic -Wl,-z,nodelete -o $@ $^
 
 # Between a program of others and the driver, or vCUDA: what it calls, and what fails.
-ifneq ($(findstring x86_64,$(shell $(CC) -dumpmachine)),)
+ifneq ($(findstring x86_64,$(shell $(CC) -dumpmachine 2>/dev/null)),)
 test_programs += $(O)/vcuda/test/trace/libcuda.so.1
 $(O)/gen/vcuda/trace.s: vcuda/test/trace/generate $(O)/lib/vcuda/libcuda.so.1
 	@mkdir -p $(@D)
