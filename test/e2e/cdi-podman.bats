@@ -38,11 +38,13 @@ with_device() {
 
 	directory=$(engine_directory podman)
 	for runtime in runc crun; do
-		run sandbox wsl-nvidia env CONTAINERS_CONF="$directory/containers.conf" CONTAINERS_STORAGE_CONF="$directory/storage.conf" bash -ec '
+		run sandbox wsl-nvidia env CONTAINERS_CONF="$directory/containers.conf" CONTAINERS_STORAGE_CONF="$directory/storage.conf" bash -ec "$cleaned_up"'
 			ctr-gpu cdi generate >/dev/null
 			go() { memlock podman run --runtime "$0" --cgroup-parent "$CTR_GPU_TEST_CGROUP" "$@"; }
 			go --name none debian sh -c :
 			go --name all --device nvidia.com/gpu=all debian probe >/dev/null
+			cleaned_up none
+			cleaned_up all
 			podman diff all 2>/dev/null | sort >/run/all
 			podman diff none 2>/dev/null | sort | diff - /run/all && echo same
 			podman rm --force all none >/dev/null

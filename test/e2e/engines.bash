@@ -347,6 +347,10 @@ podman_setup() {
 	tar -C "$(image debian)" -c . | rootless - podman import --quiet - debian >/dev/null
 }
 
+# For scripts: cleaned_up NAME waits until Podman has cleaned up behind that container. `podman run` of version 5 ends before that, and
+# what runs the poststop hooks goes on beside it.
+cleaned_up='cleaned_up() { timeout 60 sh -c "until [ \"\$(podman inspect --format {{.State.Status}} \$0)\" = exited ]; do sleep 0.1; done" "$1"; }'
+
 podman_remove_hooks() {
 	rm -f "$(engine_directory podman)"/hooks/* "$(engine_directory rootless)"/hooks/*
 }

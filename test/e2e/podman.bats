@@ -50,18 +50,28 @@ with_runtime() {
 	expect_gpu
 }
 
-# leaves_nothing COMMAND…: `podman` as root or as a user; Podman itself changes /etc
+# leaves_nothing COMMAND…: a shell of root's or of a user's; Podman itself changes /etc
 leaves_nothing() {
-	"$@" run --name left-none debian sh -c : >/dev/null
-	"$@" run --name left -e NVIDIA_VISIBLE_DEVICES=all debian probe >/dev/null
-	[[ $("$@" diff left 2>/dev/null | sort) == "$("$@" diff left-none 2>/dev/null | sort)" ]]
-	"$@" rm --force left left-none >/dev/null
+	run "$@" bash -ec "$cleaned_up"'
+		go() { podman run ${CTR_GPU_TEST_CGROUP:+--cgroup-parent "$CTR_GPU_TEST_CGROUP"} "$@" >/dev/null; }
+		go --name left-none debian sh -c :
+		go --name left -e NVIDIA_VISIBLE_DEVICES=all debian probe
+		cleaned_up left-none
+		cleaned_up left
+		podman diff left 2>/dev/null | sort >"${XDG_RUNTIME_DIR:-/run}/left"
+		podman diff left-none 2>/dev/null | sort | diff - "${XDG_RUNTIME_DIR:-/run}/left" && echo same
+		podman rm --force left left-none >/dev/null
+	'
+	expect_line same
 }
 
 # bats test_tags=cgroup
 @test "nothing of a GPU is in the layer of a container that has ended, for root and for a user" {
-	leaves_nothing podman_in wsl-nvidia
-	leaves_nothing rootless wsl-nvidia podman
+	local directory
+
+	directory=$(engine_directory podman)
+	leaves_nothing sandbox wsl-nvidia env CONTAINERS_CONF="$directory/containers.conf" CONTAINERS_STORAGE_CONF="$directory/storage.conf" memlock
+	leaves_nothing rootless wsl-nvidia
 }
 
 cuda_image_without_gpu() {
