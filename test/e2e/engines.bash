@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=bash disable=SC2016,SC2154
+# shellcheck shell=bash disable=SC2016,SC2034,SC2154
 #
 # Container engines for bats files: each in directories of its own, with a socket of its own, inside a simulated host
 # (see `sandbox`), so that nothing of this machine's engines is used and nothing remains.
