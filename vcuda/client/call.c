@@ -7,6 +7,7 @@
 
 #include "vcuda/client/call.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -248,6 +249,38 @@ bool call_fits_stream(uint64_t event, uint64_t stream)
 	return context && wire_handle_tag(event) == wire_handle_tag_of(context->handle);
 }
 
+/* What kernels have printed goes to the program's own stdout, as the driver writes it there. */
+static void call_print(struct thread *thread)
+{
+	enum { ROUNDS = 16384 }; /* more than a server keeps */
+	const struct wire_reply *reply = &client.wire->reply[thread->slot];
+	unsigned rounds = 0;
+
+	for (uint64_t which = 0; which < WIRE_PRINTS; which++) {
+		FILE *to = which == WIRE_PRINT_OUT ? stdout : stderr;
+
+		while (CLIENT_READ(reply->prints) & 1U << which && rounds++ < ROUNDS) {
+			uint32_t bytes;
+
+			if (call_push(thread, WIRE_PRINT, &which, 1, NULL, 0, true) || call_wait(thread, false))
+				return;
+			bytes = CLIENT_READ(reply->bytes);
+			if (bytes == 0 || bytes > WIRE_REPLY)
+				return;
+			(void)fwrite(reply->word, 1, bytes, to);
+		}
+		(void)fflush(to);
+	}
+}
+
+/* The answer to a call in which the driver prints: nothing but the result, which is not to be read there any more. */
+static CUresult call_end_printing(struct thread *thread, CUresult r)
+{
+	r = r ? r : call_failure(thread);
+	call_print(thread);
+	return r;
+}
+
 CUresult call_sync(unsigned op, const uint64_t *words, unsigned count, const struct call_part *parts,
 		   unsigned part_count, void *out, size_t out_bytes)
 {
@@ -261,11 +294,14 @@ CUresult call_sync(unsigned op, const uint64_t *words, unsigned count, const str
 
 	if (!r)
 		r = call_push(thread, op, words, count, parts, part_count, true);
-	if (!r)
-		r = call_wait(thread, op == WIRE_STAGE_WAIT || OP_ASKS(op));
 	if (r)
 		return r;
+	r = call_wait(thread, op == WIRE_STAGE_WAIT || OP_ASKS(op));
 	reply = &client.wire->reply[thread->slot];
+	if ((op == WIRE_STAGE_WAIT || OP_PRINTS(op)) && CLIENT_READ(reply->prints))
+		return call_end_printing(thread, r);
+	if (r)
+		return r;
 	if (out_bytes == 0)
 		return call_failure(thread);
 	if (CLIENT_READ(reply->bytes) < out_bytes || out_bytes > WIRE_REPLY)

@@ -9,6 +9,17 @@
 
 enum { DOCS_COLUMNS = 116 };
 
+/* Only those of which nothing but the result is read. */
+static void api_print_ops_that(const char *name, const char *kinds)
+{
+	printf("#define OP_%s(op) (false", name);
+	for (int i = 0; i < function_count; i++)
+		if (definition_is(functions[i].driver, kinds) &&
+		    function_count_kind(&functions[i], "P OUT OUT0 NEW NAME") == 0)
+			printf(" || (op) == OP_%s", functions[i].name);
+	printf(")\n");
+}
+
 void api_print_ops(void)
 {
 	printf("enum op {\n\tOP_BEGIN = WIRE_OPS - 1,\n");
@@ -16,12 +27,9 @@ void api_print_ops(void)
 		if (function_has_op(&functions[i]))
 			printf("\tOP_%s,\n", functions[i].name);
 	printf("\tOP_END,\n};\n#define OP_DIGEST 0x%08xU\n", function_digest());
-	/* Those that take as long as the GPU does. */
-	printf("#define OP_ASKS(op) (false");
-	for (int i = 0; i < function_count; i++)
-		if (strcmp(functions[i].driver, "asks") == 0)
-			printf(" || (op) == OP_%s", functions[i].name);
-	printf(")\n");
+	/* Those that take as long as the GPU does; those in which the driver prints what kernels have printed. */
+	api_print_ops_that("ASKS", "asks");
+	api_print_ops_that("PRINTS", "asks waits");
 }
 
 static int api_compare(const void *a, const void *b)

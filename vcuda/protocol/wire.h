@@ -83,7 +83,7 @@ struct wire_reply {
 	uint32_t bytes; /* of the reply; what is beyond WIRE_REPLY waits to be fetched */
 	/* What a command of the thread's failed with that nobody waited for; who reports it, clears it. */
 	_Atomic int32_t deferred;
-	uint32_t reserved;
+	uint32_t prints; /* what kernels have printed waits to be fetched: a bit for each enum wire_print */
 	uint64_t word[WIRE_REPLY / 8];
 };
 
@@ -142,11 +142,15 @@ enum wire_op {
 	WIRE_ARENA_ADD,  /* offset, bytes, flags; reply: address on the device; the descriptor comes by the socket */
 	WIRE_ARENA_DROP, /* offset */
 	WIRE_REFUSED,    /* kind, text */
+	WIRE_PRINT,      /* enum wire_print; reply: what kernels have printed there, as much as fits */
 	WIRE_USAGE,      /* ordinal; reply: struct wire_usage */
 	WIRE_SENSOR,     /* ordinal, enum wire_sensor; reply: its number, 4 bytes */
 	WIRE_THREAD,     /* the slot is another thread's from now on */
 	WIRE_OPS,
 };
+
+/* Where kernels print. */
+enum wire_print { WIRE_PRINT_OUT, WIRE_PRINT_ERROR, WIRE_PRINTS };
 
 struct wire_host {
 	int32_t driver_version, device_count, arena, can_register;

@@ -69,7 +69,10 @@ const void *code_image(const struct request *q)
 {
 	const void *image = request_upload(q, q->argument[0]);
 
-	return image && image_is_whole(image, q->argument[0]) ? image : NULL;
+	if (!image || !image_is_whole(image, q->argument[0]))
+		return NULL;
+	print_note_image(image, q->argument[0]);
+	return image;
 }
 
 /* What the driver takes of the device for an image besides its code, as far as that can be read. */

@@ -74,6 +74,13 @@ bool image_is_whole(const uint8_t *image, uint64_t bytes);
  */
 uint64_t image_count_globals(const uint8_t *image, uint64_t bytes);
 
+/**
+ * image_may_print() - whether a whole image has kernels that print, or assert something
+ *
+ * Of what is compressed nobody knows.
+ */
+bool image_may_print(const uint8_t *image, uint64_t bytes);
+
 /* What a text in PTX declares. */
 
 /** Return: bytes of its global variables, as far as their lengths are numbers and products of such. */

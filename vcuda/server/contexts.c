@@ -348,10 +348,19 @@ static CUresult contexts_wait(CUresult (*wait)(uint64_t), uint64_t object)
 	return r;
 }
 
-/* Memory that was freed in a stream is its pool's again when somebody has waited, for which asking is not enough. */
+/*
+ * Memory that was freed in a stream is its pool's again, and what kernels have printed is there, when somebody has
+ * waited, for which asking is not enough. Of kernels that failed, too.
+ */
 static CUresult contexts_end_wait(CUresult r, CUresult (*wait)(uint64_t), uint64_t object)
 {
-	return r || !allocation_was_freed_in_streams() ? r : contexts_wait(wait, object);
+	const bool waits = r ? print_is_possible() : allocation_was_freed_in_streams() || print_is_possible();
+
+	if (r == CUDA_ERROR_NOT_READY || !waits)
+		return r;
+	if (r)
+		(void)wait(object);
+	return r ? r : contexts_wait(wait, object);
 }
 
 /* Which request heard that the null stream of a context is done: there is nothing to ask for the next one. */

@@ -237,6 +237,38 @@ static uint64_t image_count_of_parts(const uint8_t *part, uint64_t bytes)
 	return most;
 }
 
+static bool image_has_compressed(const uint8_t *part, uint64_t bytes)
+{
+	while (bytes >= PART_HEADER) {
+		uint32_t header, compressed = 0;
+		uint64_t length;
+
+		memcpy(&header, part + 4, sizeof(header));
+		memcpy(&length, part + 8, sizeof(length));
+		if (header >= PART_LONG_HEADER)
+			memcpy(&compressed, part + PART_COMPRESSED, sizeof(compressed));
+		if (compressed)
+			return true;
+		part += (uint64_t)header + length;
+		bytes -= (uint64_t)header + length;
+	}
+	return false;
+}
+
+/* Both are called by these names, in texts and in the names of ELF files. */
+bool image_may_print(const uint8_t *image, uint64_t bytes)
+{
+	static const char print[] = "vprintf", assertion[] = "__assertfail";
+	uint16_t begin;
+
+	if (memmem(image, bytes, print, sizeof(print) - 1) || memmem(image, bytes, assertion, sizeof(assertion) - 1))
+		return true;
+	if (bytes < FAT_HEADER || memcmp(image, fat, sizeof(fat)) != 0)
+		return false;
+	memcpy(&begin, image + 6, sizeof(begin));
+	return image_has_compressed(image + begin, bytes - begin);
+}
+
 uint64_t image_count_globals(const uint8_t *image, uint64_t bytes)
 {
 	uint16_t begin;

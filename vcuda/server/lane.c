@@ -395,6 +395,7 @@ static void lane_reply(struct lane *lane, CUresult result)
 	}
 	reply->result = result;
 	reply->bytes = q->reply_bytes;
+	reply->prints = print_waiting();
 	memcpy(reply->word, q->reply, q->reply_bytes);
 	/* Before the client can know that it may go on. */
 	if (!lane->leads) {

@@ -246,6 +246,8 @@ static int server_open(const int descriptors[2])
 		step = "starting a thread";
 	if (!step && server_sandbox_close(&server.start) < 0)
 		step = "loading the system call filter";
+	if (!step && !print_begin())
+		step = "having the driver print here";
 	if (!step && server_greet(descriptors) < 0)
 		step = "greeting the client";
 	return step ? server_fail(step, EIO, CUDA_ERROR_SYSTEM_NOT_READY) : 0;

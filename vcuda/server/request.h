@@ -180,6 +180,20 @@ static inline CUresult request_check_nothing(const void *any)
 		 : callback_check_host, default                     \
 		 : request_check_nothing)(pointer)
 
+/* What kernels print. */
+
+/** stdout and stderr, where the driver writes it, lead to the client from now on. Return: false if memory is short. */
+bool print_begin(void);
+
+/** Code is about to be loaded, which may print. */
+void print_note_image(const void *image, uint64_t bytes);
+
+/** Whether there was such code: the driver then has to be waited with, since it does not print when it is asked. */
+bool print_is_possible(void);
+
+/** Return: what waits to be fetched, a bit for each enum wire_print. */
+uint32_t print_waiting(void);
+
 /* The operations of our own. */
 
 extern const struct request_kind serve_kinds[WIRE_OPS];
@@ -192,6 +206,7 @@ CUresult serve_wire_stage_in(struct request *q);
 CUresult serve_wire_stage_out(struct request *q);
 CUresult serve_wire_stage_box(struct request *q);
 CUresult serve_wire_stage_wait(struct request *q);
+CUresult serve_wire_print(struct request *q);
 CUresult serve_wire_probe(struct request *q);
 CUresult serve_wire_sensor(struct request *q);
 CUresult serve_wire_arena_add(struct request *q);

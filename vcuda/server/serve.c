@@ -142,6 +142,7 @@ const struct request_kind serve_kinds[WIRE_OPS] = {
 	[WIRE_ARENA_ADD] = {serve_wire_arena_add, "arena add", REQUEST_MAY_WAIT, false},
 	[WIRE_ARENA_DROP] = {serve_wire_arena_drop, "arena drop", REQUEST_MAY_WAIT, false},
 	[WIRE_REFUSED] = {serve_refused, "refused", REQUEST_NOW, false},
+	[WIRE_PRINT] = {serve_wire_print, "print", REQUEST_NOW, false},
 	[WIRE_THREAD] = {serve_thread, "thread", REQUEST_NOW, false},
 	[WIRE_SENSOR] = {serve_wire_sensor, "sensor", REQUEST_NOW, false},
 	[WIRE_USAGE] = {serve_usage, "usage", REQUEST_NOW, false},

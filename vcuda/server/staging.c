@@ -232,9 +232,14 @@ CUresult serve_wire_stage_box(struct request *q)
 	return r ? r : staging_end(q->argument[1], stream, stage);
 }
 
+/* A copy that is waited for has the driver print, too, for which asking is not enough. */
 static CUresult staging_query(uint64_t event)
 {
-	return driver.cuEventQuery(event);
+	const CUresult r = driver.cuEventQuery(event);
+
+	if (r != CUDA_ERROR_NOT_READY && print_is_possible())
+		(void)driver.cuEventSynchronize(event);
+	return r;
 }
 
 static CUresult staging_block(uint64_t event)

@@ -972,6 +972,54 @@ static int frames_launches(struct control_client *peer, uint64_t context)
 	return r;
 }
 
+static const char printing[] =
+	".version 6.0\n.target sm_50\n.address_size 64\n"
+	".extern .func (.param .b32 result) vprintf(.param .b64 format, .param .b64 arguments);\n"
+	".visible .entry say(.param .u32 value)\n{\n\tret;\n}\n";
+
+static uint64_t frames_fetch(struct control_client *peer, uint64_t which)
+{
+	uint64_t bytes = 0;
+
+	while (frames_call(peer, WIRE_PRINT, 0, which, 0, 0, 0, 1) == 0 && peer->wire->reply[0].bytes > 0)
+		bytes += peer->wire->reply[0].bytes;
+	return bytes;
+}
+
+/* What nobody fetches is kept up to some limit, and how much is lost is told. */
+static int frames_prints(struct control_client *peer, uint64_t context)
+{
+	enum { KEPT = 16 << 20, LAUNCHES = 20 };
+	uint64_t names[2] = {0, 3}, bytes;
+	int r = frames_is(frames_upload(peer, context, printing, sizeof(printing)), 0);
+
+	r |= frames_is(frames_load(peer, context, sizeof(printing)), 0);
+	names[0] = peer_word(peer, 0);
+	r |= frames_is(peer_call(peer, 0, OP_cuModuleGetFunction, context, names, 2, "say", 3), 0);
+	const uint64_t launch[8] = {peer_word(peer, 0),
+				    50 | (uint64_t)1 << 32,
+				    1 | (uint64_t)1000 << 32,
+				    1 | (uint64_t)1 << 32,
+				    0,
+				    0,
+				    (uint64_t)4 << 32,
+				    12345};
+
+	for (int i = 0; i < LAUNCHES; i++) {
+		r |= frames_is(peer_call(peer, 0, OP_cuLaunchKernel, context, launch, 7, &launch[7], 8), 0);
+		r |= frames_is(frames_call(peer, OP_cuCtxSynchronize, context, 0, 0, 0, 0, 0), 0);
+	}
+	r |= frames_is((int)peer->wire->reply[0].prints, 1 << WIRE_PRINT_OUT);
+	r |= frames_is(frames_call(peer, WIRE_PRINT, 0, WIRE_PRINTS, 0, 0, 0, 1), 1);
+	r |= frames_is(frames_call(peer, WIRE_PRINT, 0, UINT64_MAX, 0, 0, 0, 1), 1);
+	bytes = frames_fetch(peer, WIRE_PRINT_OUT);
+	printf("# printed and kept: %lu\n", (unsigned long)bytes);
+	r |= bytes > KEPT || bytes == 0;
+	r |= frames_fetch(peer, WIRE_PRINT_ERROR) == 0;
+	r |= frames_is((int)peer->wire->reply[0].prints, 0);
+	return r;
+}
+
 /* A library's kernel, the kernel's function, the library's module and the module's: nothing is left of any. */
 static int frames_unloaded(struct control_client *peer, uint64_t context)
 {
@@ -1361,6 +1409,7 @@ static const struct {
 	{"options that are addresses", frames_options, SERVES},
 	{"names too long", frames_names, SERVES},
 	{"launches", frames_launches, SERVES},
+	{"what kernels print", frames_prints, SERVES},
 	{"what was below a library", frames_unloaded, SERVES},
 	{"uploads of many threads", frames_unused_uploads, SERVES},
 	{"inputs of linkers", frames_unlinked, SERVES},

@@ -211,10 +211,10 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *ret, const CUDA_ARRAY3D_DESCRI
 	CUresult r = CUDA_SUCCESS;
 
 	CALL_CONTEXT(context);
-	LEAVE_IF(!ret || !what || !levels || levels > LEVELS_MAX, CUDA_ERROR_INVALID_VALUE);
+	LEAVE_IF(!ret || !what || levels > LEVELS_MAX, CUDA_ERROR_INVALID_VALUE);
 	mipmap = object_new(OBJECT_MIPMAP, sizeof(*mipmap), context);
 	level = *what;
-	for (unsigned i = 0; i < levels && !r; i++) {
+	for (unsigned i = 0; (i == 0 || i < levels) && !r; i++) {
 		r = array_new(context, &level, &mipmap->level[i]);
 		if (!r) {
 			mipmap->level[i]->levels = mipmap;
@@ -424,14 +424,8 @@ static struct texels texture_texels(const CUDA_RESOURCE_DESC *resource)
 			       (long)resource->of.memory.width, (long)resource->of.memory.height};
 }
 
-static long texture_clamp(long at, long size)
-{
-	return at < 0 ? 0 : at < size ? at : size - 1;
-}
-
 bool array_fetch(CUcontext context, CUtexObject number, long x, long y, uint32_t *ret)
 {
-	enum { BORDER = 3 };
 	const struct texture *texture = texture_find(number, false, context);
 	struct texels texels;
 
@@ -439,10 +433,9 @@ bool array_fetch(CUcontext context, CUtexObject number, long x, long y, uint32_t
 	if (!texture)
 		return false;
 	texels = texture_texels(&texture->resource);
-	if (texture->how.address[0] == BORDER && (x < 0 || y < 0 || x >= texels.width || y >= texels.height))
+	/* Of whole numbers, whatever is to be done with others. */
+	if (x < 0 || y < 0 || x >= texels.width || y >= texels.height)
 		return true;
-	x = texture_clamp(x, texels.width);
-	y = texture_clamp(y, texels.height);
 	memcpy(ret, (const void *)(texels.at + (size_t)y * texels.pitch + (size_t)x * texels.element),
 	       texels.element < sizeof(*ret) ? texels.element : sizeof(*ret));
 	return true;

@@ -99,8 +99,10 @@ CUresult call_enter_context(const char *name, CUcontext *ret)
 		return call_leave(CUDA_ERROR_INVALID_CONTEXT);
 	if (!object_is(*ret, OBJECT_CONTEXT))
 		return call_leave(CUDA_ERROR_CONTEXT_IS_DESTROYED);
-	if ((*ret)->sticky)
+	if ((*ret)->sticky) {
+		print_flush();
 		return call_leave((*ret)->sticky);
+	}
 	return CUDA_SUCCESS;
 }
 

@@ -77,6 +77,7 @@ void context_drain(CUcontext context)
 
 	while ((stream = context_busy(context)))
 		(void)stream_wait(stream, stream->queued);
+	print_flush();
 }
 
 static void context_free(CUcontext context)

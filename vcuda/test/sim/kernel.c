@@ -6,6 +6,7 @@
  */
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -300,6 +301,34 @@ static void kernel_draw(struct launch *launch)
 		}
 }
 
+static void kernel_say(struct launch *launch)
+{
+	char text[64];
+
+	(void)pthread_mutex_lock(&sim_lock);
+	for (size_t i = 0; i < kernel_threads(launch); i++) {
+		(void)snprintf(text, sizeof(text), "kernel says %u\n", kernel_u32(launch, 0));
+		print_add(false, text);
+	}
+	(void)pthread_mutex_unlock(&sim_lock);
+}
+
+static void kernel_claim(struct launch *launch)
+{
+	enum { ASSERT = 710 };
+
+	(void)pthread_mutex_lock(&sim_lock);
+	for (unsigned i = 0; i < launch->block[0]; i++) {
+		char text[128];
+
+		(void)snprintf(text, sizeof(text),
+			       "file:7: function: block: [0,0,0], thread: [%u,0,0] Assertion `claim` failed.\n", i);
+		print_add(true, text);
+	}
+	(void)pthread_mutex_unlock(&sim_lock);
+	launch->error = ASSERT;
+}
+
 kernel_fn *kernel_find(const char *name)
 {
 	static const struct {
@@ -331,6 +360,8 @@ kernel_fn *kernel_find(const char *name)
 		{"linked", kernel_linked},
 		{"texel", kernel_texel},
 		{"draw", kernel_draw},
+		{"say", kernel_say},
+		{"claim", kernel_claim},
 	};
 
 	for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++)

@@ -35,7 +35,7 @@ bool object_strict(void)
 	if (strict < 0) {
 		strict = config_number("STRICT", 0) != 0;
 		if (strict)
-			(void)fputs("sim: strict\n", stderr);
+			(void)dprintf(STDERR_FILENO, "sim: strict\n");
 	}
 	return strict;
 }
@@ -46,7 +46,7 @@ static void object_die(const char *what, const void *handle, enum object_kind ki
 		"?",    "context", "module", "function", "library",    "kernel", "stream",          "event",  "graph",
 		"node", "exec",    "linker", "pool",     "allocation", "array",  "mipmapped array", "texture"};
 
-	(void)fprintf(stderr, "sim: %s: %s %p\n", what, names[kind], handle);
+	(void)dprintf(STDERR_FILENO, "sim: %s: %s %p\n", what, names[kind], handle);
 	abort();
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "sim.h"
 
@@ -106,6 +107,6 @@ void range_must_stay(uintptr_t address)
 	(void)pthread_mutex_unlock(&sim_lock);
 	if (registered)
 		return;
-	(void)fprintf(stderr, "sim: used after it was registered: memory %#lx\n", (unsigned long)address);
+	(void)dprintf(STDERR_FILENO, "sim: used after it was registered: memory %#lx\n", (unsigned long)address);
 	abort();
 }

@@ -340,6 +340,11 @@ void array_free_all(CUcontext context);
 bool array_fetch(CUcontext context, CUtexObject texture, long x, long y, uint32_t *ret);
 bool array_store(CUcontext context, CUsurfObject surface, long x, long y, uint32_t value);
 
+/* ---- what kernels print; with the lock ---- */
+
+void print_add(bool error, const char *text);
+void print_flush(void);
+
 /* ---- copies and sets ---- */
 
 struct copy {

@@ -141,6 +141,7 @@ CUresult stream_wait(CUstream stream, uint64_t sequence)
 	while (!stream_is_done(stream, sequence))
 		(void)pthread_cond_wait(&sim_changed, &sim_lock);
 	stream->late = false;
+	print_flush();
 	return stream->object.context->sticky;
 }
 

@@ -188,6 +188,29 @@ static void what_is_compressed_says_how_long_it_becomes(void **state)
 	assert_false(is_whole_with(NAME, (uint64_t)8 << 32 | 121, 8));
 }
 
+static void code_that_may_print_is_known(void **state)
+{
+	enum { COMPRESSED = 16 };
+	static const char plain[] = "call.uni other;", prints[] = "call.uni (r), vprintf, (a, b);",
+			  claims[] = "call.uni __assertfail, (a);";
+	const uint32_t some = 8;
+	uint8_t fat[512];
+	const size_t bytes = make_fat(fat, 64);
+
+	(void)state;
+	assert_false(image_may_print((const uint8_t *)plain, sizeof(plain)));
+	assert_true(image_may_print((const uint8_t *)prints, sizeof(prints)));
+	assert_true(image_may_print((const uint8_t *)claims, sizeof(claims)));
+	assert_false(image_may_print((const uint8_t *)"vprint", 6));
+	/* Of a fat binary, in any part; and what is compressed may. */
+	assert_false(image_may_print(fat, bytes));
+	memcpy(fat + 16 + 128 + COMPRESSED, &some, sizeof(some));
+	assert_true(image_may_print(fat, bytes));
+	(void)make_fat(fat, 64);
+	memcpy(fat + bytes - 8, "vprintf", 7);
+	assert_true(image_may_print(fat, bytes));
+}
+
 static void texts_are_whole_and_addresses_are_not(void **state)
 {
 	static const uint8_t wrapper[24] = {0xb1, 0x43, 0x62, 0x46, 1};
@@ -272,6 +295,7 @@ int main(void)
 		cmocka_unit_test(a_file_that_reaches_beyond_is_not),
 		cmocka_unit_test(the_parts_of_a_fat_binary_are_within_it),
 		cmocka_unit_test(what_is_compressed_says_how_long_it_becomes),
+		cmocka_unit_test(code_that_may_print_is_known),
 		cmocka_unit_test(texts_are_whole_and_addresses_are_not),
 		cmocka_unit_test(a_text_declares_global_arrays),
 		cmocka_unit_test(a_file_has_global_arrays_in_sections),
