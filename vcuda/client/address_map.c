@@ -143,7 +143,8 @@ bool address_map_is_locked(const void *at, uint64_t bytes)
 		return false;
 	LOCK_HOLD(&address_map_lock);
 	range = address_map_look((uint64_t)at);
-	return range && range->kind == ADDRESS_MAP_HOST && bytes <= range->bytes - ((uint64_t)at - range->at);
+	return range && (range->kind == ADDRESS_MAP_HOST || range->kind == ADDRESS_MAP_MANAGED) &&
+	       bytes <= range->bytes - ((uint64_t)at - range->at);
 }
 
 /* Memory of the host is the process's, and that of pools is the device's. */
@@ -152,8 +153,20 @@ void address_map_forget_context(const struct context *context)
 	LOCK_HOLD(&address_map_lock);
 	for (size_t i = range_count; i > 0; i--)
 		if (ranges[i - 1].context == context && !address_map_is_host(&ranges[i - 1]) &&
-		    ranges[i - 1].kind != ADDRESS_MAP_ASYNC)
+		    ranges[i - 1].kind != ADDRESS_MAP_ASYNC && ranges[i - 1].kind != ADDRESS_MAP_MANAGED)
 			address_map_remove_at(i - 1);
+}
+
+bool address_map_remove_managed(const struct context *context, struct range *ret)
+{
+	LOCK_HOLD(&address_map_lock);
+	for (size_t i = range_count; i > 0; i--)
+		if (ranges[i - 1].context == context && ranges[i - 1].kind == ADDRESS_MAP_MANAGED) {
+			*ret = ranges[i - 1];
+			address_map_remove_at(i - 1);
+			return true;
+		}
+	return false;
 }
 
 void address_map_forget_owner(uint64_t owner)

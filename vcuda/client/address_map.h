@@ -14,6 +14,7 @@ enum address_map_kind {
 	ADDRESS_MAP_GLOBAL,     /* a variable of a module */
 	ADDRESS_MAP_RESERVED,   /* addresses for cuMemMap() */
 	ADDRESS_MAP_HOST,       /* page-locked memory */
+	ADDRESS_MAP_MANAGED,    /* cuMemAllocManaged() */
 	ADDRESS_MAP_REGISTERED, /* the program's own, which is page-locked in name alone */
 };
 
@@ -61,6 +62,9 @@ bool address_map_is_device(CUdeviceptr pointer);
 bool address_map_has_host(uint64_t at, size_t bytes);
 
 void address_map_forget_context(const struct context *context);
+
+/** Removes managed memory of a context, one range at a time. Return: whether there was any. */
+bool address_map_remove_managed(const struct context *context, struct range *ret);
 
 /** Forgets the variables of a module or library. */
 void address_map_forget_owner(uint64_t owner);

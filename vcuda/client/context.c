@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "vcuda/client/address_map.h"
 #include "vcuda/client/call.h"
+#include "vcuda/client/host.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
@@ -67,6 +67,7 @@ static void context_end(struct context *context)
 {
 	context->gone = true;
 	address_map_forget_context(context);
+	host_forget_context(context);
 	image_forget(context->handle);
 }
 
@@ -416,12 +417,6 @@ CUresult on_cuStreamGetDevice(CUstream stream, CUdevice *device)
 }
 
 /* Managed memory alone is attached, and there is none. */
-CUresult on_cuStreamAttachMemAsync(CUstream stream, CUdeviceptr pointer, size_t bytes, unsigned flags)
-{
-	(void)stream, (void)pointer, (void)bytes, (void)flags;
-	return CUDA_ERROR_INVALID_VALUE;
-}
-
 CUresult on_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
 	uint64_t word = (uint64_t)*mode;

@@ -144,14 +144,27 @@ CUresult on_cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes,
 	return r ? r : copy_in_staged(to, from, bytes, stream);
 }
 
+/* Whether the host may read it at its own address, which it does once the call has returned. */
+static bool copy_is_read(CUdeviceptr pointer)
+{
+	struct range range;
+
+	return address_map_find(pointer, &range) && (address_map_is_host(&range) || range.kind == ADDRESS_MAP_MANAGED);
+}
+
+static CUresult copy_finish(CUresult r, CUdeviceptr to, CUstream stream)
+{
+	return !r && copy_is_read(to) ? cuStreamSynchronize(stream) : r;
+}
+
 CUresult on_cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
 	CUresult r = on_cuMemcpyHtoDAsync_v2(to, from, bytes, stream);
 
 	/* From page-locked memory, which may change once the call has returned. */
 	if (!r && bytes > 0 && address_map_is_locked(from, bytes))
-		r = cuStreamSynchronize(stream);
-	return r;
+		return cuStreamSynchronize(stream);
+	return copy_finish(r, to, stream);
 }
 
 CUresult on_cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
@@ -180,7 +193,8 @@ CUresult on_cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes, CUstream s
 
 CUresult on_cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-	return bytes == 0 ? call_fail(CUDA_SUCCESS) : cuMemcpyDtoDAsync_v2(to, from, bytes, stream);
+	return bytes == 0 ? call_fail(CUDA_SUCCESS)
+			  : copy_finish(cuMemcpyDtoDAsync_v2(to, from, bytes, stream), to, stream);
 }
 
 /* What is known to be the device's is; the rest is the host's. */
@@ -193,7 +207,8 @@ static CUresult copy_any(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstrea
 	if (r || bytes == 0)
 		return r;
 	if (to_device && from_device)
-		return cuMemcpyDtoDAsync_v2(to, from, bytes, stream);
+		return waits ? on_cuMemcpyDtoD_v2(to, from, bytes, stream)
+			     : cuMemcpyDtoDAsync_v2(to, from, bytes, stream);
 	if ((!to_device && !address_map_has_host(to, bytes)) || (!from_device && !address_map_has_host(from, bytes)))
 		return thread_context(thread) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CONTEXT;
 	if (to_device)
@@ -397,17 +412,17 @@ CUresult on_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *copy, CUstream stream)
 	return copy_3d_peer(copy, stream, false);
 }
 
-/* ---- filling, which does not wait ---- */
+/* ---- filling, which waits where the host may read ---- */
 
-#define COPY_FILL(bits, type)                                                                                     \
-	CUresult on_cuMemsetD##bits##_v2(CUdeviceptr to, type value, size_t count, CUstream stream)               \
-	{                                                                                                         \
-		return cuMemsetD##bits##Async(to, value, count, stream);                                          \
-	}                                                                                                         \
-	CUresult on_cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height, \
-					   CUstream stream)                                                       \
-	{                                                                                                         \
-		return cuMemsetD2D##bits##Async(to, pitch, value, width, height, stream);                         \
+#define COPY_FILL(bits, type)                                                                                      \
+	CUresult on_cuMemsetD##bits##_v2(CUdeviceptr to, type value, size_t count, CUstream stream)                \
+	{                                                                                                          \
+		return copy_finish(cuMemsetD##bits##Async(to, value, count, stream), to, stream);                  \
+	}                                                                                                          \
+	CUresult on_cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height,  \
+					   CUstream stream)                                                        \
+	{                                                                                                          \
+		return copy_finish(cuMemsetD2D##bits##Async(to, pitch, value, width, height, stream), to, stream); \
 	}
 
 COPY_FILL(8, unsigned char)

@@ -8,10 +8,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "vcuda/client/address_map.h"
+#include "vcuda/client/advice.h"
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
+#include "vcuda/client/host.h"
 #include "vcuda/client_api.h"
+#include "vcuda/ops.h"
 
 enum { HOST_STEP = 65536, HOST_FLAGS = 7, HOST_HOLES = 4096 };
 
@@ -28,7 +30,7 @@ static void host_close_hole(unsigned i)
 	memmove(&host_holes[i], &host_holes[i + 1], (--host_hole_count - i) * sizeof(host_holes[0]));
 }
 
-static bool host_take_new(uint64_t bytes, uint64_t *ret)
+static bool host_take_new_place(uint64_t bytes, uint64_t *ret)
 {
 	if (bytes > WIRE_ARENA_BYTES - host_next)
 		return false;
@@ -38,12 +40,12 @@ static bool host_take_new(uint64_t bytes, uint64_t *ret)
 }
 
 /* Return: whether there is a place of so many bytes. */
-static bool host_take(uint64_t bytes, uint64_t *ret)
+static bool host_take_place(uint64_t bytes, uint64_t *ret)
 {
 	const unsigned last = host_hole_count - 1;
 	unsigned i = 0;
 
-	if (host_take_new(bytes, ret))
+	if (host_take_new_place(bytes, ret))
 		return true;
 	while (i < host_hole_count && host_holes[i].bytes < bytes)
 		i++;
@@ -53,7 +55,7 @@ static bool host_take(uint64_t bytes, uint64_t *ret)
 		/* With what is behind it, it may suffice. */
 		host_next = host_holes[last].offset;
 		host_close_hole(last);
-		return host_take_new(bytes, ret);
+		return host_take_new_place(bytes, ret);
 	}
 	*ret = host_holes[i].offset;
 	host_holes[i].offset += bytes;
@@ -104,24 +106,25 @@ static CUresult host_map(uint64_t offset, size_t bytes)
 }
 
 /* Without a place in both address spaces it is ordinary memory, which copies stage. */
-static CUresult host_alloc_plain(void **pointer, size_t bytes)
+static CUresult host_take_plain(size_t bytes, uint64_t *ret)
 {
 	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*pointer = memory;
+	*ret = (uint64_t)memory;
 	return CUDA_SUCCESS;
 }
 
-static CUresult host_alloc_shared(void **pointer, size_t bytes, unsigned flags)
+/* A memfd of its own. */
+static CUresult host_take_shared(const struct range *like, size_t bytes, uint64_t *ret)
 {
-	uint64_t words[] = {0, bytes, flags};
+	uint64_t words[] = {0, bytes, like->kind == ADDRESS_MAP_MANAGED ? WIRE_ARENA_REACHED : like->flags};
 	bool taken;
 	CUresult r;
 
 	lock_take(&host_lock);
-	taken = host_take(bytes, &words[0]);
+	taken = host_take_place(bytes, &words[0]);
 	lock_release(&host_lock);
 	if (!taken)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -135,27 +138,97 @@ static CUresult host_alloc_shared(void **pointer, size_t bytes, unsigned flags)
 	if (r)
 		host_leave(words[0], bytes);
 	else
-		*pointer = (void *)(client.arena + words[0]);
+		*ret = client.arena + words[0];
 	return r;
+}
+
+static uint64_t host_whole(uint64_t bytes)
+{
+	return (bytes + HOST_STEP - 1) & ~(uint64_t)(HOST_STEP - 1);
+}
+
+CUresult host_take(struct range *range, size_t bytes)
+{
+	const uint64_t whole = host_whole(bytes);
+	CUresult r;
+
+	if (whole < bytes)
+		return range->kind == ADDRESS_MAP_MANAGED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+	range->bytes = bytes;
+	if (client.arena && bytes <= SLAB_PIECE_MAX)
+		r = slab_take(range, bytes, host_take_shared);
+	else if (client.arena)
+		r = host_take_shared(range, whole, &range->at);
+	else
+		r = range->kind == ADDRESS_MAP_MANAGED ? CUDA_ERROR_NOT_SUPPORTED : host_take_plain(whole, &range->at);
+	return r ? r : address_map_add(range);
+}
+
+/* Behind all that uses it. */
+static CUresult host_drop(uint64_t at, uint64_t bytes)
+{
+	const uint64_t offset = at - client.arena;
+	CUresult r = call_sync(WIRE_ARENA_DROP, &offset, 1, NULL, 0, NULL, 0);
+
+	if (mmap((void *)at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
+	    MAP_FAILED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (!r)
+		host_leave(offset, bytes);
+	return r;
+}
+
+/*
+ * The driver waits for the device when it frees such memory, and so does the end of a piece that is no whole one. What
+ * another context does with it may go on: the memory is there until the slab goes.
+ */
+static CUresult host_wait(const struct range *range)
+{
+	const struct thread *thread = thread_self();
+
+	if (client.captures || !thread || !range->context || thread_context(thread) != range->context ||
+	    range->context->gone)
+		return CUDA_SUCCESS;
+	return call_sync(OP_cuCtxSynchronize, NULL, 0, NULL, 0, NULL, 0);
+}
+
+CUresult host_give(const struct range *range)
+{
+	uint64_t slab;
+
+	if (range->kind == ADDRESS_MAP_MANAGED)
+		advice_forget(range->at, range->at + range->bytes);
+	if (!client.arena)
+		return munmap((void *)range->at, host_whole(range->bytes)) < 0 ? CUDA_ERROR_INVALID_VALUE
+									       : CUDA_SUCCESS;
+	if (!slab_give(range, &slab))
+		return host_drop(range->at, host_whole(range->bytes));
+	return slab ? host_drop(slab, SLAB_BYTES) : host_wait(range);
+}
+
+void host_forget_context(const struct context *context)
+{
+	struct range range;
+
+	while (address_map_remove_managed(context, &range))
+		(void)host_give(&range);
 }
 
 CUresult on_cuMemHostAlloc(struct context *context, void **pointer, size_t bytes, unsigned flags)
 {
-	const size_t whole = (bytes + HOST_STEP - 1) & ~(size_t)(HOST_STEP - 1);
-	struct range range = {.bytes = bytes, .kind = ADDRESS_MAP_HOST, .flags = flags, .context = context};
+	struct range range = {.kind = ADDRESS_MAP_HOST, .flags = flags, .context = context};
 	CUresult r;
 
 	if (bytes == 0) {
 		*pointer = NULL;
 		return CUDA_SUCCESS;
 	}
-	if (flags & ~(unsigned)HOST_FLAGS || whole < bytes)
+	if (flags & ~(unsigned)HOST_FLAGS)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = client.arena ? host_alloc_shared(pointer, whole, flags) : host_alloc_plain(pointer, whole);
-	if (r)
-		return r;
-	range.at = (uint64_t)*pointer;
-	return address_map_add(&range);
+	r = host_take(&range, bytes);
+	if (!r)
+		*pointer = (void *)range.at;
+	return r;
 }
 
 CUresult cuMemAllocHost_v2(void **pointer, size_t bytes)
@@ -165,26 +238,13 @@ CUresult cuMemAllocHost_v2(void **pointer, size_t bytes)
 
 CUresult on_cuMemFreeHost(void *pointer)
 {
-	uint64_t offset = (uint64_t)pointer - client.arena;
 	struct range range;
-	size_t whole;
-	CUresult r;
 
 	if (!pointer)
 		return CUDA_SUCCESS;
 	if (!address_map_remove((uint64_t)pointer, 1U << ADDRESS_MAP_HOST, &range))
 		return CUDA_ERROR_INVALID_VALUE;
-	whole = (range.bytes + HOST_STEP - 1) & ~(size_t)(HOST_STEP - 1);
-	if (!client.arena)
-		return munmap(pointer, whole) < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-	/* Behind all that uses it. */
-	r = call_sync(WIRE_ARENA_DROP, &offset, 1, NULL, 0, NULL, 0);
-	if (mmap(pointer, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
-	    MAP_FAILED)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!r)
-		host_leave(offset, whole);
-	return r;
+	return host_give(&range);
 }
 
 CUresult on_cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned flags)
@@ -203,10 +263,11 @@ CUresult on_cuMemHostGetFlags(unsigned *flags, void *host)
 {
 	struct range range;
 
-	if (!address_map_find((uint64_t)host, &range) || !address_map_is_host(&range))
+	if (!address_map_find((uint64_t)host, &range) ||
+	    (!address_map_is_host(&range) && range.kind != ADDRESS_MAP_MANAGED))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* CU_MEMHOSTALLOC_DEVICEMAP: with one address space for all, everything is. */
-	*flags = range.flags | 2;
+	*flags = range.kind == ADDRESS_MAP_MANAGED ? 2 : range.flags | 2;
 	return CUDA_SUCCESS;
 }
 
@@ -229,7 +290,8 @@ CUresult on_cuMemHostRegister_v2(struct context *context, void *pointer, size_t 
 	if (flags & REGISTER_IO_MEMORY)
 		return call_refuse("cuMemHostRegister of memory of a device");
 	if (address_map_find(range.at, &there) || address_map_find(range.at + bytes - 1, &there))
-		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+		return there.kind == ADDRESS_MAP_MANAGED ? CUDA_ERROR_INVALID_VALUE
+							 : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	return address_map_add(&range);
 }
 

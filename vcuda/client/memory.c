@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "vcuda/client/address_map.h"
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
+#include "vcuda/client/host.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
@@ -44,8 +44,12 @@ CUresult on_cuMemAllocPitch_v2(struct context *context, CUdeviceptr *pointer, si
 
 CUresult on_cuMemFree_v2(CUdeviceptr pointer)
 {
+	struct range range;
+
 	if (pointer == 0)
 		return CUDA_SUCCESS;
+	if (address_map_remove(pointer, 1U << ADDRESS_MAP_MANAGED, &range))
+		return host_give(&range);
 	if (!address_map_remove(pointer, 1U << ADDRESS_MAP_DEVICE | 1U << ADDRESS_MAP_ASYNC, NULL))
 		return CUDA_ERROR_INVALID_VALUE;
 	return call_sync(OP_cuMemFree_v2, &pointer, 1, NULL, 0, NULL, 0);
@@ -92,7 +96,10 @@ CUresult on_cuMemAllocFromPoolAsync(struct context *context, CUdeviceptr *pointe
 CUresult on_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 {
 	const uint64_t words[] = {pointer, stream};
+	struct range range;
 
+	if (address_map_find(pointer, &range) && range.kind == ADDRESS_MAP_MANAGED)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!address_map_remove(pointer, 1U << ADDRESS_MAP_DEVICE | 1U << ADDRESS_MAP_ASYNC, NULL))
 		return CUDA_ERROR_INVALID_VALUE;
 	return call_sync(OP_cuMemFreeAsync, words, 2, NULL, 0, NULL, 0);

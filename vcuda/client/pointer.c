@@ -34,6 +34,12 @@ static uint64_t pointer_nothing(const struct range *range, CUdeviceptr pointer)
 	return 0;
 }
 
+static uint64_t pointer_managed(const struct range *range, CUdeviceptr pointer)
+{
+	(void)pointer;
+	return range->kind == ADDRESS_MAP_MANAGED;
+}
+
 static uint64_t pointer_waits(const struct range *range, CUdeviceptr pointer)
 {
 	(void)pointer;
@@ -89,7 +95,7 @@ static const struct {
 	[POINTER_OF_HOST] = {sizeof(void *), pointer_itself},
 	[6] = {sizeof(int), pointer_waits},       /* SYNC_MEMOPS */
 	[7] = {sizeof(uint64_t), pointer_number}, /* BUFFER_ID */
-	[8] = {sizeof(int), pointer_nothing},     /* IS_MANAGED */
+	[8] = {sizeof(int), pointer_managed},     /* IS_MANAGED */
 	[POINTER_ORDINAL] = {sizeof(int), pointer_device},
 	[10] = {sizeof(int), pointer_nothing}, /* IS_LEGACY_CUDA_IPC_CAPABLE */
 	[11] = {sizeof(uint64_t), pointer_start},
@@ -117,7 +123,7 @@ static bool pointer_has(CUpointer_attribute attribute, const struct range *range
 {
 	if (attribute == POINTER_OF_DEVICE)
 		return range->kind != ADDRESS_MAP_REGISTERED;
-	return attribute != POINTER_OF_HOST || address_map_is_host(range);
+	return attribute != POINTER_OF_HOST || address_map_is_host(range) || range->kind == ADDRESS_MAP_MANAGED;
 }
 
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr pointer)

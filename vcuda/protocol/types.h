@@ -27,6 +27,7 @@ typedef int CUgraphNodeType, CUfunctionLoadingState, CUlaunchAttributeID, CUmemA
 typedef int CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
 	CUtensorMapFloatOOBfill, CUtensorMapIm2ColWideMode;
 typedef int CUaddress_mode, CUfilter_mode, CUresourcetype, CUresourceViewFormat;
+typedef int CUmem_advise, CUmem_range_attribute;
 
 typedef struct {
 	char bytes[16];

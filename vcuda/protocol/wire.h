@@ -15,7 +15,7 @@
 #include "vcuda/protocol/ring.h"
 
 enum {
-	WIRE_MAGIC = 0x76437704,
+	WIRE_MAGIC = 0x76437705,
 	WIRE_SLOTS = 1024,   /* threads of a client */
 	WIRE_REPLY = 4032,   /* bytes of a reply; more is fetched by WIRE_DOWNLOAD */
 	WIRE_INLINE = 65536, /* bytes of an entry behind its header */
@@ -32,6 +32,9 @@ enum {
 
 /* No slot: nobody waits for a reply. Not above, where it would make all of them unsigned for gcc 13 and later. */
 #define WIRE_SCRATCH UINT32_MAX
+
+/* Beside flags of cuMemHostAlloc(): of no use where the device has no address of it. */
+#define WIRE_ARENA_REACHED 256
 
 #define WIRE_STAGING_BYTES ((uint64_t)WIRE_SMALL * WIRE_SMALL_BYTES + (uint64_t)WIRE_LARGE * WIRE_LARGE_BYTES)
 #define WIRE_ARENA_BYTES ((uint64_t)1 << 40)

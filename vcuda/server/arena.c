@@ -238,7 +238,7 @@ static int arena_give(uint64_t at, bool registered, int fd)
 }
 
 /* A piece of what was counted. */
-static CUresult arena_fill(uint64_t at, uint64_t bytes)
+static CUresult arena_fill(uint64_t at, uint64_t bytes, bool reached)
 {
 	_cleanup_close_ int fd = arena_make(bytes);
 	bool registered;
@@ -250,6 +250,10 @@ static CUresult arena_fill(uint64_t at, uint64_t bytes)
 	if (memory == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	registered = arena_register(memory, bytes);
+	if (reached && !registered) {
+		arena_unmap(at, bytes);
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
 	if (arena_give(at, registered, fd) == 0)
 		return CUDA_SUCCESS;
 	if (registered && driver.cuMemHostUnregister)
@@ -266,7 +270,7 @@ CUresult arena_begin_add(uint64_t offset, uint64_t bytes, uint64_t context)
 	return arena_take_place(server.arena + offset, bytes, context);
 }
 
-CUresult arena_end_add(uint64_t offset, uint64_t bytes)
+CUresult arena_end_add(uint64_t offset, uint64_t bytes, bool reached)
 {
 	const uint64_t at = server.arena + offset;
 	CUresult r;
@@ -275,7 +279,7 @@ CUresult arena_end_add(uint64_t offset, uint64_t bytes)
 		arena_give_place(at);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	r = arena_fill(at, bytes);
+	r = arena_fill(at, bytes, reached);
 	if (r) {
 		quota_unlock(bytes);
 		arena_give_place(at);

@@ -19,10 +19,11 @@ bool arena_has(uint64_t at, uint64_t bytes);
 
 /*
  * Pieces of it are added and dropped in two steps, between which other threads' commands go on. @offset: from its
- * beginning. The second of dropping takes what the first returned.
+ * beginning; @reached: of no use where the device has no address of it. The second of dropping takes what the first
+ * returned.
  */
 CUresult arena_begin_add(uint64_t offset, uint64_t bytes, uint64_t context);
-CUresult arena_end_add(uint64_t offset, uint64_t bytes);
+CUresult arena_end_add(uint64_t offset, uint64_t bytes, bool reached);
 CUresult arena_begin_drop(uint64_t offset, uint64_t *ret_bytes, bool *ret_registered);
 CUresult arena_end_drop(uint64_t offset, uint64_t bytes, bool registered);
 

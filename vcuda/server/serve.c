@@ -11,13 +11,11 @@
 #include "vcuda/server/driver.h"
 #include "vcuda/server/quota.h"
 
-/* Attributes that say what is not offered: managed memory, registered memory, sharing between processes, arrays. */
+/* Attributes that say what is not offered: pageable memory, registered memory, sharing between processes, arrays. */
 static const struct {
 	int attribute, value;
 } serve_attributes[] = {
-	{83, 0},  /* MANAGED_MEMORY */
 	{88, 0},  /* PAGEABLE_MEMORY_ACCESS */
-	{89, 0},  /* CONCURRENT_MANAGED_ACCESS */
 	{99, 0},  /* HOST_REGISTER_SUPPORTED */
 	{100, 0}, /* PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES */
 	{101, 0}, /* DIRECT_MANAGED_MEM_ACCESS_FROM_HOST */
@@ -29,6 +27,8 @@ static const struct {
 	{128, 0}, /* HANDLE_TYPE_FABRIC_SUPPORTED */
 	{132, 0}, /* MULTICAST_SUPPORTED */
 };
+
+enum { MANAGED_MEMORY = 83, CONCURRENT_MANAGED_ACCESS = 89 };
 
 static CUresult serve_hello(struct request *q)
 {
@@ -49,6 +49,8 @@ static void serve_fill_attributes(struct wire_device *to, CUdevice device)
 		to->known[i] = driver.cuDeviceGetAttribute(&to->attribute[i], i, device) == CUDA_SUCCESS;
 	for (size_t i = 0; i < sizeof(serve_attributes) / sizeof(serve_attributes[0]); i++)
 		to->attribute[serve_attributes[i].attribute] = serve_attributes[i].value;
+	/* It is page-locked memory at one address, which host and device may use at once, whatever the driver could. */
+	to->attribute[MANAGED_MEMORY] = to->attribute[CONCURRENT_MANAGED_ACCESS] = server.arena != 0;
 }
 
 /* What the device has, or what the container may have of it if that is less. */
@@ -157,7 +159,7 @@ CUresult serve_wire_arena_add(struct request *q)
 	if (r)
 		return r;
 	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
-	return arena_end_add(q->argument[0], q->argument[1]);
+	return arena_end_add(q->argument[0], q->argument[1], q->argument[2] & WIRE_ARENA_REACHED);
 }
 
 CUresult serve_wire_arena_drop(struct request *q)

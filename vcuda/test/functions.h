@@ -124,6 +124,12 @@
 	F(cuMemHostRegister, cuMemHostRegister_v2, 6050, (void *pointer, size_t bytes, unsigned flags)) \
 	F(cuMemHostUnregister, cuMemHostUnregister, 4000, (void *pointer)) \
 	F(cuMemAllocManaged, cuMemAllocManaged, 6000, (CUdeviceptr *ret, size_t bytes, unsigned flags)) \
+	F(cuMemAdvise, cuMemAdvise, 8000, (CUdeviceptr pointer, size_t bytes, int advice, CUdevice device)) \
+	F(cuMemAdvise, cuMemAdvise_v2, 12020, (CUdeviceptr pointer, size_t bytes, int advice, CUmemLocation location)) \
+	T(cuMemPrefetchAsync, cuMemPrefetchAsync, 8000, ptsz, (CUdeviceptr pointer, size_t bytes, CUdevice device, CUstream stream), (pointer, bytes, device, stream)) \
+	T(cuMemPrefetchAsync, cuMemPrefetchAsync_v2, 12020, ptsz, (CUdeviceptr pointer, size_t bytes, CUmemLocation location, unsigned flags, CUstream stream), (pointer, bytes, location, flags, stream)) \
+	F(cuMemRangeGetAttribute, cuMemRangeGetAttribute, 8000, (void *ret, size_t size, int attribute, CUdeviceptr pointer, size_t bytes)) \
+	F(cuMemRangeGetAttributes, cuMemRangeGetAttributes, 8000, (void **ret, size_t *sizes, int *attributes, size_t count, CUdeviceptr pointer, size_t bytes)) \
 	F(cuPointerGetAttribute, cuPointerGetAttribute, 4000, (void *ret, int attribute, CUdeviceptr pointer)) \
 	F(cuPointerGetAttributes, cuPointerGetAttributes, 7000, (unsigned count, int *attributes, void **data, CUdeviceptr pointer)) \
 	F(cuPointerSetAttribute, cuPointerSetAttribute, 6000, (const void *value, int attribute, CUdeviceptr pointer)) \

@@ -24,7 +24,7 @@ static const struct {
 } entries[] = {CUDA_FUNCTIONS(ENTRY_NAMES, ENTRY_TWIN_NAMES)};
 
 /* Of the functions that the tests know, those that vCUDA refuses are not found there, so that programs take another way. */
-static const char *const entries_declared[] = {"cuDeviceGetLuid", "cuMemAllocManaged"};
+static const char *const entries_declared[] = {"cuDeviceGetLuid"};
 enum { ENTRIES_DECLARED = sizeof(entries_declared) / sizeof(entries_declared[0]) };
 
 static bool entry_is_declared(const char *name)

@@ -36,7 +36,8 @@ static const struct group groups[] = {
 	{"stream", stream_checks, false},   {"event", event_checks, false},
 	{"word", word_checks, false},       {"graph", graph_checks, false},
 	{"capture", capture_checks, false}, {"thread", thread_checks, false},
-	{"table", table_checks, true},      {"array", array_checks, false},     {"print", print_checks, false},
+	{"table", table_checks, true},      {"array", array_checks, false},
+	{"print", print_checks, false},     {"managed", managed_checks, false},
 	{"pair", pair_checks, false},
 };
 

@@ -233,14 +233,6 @@ static void memory_registered_copies(void)
 	OK(cu.cuMemFree_v2(pointer));
 }
 
-static void memory_managed(void)
-{
-	CUdeviceptr pointer = 0;
-
-	NOTE(cu.cuMemAllocManaged(&pointer, 4096, 1));
-	NOTE(cu.cuMemAllocManaged(&pointer, 0, 1));
-}
-
 const struct check memory_checks[] = {
 	{"none at all", memory_zero, false},
 	{"alignment", memory_alignment, false},
@@ -257,6 +249,5 @@ const struct check memory_checks[] = {
 	{"of the host, written by a kernel", memory_host_written, false},
 	{"registering (declared)", memory_register, true},
 	{"copies of what is registered", memory_registered_copies, true},
-	{"managed (declared)", memory_managed, true},
 	END,
 };

@@ -80,7 +80,8 @@ static void memory_free(struct range *range)
 		memory_leave_page(range->device, range->page);
 	if (range->kind == RANGE_POOL)
 		pool_forget(range);
-	if (range->kind == ADDRESS_MAP_DEVICE || range->kind == ADDRESS_MAP_HOST || range->kind == RANGE_POOL)
+	if (range->kind == ADDRESS_MAP_DEVICE || range->kind == ADDRESS_MAP_HOST || range->kind == RANGE_POOL ||
+	    range->kind == RANGE_MANAGED)
 		(void)munmap((void *)range->start, range->size);
 	address_map_remove(range);
 }
@@ -137,6 +138,12 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *ret, size_t *ret_pitch, size_t width, s
 	LEAVE(r);
 }
 
+/* Whether it is what cuMemFree() is for. */
+static bool memory_is_freed_so(const struct range *range)
+{
+	return range->kind == ADDRESS_MAP_DEVICE || range->kind == RANGE_POOL || range->kind == RANGE_MANAGED;
+}
+
 /* Work that may use it is done first. */
 CUresult cuMemFree_v2(CUdeviceptr pointer)
 {
@@ -149,8 +156,7 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
 	r = capture_forbids_any();
 	LEAVE_IF(r, r);
 	range = address_map_find(pointer);
-	LEAVE_IF(!range || range->start != pointer || (range->kind != ADDRESS_MAP_DEVICE && range->kind != RANGE_POOL),
-		 CUDA_ERROR_INVALID_VALUE);
+	LEAVE_IF(!range || range->start != pointer || !memory_is_freed_so(range), CUDA_ERROR_INVALID_VALUE);
 	context_drain(range->context ? range->context : context);
 	range = address_map_find(pointer);
 	LEAVE_IF(!range || range->start != pointer || range->freed, CUDA_ERROR_INVALID_VALUE);
@@ -177,16 +183,6 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *ret, size_t *ret_bytes, CUdevicept
 	if (ret_bytes)
 		*ret_bytes = size;
 	LEAVE(CUDA_SUCCESS);
-}
-
-CUresult cuMemAllocManaged(CUdeviceptr *ret, size_t bytes, unsigned flags)
-{
-	CUcontext context;
-
-	CALL_CONTEXT(context);
-	LEAVE_IF(!ret || !bytes || (flags != 1 && flags != 2), CUDA_ERROR_INVALID_VALUE);
-	LEAVE_IF(!config_number("MANAGED", 1), CUDA_ERROR_NOT_SUPPORTED);
-	LEAVE(memory_alloc(context, bytes, ret));
 }
 
 /* ---- the host's ---- */
@@ -249,8 +245,8 @@ CUresult cuMemHostGetFlags(unsigned *ret, void *pointer)
 
 	CALL_CONTEXT(context);
 	range = address_map_find((uintptr_t)pointer);
-	LEAVE_IF(!ret || !range || !range_is_host(range), CUDA_ERROR_INVALID_VALUE);
-	*ret = range->flags;
+	LEAVE_IF(!ret || !range || (!range_is_host(range) && range->kind != RANGE_MANAGED), CUDA_ERROR_INVALID_VALUE);
+	*ret = range->kind == RANGE_MANAGED ? 2 : range->flags;
 	LEAVE(CUDA_SUCCESS);
 }
 
@@ -271,8 +267,9 @@ CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags)
 	LEAVE_IF(!pointer || !bytes || flags > 15, CUDA_ERROR_INVALID_VALUE);
 	LEAVE_IF(!config_number("HOST_REGISTER", 1), CUDA_ERROR_NOT_SUPPORTED);
 	LEAVE_IF(bytes > config_number("PINNED_MAX", SIZE_MAX), CUDA_ERROR_OUT_OF_MEMORY);
-	LEAVE_IF(address_map_find((uintptr_t)pointer) || address_map_find((uintptr_t)pointer + bytes - 1),
-		 CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	range = address_map_find((uintptr_t)pointer);
+	LEAVE_IF(range && range->kind == RANGE_MANAGED, CUDA_ERROR_INVALID_VALUE);
+	LEAVE_IF(range || address_map_find((uintptr_t)pointer + bytes - 1), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
 	LEAVE_IF(!memory_is_mapped(pointer, bytes), CUDA_ERROR_INVALID_VALUE);
 	range = address_map_add(RANGE_REGISTERED, pointer, bytes, context);
 	range->flags = flags;
@@ -310,13 +307,13 @@ static CUresult memory_attribute(const struct range *range, int attribute, CUdev
 	case 3:
 		return PUT(CUdeviceptr, pointer);
 	case 4:
-		return host ? PUT(uintptr_t, pointer) : CUDA_ERROR_INVALID_VALUE;
+		return host || range->kind == RANGE_MANAGED ? PUT(uintptr_t, pointer) : CUDA_ERROR_INVALID_VALUE;
 	case 6:
 		return PUT(unsigned, range->sync_memops);
 	case 7:
 		return PUT(unsigned long long, range->id);
 	case 8:
-		return PUT(unsigned, 0);
+		return PUT(unsigned, range->kind == RANGE_MANAGED);
 	case 9:
 		return PUT(int, range->device ? range->device->ordinal : -2);
 	case 10:

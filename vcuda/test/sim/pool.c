@@ -153,6 +153,7 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle)
 	LEAVE_IF(stream_find(context, handle, &stream), CUDA_ERROR_INVALID_HANDLE);
 	range = address_map_find(pointer);
 	LEAVE_IF(!range || range->start != pointer || range->freed, CUDA_ERROR_INVALID_VALUE);
+	LEAVE_IF(range->kind == RANGE_MANAGED, CUDA_ERROR_NOT_SUPPORTED);
 	if (range->kind == ADDRESS_MAP_DEVICE) {
 		(void)call_leave(CUDA_SUCCESS);
 		return cuMemFree_v2(pointer);

@@ -46,6 +46,7 @@ void address_map_remove(struct range *range)
 	for (struct range **place = &ranges; *place; place = &(*place)->next)
 		if (*place == range) {
 			*place = range->next;
+			free(range->advice);
 			free(range);
 			return;
 		}
@@ -86,7 +87,8 @@ bool range_reaches(CUcontext context, uintptr_t address, size_t size, bool write
 		return vmm_reaches(address, size, write);
 	if (!range_covers(range, address, size))
 		return false;
-	return range_is_host(range) || range->device == context->device || context->peers[range->device->ordinal];
+	return range_is_host(range) || range->kind == RANGE_MANAGED || range->device == context->device ||
+	       context->peers[range->device->ordinal];
 }
 
 bool range_is_registered(uintptr_t address)

@@ -204,7 +204,14 @@ void event_wait(CUevent event, CUstream stream);
 
 /* ---- memory ---- */
 
-enum address_map_kind { ADDRESS_MAP_DEVICE = 1, ADDRESS_MAP_HOST, RANGE_REGISTERED, ADDRESS_MAP_RESERVED, RANGE_POOL };
+enum address_map_kind {
+	ADDRESS_MAP_DEVICE = 1,
+	ADDRESS_MAP_HOST,
+	RANGE_REGISTERED,
+	ADDRESS_MAP_RESERVED,
+	RANGE_POOL,
+	RANGE_MANAGED
+};
 
 struct range {
 	struct range *next;
@@ -220,6 +227,7 @@ struct range {
 	CUmemoryPool pool;
 	CUstream freed_on;
 	uint64_t freed_at;
+	struct advice *advice; /* of each page of managed memory */
 };
 
 struct range *address_map_find(uintptr_t address);

@@ -310,15 +310,6 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned flags)
 	LEAVE(CUDA_SUCCESS);
 }
 
-CUresult cuStreamAttachMemAsync(CUstream handle, CUdeviceptr pointer, size_t bytes, unsigned flags)
-{
-	STREAM(handle);
-	(void)pointer;
-	(void)bytes;
-	(void)flags;
-	LEAVE(CUDA_ERROR_INVALID_VALUE); /* there is no managed memory */
-}
-
 CUresult cuStreamCopyAttributes(CUstream to_handle, CUstream from_handle)
 {
 	CUstream to;

@@ -53,6 +53,13 @@ static void word_run(struct work *work, CUcontext context)
 			(void)usleep(20);
 }
 
+static bool word_is_managed(CUdeviceptr address)
+{
+	const struct range *range = address_map_find(address);
+
+	return range && range->kind == RANGE_MANAGED;
+}
+
 static CUresult word_push(CUstream stream, int operation, CUdeviceptr address, uint64_t value, unsigned flags)
 {
 	size_t size = operation == WAIT_32 || operation == WRITE_32 ? 4 : 8;
@@ -61,7 +68,8 @@ static CUresult word_push(CUstream stream, int operation, CUdeviceptr address, u
 
 	if (size == 4)
 		value = (uint32_t)value;
-	if (address % size || !range_holds(address, size) || (write ? flags > 1 : (flags & ~(1u << 30)) > 3))
+	if (address % size || !range_holds(address, size) || word_is_managed(address) ||
+	    (write ? flags > 1 : (flags & ~(1u << 30)) > 3))
 		return CUDA_ERROR_INVALID_VALUE;
 	word = malloc(sizeof(*word));
 	if (!word)

@@ -12,6 +12,7 @@
  *	linkers          whether a linker can be used by several threads, one after the other
  *	tables           what slots of tables that no document describes do
  *	waits            which functions wait for what the GPU does already
+ *	sharing          how memory and events get from one process to another
  */
 
 #include <dlfcn.h>
@@ -31,9 +32,9 @@ static const struct {
 	const char *name;
 	void (*ask)(int argc, char **argv);
 } groups[] = {
-	{"addresses", ask_addresses}, {"unified", ask_unified},   {"taken", ask_taken},
-	{"limits", ask_limits},       {"contexts", ask_contexts}, {"images", ask_images},
-	{"linkers", ask_linkers},     {"waits", ask_waits},       {"tables", ask_tables},
+	{"addresses", ask_addresses}, {"unified", ask_unified}, {"taken", ask_taken},     {"limits", ask_limits},
+	{"contexts", ask_contexts},   {"images", ask_images},   {"linkers", ask_linkers}, {"waits", ask_waits},
+	{"tables", ask_tables},       {"sharing", ask_sharing},
 };
 
 struct driver cu;

@@ -51,5 +51,6 @@ void ask_images(int argc, char **argv);
 void ask_linkers(int argc, char **argv);
 void ask_waits(int argc, char **argv);
 void ask_tables(int argc, char **argv);
+void ask_sharing(int argc, char **argv);
 
 #endif

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Managed memory: page-locked memory that client, server and device have at one address. It does not move to the device
+ * when that uses it, which reaches it over the bus.
+ */
+
+#include <string.h>
+
+#include "vcuda/client/advice.h"
+#include "vcuda/client/call.h"
+#include "vcuda/client/context.h"
+#include "vcuda/client/host.h"
+#include "vcuda/client_api.h"
+
+enum { MANAGED_PAGE = 4096, ATTACH_GLOBAL = 1, ATTACH_HOST = 2, ATTACH_SINGLE = 4 };
+enum { READ_MOSTLY = 1, UNSET_READ_MOSTLY, PREFER, UNSET_PREFER, ACCESSED, UNSET_ACCESSED };
+enum {
+	OF_READ_MOSTLY = 1,
+	OF_PREFERRED,
+	OF_ACCESSED,
+	OF_LAST,
+	OF_PREFERRED_TYPE,
+	OF_PREFERRED_ID,
+	OF_LAST_TYPE,
+	OF_LAST_ID
+};
+
+CUresult on_cuMemAllocManaged(struct context *context, CUdeviceptr *pointer, size_t bytes, unsigned flags)
+{
+	struct range range = {.kind = ADDRESS_MAP_MANAGED, .flags = flags, .context = context};
+	CUresult r;
+
+	if (bytes == 0 || (flags != ATTACH_GLOBAL && flags != ATTACH_HOST))
+		return CUDA_ERROR_INVALID_VALUE;
+	r = host_take(&range, bytes);
+	if (!r)
+		*pointer = range.at;
+	return r;
+}
+
+/* Whether all of it is managed memory, and from where to where its pages are. */
+static bool managed_find(CUdeviceptr pointer, size_t bytes, uint64_t *ret_at, uint64_t *ret_end)
+{
+	struct range range;
+	uint64_t at, end, most;
+
+	if (bytes == 0 || !address_map_find(pointer, &range) || range.kind != ADDRESS_MAP_MANAGED)
+		return false;
+	most = range.at + ((range.bytes + MANAGED_PAGE - 1) & ~(uint64_t)(MANAGED_PAGE - 1));
+	if (bytes > most - pointer)
+		return false;
+	at = pointer & ~(uint64_t)(MANAGED_PAGE - 1);
+	end = (pointer + bytes + MANAGED_PAGE - 1) & ~(uint64_t)(MANAGED_PAGE - 1);
+	/* Small pieces share pages. */
+	*ret_at = at < range.at ? range.at : at;
+	*ret_end = end > range.at + range.bytes ? range.at + range.bytes : end;
+	return true;
+}
+
+/* The host is one place, whatever nodes it has. */
+static const CUmemLocation managed_host = {LOCATION_HOST, ADVICE_CPU};
+
+static CUmemLocation managed_location(CUdevice device)
+{
+	return device == ADVICE_CPU ? managed_host : (CUmemLocation){LOCATION_DEVICE, device};
+}
+
+static bool managed_is_host(CUmemLocation location)
+{
+	return location.type >= LOCATION_HOST && location.type <= LOCATION_NUMA_CURRENT;
+}
+
+static uint32_t managed_bit(CUmemLocation location)
+{
+	return location.type == LOCATION_DEVICE ? 2U << location.id : 1;
+}
+
+static void managed_advise(struct advice *advice, int what, CUmemLocation location)
+{
+	if (what == READ_MOSTLY || what == UNSET_READ_MOSTLY)
+		advice->read_mostly = what == READ_MOSTLY;
+	else if (what == PREFER)
+		advice->preferred = location;
+	else if (what == UNSET_PREFER)
+		advice->preferred = (CUmemLocation){LOCATION_NONE, 0};
+	else if (what == ACCESSED)
+		advice->accessed |= managed_bit(location);
+	else
+		advice->accessed &= ~managed_bit(location);
+}
+
+static CUresult managed_set_advice(CUdeviceptr pointer, size_t bytes, CUmem_advise what, CUmemLocation location)
+{
+	uint64_t at, end;
+
+	if (what < READ_MOSTLY || what > UNSET_ACCESSED || !managed_find(pointer, bytes, &at, &end))
+		return CUDA_ERROR_INVALID_VALUE;
+	return advice_set(at, end, managed_advise, what, location);
+}
+
+CUresult on_cuMemAdvise(CUdeviceptr pointer, size_t bytes, CUmem_advise what, CUdevice device)
+{
+	const bool placed = what == PREFER || what == ACCESSED || what == UNSET_ACCESSED;
+
+	if (placed && device != ADVICE_CPU && !client_device(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	return managed_set_advice(pointer, bytes, what, managed_location(device));
+}
+
+CUresult on_cuMemAdvise_v2(CUdeviceptr pointer, size_t bytes, CUmem_advise what, CUmemLocation location)
+{
+	const bool device = location.type == LOCATION_DEVICE && client_device(location.id);
+
+	/* Which node of the host accesses it is nothing to say. */
+	if ((!device && !managed_is_host(location)) || (what >= ACCESSED && location.type > LOCATION_HOST))
+		return CUDA_ERROR_INVALID_VALUE;
+	return managed_set_advice(pointer, bytes, what, device ? location : managed_host);
+}
+
+static void managed_note_place(struct advice *advice, int what, CUmemLocation location)
+{
+	(void)what;
+	advice->last = location;
+}
+
+/* What is asked of a stream that is captured fails, and the capture with it, as when its work is asked for. */
+static CUresult managed_check_stream(CUstream stream)
+{
+	CUstreamCaptureStatus status = 0;
+	CUresult r;
+
+	if (!wire_is_stream(stream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!client.captures)
+		return CUDA_SUCCESS;
+	r = cuStreamIsCapturing(stream, &status);
+	return r || !status ? r : cuStreamQuery(stream);
+}
+
+CUresult on_cuMemPrefetchAsync_v2(CUdeviceptr pointer, size_t bytes, CUmemLocation location, unsigned flags,
+				  CUstream stream)
+{
+	uint64_t at, end;
+	CUresult r;
+
+	if (location.type == LOCATION_DEVICE && !client_device(location.id))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (managed_is_host(location))
+		location = managed_host;
+	if (flags || location.type == LOCATION_NONE || location.type > LOCATION_HOST ||
+	    !managed_find(pointer, bytes, &at, &end))
+		return CUDA_ERROR_INVALID_VALUE;
+	r = managed_check_stream(stream);
+	return r ? r : advice_set(at, end, managed_note_place, 0, location);
+}
+
+CUresult on_cuMemPrefetchAsync(CUdeviceptr pointer, size_t bytes, CUdevice device, CUstream stream)
+{
+	return on_cuMemPrefetchAsync_v2(pointer, bytes, managed_location(device), 0, stream);
+}
+
+/* ---- asking ---- */
+
+/* What is so of all of it. */
+struct managed_all {
+	struct advice advice;
+	bool begun;
+};
+
+static void managed_compare_place(CUmemLocation *all, CUmemLocation one)
+{
+	if (all->type != one.type || all->id != one.id)
+		*all = (CUmemLocation){LOCATION_NONE, 0};
+}
+
+static void managed_compare(const struct advice *advice, void *data)
+{
+	struct managed_all *all = data;
+
+	if (!all->begun) {
+		all->advice = *advice;
+		all->begun = true;
+		return;
+	}
+	managed_compare_place(&all->advice.preferred, advice->preferred);
+	managed_compare_place(&all->advice.last, advice->last);
+	all->advice.accessed &= advice->accessed;
+	all->advice.read_mostly &= advice->read_mostly;
+}
+
+static int managed_number(CUmemLocation location)
+{
+	if (location.type == LOCATION_DEVICE)
+		return location.id;
+	return location.type == LOCATION_NONE ? ADVICE_NO_DEVICE : ADVICE_CPU;
+}
+
+static void managed_list(uint32_t accessed, int *ret, size_t count)
+{
+	size_t used = 0;
+
+	for (int i = 0; i < client.host.device_count && used < count; i++)
+		if (accessed >> (i + 1) & 1)
+			ret[used++] = i;
+	if (accessed & 1 && used < count)
+		ret[used++] = ADVICE_CPU;
+	while (used < count)
+		ret[used++] = ADVICE_NO_DEVICE;
+}
+
+static int managed_value(CUmem_range_attribute attribute, const struct advice *all)
+{
+	const CUmemLocation place = attribute == OF_LAST || attribute >= OF_LAST_TYPE ? all->last : all->preferred;
+
+	if (attribute == OF_READ_MOSTLY)
+		return all->read_mostly;
+	if (attribute == OF_PREFERRED || attribute == OF_LAST)
+		return managed_number(place);
+	return attribute == OF_PREFERRED_TYPE || attribute == OF_LAST_TYPE ? place.type : managed_number(place);
+}
+
+CUresult on_cuMemRangeGetAttribute(void *data, size_t size, CUmem_range_attribute attribute, CUdeviceptr pointer,
+				   size_t bytes)
+{
+	struct managed_all all = {.begun = false};
+	uint64_t at, end;
+
+	if (!data || size == 0 || size % sizeof(int) || attribute < OF_READ_MOSTLY || attribute > OF_LAST_ID ||
+	    (attribute != OF_ACCESSED && size != sizeof(int)) || !managed_find(pointer, bytes, &at, &end))
+		return CUDA_ERROR_INVALID_VALUE;
+	advice_look(at, end, managed_compare, &all);
+	if (attribute == OF_ACCESSED)
+		managed_list(all.advice.accessed, data, size / sizeof(int));
+	else
+		*(int *)data = managed_value(attribute, &all.advice);
+	return CUDA_SUCCESS;
+}
+
+CUresult on_cuMemRangeGetAttributes(void **data, size_t *sizes, CUmem_range_attribute *attributes, size_t count,
+				    CUdeviceptr pointer, size_t bytes)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	if (!data || !sizes || !attributes || count == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count && !r; i++)
+		r = on_cuMemRangeGetAttribute(data[i], sizes[i], attributes[i], pointer, bytes);
+	return r;
+}
+
+/* Whoever it is attached to, host and device may use it at once. */
+CUresult on_cuStreamAttachMemAsync(CUstream stream, CUdeviceptr pointer, size_t bytes, unsigned flags)
+{
+	struct range range;
+
+	if ((flags != ATTACH_GLOBAL && flags != ATTACH_HOST && flags != ATTACH_SINGLE) ||
+	    (stream < WIRE_STREAM_NAMES && flags == ATTACH_SINGLE) || !address_map_find(pointer, &range) ||
+	    range.kind != ADDRESS_MAP_MANAGED || range.at != pointer || (bytes && bytes != range.bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	return managed_check_stream(stream);
+}
