@@ -36,7 +36,7 @@ static int cdi_generate_append(json_t *array, json_t *item)
 
 static bool cdi_generate_is_vcuda(const char *kind)
 {
-	return streq(kind, REQUEST_VCUDA_KIND);
+	return streq(kind, DEVICE_NAME_VCUDA_KIND);
 }
 
 /* By vCUDA, which is for NVIDIA's GPUs that are not divided. */
@@ -50,7 +50,7 @@ static int cdi_generate_add_vcuda_kind(const struct ctr_gpu_host *host, struct s
 	for (size_t i = 0; i < host->inventory.count && host->settings->vcuda_mode != VCUDA_OFF; i++)
 		if (host->inventory.adapters[i].index >= 0 &&
 		    cdi_generate_can_serve(&host->inventory, &host->inventory.adapters[i]))
-			return strv_add(ret, REQUEST_VCUDA_KIND);
+			return strv_add(ret, DEVICE_NAME_VCUDA_KIND);
 	return 0;
 }
 
@@ -197,7 +197,7 @@ static int cdi_generate_plan(struct generation *generation, const char *devices,
 	struct ctr_gpu_request request = {.context = generation->context, .data = *generation->wish->request};
 	int r;
 
-	request.data.devices = (struct strv){0};
+	request.data.devices = (struct device_names){0};
 	request.data.nodes_only = generation->wish->hook != NULL;
 	if (cdi_generate_is_vcuda(generation->wish->kind))
 		request.data.mode = REQUEST_VCUDA;
@@ -205,7 +205,7 @@ static int cdi_generate_plan(struct generation *generation, const char *devices,
 	if (r == 0)
 		r = generation->wish->hook ? ctr_gpu_plan_new(generation->context, &request, generation->host, ret)
 					   : cdi_generate_plan_unhooked(generation, &request, ret);
-	strv_clear(&request.data.devices);
+	device_names_clear(&request.data.devices);
 	for (size_t i = 0; r == 0 && i < (*ret)->data.library_dir_count; i++)
 		if (!strv_contains(&generation->library_dirs, (*ret)->data.library_dirs[i].path))
 			r = strv_add(&generation->library_dirs, (*ret)->data.library_dirs[i].path);
@@ -265,11 +265,9 @@ static int cdi_generate_add_adapter(struct generation *generation, const struct 
 {
 	_cleanup_plan_ struct ctr_gpu_plan *plan = NULL, *gpu = NULL;
 	char number[ADAPTER_NUMBER_SIZE], luid[LUID_TEXT_SIZE];
-	_cleanup_free_ char *kind = NULL;
+	const char *kind = generation->wish->kind;
 	int r;
 
-	if (str_format(&kind, "%s=", generation->wish->kind) < 0)
-		return -ENOMEM;
 	adapter_format_number(adapter, number);
 	r = cdi_generate_plan(generation, number, &plan);
 	if (!adapter->is_part)
@@ -345,15 +343,17 @@ static int cdi_generate_select_adapters(const struct generation *generation, str
 {
 	const char *kind = generation->wish->kind;
 	size_t kept = 0, vendor = strcspn(kind, "/");
-	bool all = !adapter_is_domain(kind, vendor), npus = streq(kind + vendor, "/npu");
+	bool all = !adapter_find_domain(kind, vendor), npus = streq(kind + vendor, "/npu");
 	bool vcuda = cdi_generate_is_vcuda(kind);
 	struct request request = *generation->wish->request;
-	char every[] = "npu:all", *items[] = {every};
+	struct device_name name;
+	char every[] = "npu:all";
 	int r;
 
 	if (npus && request.kind == REQUEST_ALL) {
 		request.kind = REQUEST_SOME;
-		request.devices = (struct strv){items, ARRAY_SIZE(items)};
+		device_name_read(every, &name);
+		request.devices = (struct device_names){&name, 1};
 	}
 	r = selection_new(generation->host, &request, ret, &generation->context->err);
 	if (r != 0)
@@ -451,12 +451,12 @@ static int cdi_generate_check_wish(const struct generation *generation)
 
 	if (cdi_generate_is_vcuda(wish->kind) && !wish->hook)
 		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
-			       "a spec of " REQUEST_VCUDA_KIND " needs the hook, which asks vCUDA's manager\n"
+			       "a spec of " DEVICE_NAME_VCUDA_KIND " needs the hook, which asks vCUDA's manager\n"
 			       "Leave --no-hooks out.");
 	if (!cdi_generate_is_vcuda(wish->kind) && generation->context->settings.vcuda_mode == VCUDA_FORCE)
 		return err_set(err, CTR_GPU_E_NO_PERMISSION,
 			       "this host gives GPUs by vCUDA alone, and %.64s is for devices\n"
-			       "Write one with --kind=" REQUEST_VCUDA_KIND ".",
+			       "Write one with --kind=" DEVICE_NAME_VCUDA_KIND ".",
 			       wish->kind);
 	return 0;
 }

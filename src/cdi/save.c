@@ -174,7 +174,8 @@ static bool cdi_save_is_known_kind(const char *kind)
 {
 	size_t vendor = strcspn(kind, "/");
 
-	return streq(kind, REQUEST_VCUDA_KIND) || (adapter_is_domain(kind, vendor) && streq(kind + vendor, "/gpu"));
+	return streq(kind, DEVICE_NAME_VCUDA_KIND) ||
+	       (adapter_find_domain(kind, vendor) && streq(kind + vendor, "/gpu"));
 }
 
 /* Only what this program writes under a name that it chooses, of a vendor whose adapters it would list. */

@@ -212,9 +212,9 @@ int cdi_file_name(const char *kind, char **ret)
 {
 	size_t vendor = strcspn(kind, "/");
 
-	if (streq(kind, REQUEST_VCUDA_KIND))
+	if (streq(kind, DEVICE_NAME_VCUDA_KIND))
 		return str_format(ret, CDI_FILE_PREFIX "vcuda.json");
-	if (adapter_is_domain(kind, vendor) && streq(kind + vendor, "/gpu"))
+	if (adapter_find_domain(kind, vendor) && streq(kind + vendor, "/gpu"))
 		return str_format(ret, CDI_FILE_PREFIX "%.*s.json", (int)strcspn(kind, "."), kind);
 	return str_format(ret, CDI_FILE_PREFIX "%.*s-%s.json", (int)vendor, kind, kind + vendor + 1);
 }

@@ -102,12 +102,12 @@ const char *adapter_domain(const struct adapter *adapter)
 	return NULL;
 }
 
-bool adapter_is_domain(const char *text, size_t length)
+const char *adapter_find_domain(const char *text, size_t length)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(vendors); i++)
 		if (strlen(vendors[i].domain) == length && strncmp(vendors[i].domain, text, length) == 0)
-			return true;
-	return false;
+			return vendors[i].domain;
+	return NULL;
 }
 
 void luid_format(struct luid luid, char text[LUID_TEXT_SIZE])

@@ -101,8 +101,8 @@ const char *adapter_vendor(const struct adapter *adapter);
 /** Return: what CDI calls the vendor, DOMAIN_NVIDIA; NULL for an unknown one. */
 const char *adapter_domain(const struct adapter *adapter);
 
-/** Return: whether adapter_domain() says this of some vendor. */
-bool adapter_is_domain(const char *text, size_t length);
+/** Return: the domain, if adapter_domain() says this of some vendor; NULL. */
+const char *adapter_find_domain(const char *text, size_t length);
 
 /** "LUID-" and 16 hexadecimal digits, high part first. */
 enum { LUID_TEXT_SIZE = 5 + 16 + 1 };

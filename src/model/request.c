@@ -18,29 +18,14 @@ static const struct {
 
 void request_clear(struct request *request)
 {
-	strv_clear(&request->devices);
+	device_names_clear(&request->devices);
 	strv_clear(&request->requirements);
 	strv_clear(&request->imex_channels);
 	*request = (struct request){0};
 }
 
-/* Of what a CDI kind is made: a vendor's domain, or a class. */
-static size_t request_kind_length(const char *text)
-{
-	return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
-}
-
-const char *request_name_without_kind(const char *device)
-{
-	size_t vendor = request_kind_length(device), class;
-
-	if (vendor == 0 || device[vendor] != '/')
-		return device;
-	class = request_kind_length(device + vendor + 1);
-	return class > 0 && device[vendor + 1 + class] == '=' ? device + vendor + 1 + class + 1 : device;
-}
-
-bool request_has_word(const struct strv *list, const char *word)
+/* Whether a word such as "all" is in a list, in whatever letters. */
+static bool request_has_word(const struct strv *list, const char *word)
 {
 	for (size_t i = 0; i < list->count; i++)
 		if (strcasecmp(list->items[i], word) == 0)
@@ -48,22 +33,14 @@ bool request_has_word(const struct strv *list, const char *word)
 	return false;
 }
 
-bool request_has_name(const struct strv *list, const char *word)
+void request_take_devices(struct request *request, struct device_names *list)
 {
-	for (size_t i = 0; i < list->count; i++)
-		if (strcasecmp(request_name_without_kind(list->items[i]), word) == 0)
-			return true;
-	return false;
-}
-
-void request_take_devices(struct request *request, struct strv *list)
-{
-	strv_clear(&request->devices);
-	if (list->count == 0 || request_has_name(list, "void"))
+	device_names_clear(&request->devices);
+	if (list->count == 0 || device_names_have(list, DEVICE_NAME_VOID, false))
 		request->kind = REQUEST_VOID;
-	else if (request_has_name(list, "none"))
+	else if (device_names_have(list, DEVICE_NAME_NONE, false))
 		request->kind = REQUEST_NONE;
-	else if (request_has_word(list, "all"))
+	else if (device_names_have(list, DEVICE_NAME_ALL, true))
 		request->kind = REQUEST_ALL;
 	else {
 		request->kind = REQUEST_SOME;
@@ -76,16 +53,15 @@ size_t request_count_vcuda(const struct request *request)
 	size_t count = 0;
 
 	for (size_t i = 0; i < request->devices.count; i++)
-		count += str_has_prefix(request->devices.items[i], REQUEST_VCUDA_KIND "=");
+		count += request->devices.items[i].is_vcuda;
 	return count;
 }
 
 int request_set_devices(struct request *request, const char *devices)
 {
-	_cleanup_strv_ struct strv list = {0};
-	int r;
+	_cleanup_device_names_ struct device_names list = {0};
+	int r = device_names_split(&list, devices);
 
-	r = strv_split(devices, ",", &list);
 	if (r == 0)
 		request_take_devices(request, &list);
 	return r;

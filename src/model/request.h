@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "model/device_name.h"
 
 enum capability {
 	CAPABILITY_COMPUTE = 1 << 0,
@@ -37,11 +38,10 @@ enum request_mode {
 
 struct request {
 	enum request_devices kind;
-	bool unnamed;             /* in words that an image may have brought along: "all", "none", a CUDA version */
-	const char *domain;       /* "nvidia.com", of the vendor in whose words it is; NULL: in no vendor's */
-	const char *variable;     /* the one that gave "vendor:AMD:0" among the devices; NULL: the user wrote that */
-	bool by_engine;           /* `docker run --gpus` has only that vendor's words */
-	struct strv devices;      /* indexes, ranges of them, LUIDs, PCI addresses, UUIDs; CDI's kind may be in front */
+	bool unnamed;       /* in words that an image may have brought along: "all", "none", a CUDA version */
+	const char *domain; /* "nvidia.com", of the vendor in whose words it is; NULL: in no vendor's */
+	bool by_engine;     /* `docker run --gpus` has only that vendor's words */
+	struct device_names devices;
 	uint32_t capabilities;    /* enum capability */
 	struct strv requirements; /* "cuda>=12.4 brand=tesla,driver>=470" */
 	bool requirements_disabled;
@@ -58,14 +58,8 @@ void request_clear(struct request *request);
 /** Return: 0 or -ENOMEM. */
 int request_set_devices(struct request *request, const char *devices);
 
-/** Whether a word such as "all" is in a list, in whatever letters. */
-bool request_has_word(const struct strv *list, const char *word);
-
-/** The same of names that may have CDI's kind in front: "nvidia.com/gpu=none". */
-bool request_has_name(const struct strv *list, const char *word);
-
 /** Takes what is in @list, as far as the request keeps it. "void" outranks "none", and that "all", and that names. */
-void request_take_devices(struct request *request, struct strv *list);
+void request_take_devices(struct request *request, struct device_names *list);
 
 /** Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY with @err set. */
 int request_set_capabilities(struct request *request, const char *capabilities, struct err *err);
@@ -82,12 +76,5 @@ int request_add_requirement(struct request *request, const char *requirement, st
 /** Appends the names of its driver capabilities, in the order of the alphabet. Return: 0 or -ENOMEM. */
 int request_list_capabilities(const struct request *request, struct strv *ret);
 
-/* The kind of the names by which CDI asks for vCUDA. */
-#define REQUEST_VCUDA_DOMAIN "ctr-gpu.org"
-#define REQUEST_VCUDA_KIND REQUEST_VCUDA_DOMAIN "/vcuda"
-
-/** Return: how many of the devices are named by that kind. */
+/** Return: how many of the devices are asked for by vCUDA's kind. */
 size_t request_count_vcuda(const struct request *request);
-
-/** Return: what is behind "nvidia.com/gpu=" or another kind; @device itself if it does not begin with one. */
-const char *request_name_without_kind(const char *device);

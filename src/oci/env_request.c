@@ -119,7 +119,7 @@ static bool env_request_read_cuda_version(const char *text, struct version *ret)
  * Docker names the variable after the resource, in capitals. A number counts a resource; it is never a name, since
  * Docker accepts no number as one.
  */
-static int env_request_resources(const struct env_request *ask, struct strv *ret)
+static int env_request_resources(const struct env_request *ask, struct device_names *ret)
 {
 	_cleanup_(env_request_variables_clear) struct variables variables = {0};
 	int r = env_request_list(ask, RESOURCE_PREFIX, &variables);
@@ -129,14 +129,13 @@ static int env_request_resources(const struct env_request *ask, struct strv *ret
 
 		if (value[strspn(value, "0123456789")] != '\0' &&
 		    ((gpu && gpu < value) || str_has_prefix(value, "GPU-") || str_has_prefix(value, "MIG-")))
-			r = strv_split(value, ",", ret);
+			r = device_names_split(ret, value);
 	}
 	return r;
 }
 
 /* ---- devices ---- */
 
-#define ENV_REQUEST_AMD "vendor:AMD"
 #define AMD_VARIABLE "AMD_VISIBLE_DEVICES"
 
 enum { AMD_NUMBERS = 256 };
@@ -145,56 +144,54 @@ enum { AMD_NUMBERS = 256 };
  * "0", "0-2", as AMD's tools count: their GPUs alone. Anything else is an ordinary name. @seen: each number is
  * added once, since an image could repeat a range a million times.
  */
-static int env_request_add_amd_device(const char *device, bool *seen, struct strv *ret)
+static int env_request_add_amd_device(const char *device, bool *seen, struct device_names *ret)
 {
 	unsigned first, last;
 	int length = 0, r = 0;
 
 	if (device[0] == '-' || device[strspn(device, "0123456789-")] || sscanf(device, "%4u%n", &first, &length) != 1)
-		return strv_add(ret, device);
+		return device_names_add(ret, device);
 	last = first;
 	if (device[length] && sscanf(device, "%4u-%4u%n", &first, &last, &length) != 2)
-		return strv_add(ret, device);
+		return device_names_add(ret, device);
 	if (device[length] || last < first || last >= AMD_NUMBERS)
-		return strv_add(ret, device);
+		return device_names_add(ret, device);
 	for (unsigned i = first; i <= last && r == 0; i++) {
-		r = seen[i] ? 0 : strv_format(ret, ENV_REQUEST_AMD ":%u", i);
+		r = seen[i] ? 0 : device_names_add_vendor(ret, "AMD", i, AMD_VARIABLE);
 		seen[i] = true;
 	}
 	return r;
 }
 
-/* Adds to what NVIDIA's variable names, @ret, whose "all" then means NVIDIA's; its "void" and "none" count for both. */
-static int env_request_amd_devices(const struct env_request *ask, struct strv *ret, const char **ret_domain)
+/* "void" and "none" count for the variables of both vendors. */
+static bool env_request_is_nothing(const struct device_names *list)
 {
-	const char *devices = env_request_get(ask, AMD_VARIABLE);
-	_cleanup_strv_ struct strv list = {0};
-	bool all = request_has_word(ret, "all"), seen[AMD_NUMBERS] = {false};
-	int r;
-
-	if (!devices || request_has_word(ret, "void") || request_has_word(ret, "none"))
-		return 0;
-	r = strv_split(devices, ",", &list);
-	if (r < 0 || list.count == 0 || request_has_word(&list, "void") || request_has_word(&list, "none"))
-		return r;
-	*ret_domain = NULL;
-	if (request_has_word(&list, "all"))
-		return all ? 0 : strv_add(ret, ENV_REQUEST_AMD);
-	if (all) {
-		strv_clear(ret);
-		r = strv_add(ret, "vendor:nvidia");
-	}
-	for (size_t i = 0; i < list.count && r == 0; i++)
-		r = env_request_add_amd_device(list.items[i], seen, ret);
-	return r;
+	return device_names_have(list, DEVICE_NAME_VOID, true) || device_names_have(list, DEVICE_NAME_NONE, true);
 }
 
-static bool env_request_has_amd_device(const struct strv *devices)
+/* Adds to what NVIDIA's variable names, @ret, whose "all" then means NVIDIA's. */
+static int env_request_amd_devices(const struct env_request *ask, struct device_names *ret, const char **ret_domain)
 {
-	for (size_t i = 0; i < devices->count; i++)
-		if (str_has_prefix(devices->items[i], ENV_REQUEST_AMD))
-			return true;
-	return false;
+	const char *devices = env_request_get(ask, AMD_VARIABLE);
+	bool all = device_names_have(ret, DEVICE_NAME_ALL, true), seen[AMD_NUMBERS] = {false};
+	_cleanup_device_names_ struct device_names list = {0};
+	int r;
+
+	if (!devices || env_request_is_nothing(ret))
+		return 0;
+	r = device_names_split(&list, devices);
+	if (r < 0 || list.count == 0 || env_request_is_nothing(&list))
+		return r;
+	*ret_domain = NULL;
+	if (device_names_have(&list, DEVICE_NAME_ALL, true))
+		return all ? 0 : device_names_add_vendor(ret, "AMD", -1, AMD_VARIABLE);
+	if (all) {
+		device_names_clear(ret);
+		r = device_names_add(ret, "vendor:nvidia");
+	}
+	for (size_t i = 0; i < list.count && r == 0; i++)
+		r = env_request_add_amd_device(list.items[i].text, seen, ret);
+	return r;
 }
 
 static const char *env_request_nvidia_devices(const struct env_request *ask)
@@ -216,18 +213,19 @@ static const char *env_request_nvidia_devices(const struct env_request *ask)
  *
  * @ret_domain: of the vendor whose variable names the devices; NULL: no vendor's does
  */
-static int env_request_variable_devices(const struct env_request *ask, struct strv *ret, const char **ret_domain)
+static int env_request_variable_devices(const struct env_request *ask, struct device_names *ret,
+					const char **ret_domain)
 {
 	const char *neutral = ask->by_engine ? NULL : env_request_get(ask, "CTR_GPU_VISIBLE_DEVICES");
 	const char *devices = env_request_nvidia_devices(ask);
-	_cleanup_strv_ struct strv chosen = {0};
-	int r = devices ? strv_split(devices, ",", &chosen) : 0;
+	_cleanup_device_names_ struct device_names chosen = {0};
+	int r = devices ? device_names_split(&chosen, devices) : 0;
 	/* To more exact words. */
-	const bool open = !devices || (chosen.count == 1 && request_has_word(&chosen, "all"));
+	const bool open = !devices || (chosen.count == 1 && device_names_have(&chosen, DEVICE_NAME_ALL, true));
 
 	*ret_domain = NULL;
 	if (r == 0 && neutral && open)
-		return strv_split(neutral, ",", ret);
+		return device_names_split(ret, neutral);
 	if (r == 0 && open)
 		r = env_request_resources(ask, ret);
 	if (r == 0 && ret->count == 0 && devices) {
@@ -268,12 +266,15 @@ static bool env_request_may_by_variable(const struct env_request *ask, const str
 	return ask->privileged || settings->accept_environment;
 }
 
-static int env_request_devices(const struct env_request *ask, const struct settings *settings, struct strv *ret,
+static int env_request_devices(const struct env_request *ask, const struct settings *settings, struct device_names *ret,
 			       const char **ret_domain)
 {
-	int r = settings->accept_mounts ? env_request_mounted(ask, false, ret) : 0;
+	_cleanup_strv_ struct strv mounted = {0};
+	int r = settings->accept_mounts ? env_request_mounted(ask, false, &mounted) : 0;
 
 	*ret_domain = DOMAIN_NVIDIA;
+	for (size_t i = 0; i < mounted.count && r == 0; i++)
+		r = device_names_add(ret, mounted.items[i]);
 	if (r < 0 || ret->count > 0)
 		return r;
 	r = env_request_variable_devices(ask, ret, ret_domain);
@@ -282,19 +283,19 @@ static int env_request_devices(const struct env_request *ask, const struct setti
 	log_warning(&settings->log,
 		    "the environment asks for GPUs, which does not count in a container that is not privileged: "
 		    "\"accept-nvidia-visible-devices-envvar-when-unprivileged\" is false");
-	strv_clear(ret);
+	device_names_clear(ret);
 	return r;
 }
 
 bool env_request_is_something(const struct env_request *ask)
 {
-	_cleanup_strv_ struct strv devices = {0};
+	_cleanup_device_names_ struct device_names devices = {0};
 	const char *domain;
 
 	if (ask->mounts && ask->mounts->count > 0)
 		return true;
 	return env_request_variable_devices(ask, &devices, &domain) < 0 ||
-	       (devices.count > 0 && !request_has_word(&devices, "void"));
+	       (devices.count > 0 && !device_names_have(&devices, DEVICE_NAME_VOID, true));
 }
 
 /* ---- everything else ---- */
@@ -416,23 +417,32 @@ int env_request_read_properties(const struct env_request *ask, const struct sett
 	return r == 0 ? env_request_requirements(ask, settings, request, err) : r;
 }
 
+/* By its own variable; "vendor:AMD" may be a user's word. */
+static bool env_request_has_all_of_amd(const struct device_names *devices)
+{
+	for (size_t i = 0; i < devices->count; i++)
+		if (devices->items[i].type == DEVICE_NAME_VENDOR && devices->items[i].variable)
+			return true;
+	return false;
+}
+
 int env_request_read(const struct env_request *ask, const struct settings *settings, struct request *request,
 		     struct err *err)
 {
-	_cleanup_strv_ struct strv devices = {0};
+	_cleanup_device_names_ struct device_names devices = {0};
 	int r = env_request_devices(ask, settings, &devices, &request->domain);
 
 	if (r < 0)
 		return r;
 	request->by_engine = ask->by_engine;
-	request->variable = env_request_has_amd_device(&devices) ? AMD_VARIABLE : NULL;
 	/*
 	 * An image's author cannot know the names of a host's devices, so a name comes from a user who knows the
 	 * host.
 	 */
-	request->unnamed = !ask->by_engine && !(settings->accept_mounts && ask->mounts && ask->mounts->count > 0) &&
-			   (request_has_word(&devices, "all") || request_has_word(&devices, "none") ||
-			    request_has_word(&devices, ENV_REQUEST_AMD));
+	request->unnamed =
+		!ask->by_engine && !(settings->accept_mounts && ask->mounts && ask->mounts->count > 0) &&
+		(device_names_have(&devices, DEVICE_NAME_ALL, true) ||
+		 device_names_have(&devices, DEVICE_NAME_NONE, true) || env_request_has_all_of_amd(&devices));
 	request_take_devices(request, &devices);
 	return request->kind == REQUEST_VOID ? 0 : env_request_read_properties(ask, settings, request, err);
 }

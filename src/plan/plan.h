@@ -24,8 +24,8 @@ struct selection {
 void selection_clear(struct selection *selection);
 #define _cleanup_selection_ _cleanup_(selection_clear)
 
-/** Return: an adapter's number among the vendor's adapters in a kind's names, "amd.com/gpu="; -1 if it has none. */
-int selection_number_of(const struct ctr_gpu_host *host, const char *name_of_kind, const struct adapter *wanted);
+/** Return: an adapter's number among the vendor's adapters in a kind's names, "amd.com/gpu"; -1 if it has none. */
+int selection_number_of(const struct ctr_gpu_host *host, const char *kind, const struct adapter *wanted);
 
 /**
  * selection_new() - the adapters that a request means

@@ -41,10 +41,8 @@ static void selection_listing_add(struct name_list *listing, const char *item)
 /* The adapters that a request is about: those of the vendor whose variable or kind it uses; all if it uses none. */
 struct scope {
 	const struct ctr_gpu_host *host;
-	const char *domain; /* "amd.com", not terminated */
-	size_t length;
-	const char *variable; /* as in struct request */
-	bool vcuda;           /* NVIDIA's own, and no other vendor's that answer to its words */
+	const char *domain; /* "amd.com" */
+	bool vcuda;         /* NVIDIA's own, and no other vendor's that answer to its words */
 };
 
 static bool selection_in_scope(const struct scope *scope, const struct adapter *adapter)
@@ -52,8 +50,7 @@ static bool selection_in_scope(const struct scope *scope, const struct adapter *
 	const char *domains[] = {adapter_domain(adapter), scope->vcuda ? NULL : adapter->backend->also_serves};
 
 	for (size_t i = 0; scope->domain && i < ARRAY_SIZE(domains); i++)
-		if (domains[i] && strlen(domains[i]) == scope->length &&
-		    strncmp(domains[i], scope->domain, scope->length) == 0)
+		if (domains[i] && streq(domains[i], scope->domain))
 			return true;
 	return !scope->domain;
 }
@@ -73,12 +70,7 @@ static bool selection_number(const struct scope *scope, size_t position, int nex
 
 static struct scope selection_scope(const struct ctr_gpu_host *host, const struct request *request)
 {
-	struct scope scope = {
-		.host = host,
-		.domain = request->domain,
-		.length = request->domain ? strlen(request->domain) : 0,
-		.variable = request->variable,
-	};
+	struct scope scope = {.host = host, .domain = request->domain};
 
 	/* `docker run --gpus` sets NVIDIA's variable for GPUs of any vendor. */
 	for (size_t i = 0; request->by_engine && i < host->inventory.count; i++)
@@ -88,46 +80,34 @@ static struct scope selection_scope(const struct ctr_gpu_host *host, const struc
 }
 
 /* The same for one name, which may have a vendor: "amd.com/gpu=0". */
-static struct scope selection_scope_of_name(const struct scope *scope, const char *device)
+static struct scope selection_scope_of_name(const struct scope *scope, const struct device_name *name)
 {
-	size_t length = strcspn(device, "/");
+	if (name->is_vcuda)
+		return (struct scope){scope->host, DOMAIN_NVIDIA, .vcuda = true};
+	return name->domain ? (struct scope){scope->host, name->domain, false} : *scope;
+}
 
-	if (str_has_prefix(device, REQUEST_VCUDA_KIND "="))
-		return (struct scope){scope->host, DOMAIN_NVIDIA, strlen(DOMAIN_NVIDIA), NULL, .vcuda = true};
-	if (request_name_without_kind(device) == device || !adapter_is_domain(device, length))
-		return *scope;
-	return (struct scope){.host = scope->host, .domain = device, .length = length, .variable = scope->variable};
+static bool selection_is_of_vendor(const struct adapter *adapter, const struct device_name *name)
+{
+	const char *vendor = adapter_vendor(adapter);
+
+	return strlen(vendor) == name->vendor_length && strncasecmp(vendor, name->vendor, name->vendor_length) == 0;
 }
 
 /* The same for one vendor's, by its name. Without an adapter of that vendor all adapters answer. */
-static struct scope selection_scope_of_vendor(const struct scope *scope, const char *vendor, size_t length)
+static struct scope selection_scope_of_vendor(const struct scope *scope, const struct device_name *name)
 {
-	struct scope all = {.host = scope->host};
-
 	for (size_t i = 0; i < scope->host->inventory.count; i++) {
 		const struct adapter *adapter = &scope->host->inventory.adapters[i];
-		const char *name = adapter_vendor(adapter), *domain = adapter_domain(adapter);
+		const char *domain = adapter_domain(adapter);
 
-		if (domain && strlen(name) == length && strncasecmp(name, vendor, length) == 0)
-			return (struct scope){scope->host, domain, strlen(domain), NULL, false};
+		if (domain && selection_is_of_vendor(adapter, name))
+			return (struct scope){scope->host, domain, false};
 	}
-	return all;
+	return (struct scope){.host = scope->host};
 }
 
 /* ---- what cannot be ---- */
-
-#define NPU "npu:"
-#define VENDOR "vendor:"
-
-/* "MIG-…", "0:1" */
-static bool selection_asks_for_part(const char *device)
-{
-	const char *name = request_name_without_kind(device);
-	size_t whole = strspn(name, "0123456789"), part = strspn(name + whole + (name[whole] == ':'), "0123456789");
-
-	return strncasecmp(name, "MIG-", strlen("MIG-")) == 0 ||
-	       (whole > 0 && name[whole] == ':' && part > 0 && !name[whole + 1 + part]);
-}
 
 static bool selection_is_listed(const struct name_list *listing, const struct adapter *adapter)
 {
@@ -162,11 +142,10 @@ static int selection_error_vendor(const struct scope *scope, struct err *err)
 	if (selection_list(scope, NULL, &listing) < 0)
 		return -ENOMEM;
 	return err_set(err, CTR_GPU_E_NO_ADAPTER,
-		       "this host has no GPU of %.*s, for which the container asks\n"
+		       "this host has no GPU of %s, for which the container asks\n"
 		       "It has: %s%s\n"
 		       "Ask for these by their vendor's kind: docker run --device %s/gpu=all",
-		       (int)scope->length, scope->domain, listing.text, listing.left_out > 0 ? "; …" : "",
-		       domain ? domain : "VENDOR");
+		       scope->domain, listing.text, listing.left_out > 0 ? "; …" : "", domain ? domain : "VENDOR");
 }
 
 /* A fault that all adapters share is the answer; if their faults differ, the answer is that no adapter can be used. */
@@ -213,12 +192,12 @@ static int selection_check(const struct scope *scope, struct err *err)
 		       "Hyper-V: give this machine a partition of the GPU (Add-VMGpuPartitionAdapter).");
 }
 
-/* "vendor:AMD" and "vendor:AMD:0", which stand for a variable; users did not type them. @err is set. */
-static int selection_error_variable(const struct scope *scope, int code, const char *device, struct err *err)
+/* For a variable whose words mean one vendor's GPUs. @err is set. */
+static int selection_error_variable(const struct scope *scope, int code, const struct device_name *name,
+				    struct err *err)
 {
-	const char *vendor = device + strlen(VENDOR);
-	size_t length = strcspn(vendor, ":");
-	const struct scope its_own = selection_scope_of_vendor(scope, vendor, length);
+	const struct scope its_own = selection_scope_of_vendor(scope, name);
+	bool all = name->type == DEVICE_NAME_VENDOR;
 	struct name_list listing = {0};
 
 	if (selection_list(&its_own, NULL, &listing) < 0)
@@ -226,18 +205,19 @@ static int selection_error_variable(const struct scope *scope, int code, const c
 	return err_set(err, its_own.domain ? code : CTR_GPU_E_NO_ADAPTER,
 		       "%s asks for %s%.16s of %.*s, which this host does not have\nIt has: %s%s\n"
 		       "Run ctr-gpu info to see all names of a device.",
-		       scope->variable, vendor[length] ? "GPU " : "GPUs", vendor[length] ? vendor + length + 1 : "",
-		       (int)length, vendor, listing.text, listing.left_out > 0 ? "; …" : "");
+		       name->variable, all ? "GPUs" : "GPU ", all ? "" : name->name, (int)name->vendor_length,
+		       name->vendor, listing.text, listing.left_out > 0 ? "; …" : "");
 }
 
-/* Says which devices there are, or which of them @device means where @matches is not NULL. */
-static int selection_error(const struct scope *scope, int code, const char *device, const bool *matches,
+/* Says which devices there are, or which of them @name means where @matches is not NULL. */
+static int selection_error(const struct scope *scope, int code, const struct device_name *name, const bool *matches,
 			   struct err *err)
 {
-	struct name_list listing = {.of_parts = !matches && selection_asks_for_part(device)};
+	struct name_list listing = {.of_parts = !matches && name->is_of_part};
+	const char *device = name->text;
 
-	if (scope->variable && str_has_prefix(device, VENDOR))
-		return selection_error_variable(scope, code, device, err);
+	if (name->variable)
+		return selection_error_variable(scope, code, name, err);
 	if (listing.of_parts && selection_list(scope, NULL, &listing) < 0)
 		return -ENOMEM;
 	listing.of_parts = false;
@@ -258,85 +238,50 @@ static int selection_error(const struct scope *scope, int code, const char *devi
 		device, listing.text, listing.left_out > 0 ? "; …" : "");
 }
 
-static bool selection_is_index(const char *device, long *ret)
-{
-	char *end;
-
-	if (*device < '0' || *device > '9')
-		return false;
-	errno = 0;
-	*ret = strtol(device, &end, 10);
-	return *end == '\0' && errno == 0;
-}
-
-static bool selection_same_pci_address(const char *known, const char *asked)
-{
-	struct pci_address a, b;
-
-	return pci_address_read(known, &a) && pci_address_read(asked, &b) && pci_address_equal(&a, &b);
-}
-
 /* ---- what a name may be ---- */
 
-static bool selection_is_npu(const char *device)
+static bool selection_has_number(const struct adapter *adapter, const struct device_name *name)
 {
-	return strncasecmp(device, NPU, strlen(NPU)) == 0;
-}
-
-/* "amd.com/npu=0" */
-static bool selection_is_of_npus(const char *device)
-{
-	return request_name_without_kind(device) != device && str_has_prefix(device + strcspn(device, "/"), "/npu=");
-}
-
-/* "0", "npu:0", "1:0": a GPU, an NPU, or a part of a GPU by the GPU's number and its own. */
-static bool selection_has_number(const struct adapter *adapter, const char *device)
-{
-	bool is_npu = selection_is_npu(device);
-	int whole, part, length = 0;
-	long index;
-
-	if (selection_is_index(is_npu ? device + strlen(NPU) : device, &index))
-		return adapter->index == index && adapter->is_npu == is_npu;
-	return *device >= '0' && *device <= '9' && sscanf(device, "%4d:%4d%n", &whole, &part, &length) == 2 &&
-	       !device[length] && part >= 0 && adapter->is_part && adapter->whole == whole && adapter->part == part;
+	if (name->type == DEVICE_NAME_PART)
+		return adapter->is_part && adapter->whole == name->number && adapter->part == name->part;
+	return name->type == DEVICE_NAME_NUMBER && adapter->index == name->number && adapter->is_npu == name->is_npu;
 }
 
 /* "vendor:amd:0": one of a vendor's GPUs, which are counted apart. */
-static bool selection_has_vendor_number(const struct adapter *adapter, const char *device)
+static bool selection_has_vendor_number(const struct adapter *adapter, const struct device_name *name)
 {
-	const char *vendor = adapter_vendor(adapter), *number = device + strlen(VENDOR);
-	size_t length = strlen(vendor);
-	long index;
+	return name->type == DEVICE_NAME_VENDOR_NUMBER && selection_is_of_vendor(adapter, name) &&
+	       adapter->index >= 0 && !adapter->is_npu && adapter->vendor_index == name->number;
+}
 
-	if (strncasecmp(device, VENDOR, strlen(VENDOR)) != 0 || strncasecmp(number, vendor, length) != 0 ||
-	    number[length] != ':' || !selection_is_index(number + length + 1, &index))
-		return false;
-	return adapter->index >= 0 && !adapter->is_npu && adapter->vendor_index == index;
+static bool selection_has_address(const struct adapter *adapter, const struct device_name *name)
+{
+	struct pci_address address;
+
+	return name->has_address && adapter->pci_address && pci_address_read(adapter->pci_address, &address) &&
+	       pci_address_equal(&address, &name->address);
 }
 
 /* A part has the PCI address of its whole. */
-static bool selection_has_name(const struct adapter *adapter, const char *device)
+static bool selection_has_name(const struct adapter *adapter, const struct device_name *name)
 {
-	char luid[LUID_TEXT_SIZE];
-
-	if (!adapter->is_part && adapter->pci_address && selection_same_pci_address(adapter->pci_address, device))
+	if (!adapter->is_part && selection_has_address(adapter, name))
 		return true;
-	if ((adapter->uuid && strcasecmp(adapter->uuid, device) == 0) ||
-	    (adapter->alias && strcasecmp(adapter->alias, device) == 0))
+	if ((adapter->uuid && strcasecmp(adapter->uuid, name->name) == 0) ||
+	    (adapter->alias && strcasecmp(adapter->alias, name->name) == 0))
 		return true;
-	luid_format(adapter->luid, luid);
-	return adapter->has_luid && strcasecmp(luid, device) == 0;
+	return adapter->has_luid && name->has_luid && adapter->luid.low == name->luid.low &&
+	       adapter->luid.high == name->luid.high;
 }
 
 /* The beginning of a UUID. */
-static bool selection_has_uuid_prefix(const struct adapter *adapter, const char *device)
+static bool selection_has_uuid_prefix(const struct adapter *adapter, const struct device_name *name)
 {
 	enum { SHORTEST = 8 };
-	size_t length = strlen(device);
+	size_t length = strlen(name->name);
 
-	return length >= SHORTEST && ((adapter->uuid && strncasecmp(adapter->uuid, device, length) == 0) ||
-				      (adapter->alias && strncasecmp(adapter->alias, device, length) == 0));
+	return length >= SHORTEST && ((adapter->uuid && strncasecmp(adapter->uuid, name->name, length) == 0) ||
+				      (adapter->alias && strncasecmp(adapter->alias, name->name, length) == 0));
 }
 
 /* "4090", and not the beginning of another number. */
@@ -354,28 +299,27 @@ static bool selection_has_whole_number(const char *name, const char *number)
 }
 
 /* Some of the words of its name: "rtx 4090". A number of one or two digits is an index alone. */
-static bool selection_has_words(const struct adapter *adapter, const char *device)
+static bool selection_has_words(const struct adapter *adapter, const struct device_name *name)
 {
 	enum { SHORTEST = 3 };
+	const char *device = name->name;
 
-	if (strlen(device) < SHORTEST || adapter->is_part || !adapter->name)
+	if (strlen(device) < SHORTEST || adapter->is_part || !adapter->name || name->vendor)
 		return false;
 	return device[strspn(device, "0123456789")] ? strcasestr(adapter->name, device) != NULL
 						    : selection_has_whole_number(adapter->name, device);
 }
 
 /* In this order: what is found in one way is not looked for in the next. */
-static bool (*const selection_ways[])(const struct adapter *adapter, const char *device) = {
+static bool (*const selection_ways[])(const struct adapter *adapter, const struct device_name *name) = {
 	selection_has_number,      selection_has_vendor_number, selection_has_name,
 	selection_has_uuid_prefix, selection_has_words,
 };
 
 /* Return: how many adapters were marked. */
-static size_t selection_match(const struct scope *scope, const char *device, bool *matches)
+static size_t selection_match(const struct scope *scope, const struct device_name *name, bool *matches)
 {
 	const struct inventory *inventory = &scope->host->inventory;
-	const char *name = request_name_without_kind(device);
-	bool npus = selection_is_of_npus(device);
 	size_t count = 0;
 
 	for (size_t way = 0; way < ARRAY_SIZE(selection_ways) && count == 0; way++) {
@@ -384,10 +328,8 @@ static size_t selection_match(const struct scope *scope, const char *device, boo
 		for (size_t i = 0; i < inventory->count; i++) {
 			struct adapter adapter;
 
-			matches[i] = selection_number(scope, i, next, &adapter) && (!npus || adapter.is_npu);
-			/* What its kind says its number need not say: "amd.com/npu=0" is "npu:0". */
-			adapter.is_npu = adapter.is_npu && !npus;
-			matches[i] = matches[i] && selection_ways[way](&adapter, name);
+			matches[i] = selection_number(scope, i, next, &adapter) && (!name->is_npu || adapter.is_npu) &&
+				     selection_ways[way](&adapter, name);
 			count += matches[i];
 		}
 	}
@@ -411,68 +353,56 @@ static bool selection_is_one_gpu(const struct inventory *inventory, const bool *
 	return first;
 }
 
-static bool selection_is_uuid(const char *device)
-{
-	return strncasecmp(device, "GPU-", strlen("GPU-")) == 0 || strncasecmp(device, "MIG-", strlen("MIG-")) == 0;
-}
-
 /*
  * A name that matches no adapter yet may be one that only a vendor's library knows. Return: 0, with how many adapters
  * were marked in @ret; CTR_GPU_E_* or negative errno with @err set.
  */
-static int selection_identify(const struct scope *scope, const char *device, bool *matches, size_t *ret,
+static int selection_identify(const struct scope *scope, const struct device_name *name, bool *matches, size_t *ret,
 			      struct err *err)
 {
 	int r;
 
-	*ret = selection_match(scope, device, matches);
-	if (*ret == 1 || !selection_is_uuid(request_name_without_kind(device)))
+	*ret = selection_match(scope, name, matches);
+	if (*ret == 1 || !name->is_uuid)
 		return 0;
 	r = host_identify(scope->host, err);
-	*ret = selection_match(scope, device, matches);
+	*ret = selection_match(scope, name, matches);
 	return *ret > 0 && r != -ENOMEM ? 0 : r;
 }
 
 /* ---- what a request means ---- */
 
-static bool selection_is_set(const char *device)
-{
-	const char *name = request_name_without_kind(device);
-
-	if (strncasecmp(name, VENDOR, strlen(VENDOR)) == 0)
-		return !strchr(name + strlen(VENDOR), ':');
-	return strcasecmp(name, NPU "all") == 0 || (name != device && strcasecmp(name, "all") == 0);
-}
-
 /* "vendor:intel", "npu:all", "intel.com/npu=all", or of an unknown vendor "example.com/gpu=all". */
-static bool selection_is_in_set(const struct adapter *adapter, const char *device)
+static bool selection_is_set(const struct device_name *name)
 {
-	const char *name = request_name_without_kind(device), *domain = adapter_domain(adapter);
-	size_t length = strcspn(device, "/");
-
-	if (adapter->is_npu != (selection_is_npu(name) || selection_is_of_npus(device)))
-		return false;
-	if (strncasecmp(name, VENDOR, strlen(VENDOR)) == 0)
-		return strcasecmp(adapter_vendor(adapter), name + strlen(VENDOR)) == 0;
-	return name == device || strcasecmp(name, "all") != 0 || !adapter_is_domain(device, length) ||
-	       (domain && strlen(domain) == length && strncmp(domain, device, length) == 0);
+	return name->type == DEVICE_NAME_VENDOR || name->type == DEVICE_NAME_ALL;
 }
 
-static void selection_mark_set(const struct scope *scope, const char *device, bool *wanted)
+static bool selection_is_in_set(const struct adapter *adapter, const struct device_name *name)
+{
+	const char *domain = adapter_domain(adapter);
+
+	if (adapter->is_npu != name->is_npu)
+		return false;
+	return name->vendor ? selection_is_of_vendor(adapter, name)
+			    : !name->domain || (domain && streq(domain, name->domain));
+}
+
+static void selection_mark_set(const struct scope *scope, const struct device_name *name, bool *wanted)
 {
 	const struct inventory *inventory = &scope->host->inventory;
 
 	for (size_t i = 0; i < inventory->count; i++) {
 		const struct adapter *adapter = &inventory->adapters[i];
 
-		if (adapter->index >= 0 && selection_is_in_set(adapter, device) && selection_in_scope(scope, adapter))
+		if (adapter->index >= 0 && selection_is_in_set(adapter, name) && selection_in_scope(scope, adapter))
 			wanted[i] = true;
 	}
 }
 
-static int selection_mark_one(const struct scope *words, const char *device, bool *wanted, struct err *err)
+static int selection_mark_one(const struct scope *words, const struct device_name *name, bool *wanted, struct err *err)
 {
-	const struct scope scope = selection_scope_of_name(words, device);
+	const struct scope scope = selection_scope_of_name(words, name);
 	const struct inventory *inventory = &scope.host->inventory;
 	_cleanup_free_ bool *matches = calloc(inventory->count, sizeof(*matches));
 	size_t count;
@@ -480,18 +410,18 @@ static int selection_mark_one(const struct scope *words, const char *device, boo
 
 	if (!matches)
 		return -ENOMEM;
-	r = selection_identify(&scope, device, matches, &count, err);
+	r = selection_identify(&scope, name, matches, &count, err);
 	if (r != 0)
 		return r;
 	if (count != 1 && !selection_is_one_gpu(inventory, matches))
-		return selection_error(&scope, CTR_GPU_E_UNKNOWN_DEVICE, device, count > 0 ? matches : NULL, err);
+		return selection_error(&scope, CTR_GPU_E_UNKNOWN_DEVICE, name, count > 0 ? matches : NULL, err);
 	for (size_t i = 0; i < inventory->count; i++) {
 		const struct adapter *adapter = &inventory->adapters[i];
 
 		if (matches[i] && adapter->unusable)
-			return err_set(err, adapter->unusable, "device %.64s (%.64s) cannot be used:\n%s\n%s", device,
-				       adapter->name ? adapter->name : adapter_vendor(adapter), adapter->reason,
-				       adapter->remedy);
+			return err_set(err, adapter->unusable, "device %.64s (%.64s) cannot be used:\n%s\n%s",
+				       name->text, adapter->name ? adapter->name : adapter_vendor(adapter),
+				       adapter->reason, adapter->remedy);
 		wanted[i] |= matches[i];
 	}
 	return 0;
@@ -502,20 +432,20 @@ static int selection_mark_named(const struct scope *scope, const struct request 
 	int r = 0;
 
 	for (size_t i = 0; i < request->devices.count && r == 0; i++)
-		if (selection_is_set(request->devices.items[i]))
-			selection_mark_set(scope, request->devices.items[i], wanted);
+		if (selection_is_set(&request->devices.items[i]))
+			selection_mark_set(scope, &request->devices.items[i], wanted);
 		else
-			r = selection_mark_one(scope, request->devices.items[i], wanted, err);
+			r = selection_mark_one(scope, &request->devices.items[i], wanted, err);
 	return r;
 }
 
 /* All of a vendor's may be none, if there is something else. What a variable asks for stands last. */
 static int selection_error_all(const struct ctr_gpu_host *host, const struct request *request, struct err *err)
 {
-	const struct scope all = {.host = host, .variable = request->variable};
+	const struct scope all = {.host = host};
 
 	if (request->devices.count > 0)
-		return selection_error(&all, CTR_GPU_E_NO_ADAPTER, request->devices.items[request->devices.count - 1],
+		return selection_error(&all, CTR_GPU_E_NO_ADAPTER, &request->devices.items[request->devices.count - 1],
 				       NULL, err);
 	return err_set(err, CTR_GPU_E_NO_ADAPTER,
 		       "this host has no GPU that can be used, only NPUs; ctr-gpu info shows all adapters\n"
@@ -556,7 +486,9 @@ int selection_new(const struct ctr_gpu_host *host, const struct request *request
 
 int selection_number_of(const struct ctr_gpu_host *host, const char *kind, const struct adapter *wanted)
 {
-	const struct scope all = {.host = host}, scope = selection_scope_of_name(&all, kind);
+	const char *domain = adapter_find_domain(kind, strcspn(kind, "/"));
+	bool vcuda = streq(kind, DEVICE_NAME_VCUDA_KIND);
+	const struct scope scope = {host, vcuda ? DOMAIN_NVIDIA : domain, vcuda};
 	int next[2] = {0};
 
 	for (size_t i = 0; i < host->inventory.count; i++) {

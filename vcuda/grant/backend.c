@@ -28,11 +28,12 @@ static const struct {
 static int vcuda_refuse_kinds(const struct request *request, struct err *err)
 {
 	for (size_t i = 0; i < request->devices.count; i++)
-		if (str_has_prefix(request->devices.items[i], REQUEST_VCUDA_DOMAIN "/") &&
-		    !str_has_prefix(request->devices.items[i], REQUEST_VCUDA_KIND "="))
+		if (str_has_prefix(request->devices.items[i].text, DEVICE_NAME_VCUDA_DOMAIN "/") &&
+		    !request->devices.items[i].is_vcuda)
 			return err_set(err, CTR_GPU_E_UNKNOWN_DEVICE,
-				       "this host has no device \"%.64s\"\nGPUs by vCUDA are: " REQUEST_VCUDA_KIND "=0",
-				       request->devices.items[i]);
+				       "this host has no device \"%.64s\"\nGPUs by vCUDA are: " DEVICE_NAME_VCUDA_KIND
+				       "=0",
+				       request->devices.items[i].text);
 	return 0;
 }
 
@@ -40,8 +41,8 @@ static int vcuda_refuse_kinds(const struct request *request, struct err *err)
 static const char *vcuda_find_device(const struct request *request)
 {
 	for (size_t i = 0; i < request->devices.count && request_count_vcuda(request) == 0; i++)
-		if (request_name_without_kind(request->devices.items[i]) != request->devices.items[i])
-			return request->devices.items[i];
+		if (device_name_has_kind(&request->devices.items[i]))
+			return request->devices.items[i].text;
 	return NULL;
 }
 
@@ -56,7 +57,7 @@ int vcuda_decide(const struct settings *settings, const struct request *request,
 	if (named > 0 && named < request->devices.count)
 		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
 			       "some of the container's GPUs are asked for by vCUDA and others as devices\n"
-			       "Name all by one kind: " REQUEST_VCUDA_KIND "=0 or nvidia.com/gpu=0.");
+			       "Name all by one kind: " DEVICE_NAME_VCUDA_KIND "=0 or nvidia.com/gpu=0.");
 	if (asked && settings->vcuda_mode == VCUDA_OFF)
 		return err_set(err, CTR_GPU_E_NO_PERMISSION,
 			       "the container asks for its GPUs by vCUDA, which this host does not offer\n"
@@ -66,7 +67,7 @@ int vcuda_decide(const struct settings *settings, const struct request *request,
 	if (device && settings->vcuda_mode == VCUDA_ALLOW && request->mode == REQUEST_VCUDA)
 		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
 			       "the container asks for %.64s, a device, and by CTR_GPU_MODE=vcuda for none\n"
-			       "Ask for one of them; by vCUDA: --device " REQUEST_VCUDA_KIND "=0",
+			       "Ask for one of them; by vCUDA: --device " DEVICE_NAME_VCUDA_KIND "=0",
 			       device);
 	if (settings->vcuda_mode != VCUDA_FORCE) {
 		*ret = asked || (settings->vcuda_mode == VCUDA_DEFAULT && request->mode != REQUEST_DEVICE);
@@ -75,7 +76,7 @@ int vcuda_decide(const struct settings *settings, const struct request *request,
 	if (device)
 		return err_set(err, CTR_GPU_E_NO_PERMISSION,
 			       "this host gives GPUs by vCUDA alone, and not as %.64s\n"
-			       "Ask for: --device " REQUEST_VCUDA_KIND "=all",
+			       "Ask for: --device " DEVICE_NAME_VCUDA_KIND "=all",
 			       device);
 	*ret = true;
 	return 0;

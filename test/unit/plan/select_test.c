@@ -50,9 +50,9 @@ static int select_named(const char *names, struct selection *ret, struct err *er
 	struct request request = {.kind = REQUEST_SOME};
 	int r;
 
-	assert_int_equal(strv_split(names, ",", &request.devices), 0);
+	assert_int_equal(device_names_split(&request.devices, names), 0);
 	r = selection_new(&host, &request, ret, err);
-	strv_clear(&request.devices);
+	device_names_clear(&request.devices);
 	return r;
 }
 
@@ -212,11 +212,11 @@ static void a_name_of_several_is_refused(void **state)
 		struct selection selection = {0};
 		struct err err = {0};
 
-		assert_int_equal(strv_add(&request.devices, names[i]), 0);
+		assert_int_equal(device_names_add(&request.devices, names[i]), 0);
 		if (selection_new(&twins, &request, &selection, &err) != CTR_GPU_E_UNKNOWN_DEVICE)
 			fail_msg("%s", names[i]);
 		assert_non_null(strstr(err.text, "may be any of: 0 Big; 2 Big\n"));
-		strv_clear(&request.devices);
+		device_names_clear(&request.devices);
 	}
 }
 
@@ -333,10 +333,10 @@ static void a_library_is_asked_for_unknown_uuids_alone(void **state)
 		struct err err = {0};
 
 		asked = 0;
-		assert_int_equal(strv_add(&request.devices, cases[i].name), 0);
+		assert_int_equal(device_names_add(&request.devices, cases[i].name), 0);
 		assert_int_equal(selection_new(&asking, &request, &selection, &err), cases[i].result);
 		assert_int_equal(asked, cases[i].asked);
-		strv_clear(&request.devices);
+		device_names_clear(&request.devices);
 	}
 }
 
@@ -457,7 +457,7 @@ static void words_are_about_their_vendors_gpus(void **state)
 
 		assert_int_equal(request_set_devices(&request, cases[i].devices), 0);
 		r = selection_new(cases[i].host, &request, &selection, &err);
-		strv_clear(&request.devices);
+		device_names_clear(&request.devices);
 		if (!cases[i].selected || !*cases[i].selected) {
 			if (r != (cases[i].selected ? CTR_GPU_E_UNKNOWN_DEVICE : CTR_GPU_E_NO_ADAPTER))
 				fail_msg("case %zu: %d", i, r);
