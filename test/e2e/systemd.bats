@@ -296,6 +296,25 @@ engine() {
 	hwrng_is forbidden
 }
 
+# update SHARES: what "docker update" does. Where version 2 has no such controller it fails, when systemd has been asked.
+update() {
+	run inside runc update --cpu-share "$1" "runc$BATS_TEST_NUMBER"
+	[[ $status -eq 0 || $output == *cpu.weight* ]]
+}
+
+@test "an update before systemd has read our file takes the device, and after a daemon-reload the next one brings it back" {
+	engine runc runc
+	allow
+	hwrng_is open
+	update 512
+	hwrng_is forbidden
+	inside systemctl daemon-reload
+	update 256
+	hwrng_is open
+	update 512
+	hwrng_is open
+}
+
 # As with CDI, where the engine has told the runtime, and the runtime systemd, before the hook says it again.
 @test "a container whose engine has allowed the device keeps it, and no file of ours is left" {
 	edits='.linux.resources.devices += [{allow: true, type: "c", major: 10, minor: 183, access: "rw"}]'
