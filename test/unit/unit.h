@@ -17,8 +17,21 @@
 #include <cmocka.h>
 /* Of cmocka 2, and as a macro it takes the word from everybody. */
 #undef stop
+/* cmocka 2 has deprecated it, and 1 has nothing in its place. */
+#undef assert_in_range
+#define assert_between(value, least, most) \
+	unit_check_between((intmax_t)(value), (intmax_t)(least), (intmax_t)(most), #value, __FILE__, __LINE__)
 
 #include "base/cleanup.h"
+
+static inline void unit_check_between(intmax_t value, intmax_t least, intmax_t most, const char *what, const char *file,
+				      int line)
+{
+	if (value >= least && value <= most)
+		return;
+	print_error("%s is %jd, and not between %jd and %jd\n", what, value, least, most);
+	_fail(file, line);
+}
 
 /* Processes in a chroot may not make one: user_namespaces(7). */
 static inline bool unit_has_user_namespaces(void)

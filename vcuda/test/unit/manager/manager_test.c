@@ -157,12 +157,12 @@ static void connections_wait_above_a_rate(void **state)
 		one->tokens--;
 	}
 	assert_false(tenant_may_connect(one, now, &wait_ms));
-	assert_in_range(wait_ms, 1, 1000 / MANAGER_RATE);
+	assert_between(wait_ms, 1, 1000 / MANAGER_RATE);
 	assert_false(tenant_may_connect(one, now + wait_ms - 1, &wait_ms));
 	assert_true(tenant_may_connect(one, now + 1000 / MANAGER_RATE, &wait_ms));
 	one->tokens = 0;
 	assert_true(tenant_may_connect(one, now + 1000, &wait_ms));
-	assert_in_range(one->tokens, MANAGER_RATE - 2, MANAGER_RATE);
+	assert_between(one->tokens, MANAGER_RATE - 2, MANAGER_RATE);
 	assert_true(tenant_may_connect(one, now + 3600 * 1000LL, &wait_ms));
 	assert_int_equal(one->tokens, MANAGER_BURST);
 }
@@ -249,8 +249,8 @@ static void each_container_has_a_user_and_a_socket_of_its_own(void **state)
 
 	const uid_t first = one->uid;
 
-	assert_in_range(first, PRIVATE_UID_FIRST, PRIVATE_UID_FIRST + PRIVATE_UIDS - 1);
-	assert_in_range(two->uid, PRIVATE_UID_FIRST, PRIVATE_UID_FIRST + PRIVATE_UIDS - 1);
+	assert_between(first, PRIVATE_UID_FIRST, PRIVATE_UID_FIRST + PRIVATE_UIDS - 1);
+	assert_between(two->uid, PRIVATE_UID_FIRST, PRIVATE_UID_FIRST + PRIVATE_UIDS - 1);
 	/* By chance, so that nobody knows a neighbour's by his own; that they are as far apart fails once in 10,000 runs. */
 	assert_true(first > two->uid + 1000 || two->uid > first + 1000);
 	assert_int_equal(str_format(&path, "%s/one/socket", world->directory), 0);
@@ -756,7 +756,7 @@ static void let_container_send(struct world *world)
 	}
 	server_process_receive_reply(&server);
 	assert_int_equal(server.events, -1);
-	assert_in_range(manager_now() - began, 0, AT_ONCE_MS);
+	assert_between(manager_now() - began, 0, AT_ONCE_MS);
 	for (int i = 0; i < 5; i++) {
 		(void)close(others[i]);
 		cleanup_closep(&fds[i]);
@@ -870,7 +870,7 @@ static void a_server_is_a_limited_user_that_asks_no_mps_daemon(void **state)
 	assert_int_equal(recv(pair[0], &found, sizeof(found), 0), sizeof(found));
 	(void)close(pair[0]);
 	assert_int_equal(found.uid, one->uid);
-	assert_in_range(found.threads, 1, 4096);
+	assert_between(found.threads, 1, 4096);
 	assert_int_equal(found.variables, 2);
 	assert_string_equal(found.mps, "/nonexistent");
 	if (setsockopt(pair[1], SOL_SOCKET, SO_PASSRIGHTS, &(int){0}, sizeof(int)) == 0)
