@@ -33,6 +33,18 @@ int open(const char *path, int flags, ...)
 	return openat(AT_FDCWD, path, flags, mode);
 }
 
+/* So does musl's with a descriptor that is made so; of commands it knows none that the hook uses otherwise. */
+int fcntl(int fd, int command, ...)
+{
+	unsigned long argument;
+	va_list arguments;
+
+	va_start(arguments, command);
+	argument = va_arg(arguments, unsigned long);
+	va_end(arguments);
+	return (int)syscall(SYS_fcntl, fd, command, argument);
+}
+
 /*
  * musl's sends the signal to the thread whose number it knows from the start, which in a child of ours is the parent's:
  * src/apply/child.c makes it without fork(3).

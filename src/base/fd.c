@@ -99,27 +99,22 @@ int fd_read_file_at(int dirfd, const char *path, size_t max, char **ret_data, si
 	return fd_read_sized(fd, st.st_size, max, ret_data, ret_size);
 }
 
-/* @ret_size: from fstat(2) */
-static int fd_open_untrusted(int dirfd, const char *path, int flags, off_t *ret_size)
+static int fd_open_untrusted(int dirfd, const char *path, int flags, struct stat *ret_stat)
 {
 	_cleanup_close_ int handle = openat(dirfd, path, flags | O_PATH | O_CLOEXEC);
-	int fd = handle < 0 ? -errno : fd_reopen(-1, handle, ret_size);
-	struct stat st;
+	int fd = handle < 0 ? -errno : fd_reopen(-1, handle, ret_stat);
 
 	/* A user's file system may answer ENOENT, too, and have something else there the next time. */
 	if (handle < 0 || fd != -ENOENT || access("/proc/self/fd", F_OK) == 0)
 		return fd;
 	/* Without /proc a package is installed or removed, in a tree that no other process changes; it is regular. */
 	fd = openat(dirfd, path, flags | O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return fd < 0 ? -errno : fd;
-	*ret_size = st.st_size;
-	return fd;
+	return fd < 0 || fstat(fd, ret_stat) < 0 ? -errno : fd;
 }
 
 int fd_open_file_at(int dirfd, const char *path, int flags)
 {
-	off_t ignored;
+	struct stat ignored;
 
 	return fd_open_untrusted(dirfd, path, flags, &ignored);
 }
@@ -159,10 +154,10 @@ int fd_open_log(const char *path)
 
 int fd_read_untrusted_at(int dirfd, const char *path, size_t max, char **ret_data, size_t *ret_size)
 {
-	off_t size = 0;
-	_cleanup_close_ int fd = fd_open_untrusted(dirfd, path, 0, &size);
+	struct stat st;
+	_cleanup_close_ int fd = fd_open_untrusted(dirfd, path, 0, &st);
 
-	return fd < 0 ? fd : fd_read_sized(fd, size, max, ret_data, ret_size);
+	return fd < 0 ? fd : fd_read_sized(fd, st.st_size, max, ret_data, ret_size);
 }
 
 int fd_read_kernel_file(int dirfd, const char *name, size_t max, char **ret)
@@ -249,7 +244,7 @@ int fd_copy(int from, int to, off_t max)
 	return ftruncate(to, st.st_size) < 0 ? -errno : 0;
 }
 
-int fd_reopen(int proc_self_fd, int handle, off_t *ret_size)
+int fd_reopen(int proc_self_fd, int handle, struct stat *ret_stat)
 {
 	static const char folder[] = "/proc/self/fd/";
 	char path[sizeof(folder) + 16];
@@ -258,12 +253,12 @@ int fd_reopen(int proc_self_fd, int handle, off_t *ret_size)
 
 	if (fstat(handle, &st) < 0)
 		return -errno;
+	if (ret_stat)
+		*ret_stat = st;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
 	(void)snprintf(path, sizeof(path), "%s%d", proc_self_fd < 0 ? folder : "", handle);
 	fd = openat(proc_self_fd < 0 ? AT_FDCWD : proc_self_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (ret_size)
-		*ret_size = st.st_size;
 	return fd < 0 ? -errno : fd;
 }
 

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <dirent.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/cleanup.h"
@@ -82,11 +83,11 @@ int fd_copy(int from, int to, off_t max);
 /**
  * fd_reopen() - opens the regular file of a handle (O_PATH) for reading; its name may be a device's by now
  * @proc_self_fd: of /proc/self/fd; -1: by its path
- * @ret_size:     of the file; may be NULL
+ * @ret_stat:     of the file, also where this fails because it is not regular; may be NULL
  *
  * Return: descriptor; -EINVAL if it is not a regular file; negative errno.
  */
-int fd_reopen(int proc_self_fd, int handle, off_t *ret_size);
+int fd_reopen(int proc_self_fd, int handle, struct stat *ret_stat);
 
 /**
  * fd_read_link_at() - where a symlink points

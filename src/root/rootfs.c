@@ -558,9 +558,9 @@ static void rootfs_leave_open(const struct rootfs *rootfs, int *fd)
 
 int rootfs_read_handle(const struct rootfs *rootfs, int handle, size_t max, char **ret_data, size_t *ret_size)
 {
-	off_t size = 0;
-	_cleanup_close_ int fd = fd_reopen(rootfs->proc_self_fd, handle, &size);
-	int r = fd < 0 ? fd : fd_read_sized(fd, size, max, ret_data, ret_size);
+	struct stat st;
+	_cleanup_close_ int fd = fd_reopen(rootfs->proc_self_fd, handle, &st);
+	int r = fd < 0 ? fd : fd_read_sized(fd, st.st_size, max, ret_data, ret_size);
 
 	rootfs_leave_open(rootfs, &fd);
 	return r;
@@ -569,28 +569,27 @@ int rootfs_read_handle(const struct rootfs *rootfs, int handle, size_t max, char
 int rootfs_read_file(const struct rootfs *rootfs, const char *path, size_t max, char **ret_data, size_t *ret_size)
 {
 	_cleanup_close_ int handle = rootfs_open_path(rootfs, path, O_PATH);
+	int r = handle < 0 ? handle : rootfs_read_handle(rootfs, handle, max, ret_data, ret_size);
 
-	return handle < 0 ? handle : rootfs_read_handle(rootfs, handle, max, ret_data, ret_size);
+	rootfs_leave_open(rootfs, &handle);
+	return r;
 }
 
 /* Opens @name: a file for reading, else a handle. Return: descriptor; -ENOENT; -EISDIR; negative errno. */
-static int rootfs_open_old(const struct rootfs *rootfs, int parent, const char *name)
+static int rootfs_open_old(const struct rootfs *rootfs, int parent, const char *name, struct stat *ret_stat)
 {
 	_cleanup_close_ int handle = rootfs_open_child(parent, name, 0);
-	struct stat st;
 	int fd;
 
 	if (handle < 0)
 		return steal_fd(&handle);
-	fd = fd_reopen(rootfs->proc_self_fd, handle, NULL);
+	fd = fd_reopen(rootfs->proc_self_fd, handle, ret_stat);
 	if (fd >= 0)
 		rootfs_leave_open(rootfs, &handle);
 	if (fd != -EINVAL)
 		return fd;
 	/* It is not regular. */
-	if (fstat(handle, &st) < 0)
-		return -errno;
-	return S_ISDIR(st.st_mode) ? -EISDIR : steal_fd(&handle);
+	return S_ISDIR(ret_stat->st_mode) ? -EISDIR : steal_fd(&handle);
 }
 
 /* The replacement for a file. */
@@ -683,19 +682,10 @@ void rootfs_undo_replacement(const struct undo_log *undo_log, const struct undo_
 	(void)!symlinkat(link, parent, undo_step->name);
 }
 
-static bool rootfs_is_file(int fd)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-}
-
 /* To bring it back, all of it would have to be copied, which costs the caller time and disk space. */
-static bool rootfs_is_too_large(int old)
+static bool rootfs_is_too_large(const struct stat *old)
 {
-	struct stat st;
-
-	return fstat(old, &st) == 0 && S_ISREG(st.st_mode) && st.st_blocks > ROOTFS_REPLACED_MAX / 512;
+	return S_ISREG(old->st_mode) && old->st_blocks > ROOTFS_REPLACED_MAX / 512;
 }
 
 static int rootfs_replace(struct rootfs *rootfs, const char *path, const struct replacement *new)
@@ -703,18 +693,19 @@ static int rootfs_replace(struct rootfs *rootfs, const char *path, const struct 
 	_cleanup_close_ int parent = -1, old = -1;
 	_cleanup_free_ char *name = NULL;
 	struct undo_step undo_step;
+	struct stat st = {0};
 	bool stays;
 	int r;
 
 	r = rootfs_make_parent(rootfs, path, &parent, &name, &stays);
 	if (r < 0)
 		return r;
-	old = rootfs_open_old(rootfs, parent, name);
+	old = rootfs_open_old(rootfs, parent, name, &st);
 	if (old < 0 && (old != -ENOENT || new->keeps))
 		return old;
-	if (new->keeps && !rootfs_is_file(old))
+	if (new->keeps && !S_ISREG(st.st_mode))
 		return -ELOOP;
-	if (old >= 0 && rootfs_is_too_large(old))
+	if (old >= 0 && rootfs_is_too_large(&st))
 		return -EOVERFLOW;
 	if (new->points_to && old >= 0 && rootfs_is_link_to(old, new->points_to))
 		return 0;

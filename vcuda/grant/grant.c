@@ -6,8 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/paths.h"
+#include "base/str.h"
 #include "vcuda/protocol/control.h"
 #include "vcuda_rpc.h"
+
+#define GRANTS PATH_RUN "/vcuda/"
 
 enum { NUMBERED_ID_SIZE = 24 };
 
@@ -73,6 +77,14 @@ static void grant_describe(const struct plan *plan, struct vcudad_gpu *gpus, str
 	ret->host_memory = plan->grant_host_memory;
 }
 
+/* The container gets it, whatever is in it. */
+static bool grant_is_directory(const char *path)
+{
+	const char *name = str_has_prefix(path, GRANTS) ? path + strlen(GRANTS) : "";
+
+	return *name && !strchr(name, '/') && !streq(name, ".") && !streq(name, "..");
+}
+
 int grant_ask(const struct plan *plan, const char *id, pid_t pid, int *ret_fd, char **ret_directory, struct err *err)
 {
 	char numbered[NUMBERED_ID_SIZE];
@@ -90,6 +102,8 @@ int grant_ask(const struct plan *plan, const char *id, pid_t pid, int *ret_fd, c
 		r = grant_explain_silence(r, err);
 	else if (granted.error != 0)
 		r = grant_refuse(granted.error, granted.message, err);
+	else if (!grant_is_directory(granted.directory))
+		r = grant_explain_silence(-EBADMSG, err);
 	else if (!(*ret_directory = strdup(granted.directory)))
 		r = -ENOMEM;
 	else

@@ -376,6 +376,65 @@ for answer in (list, list, refused):
 	'
 }
 
+# What the manager should be may be another program of root's that listens there, or one that was broken: a container gets nothing of it.
+@test "a manager that answers nonsense, too much, half or nothing, or another directory, costs a start its time and gives nothing" {
+	on_host '
+		hows=(garbage closed long length other-call half silent /run/secret /run/ctr-gpu/vcuda/../../secret /etc)
+		printf "%s\n" "${hows[@]}" >"$scratch/hows"
+		mkdir -p /run/ctr-gpu/vcuda /run/secret && touch /run/secret/file
+		python3 -c "
+import os, socket, struct, sys
+def text(value, length=None):
+    return struct.pack(\">I\", len(value) if length is None else length) + value + bytes(-len(value) % 4)
+def granted(directory, **length):
+    return struct.pack(\">i\", 0) + text(b\"\") + text(directory, **length)
+def framed(xid, answer):
+    answer = xid + struct.pack(\">5I\", 1, 0, 0, 0, 0) + answer
+    return struct.pack(\">I\", 0x80000000 | len(answer)) + answer
+s = socket.socket(socket.AF_UNIX)
+s.bind(\"/run/ctr-gpu/vcudad.sock\")
+s.listen()
+kept = []
+for line in sys.stdin:
+    how = line.strip()
+    c = s.accept()[0]
+    kept.append(c)
+    size = struct.unpack(\">I\", c.recv(4, socket.MSG_WAITALL))[0] & 0x7fffffff
+    xid = c.recv(size, socket.MSG_WAITALL)[:4]
+    if how == \"garbage\":
+        c.sendall(os.urandom(4096))
+    elif how == \"closed\":
+        c.close()
+    elif how == \"long\":
+        c.sendall(struct.pack(\">I\", 0x80000000 | 0x7ffffff0) + bytes(4096))
+    elif how == \"length\":
+        c.sendall(framed(xid, granted(b\"/run/ctr-gpu/vcuda/x\", length=0x7fffffff)))
+    elif how == \"other-call\":
+        c.sendall(framed(bytes(4), granted(b\"/run/ctr-gpu/vcuda/x\")))
+    elif how == \"half\":
+        c.sendall(framed(xid, granted(b\"/run/ctr-gpu/vcuda/x\"))[:-4])
+    elif how.startswith(\"/\"):
+        c.sendall(framed(xid, granted(how.encode())))
+        try:
+            c.sendall(framed(b\"\\0\\0\\0\\2\", struct.pack(\">i\", 0) + text(b\"\")))
+        except OSError:
+            pass
+" <"$scratch/hows" 2>"$scratch/manager.out" & manager=$!
+		until [[ -S /run/ctr-gpu/vcudad.sock ]]; do sleep 0.02; done
+		for how in "${hows[@]}"; do
+			began=$EPOCHSECONDS
+			container one "echo started; ls /run/ctr-gpu/vcuda"
+			wait "$!" || true
+			said one "^started" && { echo "$how: it started"; exit 1; }
+			said one "vCUDA.s manager ctr-gpu-vcudad " || { echo "$how: no word of the manager"; exit 1; }
+			[[ $(grep -c . "$scratch/one.out") -le 6 && $((EPOCHSECONDS - began)) -lt 30 ]]
+			runc --root /run/runtime delete --force one 2>/dev/null || true
+		done
+		wait $manager
+		[[ ! -s $scratch/manager.out ]]
+	'
+}
+
 @test "nobody but root asks the manager, and no other pid namespace" {
 	on_host '
 		manager
