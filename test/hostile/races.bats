@@ -3,7 +3,8 @@
 # shellcheck disable=SC2016
 #
 # Somebody who shares a container's root filesystem, or a volume in it, changes it while the shim writes config.json and the runtime
-# makes the container. $CTR_GPU_TEST_ROUNDS starts each, few unless it is set.
+# makes the container, or while hooks of CDI specs work in it. $CTR_GPU_TEST_ROUNDS starts each, few unless it is set, and a thousand
+# at most, which take a quarter of an hour.
 
 load ../e2e/engines
 
@@ -16,6 +17,7 @@ setup_file() {
 
 setup() {
 	rounds=${CTR_GPU_TEST_ROUNDS:-8}
+	[[ $rounds -le 1000 ]] || rounds=1000
 	here=$BATS_TEST_TMPDIR/bundle
 	outside=$BATS_TEST_TMPDIR/outside
 	mkdir -p "$outside"
@@ -84,4 +86,60 @@ peer_swaps_etc() {
 
 @test "a peer swaps the directory of the loader's files for a link: nothing is written outside" {
 	both peer_swaps_etc
+}
+
+# seen_outside: names, types, modes, sizes and links' targets
+seen_outside() {
+	find "$outside" -printf '%P %y %m %s %l\n' | sort
+}
+
+# cdi_hooks PLACE OTHER: what specs of nvidia-ctk have engines run at the stage createContainer, in the container's mount namespace before
+# its root is changed to, while PLACE of the root filesystem, a directory, and OTHER beside it, a link that leads out, change places. How
+# many of the hooks did their work is in $output.
+cdi_hooks() {
+	local before
+
+	mkdir -p "$outside/nvidia" "$outside/dri" "$here/rootfs/usr/lib/here"
+	chmod 700 "$outside" "$outside/dri"
+	echo mine | tee "$outside/link" "$outside/ld.so.cache" "$outside/liba.so" >/dev/null
+	touch "$here/rootfs/usr/lib/here/liba.so.1"
+	before=$(seen_outside)
+	run unshare --mount --propagation private bash -c '
+		for directory in /etc /usr; do
+			mount --bind "$directory" "$directory" && mount -o remount,bind,ro "$directory" || exit
+		done
+		cd "$1" && mount -t tmpfs dev rootfs/dev && mkdir -m 700 rootfs/dev/dri || exit
+		echo "{\"root\": {\"path\": \"rootfs\"}, \"process\": {\"env\": []}}" >config.json
+		ln -sfn "$2" "rootfs/$4" || exit
+		perl -e "require \"syscall.ph\"; syscall(SYS_renameat2(), -100, \$ARGV[0], -100, \$ARGV[1], 2) while 1" "rootfs/$3" "rootfs/$4" &
+		hook() {
+			printf "{\"ociVersion\": \"1.0\", \"id\": \"x\", \"status\": \"creating\", \"pid\": 0, \"bundle\": \"%s\"}" "$PWD" |
+				timeout 20 "$CTR_GPU_BUILD/bin/nvidia-cdi-hook" "$@" 2>/dev/null && worked=$((worked + 1))
+		}
+		worked=0
+		for ((round = 0; round < $5; round++)); do
+			hook create-symlinks --link new::/etc/link --link new::/usr/lib/here/link
+			hook update-ldcache --folder /usr/lib/here
+			hook create-soname-symlinks --folder /usr/lib/here
+			hook chmod --mode 755 --path /dev/dri
+			hook update-application-profile
+		done
+		kill $! && wait $! 2>/dev/null
+		find rootfs -name link -type l -printf "inside: %f\n" -quit
+		echo "$worked worked"
+	' cdi_hooks "$here" "$outside" "$1" "$2" "$rounds"
+	echo "$output"
+	expect "inside: link"
+	expect_no_line "0 worked"
+	[[ $(seen_outside) == "$before" && $(<"$outside/link")$(<"$outside/ld.so.cache") == minemine ]] || {
+		diff <(echo "$before") <(seen_outside)
+		return 1
+	}
+}
+
+@test "a peer swaps directories for links while hooks of CDI specs work: nothing outside is made, written or changed" {
+	cdi_hooks etc other
+	cdi_hooks usr/lib/here usr/lib/there
+	cdi_hooks usr usr-other
+	cdi_hooks dev/dri dev/other
 }
