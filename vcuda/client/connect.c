@@ -17,6 +17,7 @@
 #include <sys/un.h>
 
 #include "vcuda/client/call.h"
+#include "vcuda/client/visible.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
@@ -230,6 +231,37 @@ static int connect_reserve(void)
 	return -1;
 }
 
+/* Those alone that the program wants to see. NVML shows all of them, whatever it wants. */
+static CUresult connect_choose(void)
+{
+	const char *wanted = client.looks ? NULL : getenv("CUDA_VISIBLE_DEVICES");
+	const unsigned all = (unsigned)client.host.device_count;
+	uint8_t list[START_GPUS];
+	unsigned chosen;
+	struct call_part part;
+	struct wire_device *old;
+	uint64_t count;
+	CUresult r;
+
+	if (!wanted)
+		return CUDA_SUCCESS;
+	r = visible_choose(wanted, client.device, all, list, &chosen);
+	if (r)
+		return r;
+	count = chosen;
+	part = (struct call_part){list, count};
+	old = malloc(sizeof(client.device));
+	r = old ? call_sync(WIRE_CHOOSE, &count, 1, &part, 1, NULL, 0) : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!r) {
+		memcpy(old, client.device, sizeof(client.device));
+		for (uint64_t i = 0; i < count; i++)
+			client.device[i] = old[list[i]];
+		client.host.device_count = (int32_t)count;
+	}
+	free(old);
+	return r;
+}
+
 static CUresult connect_ask(void)
 {
 	const uint64_t words[] = {(uint64_t)connect_reserve(), (uint64_t)syscall(SYS_getpid)};
@@ -246,7 +278,7 @@ static CUresult connect_ask(void)
 	}
 	if (!r && client.host.device_count == 0)
 		r = CUDA_ERROR_NO_DEVICE;
-	return r;
+	return r ? r : connect_choose();
 }
 
 static CUresult connect_open(void)

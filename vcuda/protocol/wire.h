@@ -133,6 +133,7 @@ enum wire_op {
 	WIRE_FILLER,
 	WIRE_HELLO,      /* which address, process id; reply: struct wire_host */
 	WIRE_DEVICE,     /* ordinal; reply: struct wire_device */
+	WIRE_CHOOSE,     /* bytes; numbers of devices, a byte each: these are the client's from now on, in this order */
 	WIRE_UPLOAD,     /* bytes to be appended to the thread's upload; all of 0 bytes: forget it */
 	WIRE_DOWNLOAD,   /* offset; reply: what the thread's last reply had there */
 	WIRE_FUNCTION,   /* function or kernel; reply: struct wire_function */

@@ -179,7 +179,7 @@ CUresult serve_cuDevicePrimaryCtxRetain(struct request *q)
 		quota_give(expected);
 		return r;
 	}
-	quota_use_gpu(q->argument[0]);
+	quota_use_gpu(server.granted[q->argument[0]]);
 	r = contexts_reply(q, real, q->argument[0], expected);
 	if (r)
 		(void)driver.cuDevicePrimaryCtxRelease_v2(device);
@@ -259,7 +259,7 @@ CUresult serve_cuCtxCreate_v2(struct request *q)
 		return r;
 	}
 	(void)driver.cuCtxPopCurrent_v2(&popped);
-	quota_use_gpu(q->argument[1]);
+	quota_use_gpu(server.granted[q->argument[1]]);
 	r = contexts_reply(q, real, q->argument[1], expected);
 	if (r)
 		(void)driver.cuCtxDestroy_v2(real);

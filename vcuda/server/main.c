@@ -126,6 +126,7 @@ static CUresult server_find_gpus(void)
 				(void)driver.cuDeviceGetUuid(&uuid, k);
 			found = by_uuid ? memcmp(uuid.bytes, gpu->uuid, sizeof(none)) == 0 : k == gpu->ordinal;
 			server.gpu[i] = k;
+			server.granted[i] = (uint8_t)i;
 		}
 		if (!found)
 			r = CUDA_ERROR_NO_DEVICE;

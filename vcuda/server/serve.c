@@ -9,6 +9,7 @@
 #include "vcuda/driver_api.h"
 #include "vcuda/server/arena.h"
 #include "vcuda/server/driver.h"
+#include "vcuda/server/handle.h"
 #include "vcuda/server/quota.h"
 
 /* Attributes that say what is not offered: pageable memory, registered memory, sharing between processes, arrays. */
@@ -86,6 +87,32 @@ static CUresult serve_device(struct request *q)
 	return CUDA_SUCCESS;
 }
 
+/* Before there is anything that names one. */
+static CUresult serve_choose(struct request *q)
+{
+	static bool chosen;
+	const struct server old = server;
+	CUresult r = request_words(q, 1);
+	const uint8_t *list = r ? NULL : request_part(q, 0);
+	const uint64_t count = list ? q->argument[0] : 0;
+	uint64_t seen = 0;
+
+	if (!list || chosen || handle_count > 0 || count == 0 || count > server.start.gpu_count)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (uint64_t i = 0; i < count; i++) {
+		if (list[i] >= old.start.gpu_count || seen & (uint64_t)1 << list[i])
+			return CUDA_ERROR_INVALID_VALUE;
+		seen |= (uint64_t)1 << list[i];
+	}
+	for (uint64_t i = 0; i < count; i++) {
+		server.gpu[i] = old.gpu[list[i]];
+		server.granted[i] = old.granted[list[i]];
+	}
+	server.start.gpu_count = (uint32_t)count;
+	chosen = true;
+	return CUDA_SUCCESS;
+}
+
 static CUresult serve_usage(struct request *q)
 {
 	struct wire_usage reply = {0};
@@ -132,6 +159,7 @@ static CUresult serve_refused(struct request *q)
 const struct request_kind serve_kinds[WIRE_OPS] = {
 	[WIRE_HELLO] = {serve_hello, "hello", REQUEST_NOW, false},
 	[WIRE_DEVICE] = {serve_device, "device", REQUEST_NOW, false},
+	[WIRE_CHOOSE] = {serve_choose, "choose", REQUEST_NOW, false},
 	[WIRE_UPLOAD] = {serve_wire_upload, "upload", REQUEST_NOW, false},
 	[WIRE_DOWNLOAD] = {serve_wire_download, "download", REQUEST_NOW, false},
 	[WIRE_FUNCTION] = {serve_wire_function, "function", REQUEST_NOW, false},

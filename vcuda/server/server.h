@@ -15,10 +15,11 @@ struct server {
 	uint8_t *staging;
 	struct start_quota *quota;
 	const struct start_orders *orders;
-	long spin, long_spin;     /* nanoseconds: the least and the most that it spins before it sleeps; 0: none */
-	long wait_spin;           /* the same while it waits for the GPU */
-	uint64_t arena;           /* address of the page-locked memory; 0: the client could not have it there */
-	CUdevice gpu[START_GPUS]; /* the driver's numbers of those that the client sees */
+	long spin, long_spin;        /* nanoseconds: the least and the most that it spins before it sleeps; 0: none */
+	long wait_spin;              /* the same while it waits for the GPU */
+	uint64_t arena;              /* address of the page-locked memory; 0: the client could not have it there */
+	CUdevice gpu[START_GPUS];    /* the driver's numbers of those that the client sees */
+	uint8_t granted[START_GPUS]; /* the grant's numbers of them */
 	int driver_version;
 };
 

@@ -305,6 +305,32 @@ static int frames_contexts(struct control_client *peer, uint64_t context)
 	return r;
 }
 
+static int frames_choose(struct control_client *peer, const uint8_t *list, uint64_t count)
+{
+	return peer_call(peer, 0, WIRE_CHOOSE, 0, &count, 1, list, count);
+}
+
+/* Of those granted, each once, and before anything is there that names one. */
+static int frames_chosen(struct control_client *peer, uint64_t context)
+{
+	static const uint8_t one[] = {0}, twice[] = {0, 0}, other[] = {1}, far[] = {255};
+	struct control_client fresh;
+	int r = frames_is(frames_choose(peer, one, 1), 1);
+
+	(void)context;
+	if (!peer_open(&fresh) || peer_hello(&fresh))
+		return 1;
+	r |= frames_is(frames_choose(&fresh, twice, 2), 1);
+	r |= frames_is(frames_choose(&fresh, other, 1), 1);
+	r |= frames_is(frames_choose(&fresh, far, 1), 1);
+	r |= frames_is(frames_choose(&fresh, one, 0), 1);
+	r |= frames_is(frames_choose(&fresh, one, 1), 0);
+	r |= frames_is(frames_choose(&fresh, one, 1), 1);
+	r |= peer_context(&fresh) == 0;
+	control_client_close(&fresh);
+	return r;
+}
+
 static int frames_devices(struct control_client *peer, uint64_t context)
 {
 	int r = 0;
@@ -1389,6 +1415,7 @@ static const struct {
 	{"contexts that are none", frames_contexts, SERVES},
 	{"streams of threads' own", frames_own_streams, SERVES},
 	{"devices that are not granted", frames_devices, SERVES},
+	{"a choice of devices", frames_chosen, SERVES},
 	{"addresses of the host outside of the arena", frames_host_ranges, SERVES},
 	{"an address for the arena, chosen later", frames_arena_later, SERVES},
 	{"boxes in the arena", frames_boxes, SERVES},

@@ -19,7 +19,7 @@ struct CUmipmappedArray_st {
 struct texture {
 	struct object object;
 	unsigned long long number;
-	bool surface, has_view;
+	bool surface;
 	CUDA_RESOURCE_DESC resource;
 	CUDA_TEXTURE_DESC how;
 	CUDA_RESOURCE_VIEW_DESC view;
@@ -305,7 +305,6 @@ CUresult cuTexObjectCreate(CUtexObject *ret, const CUDA_RESOURCE_DESC *resource,
 	LEAVE_IF(r, r);
 	texture = texture_new(context, resource, false);
 	texture->how = *how;
-	texture->has_view = view;
 	if (view)
 		texture->view = *view;
 	*ret = texture->number;
@@ -394,7 +393,7 @@ CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *ret, CUtexObjec
 
 	CALL_CONTEXT(context);
 	texture = texture_find(number, false, context);
-	LEAVE_IF(!ret || !texture || !texture->has_view, CUDA_ERROR_INVALID_VALUE);
+	LEAVE_IF(!ret || !texture, CUDA_ERROR_INVALID_VALUE);
 	*ret = texture->view;
 	LEAVE(CUDA_SUCCESS);
 }
