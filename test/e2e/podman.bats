@@ -167,6 +167,45 @@ rootless_with() {
 }
 
 # bats test_tags=cgroup
+# shape_rootless COMMANDS [PEER]: a root filesystem of the user's, in which COMMANDS were run, while PEER runs there, as another container
+# may that has it, too. $CTR_GPU_TEST_ROUNDS starts, a hundred at most: the user's own files stay as they are.
+shape_rootless() {
+	local directory rounds=${CTR_GPU_TEST_ROUNDS:-1} before
+
+	[[ $rounds -le 100 ]] || rounds=100
+	directory=$(engine_directory rootless)
+	rm -rf "$directory/root" "$directory/precious"
+	image_copy debian "$directory/root"
+	mkdir -p "$directory/precious"/{wsl,lib,drivers}
+	echo mine | tee "$directory/precious"/{ld.so.cache,00-ctr-gpu.conf,nvidia-smi,dxg} >/dev/null
+	(cd "$directory/root" && eval "$1")
+	chown -hR 54321:54321 "$directory/root" "$directory/precious"
+	before=$(find "$directory/precious" -printf '%P %y %m %T@ %l\n' -type f -exec sha256sum {} +)
+	run rootless wsl-nvidia bash -c '
+		cd root && setsid bash -c "$2" & peer=$!
+		for ((round = 0; round < $1; round++)); do
+			for runtime in runc crun; do
+				podman --runtime "$runtime" run --rm -e NVIDIA_VISIBLE_DEVICES=all --rootfs "$HOME/root" probe </dev/null 2>&1
+			done
+		done
+		kill "$peer" 2>/dev/null' shape_rootless "$rounds" "${2:-:}"
+	echo "$output" | sort | uniq -c
+	[[ $(find "$directory/precious" -printf '%P %y %m %T@ %l\n' -type f -exec sha256sum {} +) == "$before" ]] || {
+		find "$directory/precious" -ls
+		return 1
+	}
+}
+
+@test "rootless: a root filesystem that leads to the user's files, and one that a peer changes, harm none of them" {
+	shape_rootless :
+	expect_line "cuInit=0"
+	shape_rootless 'ln -s /run/home/precious usr/lib/wsl'
+	shape_rootless 'rm -rf etc/ld.so.conf.d; ln -s ../../../../../../../../run/home/precious etc/ld.so.conf.d'
+	shape_rootless 'rm -f etc/ld.so.cache; ln -s /run/home/precious/ld.so.cache etc/ld.so.cache; ln -s /run/home/precious/nvidia-smi usr/bin/nvidia-smi'
+	shape_rootless 'mkdir usr/lib/wsl; ln -s /run/home/precious usr/lib/other' \
+		'perl -e "require \"syscall.ph\"; syscall(SYS_renameat2(), -100, \$ARGV[0], -100, \$ARGV[1], 2) while 1" usr/lib/wsl usr/lib/other'
+}
+
 @test "rootless: a container that asks for nothing gets nothing" {
 	run rootless wsl-nvidia podman run --rm debian sh -c 'ls /dev; probe'
 	expect_no_line "dxg"
