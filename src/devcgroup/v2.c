@@ -28,6 +28,7 @@ enum { PROGRAMS_MAX = 64, TRIES_MAX = 1000, WAIT_MS = 5000 };
 struct v2_state {
 	int needed;       /* that queries, attaching and detaching need effective on this kernel */
 	size_t effective; /* programs that the container's accesses went through */
+	pid_t holder;     /* of the lock that could not be had */
 };
 
 struct attached {
@@ -102,10 +103,10 @@ static int v2_open_lock_directory(void)
 }
 
 /* Attaching without a list replaces what is there, whatever that is: of ours, one at a time looks first. */
-static int v2_exchange_only(int cgroup_fd, int old_fd, int new_fd, unsigned flags, int lock_directory)
+static int v2_exchange_only(int cgroup_fd, int old_fd, int new_fd, unsigned flags, int lock_directory,
+			    pid_t *ret_holder)
 {
-	pid_t ignored;
-	_cleanup_close_ int lock = lock_file_take(lock_directory, LOCK, WAIT_MS, &ignored);
+	_cleanup_close_ int lock = lock_file_take(lock_directory, LOCK, WAIT_MS, ret_holder);
 
 	if (lock < 0)
 		return lock;
@@ -118,14 +119,14 @@ static int v2_exchange_only(int cgroup_fd, int old_fd, int new_fd, unsigned flag
  * Replaces one program by another if the old one is still there. At no time is a device allowed that should not be.
  * Where several may be attached, Linux 5.6 and later exchange them in one step. Before that the new one is attached
  * beside the old one, then the old one is detached; in between both must consent. Return: 0; -ENOENT if the old one is
- * gone or a bpf_link's.
+ * gone or a bpf_link's; -ETIMEDOUT with @ret_holder if another process has the lock.
  */
-static int v2_exchange(int cgroup_fd, int old_fd, int new_fd, unsigned flags, int lock_directory)
+static int v2_exchange(int cgroup_fd, int old_fd, int new_fd, unsigned flags, int lock_directory, pid_t *ret_holder)
 {
 	int r;
 
 	if (!(flags & BPF_F_ALLOW_MULTI))
-		return v2_exchange_only(cgroup_fd, old_fd, new_fd, flags, lock_directory);
+		return v2_exchange_only(cgroup_fd, old_fd, new_fd, flags, lock_directory, ret_holder);
 	r = v2_change(BPF_PROG_ATTACH, cgroup_fd, new_fd, BPF_F_ALLOW_MULTI | BPF_F_REPLACE, old_fd);
 	if (r != -EINVAL)
 		return r;
@@ -151,17 +152,18 @@ static void v2_undo_nothing(const struct undo_log *undo_log, const struct undo_s
 static void v2_undo_exchange(const struct undo_log *undo_log, const struct undo_step *undo_step)
 {
 	_cleanup_capability_ int raised = capability_raise(undo_step->capability);
+	pid_t ignored;
 
 	(void)undo_log;
 	(void)v2_exchange(undo_step->fds[CGROUP], undo_step->fds[NEW], undo_step->fds[OLD], undo_step->number,
-			  undo_step->number & BPF_F_ALLOW_MULTI ? -1 : undo_step[-1].fds[0]);
+			  undo_step->number & BPF_F_ALLOW_MULTI ? -1 : undo_step[-1].fds[0], &ignored);
 }
 
 /* v2_exchange() that can be taken back. Takes over both programs; the first deed of a level has its descriptor, too. */
 static int v2_replace_locked(struct devcgroup *cgroup, struct devcgroup_level *level, int *old_fd, int *new_fd,
 			     unsigned flags, int lock_directory)
 {
-	const struct v2_state *state = cgroup->state;
+	struct v2_state *state = cgroup->state;
 	struct undo_step undo_step = {
 		.undo = v2_undo_exchange, .fds = {-1, *old_fd, *new_fd}, .number = flags, .capability = state->needed};
 	int r;
@@ -169,7 +171,7 @@ static int v2_replace_locked(struct devcgroup *cgroup, struct devcgroup_level *l
 	undo_step.fds[CGROUP] = level->kept ? fcntl(level->fd, F_DUPFD_CLOEXEC, 0) : level->fd;
 	r = undo_step.fds[CGROUP] < 0 ? -errno : undo_log_add(cgroup->undo_log, &undo_step, NULL);
 	if (r == 0) {
-		r = v2_exchange(level->fd, *old_fd, *new_fd, flags, lock_directory);
+		r = v2_exchange(level->fd, *old_fd, *new_fd, flags, lock_directory, &state->holder);
 		if (r == 0) {
 			*old_fd = *new_fd = -1;
 			level->kept = true;
@@ -267,6 +269,12 @@ static int v2_replace(struct devcgroup *cgroup, struct devcgroup_level *level, _
 			       "the device program of %s belongs to another program's link and cannot be replaced:\n"
 			       "give the device to the engine by CDI instead",
 			       level->path);
+	if (r == -ETIMEDOUT)
+		return err_set(
+			err, r,
+			"cannot replace the device program of %s, as process %d does not let go of " LOCK_DIRECTORY
+			"/" LOCK ": %m.\nSee what it waits for, or end it; then try again.",
+			level->path, (int)((const struct v2_state *)cgroup->state)->holder);
 	if (r < 0)
 		return err_set(err, r, "cannot replace the device program of %s: %m", level->path);
 	if (level == cgroup->levels)

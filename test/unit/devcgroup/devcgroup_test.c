@@ -18,9 +18,12 @@
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/lock_file.h"
+#include "base/paths.h"
 #include "devcgroup/devcgroup.h"
 
 #define ALLOWED(world, ...) assert_int_not_equal(device_world_open(world, __VA_ARGS__), EPERM)
@@ -681,6 +684,59 @@ static void v2_hooks_at_once(void **state)
 	}
 }
 
+/* Until the socket's other end is closed. Return: its pid, when it has the lock. */
+static pid_t hold_the_lock(int ends[2])
+{
+	pid_t ignored, pid = fork();
+	char byte = 0;
+	int home;
+
+	if (pid != 0) {
+		(void)close(ends[1]);
+		assert_int_equal(read(ends[0], &byte, 1), 1);
+		return pid;
+	}
+	(void)close(ends[0]);
+	home = lock_file_open_directory(PATH_RUN);
+	if (home < 0 || lock_file_take(home, "devices.lock", 0, &ignored) < 0 || write(ends[1], &byte, 1) != 1)
+		_exit(1);
+	_exit(read(ends[1], &byte, 1) != 0);
+}
+
+static void v2_a_lock_that_is_held_is_waited_for_and_its_holder_named(void **state)
+{
+	static const struct program program = {engine_program, ARRAY_SIZE(engine_program), BPF_F_ALLOW_OVERRIDE};
+	struct device_world world;
+	struct devcgroup *cgroup;
+	struct err err = {0};
+	int ends[2], r;
+	char name[32];
+	pid_t holder;
+
+	(void)state;
+	must_be_possible(2);
+	assert_true(mkdir(PATH_RUN, 0700) == 0 || errno == EEXIST);
+	device_world_start(&world, 2, "");
+	attach(&world, &program);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	holder = hold_the_lock(ends);
+	cgroup = open_cgroup(world.member);
+	assert_int_equal(devcgroup_allow(cgroup, &read_write, 1, undo_log, &err), -ETIMEDOUT);
+	(void)snprintf(name, sizeof(name), "process %d ", (int)holder);
+	assert_non_null(strstr(err.text, name));
+	assert_non_null(strstr(err.text, PATH_RUN "/devices.lock"));
+	FORBIDDEN(&world, 'c', 10, 183, O_RDWR);
+	devcgroup_free(cgroup);
+	(void)close(ends[0]);
+	assert_int_equal(waitpid(holder, &r, 0), holder);
+	assert_int_equal(r, 0);
+	cgroup = open_cgroup(world.member);
+	allow(cgroup, &read_write, 1);
+	ALLOWED(&world, 'c', 10, 183, O_RDWR);
+	devcgroup_free(cgroup);
+	device_world_stop(&world);
+}
+
 static void a_process_that_is_gone_is_an_error(void **state)
 {
 	struct devcgroup *cgroup = NULL;
@@ -742,6 +798,7 @@ int main(void)
 		cmocka_unit_test(v2_no_program_is_nothing_to_do),
 		cmocka_unit_test(v2_program_does_not_grow),
 		cmocka_unit_test(v2_hooks_at_once),
+		cmocka_unit_test(v2_a_lock_that_is_held_is_waited_for_and_its_holder_named),
 		cmocka_unit_test(v2_outer_cgroup_is_named),
 		cmocka_unit_test(v2_old_kernel),
 		cmocka_unit_test(v2_no_mount_shows_the_cgroup),
