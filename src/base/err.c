@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/printable.h"
+#include "base/str.h"
 
 static const struct {
 	int code;

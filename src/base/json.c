@@ -10,7 +10,7 @@
 #include <sys/auxv.h>
 
 #include "base/json_bigint.h"
-#include "base/printable.h"
+#include "base/str.h"
 
 _Static_assert(JSON_MAX_VALUES == 131072, "the message says how many");
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "base/memstream.h"
+#include "base/str.h"
 
 /* The kernel's random bytes (getauxval(3)) guard the stack, too; the difference does not reveal its two parts. */
 int json_bigint_mark_write(char kind, char ret[JSON_MARK_SIZE + 1])

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/printable.h"
+#include "base/str.h"
 
 /* Of what is not UTF-8, such as a file's name, what can be shown. */
 json_t *print_string(const char *text)

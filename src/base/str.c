@@ -4,12 +4,14 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/types.h>
 
-#include "base/memstream.h"
+#include "base/cleanup.h"
 
 bool str_has_prefix(const char *text, const char *prefix)
 {
@@ -287,4 +289,132 @@ void str_format_size(uint64_t bytes, char ret[static BYTES_TEXT_SIZE])
 		unit++;
 	(void)snprintf(ret, BYTES_TEXT_SIZE, "%.1f %ciB", (double)bytes / (double)(1ULL << (unit + 1) * 10),
 		       units[unit]);
+}
+
+/* ---- what a terminal shows as it is ---- */
+
+/* Bytes of a character, and the first that needs so many (RFC 3629). */
+static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+
+/* Surrogates, what is beyond the last character, and Unicode's Cc, Zl, Zp and what sets a direction. */
+static const struct {
+	uint32_t first, last;
+} hidden[] = {
+	{0, 0x1f},        {0x7f, 0x9f},     {0x61c, 0x61c},   {0x200e, 0x200f},       {0x2028, 0x202e},
+	{0x2066, 0x2069}, {0xd800, 0xdfff}, {0xfeff, 0xfeff}, {0x110000, UINT32_MAX},
+};
+
+static size_t printable_count(unsigned char first)
+{
+	if (first < 0x80)
+		return 1;
+	return first >= 0xf8 ? 0 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 0;
+}
+
+size_t printable_read(const char *text, uint32_t *ret)
+{
+	const unsigned char *bytes = (const unsigned char *)text;
+	size_t count = printable_count(bytes[0]);
+	uint32_t c = count > 1 ? bytes[0] & (0x7fU >> count) : bytes[0];
+
+	for (size_t i = 1; i < count; i++) {
+		if ((bytes[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (bytes[i] & 0x3f);
+	}
+	*ret = c;
+	return count > 0 && c >= least[count] ? count : 0;
+}
+
+size_t printable_length(const char *text)
+{
+	uint32_t c;
+	size_t count;
+
+	/* Nearly all is ASCII, for which no table is needed. */
+	if (*text >= ' ' && *text <= '~')
+		return 1;
+	count = printable_read(text, &c);
+	for (size_t i = 0; i < ARRAY_SIZE(hidden) && count > 0; i++)
+		if (c >= hidden[i].first && c <= hidden[i].last)
+			return 0;
+	return count;
+}
+
+bool printable_is_all(const char *text)
+{
+	size_t length = 1;
+
+	for (; *text && length > 0; text += length)
+		length = printable_length(text);
+	return length > 0;
+}
+
+void printable_only(char *text)
+{
+	while (*text) {
+		size_t length = printable_length(text);
+
+		if (length == 0)
+			*text = '?';
+		text += length + (length == 0);
+	}
+}
+
+/* ---- text printed into memory ---- */
+
+/* A null stands behind what is written. */
+static bool memstream_grow(struct memstream *stream, size_t size)
+{
+	enum { ROOM_MIN = 1024 };
+	size_t room = stream->room ? stream->room : ROOM_MIN;
+	char *text;
+
+	while (room - stream->size <= size)
+		if (__builtin_mul_overflow(room, 2, &room))
+			return false;
+	text = room > stream->room ? realloc(stream->text, room) : stream->text;
+	if (!text)
+		return false;
+	stream->text = text;
+	stream->room = room;
+	return true;
+}
+
+/* As fopencookie(3) wants it: 0 is an error. */
+static ssize_t memstream_write(void *cookie, const char *data, size_t size)
+{
+	struct memstream *stream = cookie;
+
+	if (stream->failed || !memstream_grow(stream, size)) {
+		stream->failed = true;
+		return 0;
+	}
+	memcpy(stream->text + stream->size, data, size);
+	stream->size += size;
+	return (ssize_t)size;
+}
+
+FILE *memstream_open(struct memstream *stream)
+{
+	*stream = (struct memstream){0};
+	if (memstream_grow(stream, 0))
+		stream->file = fopencookie(stream, "w", (cookie_io_functions_t){.write = memstream_write});
+	if (!stream->file)
+		free(stream->text);
+	return stream->file;
+}
+
+int memstream_close(struct memstream *stream, char **ret, size_t *ret_size)
+{
+	/* Not every libc remembers that a write failed. */
+	if (fclose(stream->file) != 0 || stream->failed) {
+		free(stream->text);
+		return -ENOMEM;
+	}
+	stream->text[stream->size] = '\0';
+	*ret = stream->text;
+	if (ret_size)
+		*ret_size = stream->size;
+	return 0;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/cleanup.h"
 
@@ -91,3 +92,41 @@ bool str_parse_size(const char *text, uint64_t *ret);
 
 /** Writes "8.0 GiB", "512.0 MiB". */
 void str_format_size(uint64_t bytes, char ret[static BYTES_TEXT_SIZE]);
+
+/*
+ * What others wrote, on a terminal or in a log: text and nothing else. An escape sequence begins with a control
+ * character, of which UTF-8 has a second set; and some characters turn the order in which others are shown.
+ */
+
+/** The character at @text, shown or not. Return: how many bytes it has; 0: its UTF-8 is wrong. */
+size_t printable_read(const char *text, uint32_t *ret);
+
+/** How many bytes at @text are one character that is shown as it is; 0: there is none, or its UTF-8 is wrong. */
+size_t printable_length(const char *text);
+
+/** Whether all of it is shown as it is. JSON takes nothing whose UTF-8 is wrong. */
+bool printable_is_all(const char *text);
+
+/** Replaces every byte of all else by a question mark. */
+void printable_only(char *text);
+
+/*
+ * Text that is printed into memory. Where memory ends, open_memstream(3) of glibc and of musl answers as if all
+ * had been printed.
+ */
+
+struct memstream {
+	FILE *file;
+	char *text;
+	size_t size, room;
+	bool failed;
+};
+
+/** Begins a text, until memstream_close(). Return: where to print it; NULL without memory. */
+FILE *memstream_open(struct memstream *stream);
+
+/**
+ * Ends it. @ret: all that was printed and a null behind it, which the caller frees. @ret_size: without the null, or
+ * NULL. Return: 0 or -ENOMEM, with nothing in @ret.
+ */
+int memstream_close(struct memstream *stream, char **ret, size_t *ret_size);

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memstream.h"
 #include "base/print.h"
+#include "base/str.h"
 #include "cli/nvidia/nvidia.h"
 #include "cli/output.h"
 #include "cli/verbs.h"

@@ -24,7 +24,7 @@
 #include "base/json.h"
 #include "base/paths.h"
 #include "base/print.h"
-#include "base/printable.h"
+#include "base/str.h"
 #include "cli/config_file.h"
 #include "cli/output.h"
 #include "engines/config.h"

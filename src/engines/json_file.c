@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/memstream.h"
 #include "base/str.h"
 
 /* The parser says where, but takes no large numbers then, so they are rounded. */

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/memstream.h"
 #include "base/str.h"
 
 /* A line of ours ends so; a line that does not count because of ours begins so. */

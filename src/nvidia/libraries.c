@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/fd.h"
-#include "base/printable.h"
+#include "base/str.h"
 #include "nvidia/internal.h"
 #include "system/elf_file.h"
 

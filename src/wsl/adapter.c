@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/paths.h"
-#include "base/printable.h"
 #include "base/str.h"
 #include "ctr-gpu-error.h"
 

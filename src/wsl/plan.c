@@ -23,7 +23,7 @@
 
 #include "base/fd.h"
 #include "base/paths.h"
-#include "base/printable.h"
+#include "base/str.h"
 #include "dxg/dxg.h"
 #include "system/trusted_file.h"
 

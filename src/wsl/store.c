@@ -11,7 +11,6 @@
 
 #include "base/fd.h"
 #include "base/paths.h"
-#include "base/printable.h"
 #include "base/str.h"
 
 static bool store_is_separator(char c)

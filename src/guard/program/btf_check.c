@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/memstream.h"
+#include "base/str.h"
 
 #define DRIVER "dxgkrnl"
 #define VMLINUX "/sys/kernel/btf/vmlinux"

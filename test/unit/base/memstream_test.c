@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "base/memstream.h"
+#include "base/str.h"
 
 static int reallocs_left = -1; /* below zero: any number */
 

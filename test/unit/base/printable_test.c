@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/print.h"
-#include "base/printable.h"
+#include "base/str.h"
 
 static const struct {
 	const char *text, *shown;
