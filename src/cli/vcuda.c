@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "vcuda_rpc.h"
 
@@ -14,7 +15,15 @@
 #include "cli/verbs.h"
 #include "vcuda/protocol/control.h"
 
-enum { KEY_JSON = 0x100, KEY_MEMORY, KEY_HOST_MEMORY, KEY_MAX_CLIENTS };
+enum {
+	KEY_JSON = 0x100,
+	KEY_MEMORY,
+	KEY_HOST_MEMORY,
+	KEY_MAX_CLIENTS,
+	KEY_IDLE,
+	IDLE_MOST = 30 * 24 * 3600,
+	LOOK_MS = 100
+};
 
 struct vcuda {
 	bool json;
@@ -56,6 +65,10 @@ static const char *vcuda_advise(int error)
 {
 	if (error == ENOENT || error == ENOTUNIQ)
 		return "ctr-gpu vcuda list shows what is granted, by the ids that docker ps shows.";
+	if (error == ENOMEM)
+		return "ctr-gpu vcuda list shows both; ctr-gpu vcuda limit --host-memory=AMOUNT changes one.";
+	if (error == EBUSY || error == EALREADY)
+		return "ctr-gpu vcuda list shows its state.";
 	return error == EOPNOTSUPP ? "ctr-gpu-vcudad(8) says which hosts can limit it; --memory is for the GPUs' own."
 				   : "ctr-gpu(1) says what a container may have.";
 }
@@ -106,9 +119,22 @@ static void vcuda_print_processors(const struct vcudad_grant *grant)
 		(void)puts("    processors no limit for its servers");
 }
 
+static void vcuda_print_state(const struct vcudad_grant *grant)
+{
+	print_safe(stdout, "    state      %s%s\n", streq(grant->state, "waiting") ? "suspended" : grant->state,
+		   streq(grant->state, "waiting") ? ", waits for memory of its GPUs"
+		   : grant->by_hand               ? ", until ctr-gpu vcuda resume"
+						  : "");
+	if (grant->idle)
+		(void)printf("    idle       suspended when it has rested for %u s\n", grant->idle);
+	if (*grant->trouble)
+		print_safe(stdout, "    trouble    %s\n", grant->trouble);
+}
+
 static void vcuda_print_grant(const struct vcudad_grant *grant, const char *unlimited)
 {
 	print_safe(stdout, "%s\n", grant->id);
+	vcuda_print_state(grant);
 	for (u_int i = 0; i < grant->gpus.gpus_len; i++) {
 		print_safe(stdout, "    GPU        %s ", grant->gpus.gpus_val[i].uuid);
 		print_write_text(grant->gpus.gpus_val[i].name, stdout);
@@ -134,16 +160,18 @@ static json_t *vcuda_pack_grant(const struct vcudad_grant *grant, bool limited)
 						     print_string(*gpu->name ? gpu->name : NULL));
 				   }));
 
-	return json_pack("{s:o, s:i, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b}", "container",
-			 print_string(grant->id), "pid", grant->pid, "uid", (json_int_t)grant->uid, "gpus", gpus,
-			 "memory", grant->memory ? json_integer((json_int_t)grant->memory) : json_null(), "used",
-			 (json_int_t)grant->used, "hostMemory",
-			 limited ? json_integer((json_int_t)grant->host_memory) : json_null(), "hostUsed",
-			 limited ? json_integer((json_int_t)grant->host_used) : json_null(), "processors",
-			 grant->processors > 0 ? json_real(grant->processors) : json_null(), "maxClients",
-			 (json_int_t)grant->max_clients, "clients", (json_int_t)grant->clients, "connects",
-			 (json_int_t)grant->connects, "denied", (json_int_t)grant->denied, "crashes",
-			 (json_int_t)grant->crashes, "kept", grant->kept);
+	return json_pack(
+		"{s:o, s:i, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:b, s:i, s:o}",
+		"container", print_string(grant->id), "pid", grant->pid, "uid", (json_int_t)grant->uid, "gpus", gpus,
+		"memory", grant->memory ? json_integer((json_int_t)grant->memory) : json_null(), "used",
+		(json_int_t)grant->used, "hostMemory",
+		limited ? json_integer((json_int_t)grant->host_memory) : json_null(), "hostUsed",
+		limited ? json_integer((json_int_t)grant->host_used) : json_null(), "processors",
+		grant->processors > 0 ? json_real(grant->processors) : json_null(), "maxClients",
+		(json_int_t)grant->max_clients, "clients", (json_int_t)grant->clients, "connects",
+		(json_int_t)grant->connects, "denied", (json_int_t)grant->denied, "crashes", (json_int_t)grant->crashes,
+		"kept", grant->kept, "state", print_string(grant->state), "byHand", grant->by_hand, "idle",
+		(int)grant->idle, "trouble", print_string(*grant->trouble ? grant->trouble : NULL));
 }
 
 static int vcuda_print_list(const struct vcudad_grants *list, bool json)
@@ -174,6 +202,7 @@ static const struct argp_option limit_options[] = {
 	{"memory", KEY_MEMORY, "AMOUNT", 0, "What its processes may have of the GPUs together: 8G, 512M, or all", 0},
 	{"host-memory", KEY_HOST_MEMORY, "AMOUNT", 0, "What its servers may have of the host's memory together: 8G", 0},
 	{"max-clients", KEY_MAX_CLIENTS, "NUMBER", 0, "How many of its processes may use CUDA at once", 0},
+	{"idle", KEY_IDLE, "SECONDS", 0, "After how long a rest it is suspended; 0: never", 0},
 	{0},
 };
 
@@ -207,6 +236,16 @@ static void vcuda_parse_max_clients(struct vcuda *vcuda, const char *argument, c
 	vcuda->limit.max_clients = (u_int)number;
 }
 
+static void vcuda_parse_idle(struct vcuda *vcuda, const char *argument, const struct argp_state *state)
+{
+	uint64_t seconds = 0;
+
+	if (!streq(argument, "0") && (!str_parse_size(argument, &seconds) || seconds > IDLE_MOST))
+		argp_error(state, "--idle is a number of seconds from 0 to 2592000, not \"%s\"", argument);
+	vcuda->limit.has_idle = true;
+	vcuda->limit.idle = (u_int)seconds;
+}
+
 static error_t vcuda_parse(int key, char *argument, struct argp_state *state)
 {
 	struct vcuda *vcuda = state->input;
@@ -223,6 +262,9 @@ static error_t vcuda_parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_MAX_CLIENTS:
 		vcuda_parse_max_clients(vcuda, argument, state);
+		return 0;
+	case KEY_IDLE:
+		vcuda_parse_idle(vcuda, argument, state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -283,7 +325,8 @@ static int vcuda_limit(struct global_options *globals, int argc, char **argv)
 	struct vcuda vcuda = {0};
 
 	global_options_parse_verb(globals, &argp, argc, argv, &vcuda);
-	if (!vcuda.limit.has_memory && !vcuda.limit.has_host_memory && !vcuda.limit.has_max_clients) {
+	if (!vcuda.limit.has_memory && !vcuda.limit.has_host_memory && !vcuda.limit.has_max_clients &&
+	    !vcuda.limit.has_idle) {
 		(void)output_print("nothing to change is given\n"
 				   "    Try: ctr-gpu vcuda limit %.128s --memory=2G --max-clients=4",
 				   vcuda.limit.id);
@@ -306,9 +349,108 @@ static int vcuda_revoke(struct global_options *globals, int argc, char **argv)
 	return vcuda_do(VCUDAD_REVOKE, &vcuda.limit.id);
 }
 
+/* ---- suspend and resume: begun by the manager's answer, and done when the list says so ---- */
+
+/* Return: the one that is meant; NULL: it is not there any more. */
+static const struct vcudad_grant *vcuda_find(const struct vcudad_grants *list, const char *text)
+{
+	const struct vcudad_grant *found = NULL;
+
+	for (u_int i = 0; i < list->grants.grants_len; i++) {
+		if (streq(list->grants.grants_val[i].id, text))
+			return &list->grants.grants_val[i];
+		if (str_has_prefix(list->grants.grants_val[i].id, text))
+			found = &list->grants.grants_val[i];
+	}
+	return found;
+}
+
+static int vcuda_check_state(const struct vcudad_grant *grant, const char *wanted)
+{
+	if (!grant)
+		return output_print("the container has ended\n    ctr-gpu vcuda list shows those that run.");
+	if (streq(grant->state, wanted))
+		return 0;
+	if (streq(grant->state, "waiting"))
+		return output_print("its GPUs have no room for what it has; it is resumed when they do\n"
+				    "    Suspend another container, or end a program: ctr-gpu vcuda list shows them.");
+	return output_print("it is %.16s: %.300s\n    The manager's audit has more: journalctl -u ctr-gpu-vcudad",
+			    grant->state,
+			    *grant->trouble ? grant->trouble : "something else has been asked for meanwhile");
+}
+
+/* What is to be resumed is "suspended" for a moment, or being suspended. */
+static bool vcuda_is_on_its_way(const char *state, const char *wanted)
+{
+	return streq(wanted, "running") ? !streq(state, "running") && !streq(state, "waiting")
+					: streq(state, "suspending");
+}
+
+/* Return: whether it is still under way; otherwise *ret is the exit status. */
+static bool vcuda_is_under_way(const char *text, const char *wanted, int *ret)
+{
+	struct vcudad_grants list = {0};
+	const struct vcudad_grant *grant;
+	char nothing = '\0';
+	bool goes_on;
+
+	*ret = vcuda_ask(VCUDAD_LIST, &nothing, &list);
+	grant = *ret ? NULL : vcuda_find(&list, text);
+	goes_on = grant && !*grant->trouble && vcuda_is_on_its_way(grant->state, wanted);
+	if (!*ret && !goes_on)
+		*ret = vcuda_check_state(grant, wanted);
+	control_free_reply(VCUDAD_LIST, &list);
+	return goes_on;
+}
+
+static int vcuda_await(const char *text, const char *wanted)
+{
+	const struct timespec while_it_works = {.tv_nsec = LOOK_MS * 1000000L};
+	int r;
+
+	while (vcuda_is_under_way(text, wanted, &r))
+		(void)nanosleep(&while_it_works, NULL);
+	return r;
+}
+
+static int vcuda_suspend(struct global_options *globals, int argc, char **argv)
+{
+	static const struct argp argp = {
+		.parser = vcuda_parse_container,
+		.children = global_options_children,
+		.args_doc = "CONTAINER",
+		.doc = "Put away what a container has on its GPUs, whose memory is free until it is resumed. Its "
+		       "programs wait at their next call.",
+	};
+	struct vcuda vcuda = {0};
+	int r;
+
+	global_options_parse_verb(globals, &argp, argc, argv, &vcuda);
+	r = vcuda_do(VCUDAD_SUSPEND, &vcuda.limit.id);
+	return r ? r : vcuda_await(vcuda.limit.id, "suspended");
+}
+
+static int vcuda_resume(struct global_options *globals, int argc, char **argv)
+{
+	static const struct argp argp = {
+		.parser = vcuda_parse_container,
+		.children = global_options_children,
+		.args_doc = "CONTAINER",
+		.doc = "Bring back what a suspended container had on its GPUs; its programs go on.",
+	};
+	struct vcuda vcuda = {0};
+	int r;
+
+	global_options_parse_verb(globals, &argp, argc, argv, &vcuda);
+	r = vcuda_do(VCUDAD_RESUME, &vcuda.limit.id);
+	return r ? r : vcuda_await(vcuda.limit.id, "running");
+}
+
 static const struct verb commands[] = {
 	{"list", "", "List containers that have GPUs by vCUDA", vcuda_list},
 	{"limit", " CONTAINER", "Change what a container may have", vcuda_limit},
+	{"suspend", " CONTAINER", "Put away what a container has on its GPUs", vcuda_suspend},
+	{"resume", " CONTAINER", "Bring it back", vcuda_resume},
 	{"revoke", " CONTAINER", "Take a container's GPUs away", vcuda_revoke},
 	{0},
 };
@@ -317,7 +459,7 @@ int verb_vcuda(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.parser = verb_parse,
-		.args_doc = "list|limit|revoke [ARGUMENT...]",
+		.args_doc = "list|limit|suspend|resume|revoke [ARGUMENT...]",
 		.children = global_options_children,
 		.doc = "Look after containers that have GPUs by vCUDA, without a device.\v"
 		       "'ctr-gpu vcuda COMMAND --help' shows a command's own options; ctr-gpu(1) explains them all.",

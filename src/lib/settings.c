@@ -22,6 +22,7 @@ enum {
 	LONGEST_DEADLINE_S = 3600,
 	DEFAULT_VCUDA_CLIENTS = 16,
 	MOST_VCUDA_CLIENTS = 256,
+	LONGEST_VCUDA_IDLE_S = 30 * 24 * 3600,
 };
 
 /* PROC_USER_INIT_INO of include/linux/proc_ns.h. */
@@ -193,6 +194,8 @@ static const struct key vcuda_keys[] = {
 	 .member = offsetof(struct settings, vcuda_host_memory)},
 	{"max_clients", settings_read_number, "a whole number from 1 to 256",
 	 .member = offsetof(struct settings, vcuda_max_clients), .least = 1, .most = MOST_VCUDA_CLIENTS},
+	{"idle", settings_read_number, "seconds, a whole number from 0 to 2592000",
+	 .member = offsetof(struct settings, vcuda_idle), .most = LONGEST_VCUDA_IDLE_S},
 };
 static const struct table vcuda_table = {vcuda_keys, ARRAY_SIZE(vcuda_keys), "\"vcuda\": "};
 
@@ -242,8 +245,8 @@ static const struct key keys[] = {
 	{"on-missing", settings_read_on_missing,
 	 "\"fail\", \"warn\" or \"skip\", or an object with one of these for \"hook\", \"runtime\" or \"cdi\"",
 	 .names = policies},
-	{"vcuda", settings_read_object, "an object with \"mode\", \"memory\", \"host_memory\" or \"max_clients\"",
-	 .table = &vcuda_table},
+	{"vcuda", settings_read_object,
+	 "an object with \"mode\", \"memory\", \"host_memory\", \"max_clients\" or \"idle\"", .table = &vcuda_table},
 	/* Administrators know these names from NVIDIA's configuration. */
 	{"accept-nvidia-visible-devices-envvar-when-unprivileged", FLAG(accept_environment)},
 	{"accept-nvidia-visible-devices-as-volume-mounts", FLAG(accept_mounts)},

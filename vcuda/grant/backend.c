@@ -233,6 +233,7 @@ static int vcuda_add_gpu(const struct adapter *adapter, struct plan *plan, struc
 static int vcuda_set_memory(const struct settings *settings, const struct request *request, struct plan *plan)
 {
 	plan->grant_max_clients = settings->vcuda_max_clients;
+	plan->grant_idle = settings->vcuda_idle;
 	plan->grant_memory = settings->vcuda_memory;
 	plan->grant_host_memory = settings->vcuda_host_memory;
 	if (!request->vcuda_memory)

@@ -75,6 +75,7 @@ static void grant_describe(const struct plan *plan, struct vcudad_gpu *gpus, str
 	ret->memory = plan->grant_memory;
 	ret->max_clients = plan->grant_max_clients;
 	ret->host_memory = plan->grant_host_memory;
+	ret->idle = plan->grant_idle;
 }
 
 /* The container gets it, whatever is in it. */

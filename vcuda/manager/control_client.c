@@ -114,6 +114,7 @@ static int control_client_make_tenant(const struct vcudad_request *wish, struct 
 	tenant->pid = wish->pid;
 	tenant->memory = wish->memory;
 	tenant->host_memory = wish->host_memory;
+	tenant->suspension.idle = wish->idle < SUSPENSION_IDLE_MAX ? wish->idle : SUSPENSION_IDLE_MAX;
 	tenant->max_clients = wish->max_clients < MANAGER_CLIENTS_MAX ? wish->max_clients : MANAGER_CLIENTS_MAX;
 	tenant->library = strdup(wish->library);
 	if (r == 0 && !tenant->library)
@@ -240,6 +241,25 @@ static void control_client_revoke(struct manager *manager, const char *text, str
 		tenant_end(manager, tenant, "revoked");
 }
 
+static void control_client_suspend(struct manager *manager, const char *text, struct vcudad_done *ret)
+{
+	struct tenant *tenant = control_client_find_tenant(manager, text, ret);
+	const char *why = NULL;
+	int r = tenant ? suspension_ask(manager, tenant, true, &why) : 0;
+
+	if (r < 0)
+		control_client_refuse(ret, -r, why);
+}
+
+static void control_client_resume(struct manager *manager, const char *text, struct vcudad_done *ret)
+{
+	struct tenant *tenant = control_client_find_tenant(manager, text, ret);
+
+	if (tenant && suspension_resume(tenant) < 0)
+		control_client_refuse(ret, EALREADY, "it is not suspended");
+	manager->changed = true;
+}
+
 /* The kernel ends servers at once that have more. Return: whether it is done; otherwise @ret is filled. */
 static bool control_client_limit_host_memory(const struct manager *manager, struct tenant *tenant, uint64_t bytes,
 					     struct vcudad_done *ret)
@@ -261,16 +281,23 @@ static void control_client_limit(struct manager *manager, const struct vcudad_li
 		control_client_refuse(ret, EINVAL, "a container has from 1 to 256 processes with CUDA");
 		return;
 	}
+	if (limit->has_idle && limit->idle > SUSPENSION_IDLE_MAX) {
+		control_client_refuse(ret, EINVAL, "a container is idle for 30 days at most");
+		return;
+	}
 	if (limit->has_host_memory && !control_client_limit_host_memory(manager, tenant, limit->host_memory, ret))
 		return;
 	if (limit->has_memory)
 		tenant_set_memory(tenant, limit->memory);
 	if (limit->has_max_clients)
 		tenant->max_clients = limit->max_clients;
+	if (limit->has_idle)
+		tenant->suspension.idle = limit->idle;
 	manager->changed = true;
 	audit_write("limit", tenant,
-		    json_pack("{s:I, s:I, s:i}", "memory", (json_int_t)tenant->memory, "hostMemory",
-			      (json_int_t)tenant->host_memory, "maxClients", (int)tenant->max_clients));
+		    json_pack("{s:I, s:I, s:i, s:i}", "memory", (json_int_t)tenant->memory, "hostMemory",
+			      (json_int_t)tenant->host_memory, "maxClients", (int)tenant->max_clients, "idle",
+			      (int)tenant->suspension.idle));
 }
 
 static void control_client_list_tenant(const struct tenant *tenant, struct vcudad_gpu *gpus, struct vcudad_grant *ret)
@@ -293,6 +320,10 @@ static void control_client_list_tenant(const struct tenant *tenant, struct vcuda
 		.denied = tenant->denied,
 		.crashes = tenant->crashes,
 		.kept = tenant->kept,
+		.state = (char *)(uintptr_t)suspension_name(&tenant->suspension),
+		.by_hand = tenant->suspension.by_hand,
+		.idle = tenant->suspension.idle,
+		.trouble = (char *)(uintptr_t)tenant->suspension.trouble,
 	};
 }
 
@@ -333,6 +364,12 @@ static size_t control_client_answer(struct manager *manager, struct control_clie
 		break;
 	case VCUDAD_REVOKE:
 		control_client_revoke(manager, *(vcudad_id *)call->arguments, &done);
+		break;
+	case VCUDAD_SUSPEND:
+		control_client_suspend(manager, *(vcudad_id *)call->arguments, &done);
+		break;
+	case VCUDAD_RESUME:
+		control_client_resume(manager, *(vcudad_id *)call->arguments, &done);
 		break;
 	case VCUDAD_LIMIT:
 		control_client_limit(manager, call->arguments, &done);

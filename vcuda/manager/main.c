@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -40,7 +41,7 @@ enum {
 	BACKLOG = 64,
 	STATE_FILE_AGAIN_MS = 1000,
 	CHANGES_AGAIN_MS = 100, /* for a container may change its own limits all the time */
-	WAITS_MAX = 3 + MANAGER_PEERS_MAX + 2 * MANAGER_TENANTS_MAX + 3 * MANAGER_WORKERS_MAX + MANAGER_TENANTS_MAX,
+	WAITS_MAX = 3 + MANAGER_PEERS_MAX + 3 * MANAGER_TENANTS_MAX + 3 * MANAGER_WORKERS_MAX + MANAGER_TENANTS_MAX,
 };
 
 static volatile sig_atomic_t ended;
@@ -114,14 +115,14 @@ static void vcudad_prepare(void)
 }
 
 /* Beside this program, or where both are installed. */
-static char *vcudad_find_server(void)
+static char *vcudad_find_program(const char *name)
 {
-	char *path = own_programs_beside("ctr-gpu-vcuda");
+	char *path = own_programs_beside(name);
 
 	if (path && access(path, X_OK) == 0)
 		return path;
 	free(path);
-	return strdup(CTR_GPU_LIBEXECDIR "/ctr-gpu-vcuda");
+	return str_format(&path, CTR_GPU_LIBEXECDIR "/%s", name) < 0 ? NULL : path;
 }
 
 /* ---- the loop ---- */
@@ -148,8 +149,11 @@ static void vcudad_wait_for(struct loop *loop, int fd, short events, void *owner
 
 static void vcudad_wake_at(struct loop *loop, int64_t when)
 {
-	int left = when > loop->now ? (int)(when - loop->now) : 0;
+	const int64_t wait = when - loop->now;
+	const int left = wait < 0 ? 0 : wait < INT_MAX ? (int)wait : INT_MAX;
 
+	if (when == INT64_MAX)
+		return;
 	if (loop->timeout_ms < 0 || left < loop->timeout_ms)
 		loop->timeout_ms = left;
 }
@@ -160,11 +164,15 @@ static void vcudad_gather_tenants(struct loop *loop)
 		int wait_ms;
 
 		/* Nobody else wakes us for it. */
-		if (tenant->ending && tenant->clients == 0)
+		if (tenant->ending && tenant->clients == 0 && !tenant->suspension.program)
 			vcudad_wake_at(loop, loop->now);
+		vcudad_wait_for(loop, tenant->suspension.program_pidfd, POLLIN, tenant);
+		vcudad_wake_at(loop, suspension_next(tenant, loop->now));
 		if (tenant->ending)
 			continue;
 		vcudad_wait_for(loop, tenant->pidfd, POLLIN, tenant);
+		if (!suspension_hears(tenant))
+			continue;
 		if (tenant_may_connect(tenant, loop->now, &wait_ms))
 			vcudad_wait_for(loop, tenant->listener, POLLIN, tenant);
 		else
@@ -256,9 +264,12 @@ static void vcudad_serve_containers(struct loop *loop)
 		tenant_tell_denied(tenant, manager_now());
 		if (!tenant->ending && vcudad_is_ready(loop, tenant, tenant->pidfd))
 			tenant_end(&loop->manager, tenant, "container ended");
-		else if (vcudad_is_ready(loop, tenant, tenant->listener))
+		else if (vcudad_is_ready(loop, tenant, tenant->listener) && suspension_accepts(tenant))
 			tenant_accept(&loop->manager, tenant);
-		if (tenant->ending && tenant->clients == 0)
+		else if (vcudad_is_ready(loop, tenant, tenant->listener))
+			(void)suspension_resume(tenant);
+		suspension_look(&loop->manager, tenant, manager_now());
+		if (tenant->ending && tenant->clients == 0 && !tenant->suspension.program)
 			tenant_remove(&loop->manager, tenant);
 	}
 }
@@ -337,9 +348,10 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		return vcudad_print_text(argv[1]);
 	vcudad_prepare();
-	loop.manager.server = vcudad_find_server();
+	loop.manager.server = vcudad_find_program("ctr-gpu-vcuda");
+	loop.manager.checkpoint = vcudad_find_program("ctr-gpu-vcuda-checkpoint");
 	loop.manager.host_memory = pinned_memory_measure_host();
-	r = loop.manager.server ? vcudad_make_folders(loop.manager.directory) : -ENOMEM;
+	r = loop.manager.server && loop.manager.checkpoint ? vcudad_make_folders(loop.manager.directory) : -ENOMEM;
 	if (r < 0)
 		return vcudad_log_error("cannot make " HOME "/vcuda", r);
 	r = vcudad_open_control(&loop.control);

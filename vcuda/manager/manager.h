@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "vcuda/manager/cgroup.h"
+#include "vcuda/manager/suspension.h"
 #include "vcuda/protocol/start.h"
 
 enum {
@@ -55,12 +56,13 @@ struct tenant {
 	size_t gpu_count;
 	ssize_t first; /* the GPU that its programs find first; -1: nothing has connected yet */
 	char *library;
-	uint64_t memory;            /* 0: what the GPUs have */
-	uint64_t host_limit;        /* of the host's memory that is page-locked */
-	uint64_t host_memory;       /* of the host's in all */
-	int group;                  /* directory of the servers' control group; -1: none */
-	uint64_t kills;             /* in it, for want of memory, that are told */
-	bool settled;               /* while that is shared out */
+	uint64_t memory;      /* 0: what the GPUs have */
+	uint64_t host_limit;  /* of the host's memory that is page-locked */
+	uint64_t host_memory; /* of the host's in all */
+	int group;            /* directory of the servers' control group; -1: none */
+	uint64_t kills;       /* in it, for want of memory, that are told */
+	bool settled;         /* while that is shared out */
+	struct suspension suspension;
 	struct cpu_limit processor; /* what its servers may have of the host's, as it was set last */
 	unsigned max_clients;
 	int listener;            /* -1: none any more */
@@ -89,27 +91,30 @@ struct worker {
 	uint64_t client_started;
 	int events; /* -1: closed */
 	unsigned slot;
-	unsigned told;   /* datagrams that were read */
-	int64_t kill_at; /* 0: it may live */
-	bool adopted;    /* of a manager before this one */
-	bool stopped;    /* by us */
+	unsigned told;     /* datagrams that were read */
+	uint64_t rests;    /* as it told last */
+	int64_t rested_at; /* since when it has told the same */
+	int64_t kill_at;   /* 0: it may live */
+	bool adopted;      /* of a manager before this one */
+	bool stopped;      /* by us */
 };
 
 struct manager {
 	struct tenant *tenants;
 	struct worker *workers;
 	size_t tenant_count, worker_count;
-	const char *directory; /* of the containers' sockets */
-	const char *ledger;    /* path */
-	const char *server;    /* path of ctr-gpu-vcuda */
-	bool changed;          /* since the ledger was written */
-	uint64_t host_memory;  /* of the host, for all containers; 0: as much as each may have */
-	int groups;            /* directory of the manager's control group; -1: none */
-	char unlimited[128];   /* why there is none */
-	bool has_processors;   /* containers' groups limit these, too */
-	int hierarchy;         /* where cgroup version 2 is mounted, if so */
-	int watch;             /* of inotify(7), and of what containers themselves may have, if so */
-	unsigned looks;        /* at containers' groups since that was made */
+	const char *directory;  /* of the containers' sockets */
+	const char *ledger;     /* path */
+	const char *server;     /* path of ctr-gpu-vcuda */
+	const char *checkpoint; /* and of ctr-gpu-vcuda-checkpoint */
+	bool changed;           /* since the ledger was written */
+	uint64_t host_memory;   /* of the host, for all containers; 0: as much as each may have */
+	int groups;             /* directory of the manager's control group; -1: none */
+	char unlimited[128];    /* why there is none */
+	bool has_processors;    /* containers' groups limit these, too */
+	int hierarchy;          /* where cgroup version 2 is mounted, if so */
+	int watch;              /* of inotify(7), and of what containers themselves may have, if so */
+	unsigned looks;         /* at containers' groups since that was made */
 };
 
 /** Return: milliseconds of the monotonic clock. */

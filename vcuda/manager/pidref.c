@@ -113,5 +113,5 @@ bool pidref_is_ctr_gpu(pid_t pid)
 	if (fd_read_link_at(AT_FDCWD, path, &program) < 0)
 		return false;
 	name = strrchr(program, '/');
-	return name && str_has_prefix(name, "/ctr-gpu-vcuda");
+	return name && str_has_prefix(name, "/ctr-gpu-vcuda") && !str_has_prefix(name, "/ctr-gpu-vcuda-");
 }

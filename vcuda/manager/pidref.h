@@ -36,7 +36,10 @@ void pidref_signal(int pidfd, int number);
 /** Whether it is in this program's pid namespace, where alone its number means something. */
 bool pidref_is_of_this_namespace(pid_t pid);
 
-/** Whether a process is a server, or one that is about to become it, or a manager: what the package's programs are. */
+/**
+ * Whether a process is a server, or one that is about to become it, or a manager. One that asks the driver to suspend
+ * or resume servers is none: it goes on when its manager has ended.
+ */
 bool pidref_is_ctr_gpu(pid_t pid);
 
 /*

@@ -63,6 +63,7 @@ static void server_process_empty_slot(const struct tenant *tenant, unsigned slot
 	__atomic_store_n((uint64_t *)&tenant->quota->client[slot], 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n((uint64_t *)&tenant->quota->locked[slot], 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n((uint64_t *)&tenant->quota->rests[slot], 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n((uint32_t *)&tenant->orders->order[slot], 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n((uint32_t *)&tenant->quota->obeyed[slot], 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n((uint32_t *)&tenant->quota->wanted[slot], 0, __ATOMIC_SEQ_CST);
 }

@@ -47,13 +47,15 @@ static json_t *state_file_list_gpus(const struct tenant *tenant)
 
 static json_t *state_file_describe(const struct manager *manager, const struct tenant *tenant)
 {
-	return json_pack("{s:s, s:i, s:I, s:I, s:s, s:I, s:I, s:i, s:i, s:I, s:I, s:I, s:o, s:o}", "id", tenant->id,
-			 "pid", (int)tenant->pid, "started", (json_int_t)tenant->started, "uid",
+	return json_pack("{s:s, s:i, s:I, s:I, s:s, s:I, s:I, s:i, s:i, s:I, s:I, s:I, s:s, s:b, s:i, s:o, s:o}", "id",
+			 tenant->id, "pid", (int)tenant->pid, "started", (json_int_t)tenant->started, "uid",
 			 (json_int_t)tenant->uid, "library", tenant->library, "memory", (json_int_t)tenant->memory,
 			 "hostMemory", (json_int_t)tenant->host_memory, "maxClients", (int)tenant->max_clients, "first",
 			 (int)tenant->first, "connects", (json_int_t)tenant->connects, "denied",
-			 (json_int_t)tenant->denied, "crashes", (json_int_t)tenant->crashes, "gpus",
-			 state_file_list_gpus(tenant), "servers", state_file_list_workers(manager, tenant));
+			 (json_int_t)tenant->denied, "crashes", (json_int_t)tenant->crashes, "suspension",
+			 suspension_name(&tenant->suspension), "byHand", tenant->suspension.by_hand, "idle",
+			 (int)tenant->suspension.idle, "gpus", state_file_list_gpus(tenant), "servers",
+			 state_file_list_workers(manager, tenant));
 }
 
 /* One that is not kept yet ends with the connection of whoever asked for it, and so with this manager. */
@@ -135,6 +137,8 @@ static int state_file_fill(const json_t *entry, struct tenant *tenant)
 	tenant->denied = (uint64_t)state_file_number(entry, "denied");
 	tenant->crashes = (uint64_t)state_file_number(entry, "crashes");
 	tenant->library = strdup(state_file_text(entry, "library"));
+	tenant->suspension.idle = (unsigned)state_file_number(entry, "idle");
+	tenant->suspension.by_hand = json_is_true(json_object_get(entry, "byHand"));
 	tenant->kept = true;
 	json_array_foreach (json_object_get(entry, "gpus"), i, gpu)
 		if (r == 0)
@@ -179,6 +183,7 @@ static int state_file_reattach(struct manager *manager, const json_t *entry)
 
 		(void)server_process_reattach(manager, adopted, &known);
 	}
+	suspension_take_over(manager, adopted, state_file_text(entry, "suspension"));
 	audit_write("adopt", adopted, json_pack("{s:i}", "clients", (int)adopted->clients));
 	return 0;
 }

@@ -68,6 +68,7 @@ struct tenant *tenant_new(const char *id)
 	(void)snprintf(tenant->id, sizeof(tenant->id), "%s", id);
 	tenant->pidfd = tenant->listener = tenant->quota_fd = tenant->orders_fd = tenant->group = -1;
 	tenant->first = -1;
+	tenant->suspension = SUSPENSION_NEW;
 	/* Of one that is taken over, what was shared out is not known; of another, servers have nothing. */
 	tenant->host_limit = UINT64_MAX;
 	tenant->tokens = MANAGER_BURST;
@@ -89,6 +90,7 @@ void tenant_free(struct tenant *tenant)
 		return;
 	for (size_t i = 0; i < tenant->gpu_count; i++)
 		tenant_release_gpu(&tenant->gpus[i]);
+	suspension_close(&tenant->suspension);
 	if (tenant->quota)
 		(void)munmap(tenant->quota, sizeof(*tenant->quota));
 	if (tenant->orders)

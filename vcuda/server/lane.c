@@ -540,6 +540,23 @@ static __attribute__((noinline)) void lane_obey(void)
 		lane_park(order);
 }
 
+/* Wakes who sleeps at the ring when there is another order. Where it cannot be, that one wakes within a second. */
+static void *lane_receive_orders(void *nothing)
+{
+	const _Atomic uint32_t *at = &server.orders->order[server.start.quota_slot];
+
+	for (uint32_t heard = 0;;) {
+		const uint32_t order = lane_read_order();
+
+		if (order == heard)
+			BELL_SLEEP(at, heard, NULL);
+		else
+			bell_wake(&server.wire->ring.head);
+		heard = order;
+	}
+	return nothing;
+}
+
 /* For the manager, which knows by it how long the client has wanted nothing. */
 static void lane_tell_rest(bool rests)
 {
@@ -614,7 +631,10 @@ static void *lane_begin(void *lane)
 
 void lane_run(const struct request_kind *own)
 {
+	pthread_t receiver;
+
 	lane_own = own;
+	(void)pthread_create(&receiver, NULL, lane_receive_orders, NULL);
 	lane_go_on(&reader);
 	lane_work(&reader);
 }

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -125,6 +127,7 @@ static void order_servers(void)
 	signalled = 0;
 	for (int i = 1; i < count && order; i++) {
 		orders->order[i] = order;
+		(void)syscall(SYS_futex, (uint32_t *)&orders->order[i], FUTEX_WAKE, 1, NULL, NULL, 0);
 		there += sockets[i].fd >= 0;
 		obeyed += sockets[i].fd >= 0 && quota->obeyed[i] == order;
 		wants += quota->wanted[i] != 0;

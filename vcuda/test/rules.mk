@@ -47,6 +47,13 @@ $(O)/vcuda/test/measure $(O)/vcuda/test/scrub $(O)/vcuda/test/takes $(O)/vcuda/t
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -o $@ $< -pthread -ldl
 
+# Who asks the manager as the hook does.
+test_programs += $(O)/vcuda/test/grant
+$(O)/vcuda/test/grant: $(O)/vcuda/test/grant.o $(O)/lib/libctr-gpu.a
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -Wl,--as-needed $(xdr_inside)
+
 # Between a server, or a program, and the driver.
 test_programs += $(O)/vcuda/test/real/libbetween.so
 $(O)/vcuda/test/real/libbetween.so: vcuda/test/real/between.c $(O)/lib/vcuda/libcuda.so.1

@@ -66,15 +66,17 @@ static void vcuda_is_off_unless_it_is_switched_on(void **state)
 	assert_int_equal(settings.vcuda_memory, 0);
 	assert_int_equal(settings.vcuda_host_memory, 0);
 	assert_int_equal(settings.vcuda_max_clients, 16);
+	assert_int_equal(settings.vcuda_idle, 0);
 	settings_clear(&settings);
 	assert_int_equal(
-		parse("{\"vcuda\": {\"mode\": \"force\", \"memory\": \"8G\", \"host_memory\": \"3G\", \"max_clients\": 256}}",
+		parse("{\"vcuda\": {\"mode\": \"force\", \"memory\": \"8G\", \"host_memory\": \"3G\", \"max_clients\": 256, \"idle\": 600}}",
 		      &settings, &err),
 		0);
 	assert_int_equal(settings.vcuda_mode, VCUDA_FORCE);
 	assert_int_equal(settings.vcuda_memory, 8ULL << 30);
 	assert_int_equal(settings.vcuda_host_memory, 3ULL << 30);
 	assert_int_equal(settings.vcuda_max_clients, 256);
+	assert_int_equal(settings.vcuda_idle, 600);
 	settings_clear(&settings);
 }
 
@@ -119,6 +121,7 @@ static void what_makes_no_sense_is_refused(void **state)
 		{"{\"vcuda\": {\"max_clients\": 0}}",
 		 "\"vcuda\": \"max_clients\" must be a whole number from 1 to 256"},
 		{"{\"vcuda\": {\"max_clients\": 257}}", "\"vcuda\": \"max_clients\" must be"},
+		{"{\"vcuda\": {\"idle\": 2592001}}", "\"vcuda\": \"idle\" must be seconds, a whole number from 0"},
 		{"{\"vcuda\": {\"share\": 1}}", "\"vcuda\": unknown key \"share\""},
 		{"{\"colour\": 1}", "unknown key \"colour\""},
 		{"{\"inventory\": \"auto\", \"inventory\": \"auto\"}", "duplicate"},

@@ -52,15 +52,15 @@ container() {
 	container=$!
 }
 
-# soon COMMAND…: within four seconds it succeeds
+# soon COMMAND…: within ten seconds it succeeds
 soon() {
 	local i
 
-	for ((i = 0; i < 200; i++)); do
+	for ((i = 0; i < 500; i++)); do
 		"$@" && return
 		sleep 0.02
 	done
-	echo "not within four seconds: $*"
+	echo "not within ten seconds: $*"
 	return 1
 }
 
@@ -72,17 +72,37 @@ listed() {
 	ctr-gpu vcuda list --json | jq -e "$1" >/dev/null
 }
 
+audited() {
+	jq -es --arg event "$1" "map(select(.event == \$event)) | length > 0 and any(${2:-true})" "$scratch/audit" >/dev/null
+}
+
+# is NAME STATE: so the list has it
+is() {
+	listed ".containers | map(select(.container == \"$1\"))[0].state == \"$2\""
+}
+
+# asks NAME WORD: of its program `holds 4194304 </tmp/NAME`, which has data on a GPU
+asks() {
+	[[ -p $scratch/bundle/rootfs/tmp/$1 ]] || mkfifo "$scratch/bundle/rootfs/tmp/$1"
+	echo "$2" >>"$scratch/bundle/rootfs/tmp/$1" &
+}
+
+# answers NAME COUNT WORD: so often so far, and in the last line
+answers() {
+	[[ $(grep -c " ms$" "$scratch/$1.out") == "$2" && $(grep " ms$" "$scratch/$1.out" | tail -n 1) == "$3 "* ]]
+}
+
 # on_host SCRIPT: with these functions, where vCUDA is allowed and a bundle for $devices is ready
 on_host() {
 	local scratch=$BATS_TEST_TMPDIR settings='{"vcuda": {"mode": "allow", "memory": "1G", "max_clients": 16}}'
 
 	bundle debian "$scratch/bundle" ".process.env = [\"PATH=/usr/bin\", \"NVIDIA_VISIBLE_DEVICES=${devices:-all}\", \"CTR_GPU_MODE=vcuda\"]
 		| .mounts += [[\"cuda-add\", \"test/real/cuda-add\"], [\"hold\", \"test/tools/vcuda-hold\"], [\"ask\", \"vcuda/test/nvml/ask\"],
-			[\"occupy\", \"test/tools/vcuda-occupy\"] | {destination: (\"/usr/bin/\" + .[0]),
+			[\"occupy\", \"test/tools/vcuda-occupy\"], [\"holds\", \"vcuda/test/holds\"] | {destination: (\"/usr/bin/\" + .[0]),
 			type: \"bind\", source: (\"$CTR_GPU_BUILD/\" + .[1]), options: [\"bind\", \"ro\"]}]
 		| ${filter:-.}"
 	export scratch runtime
-	export -f driver manager container soon said listed
+	export -f driver manager container soon said listed audited is asks answers
 	run sandbox "${profile:-wsl-two-nvidia}" timeout --kill-after=1 60 bash -euc '
 		mkdir -p /etc/ctr-gpu && echo "$0" >/etc/ctr-gpu/config.json
 		trap '\''jobs=$?; [[ $jobs == 0 ]] || { cat "$scratch"/*.out "$scratch/audit"; }'\'' EXIT
@@ -248,6 +268,131 @@ add_on_both() {
 }
 
 # What a start costs that does not ask for it: `make bench` measures; here nothing of it is even looked for.
+# ---- suspended ----
+
+@test "suspended by command: a program waits at its next call, and has what it had when it is resumed" {
+	on_host '
+		driver && manager
+		mkfifo "$scratch/bundle/rootfs/tmp/one"
+		container one "exec 3<>/tmp/one; holds 4194304 <&3 & until [ -e /tmp/more ]; do sleep 0.1; done; hold </dev/null; echo more; wait"
+		soon said one held
+		asks one check && soon answers one 1 right
+		ctr-gpu vcuda suspend one
+		is one suspended
+		listed ".containers[0].byHand"
+		audited suspend ".container == \"one\" and .why == \"command\" and .memory > 4194304"
+		asks one launch
+		touch "$scratch/bundle/rootfs/tmp/more"
+		sleep 1
+		is one suspended && answers one 1 right
+		said one more && exit 1
+		ctr-gpu vcuda suspend one
+		ctr-gpu vcuda resume one
+		soon answers one 2 launched
+		soon said one more
+		audited resume
+		asks one check && soon answers one 3 right
+		ctr-gpu vcuda suspend one && ctr-gpu vcuda resume one
+		asks one check && soon answers one 4 right
+		ctr-gpu vcuda resume one 2>&1 | grep "it is not suspended"
+		ctr-gpu vcuda suspend one
+		runc --root /run/runtime kill one KILL
+		soon listed ".containers == [] and .servers == 0"
+	'
+}
+
+@test "suspended since it rests: the next call brings back what it had, and so does a new program" {
+	on_host '
+		driver && manager
+		mkfifo "$scratch/bundle/rootfs/tmp/one"
+		container one "exec 3<>/tmp/one; holds 4194304 <&3 & until [ -e /tmp/more ]; do sleep 0.1; done; hold </dev/null; echo more; wait"
+		soon said one held
+		ctr-gpu vcuda limit one --idle=1
+		soon is one suspended
+		listed ".containers[0] | .idle == 1 and (.byHand | not)"
+		audited suspend ".why == \"idle\""
+		asks one check && soon answers one 1 right
+		soon is one suspended
+		touch "$scratch/bundle/rootfs/tmp/more"
+		soon said one more
+		soon is one suspended
+		# One that works on a GPU does not rest.
+		asks one spin
+		soon is one running
+		sleep 1.5
+		is one running
+		soon answers one 2 spun
+		ctr-gpu vcuda limit one --idle=0
+		asks one check && soon answers one 3 right
+		sleep 2.5
+		is one running
+	'
+}
+
+@test "a manager that is killed while it suspends and resumes: the next one carries on" {
+	on_host '
+		driver && echo CHECKPOINT_US=1000000 >>/run/driver/sim.conf && manager
+		mkfifo "$scratch/bundle/rootfs/tmp/one"
+		container one "exec 3<>/tmp/one; holds 4194304 <&3"
+		soon said one held
+		rounds=0
+		for when in 0.1 0.5 1.2 1.8; do
+			(ctr-gpu vcuda suspend one || true) 2>/dev/null & sleep "$when"
+			kill -KILL "$manager"; wait "$manager" || true
+			manager
+			soon is one suspended
+			(ctr-gpu vcuda resume one || true) 2>/dev/null & sleep "$when"
+			kill -KILL "$manager"; wait "$manager" || true
+			manager
+			is one suspended && ctr-gpu vcuda resume one || true
+			soon is one running
+			rounds=$((rounds + 1))
+			asks one check && soon answers one "$rounds" right
+		done
+		audited adopt
+	'
+}
+
+@test "what has no room on its GPU is resumed in the order in which it was asked for" {
+	devices=0 on_host '
+		driver && manager
+		for name in one two; do
+			mkfifo "$scratch/bundle/rootfs/tmp/$name"
+			container "$name" "exec 3<>/tmp/$name; holds 4194304 <&3"
+			soon said "$name" held
+			ctr-gpu vcuda limit "$name" --idle=1
+			soon is "$name" suspended
+			ctr-gpu vcuda limit "$name" --idle=0
+		done
+		touch /run/driver/full
+		asks two launch
+		soon is two waiting
+		ctr-gpu vcuda list | grep "suspended, waits for memory of its GPUs"
+		asks one launch
+		soon is one waiting
+		ctr-gpu vcuda resume one 2>&1 | grep "its GPUs have no room"
+		audited resume-waits ".container == \"two\""
+		rm /run/driver/full
+		soon answers two 1 launched
+		soon answers one 1 launched
+		jq -er "select(.event == \"resume\").container" "$scratch/audit" | diff - <(printf "%s\n" two one)
+	'
+}
+
+@test "a driver that cannot suspend is said to be one, and the program goes on" {
+	on_host '
+		driver && echo CHECKPOINT=0 >>/run/driver/sim.conf && manager
+		mkfifo "$scratch/bundle/rootfs/tmp/one"
+		container one "exec 3<>/tmp/one; holds 4194304 <&3"
+		soon said one held
+		ctr-gpu vcuda suspend one >"$scratch/why" 2>&1 && exit 1
+		grep "it is running: cuCheckpointProcessGetState(): 801" "$scratch/why"
+		audited suspend-failed
+		is one running
+		asks one check && soon answers one 1 right
+	'
+}
+
 @test "a start that does not ask for vCUDA looks for nothing of it" {
 	require_program strace
 	printf '#!/bin/sh\nexec strace -f -o "%s/trace" "%s/bin/ctr-gpu-hook" "$@"\n' "$BATS_TEST_TMPDIR" "$CTR_GPU_BUILD" >"$BATS_TEST_TMPDIR/hook"

@@ -19,9 +19,9 @@ setup_file() {
 	mkdir -p "$directory"
 	"$e2e/systemd-world" start "$directory" 2
 	inside bash -ec 'mkdir -p /usr/libexec/ctr-gpu /run/driver /run/client
-		cp "$0"/bin/ctr-gpu /usr/bin; cp "$0"/bin/ctr-gpu-vcuda "$0"/bin/ctr-gpu-vcudad /usr/libexec/ctr-gpu
+		cp "$0"/bin/ctr-gpu /usr/bin; cp "$0"/bin/ctr-gpu-vcuda{,d,-checkpoint} /usr/libexec/ctr-gpu
 		cp "$0"/vcuda/test/sim/lib{cuda,nvidia-ml}.so.1 /run/driver; printf "GPUS=1\nUUIDS=5a3f1c2b0001000000000000a5c0e3d4\n" >/run/driver/sim.conf
-		cp "$0"/lib/vcuda/libcuda.so.1 "$0"/test/real/cuda-add "$0"/test/tools/vcuda-hold /run/client
+		cp "$0"/lib/vcuda/libcuda.so.1 "$0"/test/real/cuda-add "$0"/test/tools/vcuda-hold "$0"/vcuda/test/holds /run/client
 		cp "$1"/ctr-gpu-vcudad.* /usr/lib/systemd/system; rm -rf /etc/ctr-gpu; mknod -m 666 /dev/dxg c 10 183
 		mkdir /run/systemd/system/ctr-gpu-vcudad.service.d
 		printf "[Service]\nStandardError=append:/run/audit\n" >/run/systemd/system/ctr-gpu-vcudad.service.d/output.conf
@@ -52,7 +52,7 @@ container = int(sys.argv[3]) or subprocess.Popen(["sleep", "1000"], stdin=subpro
 s = socket.socket(socket.AF_UNIX)
 s.connect("/run/ctr-gpu/vcudad.sock")
 gpu = text(b"GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4") + text(b"") + text(b"")
-granted = call(s, 1, text(name) + struct.pack(">iI", container, 1) + gpu + text(b"/run/driver/libcuda.so.1") + struct.pack(">QIQ", 1 << 30, 4, int(sys.argv[2])))
+granted = call(s, 1, text(name) + struct.pack(">iI", container, 1) + gpu + text(b"/run/driver/libcuda.so.1") + struct.pack(">QIQI", 1 << 30, 4, int(sys.argv[2]), 0))
 assert granted[:4] == b"\0\0\0\0", granted
 assert call(s, 2, text(name))[:4] == b"\0\0\0\0"
 print(container)
@@ -92,6 +92,22 @@ client() {
 	expect_status 0
 	expect "GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4"
 	expect "1048576 sums are right"
+}
+
+@test "a container is suspended and resumed under the unit's restrictions" {
+	grant rests >/dev/null
+	run inside bash -ec '
+		mkfifo /run/asked && exec 3<>/run/asked
+		LD_LIBRARY_PATH=/run/client CTR_GPU_VCUDA_SOCKET=/run/ctr-gpu/vcuda/rests/socket /run/client/holds 4194304 <&3 >/run/answers & holds=$!
+		answered() { for _ in {1..300}; do [[ $(tail -n 1 /run/answers) == "$1"* ]] && return; sleep 0.02; done; cat /run/answers /run/audit; exit 1; }
+		answered held
+		ctr-gpu vcuda suspend rests
+		ctr-gpu vcuda list | grep "state      suspended"
+		ctr-gpu vcuda resume rests
+		echo check >&3
+		answered right
+		kill "$holds"; ctr-gpu vcuda revoke rests'
+	expect_status 0
 }
 
 @test "a restart and a stop of the manager leave programs alone" {

@@ -15,7 +15,7 @@ setup_file() {
 	image debian >/dev/null
 	# The manager starts the server beside it.
 	mkdir -p "$root/bin" "$root/lib/vcuda"
-	cp "$CTR_GPU_BUILD"/bin/ctr-gpu{,-hook,-driverd,-vcudad} "$root/bin/"
+	cp "$CTR_GPU_BUILD"/bin/ctr-gpu{,-hook,-driverd,-vcudad,-vcuda-checkpoint} "$root/bin/"
 	cp "$CTR_GPU_BUILD/test/tools/vcuda-standin" "$root/bin/ctr-gpu-vcuda"
 	cp "$CTR_GPU_BUILD/lib/libctr-gpu.so.0" "$root/lib/vcuda/libcuda.so.1"
 	ln -s ctr-gpu-hook "$root/bin/ctr-gpu-runtime"
@@ -350,7 +350,8 @@ def text(value):
     return struct.pack(\">I\", len(value)) + value + bytes(-len(value) % 4)
 def grant(name, processors):
     return (text(name) + struct.pack(\">iII\", 7, 2100000001, 1) + text(b\"GPU-1\") + text(b\"\") + text(b\"One\") +
-        struct.pack(\">QQIIQQQIQQd\", 2 << 30, 1 << 30, 16, 1, 3, 2, 1, 1, 4 << 30, 3 << 30, processors))
+        struct.pack(\">QQIIQQQIQQd\", 2 << 30, 1 << 30, 16, 1, 3, 2, 1, 1, 4 << 30, 3 << 30, processors) +
+        text(b\"waiting\") + struct.pack(\">II\", 0, 600) + text(b\"no room\"))
 list = struct.pack(\">I\", 2) + grant(b\"few\", 1.5) + grant(b\"free\", 0) + struct.pack(\">II\", 1, 256) + text(b\"\") + struct.pack(\">I\", 1)
 refused = struct.pack(\">i\", 95) + text(b\"this host uses cgroup version 1\")
 s = socket.socket(socket.AF_UNIX)
@@ -366,6 +367,9 @@ for answer in (list, list, refused):
 		sleep 0.2
 		vcuda list | tee "$scratch/list.out"
 		said list "^    host       3.0 GiB in use of 4.0 GiB, by its servers$"
+		said list "^    state      suspended, waits for memory of its GPUs$"
+		said list "^    idle       suspended when it has rested for 600 s$"
+		said list "^    trouble    no room$"
 		said list "^    processors 1.5 at most, for its servers$"
 		said list "^    processors no limit for its servers$"
 		said list "^driver API only: programs with NVIDIA.s CUDA runtime do not run by this build$"

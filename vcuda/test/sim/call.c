@@ -85,6 +85,8 @@ CUresult call_enter(const char *name)
 	if (sim_in_callback)
 		return CUDA_ERROR_NOT_PERMITTED;
 	(void)pthread_mutex_lock(&sim_lock);
+	while (sim_locked)
+		(void)pthread_cond_wait(&sim_changed, &sim_lock);
 	return CUDA_SUCCESS;
 }
 
@@ -124,8 +126,10 @@ CUresult cuInit(unsigned flags)
 		return call_initialized() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 	(void)pthread_mutex_lock(&sim_lock);
 	r = device_init();
-	if (!r)
+	if (!r) {
 		initialized = getpid();
+		checkpoint_begin();
+	}
 	return call_leave(r);
 }
 

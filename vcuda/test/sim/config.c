@@ -4,7 +4,7 @@
  * What the simulated machine is like. A server is told nothing by its environment, so a file beside the library says the same.
  *
  *	GPUS=2 MEMORY=24G,8G NAMES=A,B UUIDS=hex,hex VERSION=12040 FAULTS=cuMemAlloc_v2@3=2 HOST_REGISTER=0 CHECKPOINT=0 COPY_RATE=1000000
- *	STRICT=1 COMPILE_US=20000 AGAIN_US=30000 STREAM_MEM_OPS_V1=1 PAGEABLE=1 HOST_PAGE_TABLES=1
+ *	CHECKPOINT_US=300000 STRICT=1 COMPILE_US=20000 AGAIN_US=30000 STREAM_MEM_OPS_V1=1 PAGEABLE=1 HOST_PAGE_TABLES=1
  *
  * CONTEXT_BYTES=549453824 STREAM_BYTES=540000 EXEC_BYTES=11000000 ARRAY_BYTES=65536: what the device loses to each. LAUNCHES=2048: the limit of them
  * in a new context. PAGES=1: small
@@ -22,21 +22,35 @@
 static char config_text[8192];
 static pthread_once_t config_once = PTHREAD_ONCE_INIT;
 
-static void config_read(void)
+/* Return: NULL if there is no such file. */
+static FILE *config_open(const char *name)
 {
 	char path[4096];
+	const char *slash;
 	Dl_info info;
-	FILE *file;
-	char *slash;
 
 	if (!dladdr((void *)config_value, &info) || !info.dli_fname)
-		return;
-	(void)snprintf(path, sizeof(path) - 16, "%s", info.dli_fname);
-	slash = strrchr(path, '/');
+		return NULL;
+	slash = strrchr(info.dli_fname, '/');
 	if (!slash)
-		return;
-	memcpy(slash + 1, "sim.conf", sizeof("sim.conf"));
-	file = fopen(path, "re");
+		return NULL;
+	(void)snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - info.dli_fname), info.dli_fname, name);
+	return fopen(path, "re");
+}
+
+bool config_has_file(const char *name)
+{
+	FILE *file = config_open(name);
+
+	if (file)
+		(void)fclose(file);
+	return file;
+}
+
+static void config_read(void)
+{
+	FILE *file = config_open("sim.conf");
+
 	if (!file)
 		return;
 	config_text[fread(config_text, 1, sizeof(config_text) - 1, file)] = '\0';

@@ -22,6 +22,8 @@ enum { SIM_GPUS_MAX = 8, SIM_ARGS_MAX = 4096, SIM_LIMITS = 10, SIM_PARAMETERS_MA
 
 const char *config_value(const char *key);
 unsigned long long config_number(const char *key, unsigned long long otherwise);
+/* Whether a file of that name is beside the library now. */
+bool config_has_file(const char *name);
 
 /* ---- devices ---- */
 
@@ -58,6 +60,16 @@ CUresult call_enter_context(const char *name, CUcontext *ret);
 CUresult call_leave(CUresult r);
 CUresult call_fault(const char *name);
 bool call_initialized(void);
+/* Another process has locked this one: calls wait. */
+extern bool sim_locked;
+/* From now on it can. */
+void checkpoint_begin(void);
+/* For other processes, not among the functions that clients know. */
+CUresult cuCheckpointProcessGetState(int pid, int *ret);
+CUresult cuCheckpointProcessLock(int pid, void *arguments);
+CUresult cuCheckpointProcessCheckpoint(int pid, void *arguments);
+CUresult cuCheckpointProcessRestore(int pid, void *arguments);
+CUresult cuCheckpointProcessUnlock(int pid, void *arguments);
 
 /* ---- objects: what a handle may point to ---- */
 

@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/manager/suspension.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/close_range.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "vcuda/manager/manager.h"
+#include "vcuda/manager/page.h"
+#include "vcuda/manager/pidref.h"
+#include "vcuda/protocol/checkpoint.h"
+
+enum {
+	PARK_MS = 30 * 1000, /* what is under way may take so long */
+	PROGRAM_MS = 60 * 1000,
+	BYTES_EACH_MS = 128 * 1024, /* an H100 takes 2 GB a second; this leaves much room */
+	LOOK_MS = 20,               /* at servers that park */
+	WANTED_MS = 100,            /* at those that are suspended */
+	IDLE_MS = 1000,             /* at those that may be idle */
+	AGAIN_MS = 1000,            /* to resume what had no room */
+	FAILED_MS = 10 * 1000,      /* what could not be done for another reason */
+	SECOND_MS = 1000,
+	ABOVE = 16,
+	EXIT_NOT_RUN = 127,
+	MEMORY_TEXT_MAX = 4096,
+};
+
+static const char *const names[] = {
+	[SUSPENSION_NONE] = "running",        [SUSPENSION_PARKING] = "suspending", [SUSPENSION_SAVING] = "suspending",
+	[SUSPENSION_SUSPENDED] = "suspended", [SUSPENSION_RESUMING] = "resuming",
+};
+
+const char *suspension_name(const struct suspension *suspension)
+{
+	return suspension->queued ? "waiting" : names[suspension->state];
+}
+
+/* ---- orders ---- */
+
+static void suspension_write_order(struct tenant *tenant, unsigned slot, uint32_t order)
+{
+	__atomic_store_n((uint32_t *)&tenant->orders->order[slot], order, __ATOMIC_SEQ_CST);
+	(void)syscall(SYS_futex, (uint32_t *)&tenant->orders->order[slot], FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void suspension_order(struct manager *manager, struct tenant *tenant, enum start_order what)
+{
+	struct suspension *suspension = &tenant->suspension;
+	uint32_t number = (uint32_t)manager_now() & (UINT32_MAX >> START_ORDER_BITS);
+
+	if (number == suspension->order >> START_ORDER_BITS)
+		number++;
+	/* By the time, so that servers of an earlier manager have had another. */
+	suspension->order = number << START_ORDER_BITS | (uint32_t)what;
+	for (const struct worker *worker = manager->workers; worker; worker = worker->next)
+		if (worker->tenant == tenant)
+			suspension_write_order(tenant, worker->slot, suspension->order);
+}
+
+static bool suspension_is_obeyed(const struct manager *manager, const struct tenant *tenant)
+{
+	for (const struct worker *worker = manager->workers; worker; worker = worker->next)
+		if (worker->tenant == tenant && !worker->kill_at &&
+		    __atomic_load_n((uint32_t *)&tenant->quota->obeyed[worker->slot], __ATOMIC_SEQ_CST) !=
+			    tenant->suspension.order)
+			return false;
+	return true;
+}
+
+static bool suspension_is_wanted(const struct manager *manager, const struct tenant *tenant)
+{
+	for (const struct worker *worker = manager->workers; worker; worker = worker->next)
+		if (worker->tenant == tenant &&
+		    __atomic_load_n((uint32_t *)&tenant->quota->wanted[worker->slot], __ATOMIC_SEQ_CST))
+			return true;
+	return false;
+}
+
+/* ---- what happened ---- */
+
+/* What rested before it was suspended has not rested since then. */
+static void suspension_begin_rest(struct manager *manager, const struct tenant *tenant)
+{
+	for (struct worker *worker = manager->workers; worker; worker = worker->next)
+		if (worker->tenant == tenant)
+			worker->rests = 0;
+}
+
+static void suspension_become(struct manager *manager, struct tenant *tenant, enum suspension_state state)
+{
+	struct suspension *suspension = &tenant->suspension;
+
+	if (state == SUSPENSION_NONE && suspension->state != SUSPENSION_NONE)
+		suspension_order(manager, tenant, START_GO);
+	if (state == SUSPENSION_NONE) {
+		suspension->wanted = suspension->by_hand = false;
+		suspension_begin_rest(manager, tenant);
+	}
+	if (state != SUSPENSION_RESUMING && state != SUSPENSION_SUSPENDED)
+		suspension->queued = 0;
+	suspension->state = state;
+	suspension->began = manager_now();
+	suspension->try_at = suspension->began;
+	manager->changed = true;
+}
+
+/* It is not what it should be, and goes on from @state. */
+static void suspension_fail(struct manager *manager, struct tenant *tenant, enum suspension_state state,
+			    const char *why)
+{
+	struct suspension *suspension = &tenant->suspension;
+	const bool resumes = suspension->state == SUSPENSION_RESUMING;
+
+	(void)snprintf(suspension->trouble, sizeof(suspension->trouble), "%s", why);
+	audit_write(resumes ? "resume-failed" : "suspend-failed", tenant, json_pack("{s:s}", "why", why));
+	suspension_become(manager, tenant, state);
+	suspension->try_at = suspension->began + FAILED_MS;
+}
+
+static void suspension_succeed(struct manager *manager, struct tenant *tenant, enum suspension_state state)
+{
+	struct suspension *suspension = &tenant->suspension;
+	const json_int_t took = manager_now() - suspension->began;
+	json_t *more = json_pack("{s:I, s:I}", "milliseconds", took, "memory", (json_int_t)tenant_sum_memory(tenant));
+
+	if (more && state == SUSPENSION_SUSPENDED)
+		(void)json_object_set_new(more, "why", json_string(suspension->by_hand ? "command" : "idle"));
+	audit_write(state == SUSPENSION_SUSPENDED ? "suspend" : "resume", tenant, more);
+	suspension->trouble[0] = '\0';
+	suspension_become(manager, tenant, state);
+}
+
+/* ---- the program that has the driver do it ---- */
+
+static void suspension_list_pids(const struct manager *manager, const struct tenant *tenant, char **ret, size_t max,
+				 size_t *ret_count)
+{
+	size_t count = 0;
+
+	for (const struct worker *worker = manager->workers; worker && count < max; worker = worker->next)
+		if (worker->tenant == tenant && str_format(&ret[count], "%d", (int)worker->pid) == 0)
+			count++;
+	*ret_count = count;
+}
+
+static _Noreturn void suspension_become_program(int program, int lock, int out, char *const *arguments)
+{
+	char *const environment[] = {NULL};
+	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	sigset_t none;
+
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)signal(SIGPIPE, SIG_DFL);
+	(void)setsid();
+	program = fcntl(program, F_DUPFD_CLOEXEC, ABOVE);
+	lock = fcntl(lock, F_DUPFD_CLOEXEC, ABOVE);
+	out = fcntl(out, F_DUPFD_CLOEXEC, ABOVE);
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0 ||
+	    dup2(lock, CHECKPOINT_LOCK) < 0 || close_range(CHECKPOINT_LOCK + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0 ||
+	    chdir("/") < 0)
+		_exit(EXIT_NOT_RUN);
+	(void)execveat(program, "", arguments, environment, AT_EMPTY_PATH);
+	_exit(EXIT_NOT_RUN);
+}
+
+/* The page is opened anew: a lock is of who has opened the file, and servers have what the manager has. */
+static int suspension_run(struct tenant *tenant, const char *path, char *const *arguments)
+{
+	struct suspension *suspension = &tenant->suspension;
+	_cleanup_close_ int program = open(path, O_PATH | O_CLOEXEC), lock = -1, in = -1, out = -1, pidfd = -1;
+	int pair[2], r;
+	pid_t pid;
+
+	lock = page_open_again(tenant->orders_fd, O_RDONLY);
+	if (program < 0 || lock < 0)
+		return program < 0 ? -errno : lock;
+	if (pipe2(pair, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -errno;
+	in = pair[0];
+	out = pair[1];
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		suspension_become_program(program, lock, out, arguments);
+	/* It may have ended already, and is there until it is waited for. */
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (pidfd < 0) {
+		r = -errno;
+		(void)kill(pid, SIGKILL);
+		(void)waitpid(pid, NULL, 0);
+		return r;
+	}
+	suspension->program = pid;
+	suspension->program_pidfd = steal_fd(&pidfd);
+	suspension->program_out = steal_fd(&in);
+	suspension->ending = false;
+	return 0;
+}
+
+static int suspension_start(struct manager *manager, struct tenant *tenant, const char *what)
+{
+	enum { BEFORE = 4, PIDS = MANAGER_CLIENTS_MAX };
+	_cleanup_free_ char *user = NULL;
+	char *arguments[BEFORE + PIDS + 1] = {(char *)"ctr-gpu-vcuda-checkpoint", (char *)(uintptr_t)what};
+	const uint64_t bytes = tenant_sum_memory(tenant);
+	size_t count;
+	int r;
+
+	if (str_format(&user, "%u", (unsigned)tenant->uid) < 0)
+		return -ENOMEM;
+	arguments[2] = tenant->library;
+	arguments[3] = user;
+	suspension_list_pids(manager, tenant, arguments + BEFORE, PIDS, &count);
+	tenant->suspension.deadline =
+		manager_now() + PROGRAM_MS + (int64_t)(bytes < INT64_MAX ? bytes / BYTES_EACH_MS : 0);
+	r = count > 0 ? suspension_run(tenant, manager->checkpoint, arguments) : 0;
+	for (size_t i = 0; i < count; i++)
+		free(arguments[BEFORE + i]);
+	return r;
+}
+
+static void suspension_explain(const struct suspension *suspension, int wait_status,
+			       char ret[static SUSPENSION_TROUBLE])
+{
+	static const char *const steps[CHECKPOINT_STEPS] = {
+		[CHECKPOINT_RIGHTS] = "giving up rights",
+		[CHECKPOINT_LIBRARY] = "loading the driver",
+		[CHECKPOINT_GET_STATE] = "cuCheckpointProcessGetState()",
+		[CHECKPOINT_LOCK_PROCESS] = "cuCheckpointProcessLock()",
+		[CHECKPOINT_SAVE] = "cuCheckpointProcessCheckpoint()",
+		[CHECKPOINT_RESTORE] = "cuCheckpointProcessRestore()",
+		[CHECKPOINT_UNLOCK] = "cuCheckpointProcessUnlock()",
+		[CHECKPOINT_IS_OTHERWISE] = "a server is in another state than the driver said",
+	};
+	struct checkpoint_failure failure;
+	const bool said = read(suspension->program_out, &failure, sizeof(failure)) == sizeof(failure) &&
+			  failure.step < CHECKPOINT_STEPS;
+
+	if (!said)
+		(void)snprintf(ret, SUSPENSION_TROUBLE, "ctr-gpu-vcuda-checkpoint ended with status %#x",
+			       (unsigned)wait_status);
+	else if (failure.step <= CHECKPOINT_LIBRARY)
+		(void)snprintf(ret, SUSPENSION_TROUBLE, "%s: %s", steps[failure.step],
+			       failure.number == ENOSYS ? "it cannot suspend, which R570 and later can"
+							: strerror(failure.number));
+	else
+		(void)snprintf(ret, SUSPENSION_TROUBLE, "%s: %d", steps[failure.step], failure.number);
+}
+
+/* Its servers are good for nothing any more; their programs get errors. */
+static void suspension_lose(struct manager *manager, struct tenant *tenant, const char *why)
+{
+	for (struct worker *worker = manager->workers; worker; worker = worker->next)
+		if (worker->tenant == tenant)
+			server_process_stop(worker);
+	suspension_fail(manager, tenant, SUSPENSION_NONE, why);
+}
+
+static void suspension_queue(struct manager *manager, struct tenant *tenant)
+{
+	struct suspension *suspension = &tenant->suspension;
+	const int64_t queued = suspension->queued ? suspension->queued : manager_now();
+
+	if (!suspension->queued)
+		audit_write("resume-waits", tenant, NULL);
+	suspension_become(manager, tenant, SUSPENSION_SUSPENDED);
+	suspension->queued = queued;
+	suspension->try_at = manager_now() + AGAIN_MS;
+}
+
+/* Of a program that was killed, or is an earlier manager's, nothing is known: it is asked for again. */
+static void suspension_end(struct manager *manager, struct tenant *tenant, int wait_status)
+{
+	const bool resumes = tenant->suspension.state == SUSPENSION_RESUMING;
+	const enum suspension_state before = resumes ? SUSPENSION_SUSPENDED : SUSPENSION_NONE;
+	char why[SUSPENSION_TROUBLE];
+
+	if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == CHECKPOINT_DONE) {
+		suspension_succeed(manager, tenant, resumes ? SUSPENSION_NONE : SUSPENSION_SUSPENDED);
+		return;
+	}
+	suspension_explain(&tenant->suspension, wait_status, why);
+	if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == CHECKPOINT_NO_ROOM)
+		suspension_queue(manager, tenant);
+	else if (WIFEXITED(wait_status) &&
+		 (WEXITSTATUS(wait_status) == CHECKPOINT_UNDONE || WEXITSTATUS(wait_status) == EXIT_NOT_RUN))
+		suspension_fail(manager, tenant, before, why);
+	else
+		suspension_lose(manager, tenant, why);
+}
+
+static void suspension_reap(struct manager *manager, struct tenant *tenant)
+{
+	struct suspension *suspension = &tenant->suspension;
+	int wait_status = 0;
+
+	if (waitpid(suspension->program, &wait_status, WNOHANG) != suspension->program)
+		return;
+	suspension->program = 0;
+	suspension_end(manager, tenant, wait_status);
+	suspension_close(suspension);
+}
+
+/* One that a server keeps waiting, which has to answer the driver. */
+static void suspension_kill(struct suspension *suspension)
+{
+	if (!suspension->ending)
+		pidref_signal(suspension->program_pidfd, SIGKILL);
+	suspension->ending = true;
+}
+
+/* ---- to suspend ---- */
+
+/* Return: what the host could give; UINT64_MAX: it does not say. */
+static uint64_t suspension_measure_host(void)
+{
+	_cleanup_free_ char *text = NULL;
+	unsigned long long kibibytes;
+	const char *line;
+
+	if (fd_read_kernel_file(AT_FDCWD, "/proc/meminfo", MEMORY_TEXT_MAX, &text) < 0)
+		return UINT64_MAX;
+	line = strstr(text, "MemAvailable:");
+	return line && sscanf(line, "MemAvailable: %llu kB", &kibibytes) == 1 ? (uint64_t)kibibytes << 10 : UINT64_MAX;
+}
+
+/* The kernel would end servers that have more of it than they may. */
+static bool suspension_has_room(const struct manager *manager, const struct tenant *tenant, const char **ret_why)
+{
+	const uint64_t bytes = tenant_sum_memory(tenant), had = cgroup_measure_memory(tenant);
+
+	*ret_why = "what it has on its GPUs does not fit into what its servers may have of the host's memory";
+	if (manager->groups >= 0 && (had > tenant->host_memory || bytes > tenant->host_memory - had))
+		return false;
+	*ret_why = "the host has not enough free memory for what it has on its GPUs";
+	return bytes < suspension_measure_host();
+}
+
+int suspension_ask(struct manager *manager, struct tenant *tenant, bool by_hand, const char **ret_why)
+{
+	struct suspension *suspension = &tenant->suspension;
+
+	if (suspension->state != SUSPENSION_NONE) {
+		*ret_why = "it is being resumed";
+		if (suspension->state == SUSPENSION_RESUMING || suspension->wanted)
+			return -EBUSY;
+		suspension->by_hand = suspension->by_hand || by_hand;
+		manager->changed = true;
+		return 0;
+	}
+	if (!suspension_has_room(manager, tenant, ret_why))
+		return -ENOMEM;
+	suspension_become(manager, tenant, SUSPENSION_PARKING);
+	suspension->by_hand = by_hand;
+	suspension->deadline = suspension->began + PARK_MS;
+	suspension->trouble[0] = '\0';
+	suspension_order(manager, tenant, START_PARK);
+	return 0;
+}
+
+static void suspension_look_at_parking(struct manager *manager, struct tenant *tenant, int64_t now)
+{
+	int r;
+
+	if (!suspension_is_obeyed(manager, tenant)) {
+		if (now >= tenant->suspension.deadline)
+			suspension_fail(manager, tenant, SUSPENSION_NONE,
+					"one of its programs is in the middle of something for more than 30 seconds");
+		return;
+	}
+	tenant->suspension.state = SUSPENSION_SAVING;
+	manager->changed = true;
+	r = suspension_start(manager, tenant, "suspend");
+	if (r < 0)
+		suspension_fail(manager, tenant, SUSPENSION_NONE, strerror(-r));
+	else if (!tenant->suspension.program)
+		suspension_succeed(manager, tenant, SUSPENSION_SUSPENDED);
+}
+
+/* Whether all of its servers rest, and have for so long. */
+static bool suspension_is_idle(const struct manager *manager, const struct tenant *tenant, int64_t now)
+{
+	bool idle = tenant->clients > 0;
+
+	for (struct worker *worker = manager->workers; worker; worker = worker->next) {
+		uint64_t rests;
+
+		if (worker->tenant != tenant)
+			continue;
+		rests = __atomic_load_n((uint64_t *)&tenant->quota->rests[worker->slot], __ATOMIC_SEQ_CST);
+		if (rests == 0 || rests != worker->rests)
+			worker->rested_at = now;
+		worker->rests = rests;
+		idle = idle && rests && now - worker->rested_at >= (int64_t)tenant->suspension.idle * SECOND_MS;
+	}
+	return idle;
+}
+
+static void suspension_look_at_running(struct manager *manager, struct tenant *tenant, int64_t now)
+{
+	struct suspension *suspension = &tenant->suspension;
+	const char *why;
+
+	if (!suspension->idle || !suspension_is_idle(manager, tenant, now) || now < suspension->try_at)
+		return;
+	if (suspension_ask(manager, tenant, false, &why) == -ENOMEM) {
+		(void)snprintf(suspension->trouble, sizeof(suspension->trouble), "%s", why);
+		suspension->try_at = now + (int64_t)suspension->idle * SECOND_MS;
+	}
+}
+
+/* ---- to resume ---- */
+
+int suspension_resume(struct tenant *tenant)
+{
+	if (tenant->suspension.state == SUSPENSION_NONE)
+		return -EALREADY;
+	tenant->suspension.wanted = true;
+	tenant->suspension.by_hand = false;
+	tenant->suspension.try_at = 0;
+	tenant->suspension.trouble[0] = '\0';
+	return 0;
+}
+
+static bool suspension_share_gpu(const struct tenant *one, const struct tenant *other)
+{
+	for (size_t i = 0; i < one->gpu_count; i++)
+		for (size_t k = 0; k < other->gpu_count; k++)
+			if (memcmp(one->gpus[i].bytes, other->gpus[k].bytes, sizeof(one->gpus[i].bytes)) == 0)
+				return true;
+	return false;
+}
+
+static bool suspension_is_next(const struct manager *manager, const struct tenant *tenant)
+{
+	const int64_t queued = tenant->suspension.queued;
+
+	for (const struct tenant *other = manager->tenants; other; other = other->next)
+		if (other != tenant && !other->ending && other->suspension.queued &&
+		    (!queued || other->suspension.queued < queued) && suspension_share_gpu(tenant, other))
+			return false;
+	return true;
+}
+
+static void suspension_look_at_suspended(struct manager *manager, struct tenant *tenant, int64_t now)
+{
+	struct suspension *suspension = &tenant->suspension;
+	int r;
+
+	if (!suspension->by_hand && tenant->clients == 0) {
+		suspension_become(manager, tenant, SUSPENSION_NONE);
+		return;
+	}
+	if (!suspension->by_hand && suspension_is_wanted(manager, tenant))
+		suspension->wanted = true;
+	if (!suspension->wanted || now < suspension->try_at)
+		return;
+	if (!suspension_is_next(manager, tenant)) {
+		if (!suspension->queued)
+			suspension_queue(manager, tenant);
+		return;
+	}
+	suspension->state = SUSPENSION_RESUMING;
+	suspension->began = now;
+	manager->changed = true;
+	r = suspension_start(manager, tenant, "resume");
+	if (r < 0)
+		suspension_fail(manager, tenant, SUSPENSION_SUSPENDED, strerror(-r));
+	else if (!suspension->program)
+		suspension_succeed(manager, tenant, SUSPENSION_NONE);
+}
+
+/* ---- both ---- */
+
+void suspension_take_over(struct manager *manager, struct tenant *tenant, const char *name)
+{
+	struct suspension *suspension = &tenant->suspension;
+	const bool rests = streq(name, "suspended") || streq(name, "resuming") || streq(name, "waiting");
+
+	if (streq(name, "suspending")) {
+		suspension->state = SUSPENSION_PARKING;
+		suspension->deadline = manager_now() + PARK_MS;
+	} else if (rests) {
+		suspension->state = SUSPENSION_SUSPENDED;
+		suspension->wanted = !streq(name, "suspended");
+	}
+	suspension->began = manager_now();
+	suspension_order(manager, tenant, suspension->state == SUSPENSION_NONE ? START_GO : START_PARK);
+}
+
+bool suspension_accepts(const struct tenant *tenant)
+{
+	return tenant->suspension.state == SUSPENSION_NONE;
+}
+
+bool suspension_hears(const struct tenant *tenant)
+{
+	const struct suspension *suspension = &tenant->suspension;
+
+	return suspension_accepts(tenant) ||
+	       (suspension->state == SUSPENSION_SUSPENDED && !suspension->by_hand && !suspension->wanted);
+}
+
+void suspension_look(struct manager *manager, struct tenant *tenant, int64_t now)
+{
+	struct suspension *suspension = &tenant->suspension;
+
+	if (suspension->program) {
+		if (now >= suspension->deadline || tenant->ending)
+			suspension_kill(suspension);
+		suspension_reap(manager, tenant);
+		return;
+	}
+	if (tenant->ending)
+		return;
+	if (suspension->state == SUSPENSION_NONE)
+		suspension_look_at_running(manager, tenant, now);
+	else if (suspension->state == SUSPENSION_PARKING)
+		suspension_look_at_parking(manager, tenant, now);
+	else if (suspension->state == SUSPENSION_SUSPENDED)
+		suspension_look_at_suspended(manager, tenant, now);
+}
+
+int64_t suspension_next(const struct tenant *tenant, int64_t now)
+{
+	const struct suspension *suspension = &tenant->suspension;
+
+	if (suspension->program)
+		return suspension->ending ? INT64_MAX : suspension->deadline;
+	if (tenant->ending)
+		return INT64_MAX;
+	switch (suspension->state) {
+	case SUSPENSION_NONE:
+		return suspension->idle && tenant->clients > 0 ? now + IDLE_MS : INT64_MAX;
+	case SUSPENSION_SUSPENDED:
+		if (suspension->wanted)
+			return suspension->try_at > now ? suspension->try_at : now + LOOK_MS;
+		return suspension->by_hand || tenant->clients == 0 ? INT64_MAX : now + WANTED_MS;
+	default:
+		return now + LOOK_MS;
+	}
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Containers whose programs rest: what they have on their GPUs is put away into the host's memory, and the GPUs'
+ * memory is free meanwhile. Their servers park first (vcuda/protocol/start.h), then ctr-gpu-vcuda-checkpoint has the
+ * driver do it. Programs wait at their next call, which brings back what they had, unless an administrator suspended
+ * them: then `resume` does.
+ *
+ * Where a GPU has no room for what is to come back, the container waits in a queue: no other that shares a GPU with it
+ * is resumed before it.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+
+struct manager;
+struct tenant;
+struct worker;
+
+enum suspension_state {
+	SUSPENSION_NONE,
+	SUSPENSION_PARKING, /* servers finish what is under way */
+	SUSPENSION_SAVING,
+	SUSPENSION_SUSPENDED,
+	SUSPENSION_RESUMING,
+};
+
+enum { SUSPENSION_TROUBLE = 160, SUSPENSION_IDLE_MAX = 30 * 24 * 3600 };
+
+struct suspension {
+	enum suspension_state state;
+	bool by_hand;
+	bool wanted;       /* to be resumed */
+	uint32_t order;    /* that servers have */
+	unsigned idle;     /* seconds after which it is suspended by itself; 0: never */
+	int64_t began;     /* of what is under way, or of the rest */
+	int64_t deadline;  /* of servers that park, and of the program */
+	int64_t queued;    /* since when it waits for memory; 0: it does not */
+	int64_t try_at;    /* when it is tried again, or whether to suspend */
+	pid_t program;     /* that has the driver do it; 0: none */
+	int program_pidfd; /* -1: none */
+	int program_out;
+	bool ending;                      /* the program was killed */
+	char trouble[SUSPENSION_TROUBLE]; /* why it could not be done the last time; "": it could */
+};
+
+/** What a new one is. */
+#define SUSPENSION_NEW ((struct suspension){.program_pidfd = -1, .program_out = -1})
+
+/** Closes what it has open. */
+static inline void suspension_close(struct suspension *suspension)
+{
+	cleanup_closep(&suspension->program_pidfd);
+	cleanup_closep(&suspension->program_out);
+}
+
+/** "running", "suspending", "suspended", "resuming", "waiting". */
+const char *suspension_name(const struct suspension *suspension);
+
+/** Takes over where an earlier manager was. @name: as above; what is none is "running" */
+void suspension_take_over(struct manager *manager, struct tenant *tenant, const char *name);
+
+/**
+ * suspension_ask() - suspend a container
+ * @ret_why: why it cannot be
+ *
+ * Return: 0, it has begun, or is done already; -EBUSY; -ENOMEM if the host has not the memory; negative errno.
+ */
+int suspension_ask(struct manager *manager, struct tenant *tenant, bool by_hand, const char **ret_why);
+
+/** Resumes one, as soon as that is possible. Return: 0; -EALREADY if it is not suspended. */
+int suspension_resume(struct tenant *tenant);
+
+/** Whether its connections are accepted. */
+bool suspension_accepts(const struct tenant *tenant);
+
+/** Whether they are waited for at all: one that waits has it resumed. */
+bool suspension_hears(const struct tenant *tenant);
+
+/** Does what can be done now. */
+void suspension_look(struct manager *manager, struct tenant *tenant, int64_t now);
+
+/** Return: when to look next at the latest; INT64_MAX: when something happens. */
+int64_t suspension_next(const struct tenant *tenant, int64_t now);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * How the manager runs ctr-gpu-vcuda-checkpoint, as root: `ctr-gpu-vcuda-checkpoint suspend|resume LIBRARY UID PID…`.
+ * LIBRARY is the driver's, an absolute path or what the loader finds; UID is the user of all these processes. On
+ * descriptor 3 it holds a lock (flock(2)) as long as it works, so that one that is left of a manager which has ended is
+ * waited for. On descriptor 1 it writes a struct checkpoint_failure unless all is done. Its status is an enum
+ * checkpoint_end.
+ */
+
+#include <stdint.h>
+
+enum { CHECKPOINT_LOCK = 3 };
+
+enum checkpoint_end {
+	CHECKPOINT_DONE = 0,
+	CHECKPOINT_USAGE = 2,
+	CHECKPOINT_UNDONE = 3, /* the processes are as they were */
+	CHECKPOINT_NO_ROOM,    /* the same: the GPU has not enough memory for them now */
+	CHECKPOINT_LOST,       /* not all of them are as they were, nor as they should be */
+};
+
+/* What failed first. */
+enum checkpoint_step {
+	CHECKPOINT_RIGHTS,
+	CHECKPOINT_LIBRARY, /* it is not to be loaded, or has no such functions */
+	CHECKPOINT_GET_STATE,
+	CHECKPOINT_LOCK_PROCESS,
+	CHECKPOINT_SAVE,
+	CHECKPOINT_RESTORE,
+	CHECKPOINT_UNLOCK,
+	CHECKPOINT_IS_OTHERWISE, /* a process, whose state is the number */
+	CHECKPOINT_STEPS,
+};
+
+struct checkpoint_failure {
+	uint32_t step;
+	int32_t number; /* a CUresult, or an errno of the first two */
+};
