@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2016,SC2154
 #
-# vCUDA while clients, servers, containers and the manager are killed at random: afterwards nothing is left, and no client ever
+# vCUDA while clients, servers, containers and the manager are killed at random, and containers suspended and resumed: afterwards nothing is left, and no client ever
 # saw what it was not granted. $CTR_GPU_CHAOS clients are killed (60; 1000 take some minutes). $CTR_GPU_CHAOS_SEED repeats a run.
 
 load ../../../test/e2e/engines
@@ -89,7 +89,7 @@ servers() {
 		descriptors=$(ls "/proc/$manager/fd" | wc -l)
 		for number in 0 1 2; do container "$number"; done 2>/dev/null
 		soon listed ".servers >= 6"
-		killed=0 crashed=0 restarted=0 again=0
+		killed=0 crashed=0 restarted=0 again=0 suspended=0
 		while ((killed < clients)); do
 			case $((RANDOM % 40)) in
 			0)
@@ -102,6 +102,16 @@ servers() {
 				end_container "c$number"
 				container "$number" && again=$((again + 1))
 				;;
+			4 | 5)
+				# In the middle of it, servers crash and the manager is killed, too.
+				number=$((RANDOM % 3))
+				(ctr-gpu vcuda suspend "c$number" || true) >>"$scratch/suspend.out" 2>&1 &
+				sleep "0.$((RANDOM % 5))"
+				((RANDOM % 3)) || kill -SEGV "$(victim ^ctr-gpu-vcuda$)" 2>/dev/null || true
+				((RANDOM % 4)) || { kill -KILL "$manager"; wait "$manager" || true; manager; restarted=$((restarted + 1)); }
+				suspended=$((suspended + 1))
+				until ctr-gpu vcuda resume "c$number" >>"$scratch/suspend.out" 2>&1 || soon listed ".containers | map(select(.container == \"c$number\" and .state != \"running\")) == []"; do :; done
+				;;
 			2 | 3)
 				kill -SEGV "$(victim ^ctr-gpu-vcuda$)" 2>/dev/null && crashed=$((crashed + 1)) || true
 				;;
@@ -111,7 +121,7 @@ servers() {
 			esac
 			sleep "0.0$((RANDOM % 8))"
 		done
-		echo "$killed clients, $crashed servers, $again containers, $restarted managers"
+		echo "$killed clients, $crashed servers, $again containers, $suspended suspended, $restarted managers"
 		# The containers still run, and have nothing.
 		soon listed ".containers | length == 3"
 		touch "$scratch/bundle/rootfs/tmp/stop"

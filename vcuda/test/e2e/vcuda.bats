@@ -311,7 +311,12 @@ add_on_both() {
 		soon is one suspended
 		listed ".containers[0] | .idle == 1 and (.byHand | not)"
 		audited suspend ".why == \"idle\""
+		# The time of its suspension is none of its rest.
+		sleep 3
+		ctr-gpu vcuda limit one --idle=3
 		asks one check && soon answers one 1 right
+		[[ $(grep -c "\"event\":\"suspend\"" "$scratch/audit") == 1 ]]
+		ctr-gpu vcuda limit one --idle=1
 		soon is one suspended
 		touch "$scratch/bundle/rootfs/tmp/more"
 		soon said one more
@@ -356,7 +361,7 @@ add_on_both() {
 @test "what has no room on its GPU is resumed in the order in which it was asked for" {
 	devices=0 on_host '
 		driver && manager
-		for name in one two; do
+		for name in one two three; do
 			mkfifo "$scratch/bundle/rootfs/tmp/$name"
 			container "$name" "exec 3<>/tmp/$name; holds 4194304 <&3"
 			soon said "$name" held
@@ -368,14 +373,15 @@ add_on_both() {
 		asks two launch
 		soon is two waiting
 		ctr-gpu vcuda list | grep "suspended, waits for memory of its GPUs"
+		asks three launch
+		soon is three waiting
 		asks one launch
 		soon is one waiting
 		ctr-gpu vcuda resume one 2>&1 | grep "its GPUs have no room"
 		audited resume-waits ".container == \"two\""
 		rm /run/driver/full
-		soon answers two 1 launched
-		soon answers one 1 launched
-		jq -er "select(.event == \"resume\").container" "$scratch/audit" | diff - <(printf "%s\n" two one)
+		for name in two three one; do soon answers "$name" 1 launched; done
+		jq -er "select(.event == \"resume\").container" "$scratch/audit" | diff - <(printf "%s\n" two three one)
 	'
 }
 
