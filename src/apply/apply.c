@@ -2,7 +2,7 @@
 
 /*
  * Doing what a plan says. Mounts, device rules, and what is created and replaced in the root filesystem are written
- * down as deeds, so that all of it can be taken back.
+ * down in the undo log, so that all of it can be taken back.
  */
 
 #include <errno.h>
@@ -47,15 +47,15 @@ struct apply {
 	struct devcgroup *cgroup;
 	struct ctr_gpu_context *context;
 	struct undo_log *undo_log;
-	struct mapped_root *owner; /* of the deeds */
+	struct mapped_root *owner; /* of the undo log */
 	struct file_writer writer;
 	char *grant;  /* directory of the container's socket; NULL: none */
-	int grant_fd; /* of the deeds */
+	int grant_fd; /* of the undo log */
 };
 
 /* ---- vCUDA ---- */
 
-/* The manager takes back what was granted when the connection ends, and the deed holds that. */
+/* The manager takes back what was granted when the connection ends, and the undo step holds that. */
 static void apply_undo_grant(const struct undo_log *undo_log, const struct undo_step *undo_step)
 {
 	(void)undo_log;
@@ -227,7 +227,7 @@ static int apply_find_owner(struct apply *apply)
 	return 0;
 }
 
-/* @ret_fd: the namespace, for the process that undoes deeds */
+/* @ret_fd: the namespace, for the process that undoes the steps */
 static int apply_join(const struct apply *apply, const char *name, int type, int *ret_fd)
 {
 	_cleanup_close_ int fd = -1;

@@ -207,7 +207,7 @@ static const char *bundle_find_obstacle(struct bundle_apply *apply)
 	if (bundle_hides_loader_files(apply))
 		return "something is mounted over the loader's files";
 	if (!bundle_find_owner(apply))
-		return "the container's user namespace is somebody else's";
+		return "the container's user namespace is another user's";
 	return NULL;
 }
 

@@ -205,7 +205,7 @@ static void child_undo(struct undo_log *undo_log)
 
 /* ---- what went wrong ---- */
 
-/* What to say of deeds that could not be undone. The one that failed is the last on the list. */
+/* What to say of steps that could not be undone. The one that failed is the last on the list. */
 static const char *child_leftovers(const struct undo_log *undo_log, char text[256])
 {
 	if (undo_log->count == 0)

@@ -58,7 +58,7 @@ static int guard_rule_explain(const struct guard_rule *tell, const char *obstacl
 	return 0;
 }
 
-/* The list of deeds owns the maps' descriptors, or they are closed. */
+/* The undo log owns the maps' descriptors, or they are closed. */
 static int guard_rule_write(const struct guard_rule *tell, int cgroup, const struct guard_key *key,
 			    const struct choices *choices)
 {

@@ -27,7 +27,7 @@
 
 struct own_directory {
 	bool tried;
-	int tmpfs; /* the deeds'; -1: nothing is mounted there, or it is not known to be ours */
+	int tmpfs; /* the undo log's; -1: nothing is mounted there, or it is not known to be ours */
 };
 
 #define OWN_DIRECTORY_NONE ((struct own_directory){.tmpfs = -1})
@@ -137,7 +137,7 @@ struct file_writer {
 	void *user;
 };
 
-/** Return: 0; the result of what failed, with @err set. What was done is in the deeds of the rootfs. */
+/** Return: 0; the result of what failed, with @err set. What was done is in the undo log of the rootfs. */
 int write_files_make_symlinks(const struct file_writer *writer);
 int write_files_make_loader_files(const struct file_writer *writer);
 
@@ -166,7 +166,7 @@ int guard_rule_guard(const struct guard_rule *tell);
 /*
  * What was done to a root filesystem by hand, written down so that a later process can take it back. Below a directory
  * that root alone may write, each root filesystem has a directory, with a numbered one for each time. That contains the
- * deeds in JSON, and what was replaced.
+ * the undo log in JSON, and what was replaced.
  */
 
 /**

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A record has the deeds as they are in memory, with paths in the place of descriptors. To take them back, the paths
+ * A record has the undo log as it is in memory, with paths in the place of descriptors. To take them back, the paths
  * are opened again below the root directory, where the image may have changed them: whatever is found is judged by its
- * mount, as when it was made, and what a deed's undo() does not find as it was left stays.
+ * mount, as when it was made, and what a step's undo() does not find as it was left stays.
  */
 
 #include "apply/internal.h"
@@ -311,7 +311,7 @@ static void undo_record_close_all(struct records *all, const char *path)
 	*all = RECORDS_CLOSED;
 }
 
-/* Until it is whole, a record has no number. When it has one, @all and its lock are the deed's. */
+/* Until it is whole, a record has no number. When it has one, @all and its lock are the step's. */
 static int undo_record_give_number(const struct writer *writer, struct records *all, const char *boot)
 {
 	const struct undo_step undo_step = {.undo = undo_record_undo, .fds = {all->fd, all->lock, -1}};
@@ -444,7 +444,7 @@ static int undo_record_locate(json_int_t number, char **ret)
 	return -ENOENT;
 }
 
-/* Whether what is found is what the deed was done on. */
+/* Whether what is found is what the step was done on. */
 static bool undo_record_is_same(const struct reader *reader, const json_t *entry, size_t kind, int fd)
 {
 	json_int_t mount;
@@ -477,7 +477,7 @@ static int undo_record_open_mount(const struct reader *reader, const json_t *ent
 	return fd >= 0 && undo_record_is_same(reader, entry, KIND_MOUNT, fd) ? steal_fd(&fd) : -1;
 }
 
-/* Where it was made, or where it is by now. Return: descriptor of what the deed was done on; -1. */
+/* Where it was made, or where it is by now. Return: descriptor of what the step was done on; -1. */
 static int undo_record_open_place(const struct reader *reader, const json_t *entry, size_t kind)
 {
 	const char *path = undo_record_text(entry, "path");
@@ -496,7 +496,7 @@ static int undo_record_open_old(const struct reader *reader, const char *old)
 	return *old && fd < 0 ? openat(reader->home, old, O_PATH | O_NOFOLLOW | O_CLOEXEC) : fd;
 }
 
-/* The deed again, if what it was done on is still there. Our names have no slash, but a file may be damaged. */
+/* The step again, if what it was done on is still there. Our names have no slash, but a file may be damaged. */
 static int undo_record_read_step(struct reader *reader, const json_t *entry)
 {
 	const char *name = undo_record_text(entry, "name"), *old = undo_record_text(entry, "old");

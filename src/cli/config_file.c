@@ -198,7 +198,7 @@ static bool config_file_has_changed(const struct config_file *file, int director
 			      now.st_mtim.tv_sec == file->status.st_mtim.tv_sec &&
 			      now.st_mtim.tv_nsec == file->status.st_mtim.tv_nsec)
 		return false;
-	(void)output_print("%s has been changed meanwhile by somebody else\n    Nothing was written; try again.",
+	(void)output_print("%s has been changed meanwhile by another process\n    Nothing was written; try again.",
 			   file->path);
 	return true;
 }

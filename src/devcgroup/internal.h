@@ -16,7 +16,7 @@ enum { DEVCGROUP_LEVELS_MAX = 8, DEVCGROUP_RULES_MAX = 256 };
  */
 struct devcgroup_level {
 	int fd;
-	bool kept;  /* the descriptor is a deed's */
+	bool kept;  /* the descriptor is an undo step's */
 	char *path; /* for messages */
 };
 

@@ -103,7 +103,7 @@ static int v1_allow_rule(struct devcgroup *cgroup, size_t level, const struct de
 	if (!*access)
 		return 0;
 	(void)snprintf(line, sizeof(line), "%c %u:%u %s", rule->type, rule->major, rule->minor, rule->access);
-	/* The deed is what devices.deny must be given to be back where we were. */
+	/* The undo step has what devices.deny must be given to be back where we were. */
 	(void)snprintf(added, sizeof(added), "%c %u:%u %s", rule->type, rule->major, rule->minor, access);
 	undo_step.fds[0] = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	r = undo_step.fds[0] < 0 ? -errno : undo_log_add(cgroup->undo_log, &undo_step, added);

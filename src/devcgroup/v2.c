@@ -148,7 +148,7 @@ static void v2_undo_nothing(const struct undo_log *undo_log, const struct undo_s
 	(void)undo_step;
 }
 
-/* An exchanged program; the deed's descriptors keep both alive. */
+/* An exchanged program; the undo step's descriptors keep both alive. */
 static void v2_undo_exchange(const struct undo_log *undo_log, const struct undo_step *undo_step)
 {
 	_cleanup_capability_ int raised = capability_raise(undo_step->capability);
@@ -159,7 +159,7 @@ static void v2_undo_exchange(const struct undo_log *undo_log, const struct undo_
 			  undo_step->number & BPF_F_ALLOW_MULTI ? -1 : undo_step[-1].fds[0], &ignored);
 }
 
-/* v2_exchange() that can be taken back. Takes over both programs; the first deed of a level has its descriptor, too. */
+/* v2_exchange() that can be taken back. Takes over both programs; the first step of a level has its descriptor, too. */
 static int v2_replace_locked(struct devcgroup *cgroup, struct devcgroup_level *level, int *old_fd, int *new_fd,
 			     unsigned flags, int lock_directory)
 {

@@ -54,7 +54,7 @@ static int container_process_error(const struct ctr_gpu_container *container, in
 	if (error == EACCES || error == EPERM)
 		return err_set(
 			err, CTR_GPU_E_NO_PERMISSION,
-			"user %d may not enter process %d, which belongs to somebody else or hides from its owner.\n"
+			"user %d may not enter process %d, which belongs to another user or hides from its owner.\n"
 			"Run this as root, or in the user namespace that the container was started from.",
 			(int)geteuid(), (int)container->pid);
 	return err_set(err, -error, "cannot look at process %d: %m", (int)container->pid);

@@ -132,8 +132,9 @@ static int load_apply_files(struct load *load, struct err *err)
 		}
 		if (r < 0)
 			return err_set(err, r, "cannot make %s: %m%s", step->name,
-				       r == -EPERM ? "\nIn a user namespace the kernel lets nobody make device nodes."
-						   : "");
+				       r == -EPERM
+					       ? "\nIn a user namespace the kernel lets no process make device nodes."
+					       : "");
 		step->state = LOAD_DONE;
 	}
 	return 0;

@@ -14,7 +14,7 @@ enum { ATOMIC_FILE_SIZE = sizeof(".ctr-gpu-0") };
  * @proc_self_fd: of /proc/self/fd; -1: no other process writes in @parent
  * @parent:       directory
  * @ret_name:     in it, to be renamed or unlinked
- * @undo_log:     where the file becomes the newest deed, with the parent of the deed below; NULL: nowhere
+ * @undo_log:     where the file becomes the newest step, with the parent of the step below; NULL: nowhere
  *
  * Removes what a killed run left there. May be called in a signal handler without @undo_log. Return: descriptor;
  * negative errno.
@@ -30,5 +30,5 @@ int atomic_file_open(int proc_self_fd, int parent, mode_t mode, char ret_name[AT
  */
 int atomic_file_link(int parent, const char *file, const char *points_to, const char *name);
 
-/** Undoes a deed with such a name, above another with the same parent; its number says whether the file was made. */
+/** Undoes a step with such a name, above another with the same parent; its number says whether the file was made. */
 void atomic_file_undo(const struct undo_log *undo_log, const struct undo_step *undo_step);

@@ -328,7 +328,7 @@ static int mount_cover_with_tmpfs(struct undo_log *undo_log, int directory, cons
 	return r < 0 ? r : steal_fd(&fd);
 }
 
-/* A descriptor of it, which is the deeds'. */
+/* A descriptor of it, which the undo log owns. */
 static int mount_tmpfs(struct undo_log *undo_log, int directory, const char *options)
 {
 	_cleanup_close_ int tmpfs = mount_make_tmpfs(options + strlen("mode="));
@@ -369,7 +369,7 @@ int mount_set_read_only(int proc_self_fd, int fd, bool read_only)
 				       : -errno;
 }
 
-/* The deed stays, as it is not the newest any more; what is not mounted cannot be taken away a second time. */
+/* The step stays, as it is not the newest any more; what is not mounted cannot be taken away a second time. */
 void mount_stage_close(struct mount_stage *stage)
 {
 	if (stage->tmpfs >= 0)

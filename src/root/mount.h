@@ -23,7 +23,7 @@ enum mount_kind {
 	MOUNT_DATA,      /* bytes of ours: read-only, nosuid, nodev, noexec */
 };
 
-/* A detached mount. Once it is attached, it is among the deeds of the root filesystem. */
+/* A detached mount. Once it is attached, it is in the undo log of the root filesystem. */
 struct mount_source {
 	int tree;         /* of open_tree(2), detached; -1: attached, or there is only a source for a bind mount */
 	const char *path; /* in the namespace it came from, borrowed */
@@ -73,7 +73,7 @@ bool mount_is_present(const struct mount_source *source, int target, bool any_fl
 struct mount_stage {
 	struct undo_log *undo_log; /* borrowed; with its proc_self_fd. What is mounted is among them */
 	int root;                  /* the directory, borrowed */
-	int tmpfs;                 /* owned by the deeds; -1 until it is needed */
+	int tmpfs;                 /* owned by the undo log; -1 until it is needed */
 	unsigned count;            /* of what was put into it */
 };
 
@@ -84,7 +84,7 @@ void mount_stage_close(struct mount_stage *stage);
  * mount_attach() - attach to a target in the current mount namespace
  * @target: O_PATH descriptor of the target
  *
- * What is attached is a deed; the stage is closed in any case. Return: 0; -ESTALE if the source changed meanwhile;
+ * What is attached is in the undo log; the stage is closed in any case. Return: 0; -ESTALE if the source has changed;
  * negative errno.
  */
 int mount_attach(struct mount_source *source, struct mount_stage *stage, int target);
@@ -101,22 +101,22 @@ int mount_make_data(struct mount_stage *stage, const struct span *parts, size_t 
 int mount_make_empty(struct mount_stage *stage, struct mount_source *ret);
 
 /**
- * mount_own_tmpfs() - an empty directory of ours over one of the container, that every user may read; a deed
+ * mount_own_tmpfs() - an empty directory of ours over one of the container, that every user may read; in the undo log
  *
- * Return: its descriptor, the deed's; negative errno.
+ * Return: its descriptor, the undo log's; negative errno.
  */
 int mount_own_tmpfs(struct undo_log *undo_log, int directory);
 
 /** Whether something can be changed through the mount of that tmpfs. Return: 0; negative errno. */
 int mount_set_read_only(int proc_self_fd, int fd, bool read_only);
 
-/** For a deed: takes the mount away whose root its first descriptor is. */
+/** For the undo log: takes the mount away whose root its first descriptor is. */
 void mount_undo(const struct undo_log *undo_log, const struct undo_step *undo_step);
 
 /** Sets MS_PRIVATE or MS_SLAVE, also with MS_REC, for the mount whose root @fd is. Return: 0 or negative errno. */
 int mount_set_propagation(int proc_self_fd, int fd, unsigned long type);
 
-/** Lays a private mount of a directory over itself; a deed. Return: its descriptor, the caller's; negative errno. */
+/** Mounts a directory over itself, privately; in the undo log. Return: its descriptor, the caller's; negative errno. */
 int mount_bind_over_itself(struct undo_log *undo_log, int directory);
 
 /** Mounts what is at @from, with all mounts below, privately at @to as well. Return: 0 or negative errno. */

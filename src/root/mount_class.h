@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The ground that something in a container stands on: which mount it is on, and so what may be done there. A file of
+ * Classifies the mount that something in a container is on, which decides what may be done there. A file of
  * the image is the container's own. A volume outlives the container, and may be a directory of the host; a symlink of
  * the image may lead there from anywhere. What is mounted on a mount that is shared appears on the host, and stays
  * there.
@@ -44,11 +44,11 @@ void mount_map_clear(struct mount_map *mount_map);
 
 /**
  * mount_map_make_private() - see to it that nothing which is mounted on the root's mount appears elsewhere
- * @rootfs: with its ground, deeds and proc_self_fd; its descriptor may become one of a mount that was laid over it
+ * @rootfs: with its mount map, undo log and proc_self_fd; its descriptor may become one of a mount laid over it
  * @keep:   whether the mount must stay as it is: its owner is not a runtime that makes a container
  *
  * A mount of the root's own stops to propagate. What is not one, or must stay, gets a private mount of itself over it,
- * with what is mounted below; that is a deed.
+ * with what is mounted below; that is in the undo log.
  *
  * Return: 0; negative errno.
  */
@@ -57,7 +57,7 @@ int mount_map_make_private(struct rootfs *rootfs, bool keep);
 /** The kernel's number of the mount that a descriptor is on. Return: 0; negative errno. */
 int mount_class_find_mount(const struct rootfs *rootfs, int fd, uint64_t *ret);
 
-/** Whether a descriptor is of the root's own mount. Any root filesystem will do, with a ground or without. */
+/** Whether a descriptor is of the root's own mount. Any root filesystem will do, with a mount map or without. */
 bool mount_class_is_root(const struct rootfs *rootfs, int fd);
 
 /** Whether it is of /proc, /sys or a cgroup, where a file may be gone when it was read. */
@@ -66,11 +66,11 @@ bool mount_class_is_kernel(int fd);
 /**
  * mount_class_of() - what a descriptor stands on
  *
- * Without a ground, what is not on the root's mount is a volume. Return: 0; negative errno.
+ * Without a mount map, what is not on the root's mount is a volume. Return: 0; negative errno.
  */
 int mount_class_of(const struct rootfs *rootfs, int fd, enum mount_class *ret);
 
-/** Whether something may be made in a directory on such ground. */
+/** Whether something may be made in a directory on such a mount. */
 bool mount_class_allows_create(enum mount_class kind);
 
 /** The same for directory @fd. Return: 0; -EXDEV; negative errno. */

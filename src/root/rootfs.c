@@ -287,7 +287,7 @@ static int rootfs_open_made(const struct rootfs *rootfs, const struct rootfs_tar
 	return 0;
 }
 
-/* The list of deeds owns the parent's descriptor from then on. */
+/* The undo log owns the parent's descriptor from then on. */
 static int rootfs_try_directory(struct rootfs *rootfs, const struct rootfs_target *parent, const char *name,
 				mode_t mode)
 {
@@ -399,7 +399,7 @@ static bool rootfs_cached_parent(const struct rootfs *rootfs, const char *path, 
 	return true;
 }
 
-/* Takes @path. The descriptor is the deeds', which are there as long as the root is used. */
+/* Takes @path. The undo log owns the descriptor as long as the root is used. */
 static void rootfs_cache_parent(struct rootfs *rootfs, char *path, const struct rootfs_target *place)
 {
 	free(rootfs->parent.path);

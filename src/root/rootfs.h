@@ -23,7 +23,7 @@
 
 /* ---- rootfs ---- */
 
-/* A place found or made: its descriptor, the ground it stands on, and whether it was just made. */
+/* A place found or made: its descriptor, the class of its mount, and whether it was just made. */
 struct rootfs_target {
 	int fd;
 	enum mount_class mount_map;
@@ -47,9 +47,9 @@ struct rootfs {
 	struct rootfs_parent { /* the directory in which a file was made last: the next is often made there, too */
 		char *path;
 		int root;                   /* it was reached from here */
-		struct rootfs_target place; /* its descriptor is the deeds' */
+		struct rootfs_target place; /* its descriptor is the undo log's */
 	} parent;
-	bool owned; /* made and replaced as deeds->owner */
+	bool owned; /* made and replaced as the undo log's owner */
 	bool noted; /* what is made is to be taken back at the container's end (undo_log_note()) */
 };
 
@@ -85,7 +85,7 @@ int rootfs_real_path(const struct rootfs *rootfs, const char *path, char **ret);
 int rootfs_target_from_fd(const struct rootfs *rootfs, int fd, struct rootfs_target *ret);
 
 /*
- * Things are made on the container's own ground only (ground.h); elsewhere the result is -EXDEV. The target of a
+ * Things are made on the container's own mounts only (mount_class.h); elsewhere the result is -EXDEV. The target of a
  * dangling symlink is made, inside the root, as container runtimes do.
  */
 
@@ -173,7 +173,7 @@ enum { ROOTFS_MARK_SIZE = 24 };
 void rootfs_mark_content(const struct span *content, char ret[ROOTFS_MARK_SIZE]);
 
 /*
- * For deeds, whose first descriptor is the parent of their name: remove what is empty, or a symlink; put the second
+ * For steps, whose first descriptor is the parent of their name: remove what is empty, or a symlink; put the second
  * descriptor's file or symlink in place of what is there.
  */
 void rootfs_undo_directory(const struct undo_log *undo_log, const struct undo_step *undo_step);

@@ -47,7 +47,7 @@ static void undo_log_close_fds(const int *fds, size_t count)
 			(void)close(fds[i]);
 }
 
-/* Pages without a deed are never touched. */
+/* Pages without a step are never touched. */
 struct undo_log *undo_log_new(bool shared)
 {
 	struct undo_log *undo_log = mmap(NULL, sizeof(*undo_log), PROT_READ | PROT_WRITE,
@@ -163,7 +163,7 @@ void undo_log_progress(struct undo_log *undo_log, const char *text, const char *
 	undo_log->step[at] = '\0';
 }
 
-/* A deed stays on the list until it has been taken back. */
+/* A step stays on the list until it has been taken back. */
 void undo_log_undo(struct undo_log *undo_log)
 {
 	static const struct mapped_root nobody_else;

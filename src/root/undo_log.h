@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The changes made to a container, oldest first, so that all of them can be undone. A deed is written down before it is
+ * The changes made to a container, oldest first, so that all of them can be undone. A step is written down before it is
  * done: wherever the process is stopped, the list says where to look. The list may lie in memory that a child shares
  * with its parent, and then they share descriptors, too: the parent undoes what a child did that it had to kill.
  */
@@ -37,10 +37,10 @@ struct undo_log;
 struct undo_step {
 	/* Finds out whether it was done, and undoes it; calls only what signal-safety(7) allows. */
 	void (*undo)(const struct undo_log *undo_log, const struct undo_step *undo_step);
-	int fds[UNDO_STEP_FDS]; /* owned by the list as long as the deed is in it; -1: none */
+	int fds[UNDO_STEP_FDS]; /* owned by the list as long as the step is in it; -1: none */
 	unsigned number;        /* for undo() */
 	int capability;         /* for undo() */
-	bool as_owner;          /* undone with the rights of deeds->owner */
+	bool as_owner;          /* undone with the rights of the log's owner */
 	char name[UNDO_STEP_NAME_SIZE];
 };
 

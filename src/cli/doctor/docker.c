@@ -89,7 +89,7 @@ static void dockerd_check_socket(struct docker *docker)
 		engine_check_add(
 			look, "permission", SEVERITY_PROBLEM, ALL_METHODS,
 			"you may not use its socket\n"
-			"sudo usermod --append --groups docker %s, and log in again (whoever is in that group can "
+			"sudo usermod --append --groups docker %s, and log in again (the members of that group can "
 			"become root); or use sudo docker.",
 			name && *name ? name : "$USER");
 	else if (docker->reach == 0 || docker->reach == -EAGAIN || docker->reach == -ECONNREFUSED)

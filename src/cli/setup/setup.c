@@ -309,8 +309,7 @@ static struct text_buffer setup_saved_text(const struct setup *setup, const char
 
 static void setup_print_stays(const struct setup *setup)
 {
-	setup_print(setup, "%s: somebody has changed since what \"ctr-gpu setup\" had written; that stays",
-		    setup->file.path);
+	setup_print(setup, "%s: what \"ctr-gpu setup\" wrote was changed later; that stays", setup->file.path);
 }
 
 /* Takes our settings out of a file that was changed after setup. */
