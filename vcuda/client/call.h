@@ -46,6 +46,9 @@ CUresult call_async(unsigned op, const uint64_t *words, unsigned count, const st
  */
 CUresult call_unless_failed(unsigned op, const uint64_t *words, unsigned count);
 
+/** Whether any of the data of edges is other than zeros: such are not offered. */
+bool graph_has_data(const CUgraphEdgeData *data, size_t count);
+
 /** Whether an event may be of the stream's context; if it is not, the driver has to say so. */
 bool call_fits_stream(uint64_t event, uint64_t stream);
 

@@ -428,3 +428,38 @@ CUresult on_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *copy, CUstream stream)
 COPY_FILL(8, unsigned char)
 COPY_FILL(16, unsigned short)
 COPY_FILL(32, unsigned)
+
+/* ---- many at once ---- */
+
+/* One after the other, which is an order that they may have. What may be read later is read now. */
+static CUresult copy_batch(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count,
+			   const CUmemcpyAttributes *attributes, const size_t *begins, size_t attribute_count,
+			   size_t *failed, CUstream stream)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	if (failed)
+		*failed = SIZE_MAX;
+	if (!to || !from || !bytes || count == 0 || !attributes || !begins || attribute_count == 0 || begins[0] != 0)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	for (size_t i = 0; i < count && !r; i++) {
+		r = copy_any(to[i], from[i], bytes[i], stream, false);
+		if (r && failed)
+			*failed = i;
+	}
+	return r;
+}
+
+CUresult on_cuMemcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count,
+			       CUmemcpyAttributes *attributes, size_t *begins, size_t attribute_count, size_t *failed,
+			       CUstream stream)
+{
+	return copy_batch(to, from, bytes, count, attributes, begins, attribute_count, failed, stream);
+}
+
+CUresult on_cuMemcpyBatchAsync_v2(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count,
+				  CUmemcpyAttributes *attributes, size_t *begins, size_t attribute_count,
+				  CUstream stream)
+{
+	return copy_batch(to, from, bytes, count, attributes, begins, attribute_count, NULL, stream);
+}

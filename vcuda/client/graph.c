@@ -114,7 +114,7 @@ CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode *nodes, C
 	return graph_clear_data(cuGraphNodeGetDependentNodes(node, nodes, count), nodes, data, count);
 }
 
-static bool graph_has_data(const CUgraphEdgeData *data, size_t count)
+bool graph_has_data(const CUgraphEdgeData *data, size_t count)
 {
 	static const CUgraphEdgeData none;
 

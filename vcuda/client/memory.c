@@ -170,14 +170,25 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 	return r;
 }
 
-CUresult on_cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CUstreamBatchMemOpParams *operations, unsigned flags)
+static CUresult memory_operate(unsigned op, CUstream stream, unsigned count, CUstreamBatchMemOpParams *operations,
+			       unsigned flags)
 {
 	const uint64_t words[] = {stream, count, flags};
 	const struct call_part part = {operations, count * sizeof(*operations)};
 
 	if (!operations || count == 0 || count > 256)
 		return call_fail(CUDA_ERROR_INVALID_VALUE);
-	return call_sync(OP_cuStreamBatchMemOp_v2, words, 3, &part, 1, NULL, 0);
+	return call_sync(op, words, 3, &part, 1, NULL, 0);
+}
+
+CUresult on_cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CUstreamBatchMemOpParams *operations, unsigned flags)
+{
+	return memory_operate(OP_cuStreamBatchMemOp_v2, stream, count, operations, flags);
+}
+
+CUresult on_cuStreamBatchMemOp(CUstream stream, unsigned count, CUstreamBatchMemOpParams *operations, unsigned flags)
+{
+	return memory_operate(OP_cuStreamBatchMemOp, stream, count, operations, flags);
 }
 
 /* ---- addresses ---- */

@@ -15,7 +15,7 @@ typedef uint64_t CUdeviceptr;
 typedef uint64_t CUcontext, CUmodule, CUfunction, CUkernel, CUlibrary, CUstream, CUevent, CUgraph, CUgraphNode,
 	CUgraphExec, CUgreenCtx;
 typedef uint64_t CUmemoryPool, CUlinkState, CUarray, CUmipmappedArray, CUtexref, CUsurfref;
-typedef unsigned long long CUtexObject, CUsurfObject;
+typedef unsigned long long CUtexObject, CUsurfObject, CUgraphConditionalHandle;
 typedef unsigned long long CUmemGenericAllocationHandle;
 typedef unsigned long long cuuint64_t;
 typedef unsigned int cuuint32_t;
@@ -26,6 +26,7 @@ typedef int CUmemAllocationGranularity_flags, CUstreamAttrID, CUkernelNodeAttrID
 typedef int CUgraphNodeType, CUfunctionLoadingState, CUlaunchAttributeID, CUmemAccess_flags, CUgraphExecUpdateResult;
 typedef int CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
 	CUtensorMapFloatOOBfill, CUtensorMapIm2ColWideMode;
+typedef int CUgraphConditionalNodeType, CUgraphMem_attribute, CUgraphInstantiateResult, CUmemcpySrcAccessOrder;
 typedef int CUaddress_mode, CUfilter_mode, CUresourcetype, CUresourceViewFormat;
 typedef int CUmem_advise, CUmem_range_attribute;
 
@@ -257,6 +258,80 @@ typedef struct {
 	CUhostFn fn;
 	void *userData;
 } CUDA_HOST_NODE_PARAMS;
+
+/* A node of any type, by what it is of. */
+typedef struct {
+	int flags, reserved;
+	CUcontext copyCtx;
+	CUDA_MEMCPY3D copyParams;
+} CUDA_MEMCPY_NODE_PARAMS;
+
+typedef struct {
+	CUdeviceptr dst;
+	size_t pitch;
+	unsigned int value, elementSize;
+	size_t width, height;
+	CUcontext ctx;
+} CUDA_MEMSET_NODE_PARAMS_v2;
+
+typedef struct {
+	CUgraph graph;
+} CUDA_CHILD_GRAPH_NODE_PARAMS;
+
+typedef struct {
+	CUevent event;
+} CUDA_EVENT_RECORD_NODE_PARAMS;
+
+typedef struct {
+	CUmemPoolProps poolProps;
+	const CUmemAccessDesc *accessDescs;
+	size_t accessDescCount, bytesize;
+	CUdeviceptr dptr;
+} CUDA_MEM_ALLOC_NODE_PARAMS;
+
+typedef struct {
+	CUdeviceptr dptr;
+} CUDA_MEM_FREE_NODE_PARAMS;
+
+typedef struct {
+	CUgraphConditionalHandle handle;
+	CUgraphConditionalNodeType type;
+	unsigned int size;
+	CUgraph *phGraph_out;
+	CUcontext ctx;
+} CUDA_CONDITIONAL_NODE_PARAMS;
+
+typedef struct {
+	CUgraphNodeType type;
+	int reserved0[3];
+	union {
+		long long reserved1[29];
+		CUDA_KERNEL_NODE_PARAMS kernel;
+		CUDA_MEMCPY_NODE_PARAMS memcpy;
+		CUDA_MEMSET_NODE_PARAMS_v2 memset;
+		CUDA_HOST_NODE_PARAMS host;
+		CUDA_CHILD_GRAPH_NODE_PARAMS graph;
+		CUDA_EVENT_RECORD_NODE_PARAMS eventRecord;
+		CUDA_MEM_ALLOC_NODE_PARAMS alloc;
+		CUDA_MEM_FREE_NODE_PARAMS free;
+		CUDA_CONDITIONAL_NODE_PARAMS conditional;
+	};
+	long long reserved2;
+} CUgraphNodeParams;
+
+typedef struct {
+	cuuint64_t flags;
+	CUstream hUploadStream;
+	CUgraphNode hErrNode_out;
+	CUgraphInstantiateResult result_out;
+} CUDA_GRAPH_INSTANTIATE_PARAMS;
+
+/* How a copy of a batch is to be done. */
+typedef struct {
+	CUmemcpySrcAccessOrder srcAccessOrder;
+	CUmemLocation srcLocHint, dstLocHint;
+	unsigned int flags;
+} CUmemcpyAttributes;
 
 typedef struct {
 	CUexecAffinityType type;

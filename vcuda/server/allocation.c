@@ -579,11 +579,13 @@ CUresult serve_cuPointerSetAttribute(struct request *q)
 }
 
 /* Operations on words: their addresses are the GPU's to judge. */
-CUresult serve_cuStreamBatchMemOp_v2(struct request *q)
+static CUresult allocation_operate(struct request *q,
+				   CUresult (*operate)(CUstream stream, unsigned count,
+						       CUstreamBatchMemOpParams *operations, unsigned flags))
 {
 	enum { OPERATIONS = 256, OPERATION_LAST = 6 };
 	CUstreamBatchMemOpParams operations[OPERATIONS];
-	CUresult r = driver.cuStreamBatchMemOp_v2 ? request_words(q, 3) : CUDA_ERROR_NOT_SUPPORTED;
+	CUresult r = operate ? request_words(q, 3) : CUDA_ERROR_NOT_SUPPORTED;
 	const uint64_t count = q->argument[1];
 	CUstream stream = 0;
 
@@ -595,5 +597,15 @@ CUresult serve_cuStreamBatchMemOp_v2(struct request *q)
 	for (uint64_t i = 0; i < count; i++)
 		if (operations[i].operation < 1 || operations[i].operation > OPERATION_LAST)
 			return CUDA_ERROR_INVALID_VALUE;
-	return driver.cuStreamBatchMemOp_v2(stream, (unsigned)count, operations, (unsigned)q->argument[2]);
+	return operate(stream, (unsigned)count, operations, (unsigned)q->argument[2]);
+}
+
+CUresult serve_cuStreamBatchMemOp(struct request *q)
+{
+	return allocation_operate(q, driver.cuStreamBatchMemOp);
+}
+
+CUresult serve_cuStreamBatchMemOp_v2(struct request *q)
+{
+	return allocation_operate(q, driver.cuStreamBatchMemOp_v2);
 }

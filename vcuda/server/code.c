@@ -406,6 +406,42 @@ CUresult serve_cuStreamSetAttribute(struct request *q)
 	return r ? r : driver.cuStreamSetAttribute(stream, attribute, &value);
 }
 
+/* The same of a kernel in a graph. */
+static CUresult code_read_node_attribute(struct request *q, unsigned words, uint64_t *ret_node)
+{
+	CUresult r = request_words(q, words);
+
+	if (!r)
+		r = request_handle(q, 0, WIRE_NODE, ret_node);
+	return r || code_knows_attribute((CUkernelNodeAttrID)q->argument[1]) ? r : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult serve_cuGraphKernelNodeSetAttribute(struct request *q)
+{
+	CUkernelNodeAttrValue value;
+	uint64_t node = 0;
+	CUresult r =
+		driver.cuGraphKernelNodeSetAttribute ? code_read_node_attribute(q, 3, &node) : CUDA_ERROR_NOT_SUPPORTED;
+
+	if (!r)
+		r = request_struct(q, 2, &value, sizeof(value));
+	return r ? r : driver.cuGraphKernelNodeSetAttribute(node, (CUkernelNodeAttrID)q->argument[1], &value);
+}
+
+CUresult serve_cuGraphKernelNodeGetAttribute(struct request *q)
+{
+	CUkernelNodeAttrValue value = {{0}};
+	uint64_t node = 0;
+	CUresult r =
+		driver.cuGraphKernelNodeGetAttribute ? code_read_node_attribute(q, 2, &node) : CUDA_ERROR_NOT_SUPPORTED;
+
+	if (!r)
+		r = driver.cuGraphKernelNodeGetAttribute(node, (CUkernelNodeAttrID)q->argument[1], &value);
+	if (!r)
+		request_reply(q, &value, sizeof(value));
+	return r;
+}
+
 /* Sizes are two to a word. */
 static inline unsigned code_low(uint64_t word)
 {

@@ -206,9 +206,10 @@ CUresult serve_cuStreamEndCapture(struct request *q)
 	if (r)
 		return r;
 	r = driver.cuStreamEndCapture(stream, &graph);
-	if (!r)
+	/* But one that was there before stays whose it was. */
+	if (!r && wire_handle_type(handle_parent(handle_known(WIRE_GRAPH, graph))) == WIRE_STREAM)
 		handle_own(handle_known(WIRE_GRAPH, graph));
-	else
+	else if (r)
 		handle_drop_captures();
 	return r ? r : request_reply_handle(q, WIRE_GRAPH, graph, 0);
 }

@@ -32,6 +32,7 @@ typedef struct CUarray_st *CUarray;
 typedef struct CUmipmappedArray_st *CUmipmappedArray;
 typedef unsigned long long CUtexObject;
 typedef unsigned long long CUsurfObject;
+typedef unsigned long long CUgraphConditionalHandle;
 typedef unsigned long long CUmemGenericAllocationHandle;
 typedef void (*CUhostFn)(void *data);
 typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *data);
@@ -218,6 +219,58 @@ typedef struct {
 	CUhostFn function;
 	void *data;
 } CUDA_HOST_NODE_PARAMS;
+
+typedef struct {
+	unsigned long long handle;
+	int type;
+	unsigned size;
+	CUgraph *graphs;
+	CUcontext context;
+} CUDA_CONDITIONAL_NODE_PARAMS;
+
+typedef struct {
+	CUmemPoolProps pool;
+	const CUmemAccessDesc *access;
+	size_t access_count, bytes;
+	CUdeviceptr pointer;
+} CUDA_MEM_ALLOC_NODE_PARAMS;
+
+typedef struct {
+	int type, reserved[3];
+	union {
+		long long pad[29];
+		CUDA_KERNEL_NODE_PARAMS kernel;
+		struct {
+			int flags, reserved;
+			CUcontext context;
+			CUDA_MEMCPY3D copy;
+		} copy;
+		struct {
+			CUDA_MEMSET_NODE_PARAMS fill;
+			CUcontext context;
+		} fill;
+		CUDA_HOST_NODE_PARAMS host;
+		CUgraph child;
+		CUevent event;
+		CUDA_MEM_ALLOC_NODE_PARAMS alloc;
+		CUdeviceptr pointer;
+		CUDA_CONDITIONAL_NODE_PARAMS conditional;
+	};
+	long long reserved2;
+} CUgraphNodeParams;
+
+typedef struct {
+	cuuint64_t flags;
+	CUstream stream;
+	CUgraphNode error_node;
+	int result;
+} CUDA_GRAPH_INSTANTIATE_PARAMS;
+
+typedef struct {
+	int order;
+	CUmemLocation from, to;
+	unsigned flags;
+} CUmemcpyAttributes;
 
 typedef struct {
 	int operation;

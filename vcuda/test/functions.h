@@ -291,6 +291,25 @@
 	T(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v3, 12030, ptsz, (CUstream stream, int *ret, cuuint64_t *ret_id, CUgraph *ret_graph, const CUgraphNode **ret_nodes, const CUgraphEdgeData **ret_data, size_t *ret_count), (stream, ret, ret_id, ret_graph, ret_nodes, ret_data, ret_count)) \
 	T(cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies_v2, 12030, ptsz, (CUstream stream, CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count, unsigned flags), (stream, nodes, data, count, flags)) \
 	T(cuStreamGetCtx, cuStreamGetCtx_v2, 12050, ptsz, (CUstream stream, CUcontext *ret, void **ret_green), (stream, ret, ret_green)) \
+	F(cuGraphAddNode, cuGraphAddNode, 12020, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count, CUgraphNodeParams *what)) \
+	F(cuGraphAddNode, cuGraphAddNode_v2, 12030, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *what)) \
+	F(cuGraphNodeSetParams, cuGraphNodeSetParams, 12020, (CUgraphNode node, CUgraphNodeParams *what)) \
+	F(cuGraphExecNodeSetParams, cuGraphExecNodeSetParams, 12020, (CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *what)) \
+	F(cuGraphConditionalHandleCreate, cuGraphConditionalHandleCreate, 12030, (CUgraphConditionalHandle *ret, CUgraph graph, CUcontext context, unsigned value, unsigned flags)) \
+	F(cuGraphAddMemAllocNode, cuGraphAddMemAllocNode, 11040, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count, CUDA_MEM_ALLOC_NODE_PARAMS *what)) \
+	F(cuGraphAddMemFreeNode, cuGraphAddMemFreeNode, 11040, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count, CUdeviceptr pointer)) \
+	F(cuGraphMemFreeNodeGetParams, cuGraphMemFreeNodeGetParams, 11040, (CUgraphNode node, CUdeviceptr *ret)) \
+	F(cuDeviceGraphMemTrim, cuDeviceGraphMemTrim, 11040, (CUdevice device)) \
+	F(cuDeviceGetGraphMemAttribute, cuDeviceGetGraphMemAttribute, 11040, (CUdevice device, int attribute, void *ret)) \
+	F(cuDeviceSetGraphMemAttribute, cuDeviceSetGraphMemAttribute, 11040, (CUdevice device, int attribute, void *value)) \
+	F(cuGraphKernelNodeGetAttribute, cuGraphKernelNodeGetAttribute, 11000, (CUgraphNode node, int attribute, CUstreamAttrValue *ret)) \
+	F(cuGraphKernelNodeSetAttribute, cuGraphKernelNodeSetAttribute, 11000, (CUgraphNode node, int attribute, const CUstreamAttrValue *value)) \
+	F(cuGraphKernelNodeCopyAttributes, cuGraphKernelNodeCopyAttributes, 11000, (CUgraphNode to, CUgraphNode from)) \
+	T(cuGraphInstantiateWithParams, cuGraphInstantiateWithParams, 12000, ptsz, (CUgraphExec *ret, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *how), (ret, graph, how)) \
+	T(cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph, 12030, ptsz, (CUstream stream, CUgraph graph, const CUgraphNode *dependencies, const CUgraphEdgeData *data, size_t count, int mode), (stream, graph, dependencies, data, count, mode)) \
+	T(cuStreamBatchMemOp, cuStreamBatchMemOp, 8000, ptsz, (CUstream stream, unsigned count, CUstreamBatchMemOpParams *operations, unsigned flags), (stream, count, operations, flags)) \
+	T(cuMemcpyBatchAsync, cuMemcpyBatchAsync, 12080, ptsz, (CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count, CUmemcpyAttributes *attributes, size_t *begins, size_t attribute_count, size_t *failed, CUstream stream), (to, from, bytes, count, attributes, begins, attribute_count, failed, stream)) \
+	T(cuMemcpyBatchAsync, cuMemcpyBatchAsync_v2, 13000, ptsz, (CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count, CUmemcpyAttributes *attributes, size_t *begins, size_t attribute_count, CUstream stream), (to, from, bytes, count, attributes, begins, attribute_count, stream)) \
 	F(cuGraphAddEmptyNode, cuGraphAddEmptyNode, 10000, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count)) \
 	F(cuGraphAddChildGraphNode, cuGraphAddChildGraphNode, 10000, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count, CUgraph child)) \
 	F(cuGraphAddEventRecordNode, cuGraphAddEventRecordNode, 11010, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count, CUevent event)) \

@@ -314,6 +314,38 @@ static void copy_3d(void)
 	OK(cu.cuMemFree_v2(other));
 }
 
+/* From and to all kinds of memory; of what may be read later, it is read in the stream's order. */
+static void copy_batch(void)
+{
+	CUdeviceptr device = check_alloc(64), other = check_alloc(64), to[3], from[3];
+	uint32_t *pinned = check_pinned(64);
+	CUmemcpyAttributes how = {.order = 1};
+	size_t bytes[] = {16, 8, 4}, begin = 0, failed = 7;
+	CUstream stream = NULL;
+
+	OK(cu.cuStreamCreate(&stream, 1));
+	memcpy(pinned, four, sizeof(four));
+	to[0] = device;
+	from[0] = (uintptr_t)pinned;
+	to[1] = other;
+	from[1] = device + 8;
+	to[2] = (uintptr_t)(pinned + 8);
+	from[2] = device + 4;
+	OK(cu.cuMemcpyBatchAsync(to, from, bytes, 1, &how, &begin, 1, &failed, stream));
+	OK(cu.cuStreamSynchronize(stream));
+	OK(cu.cuMemcpyBatchAsync_v2(to + 1, from + 1, bytes + 1, 2, &how, &begin, 1, stream));
+	OK(cu.cuStreamSynchronize(stream));
+	IS(3, check_word(other));
+	IS(4, check_word(other + 4));
+	IS(2, pinned[8]);
+	IS(1, cu.cuMemcpyBatchAsync_v2(to, from, bytes, 0, &how, &begin, 1, stream));
+	IS(1, cu.cuMemcpyBatchAsync_v2(NULL, from, bytes, 1, &how, &begin, 1, stream));
+	OK(cu.cuStreamDestroy_v2(stream));
+	OK(cu.cuMemFreeHost(pinned));
+	OK(cu.cuMemFree_v2(device));
+	OK(cu.cuMemFree_v2(other));
+}
+
 /* A copy waits for the kernels before it in the default stream. */
 static void copy_after_kernel(void)
 {
@@ -342,5 +374,6 @@ const struct check copy_checks[] = {
 	{"of a plane, wrongly", copy_2d_errors, false},
 	{"of a box", copy_3d, false},
 	{"after a kernel", copy_after_kernel, false},
+	{"many at once", copy_batch, false},
 	END,
 };

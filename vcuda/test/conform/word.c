@@ -26,6 +26,7 @@ static void word_write(void)
 static void word_first_forms(void)
 {
 	CUdeviceptr pointer = check_alloc(64);
+	CUstreamBatchMemOpParams operation = {.operation = WRITE_32, .address = pointer, .value = 4712};
 	int r;
 
 	OK(cu.cuMemsetD8_v2(pointer, 0, 64));
@@ -34,7 +35,8 @@ static void word_first_forms(void)
 	IS(r, cu.cuStreamWriteValue64(NULL, pointer + 8, 0x500000007, 0));
 	IS(r, cu.cuStreamWaitValue32(NULL, pointer, r ? 0 : 4711, 1));
 	IS(r, cu.cuStreamWaitValue64(NULL, pointer + 8, r ? 0 : 0x500000007, 1));
-	IS(r ? 0 : 4711, check_word(pointer));
+	IS(r, cu.cuStreamBatchMemOp(NULL, 1, &operation, 0));
+	IS(r ? 0 : 4712, check_word(pointer));
 	IS(r ? 0 : 5, check_word(pointer + 12));
 	OK(cu.cuMemFree_v2(pointer));
 }

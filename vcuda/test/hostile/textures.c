@@ -188,3 +188,37 @@ int textures_numbers(struct control_client *peer, uint64_t context)
 	return r |
 	       textures_are("after the reset", textures_call(peer, OP_cuSurfObjectDestroy, context, surface, 0, 1), 1);
 }
+
+static int textures_add_condition(struct control_client *peer, uint64_t context, uint64_t graph, uint64_t number,
+				  uint64_t size)
+{
+	const uint64_t words[] = {graph, number, 0, size, 0};
+
+	return peer_call(peer, 0, OP_cuGraphAddNode_v2, context, words, 5, NULL, 0);
+}
+
+/* Conditions are numbers of the driver's, too, each of one graph; what a node runs is not the client's to end. */
+int textures_conditions(struct control_client *peer, uint64_t context)
+{
+	uint64_t graph, other, number, body, words[] = {0, 0, 1, 1};
+	int r = textures_are("a graph", textures_call(peer, OP_cuGraphCreate, context, 0, 0, 1), 0);
+
+	graph = words[0] = peer_word(peer, 0);
+	r |= textures_are("another", textures_call(peer, OP_cuGraphCreate, context, 0, 0, 1), 0);
+	other = peer_word(peer, 0);
+	r |= textures_are("a condition",
+			  peer_call(peer, 0, OP_cuGraphConditionalHandleCreate, context, words, 4, NULL, 0), 0);
+	number = peer_word(peer, 0);
+	r |= textures_are("a guess", textures_add_condition(peer, context, graph, number + 1, 1), 1);
+	r |= textures_are("of another graph", textures_add_condition(peer, context, other, number, 1), 1);
+	r |= textures_are("of none", textures_add_condition(peer, context, number, number, 1), 1);
+	r |= textures_are("without graphs", textures_add_condition(peer, context, graph, number, 0), 1);
+	r |= textures_are("with too many", textures_add_condition(peer, context, graph, number, UINT64_MAX), 1);
+	r |= textures_are("a node", textures_add_condition(peer, context, graph, number, 1), 0);
+	body = peer->wire->reply[0].word[1];
+	r |= textures_are("its graph's end", textures_call(peer, OP_cuGraphDestroy, context, body, 0, 1), 1);
+	r |= textures_are("a node in it", textures_add_condition(peer, context, body, number, 1), 1);
+	r |= textures_are("the graph's end", textures_call(peer, OP_cuGraphDestroy, context, graph, 0, 1), 0);
+	r |= textures_are("its graph is gone", textures_call(peer, OP_cuGraphDestroy, context, body, 0, 1), 1);
+	return r | textures_are("its condition, too", textures_add_condition(peer, context, graph, number, 1), 1);
+}

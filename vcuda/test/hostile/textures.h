@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Cases of frames.c: arrays, textures and surfaces that are not the client's, or lie elsewhere than it says. */
+/* Cases of frames.c: arrays, textures, surfaces and conditions that are not the client's, or lie elsewhere than it says. */
 
 #ifndef VCUDA_HOSTILE_TEXTURES_H
 #define VCUDA_HOSTILE_TEXTURES_H
@@ -9,6 +9,7 @@
 
 int textures_arrays(struct control_client *peer, uint64_t context);
 int textures_boxes(struct control_client *peer, uint64_t context);
+int textures_conditions(struct control_client *peer, uint64_t context);
 int textures_numbers(struct control_client *peer, uint64_t context);
 
 #endif

@@ -164,23 +164,48 @@ CUresult capture_wait(CUevent event, CUstream stream)
 	CALL_CONTEXT(context); \
 	LEAVE_IF(stream_find(context, handle, &stream), CUDA_ERROR_INVALID_HANDLE)
 
-CUresult cuStreamBeginCapture_v2(CUstream handle, int mode)
+/* Into a graph that is there, behind nodes of it; NULL: a new one. */
+static CUresult capture_begin(CUstream stream, CUgraph graph, const CUgraphNode *nodes, size_t count, int mode)
 {
 	struct capture *capture;
 
-	CAPTURED(handle);
-	LEAVE_IF(mode < 0 || mode > 2, CUDA_ERROR_INVALID_VALUE);
-	LEAVE_IF(stream->legacy, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-	LEAVE_IF(stream->capture, 401);
+	if (mode < 0 || mode > 2)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (stream->legacy)
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	if (stream->capture)
+		return 401;
 	capture = calloc(1, sizeof(*capture));
-	LEAVE_IF(!capture, CUDA_ERROR_OUT_OF_MEMORY);
-	*capture = (struct capture){
-		.id = next_id++, .mode = mode, .graph = graph_new(), .origin = stream, .next = captures};
+	if (!capture)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*capture = (struct capture){.id = next_id++,
+				    .mode = mode,
+				    .graph = graph ? graph : graph_new(),
+				    .origin = stream,
+				    .next = captures};
 	capture->thread = pthread_self();
 	captures = capture;
 	stream->capture = capture;
-	capture_set_last(stream, NULL, 0);
-	LEAVE(CUDA_SUCCESS);
+	capture_set_last(stream, nodes, count);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream handle, int mode)
+{
+	CAPTURED(handle);
+	LEAVE(capture_begin(stream, NULL, NULL, 0, mode));
+}
+
+CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph, const CUgraphNode *nodes,
+				     const CUgraphEdgeData *data, size_t count, int mode)
+{
+	CUresult r;
+
+	CAPTURED(handle);
+	(void)data;
+	r = graph_check(graph, nodes, count);
+	LEAVE_IF(r, r);
+	LEAVE(capture_begin(stream, graph, nodes, count, mode));
 }
 
 /* Whether what other streams captured leads back to the stream in which it began. */

@@ -352,3 +352,26 @@ CUresult cuMemcpyAtoHAsync_v2(void *to, CUarray from, size_t offset, size_t byte
 {
 	COPY(copy_line_array(copy_line(HOST, (uintptr_t)to, ARRAY, 0, bytes), NULL, 0, from, offset), stream, false);
 }
+
+/* ---- many at once ---- */
+
+CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count,
+			       CUmemcpyAttributes *attributes, size_t *begins, size_t attribute_count, CUstream stream)
+{
+	CUresult r = !to || !from || !bytes || !count || !attributes || !begins || !attribute_count || begins[0]
+			     ? CUDA_ERROR_INVALID_VALUE
+			     : CUDA_SUCCESS;
+
+	for (size_t i = 0; i < count && !r; i++)
+		r = cuMemcpyAsync(to[i], from[i], bytes[i], stream);
+	return r;
+}
+
+CUresult cuMemcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count,
+			    CUmemcpyAttributes *attributes, size_t *begins, size_t attribute_count, size_t *failed,
+			    CUstream stream)
+{
+	if (failed)
+		*failed = SIZE_MAX;
+	return cuMemcpyBatchAsync_v2(to, from, bytes, count, attributes, begins, attribute_count, stream);
+}

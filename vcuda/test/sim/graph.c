@@ -51,6 +51,8 @@ static void graph_free_node(CUgraphNode node)
 	graph_free_work(node);
 	if (node->child)
 		graph_free(node->child);
+	for (unsigned i = 0; i < node->graph_count; i++)
+		graph_free(node->graphs[i]);
 	free(node->dependencies);
 	object_free(node);
 }
@@ -108,6 +110,12 @@ static CUgraph graph_copy(CUgraph graph)
 		twin->copy = node->copy;
 		if (node->child)
 			twin->child = graph_copy(node->child);
+		twin->condition = node->condition;
+		twin->condition_type = node->condition_type;
+		twin->pointer = node->pointer;
+		memcpy(twin->attributes, node->attributes, sizeof(twin->attributes));
+		for (; twin->graph_count < node->graph_count; twin->graph_count++)
+			twin->graphs[twin->graph_count] = graph_copy(node->graphs[twin->graph_count]);
 	}
 	for (size_t i = 0; i < copy->count; i++)
 		for (size_t j = 0; j < copy->nodes[i]->dependency_count; j++)
@@ -127,7 +135,7 @@ bool graph_follows(CUgraphNode later, CUgraphNode earlier)
 
 /* ---- making one by calls ---- */
 
-static CUresult graph_check(CUgraph graph, const CUgraphNode *dependencies, size_t count)
+CUresult graph_check(CUgraph graph, const CUgraphNode *dependencies, size_t count)
 {
 	if (!object_is(graph, OBJECT_GRAPH) || (count && !dependencies))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -481,6 +489,8 @@ static void graph_push_node(CUgraphNode node, CUstream stream)
 		;
 	else if (node->type == NODE_CHILD)
 		graph_push(node->child, stream);
+	else if (node->type == NODE_CONDITION && condition_chosen(node))
+		graph_push(condition_chosen(node), stream);
 	else if (node->type == NODE_RECORD)
 		event_record(node->event, stream);
 	else if (node->type == NODE_WAIT)

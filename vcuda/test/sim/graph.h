@@ -7,6 +7,8 @@
 
 #include "sim.h"
 
+enum { CONDITION_GRAPHS = 8 };
+
 struct CUgraphNode_st {
 	struct object object;
 	CUgraph graph;
@@ -23,6 +25,12 @@ struct CUgraphNode_st {
 	CUDA_MEMSET_NODE_PARAMS fill;
 	CUDA_MEMCPY3D copy;
 	bool done, disabled;
+	/* Graphs that it runs on a condition, and by which value of which. */
+	CUgraph graphs[CONDITION_GRAPHS];
+	unsigned graph_count, condition;
+	int condition_type;
+	CUdeviceptr pointer; /* that is freed */
+	CUstreamAttrValue attributes[16];
 };
 
 struct CUgraph_st {
@@ -33,6 +41,9 @@ struct CUgraph_st {
 };
 
 CUgraph graph_new(void);
+CUresult graph_check(CUgraph graph, const CUgraphNode *dependencies, size_t count);
+/* The graph of the node that its condition has run now; NULL: none. */
+CUgraph condition_chosen(CUgraphNode node);
 /* The graph owns the work from then on. */
 CUgraphNode graph_add(CUgraph graph, enum node_type type, struct work *work, size_t size,
 		      const CUgraphNode *dependencies, size_t count);

@@ -409,7 +409,10 @@ enum node_type {
 	NODE_CHILD = 4,
 	NODE_EMPTY = 5,
 	NODE_WAIT = 6,
-	NODE_RECORD = 7
+	NODE_RECORD = 7,
+	NODE_ALLOC = 10,
+	NODE_FREE = 11,
+	NODE_CONDITION = 13
 };
 
 /* Where the stream is being captured: the work becomes a node instead, which owns it. */

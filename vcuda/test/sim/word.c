@@ -136,6 +136,15 @@ CUresult cuStreamBatchMemOp_v2(CUstream handle, unsigned count, CUstreamBatchMem
 	LEAVE(CUDA_SUCCESS);
 }
 
+CUresult cuStreamBatchMemOp(CUstream stream, unsigned count, CUstreamBatchMemOpParams *operations, unsigned flags)
+{
+	CUresult r = call_fault(__func__);
+
+	if (r || !config_number("STREAM_MEM_OPS_V1", 0))
+		return r ? r : CUDA_ERROR_NOT_SUPPORTED;
+	return cuStreamBatchMemOp_v2(stream, count, operations, flags);
+}
+
 CUresult cuTensorMapEncodeTiled(CUtensorMap *ret, int type, cuuint32_t rank, void *address,
 				const cuuint64_t *dimensions, const cuuint64_t *strides, const cuuint32_t *box,
 				const cuuint32_t *element_strides, int interleave, int swizzle, int promotion, int fill)
