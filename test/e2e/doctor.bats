@@ -995,12 +995,14 @@ opens_no() {
 	output=${output#*with both:}
 	[[ ${output%as nobody:*} != *no-client* ]]
 	run on wsl-nvidia 'wire; mkdir -p /etc/ctr-gpu; echo "{\"vcuda\": {\"mode\": \"allow\"}}" >/etc/ctr-gpu/config.json
-		ids; echo "without Landlock:"; remedy vcuda.paths
+		ids; remedy vcuda.scope; echo "without Landlock:"; remedy vcuda.paths
 		strace -f -qq -o /dev/null -e trace=landlock_create_ruleset -e inject=landlock_create_ruleset:error=ENOSYS \
 			ctr-gpu doctor --json | jq -r ".findings[] | .severity + \" \" + .id"'
 	[[ $output == *"ok vcuda.paths"*"without Landlock:"*"warning vcuda.paths"* ]]
-	run on native-old 'wire; mkdir -p /etc/ctr-gpu; echo "{\"vcuda\": {\"mode\": \"force\"}}" >/etc/ctr-gpu/config.json; ids'
+	[[ $output == *"note vcuda.scope"*"CTR_GPU_MODE=device"*"without Landlock:"* ]]
+	run on native-old 'wire; mkdir -p /etc/ctr-gpu; echo "{\"vcuda\": {\"mode\": \"force\"}}" >/etc/ctr-gpu/config.json; ids; remedy vcuda.scope'
 	expect_line "problem vcuda.no-manager"
+	expect 'set the mode "default" or "allow"'
 	expect_not "vcuda.memory"
 	run on native-old 'wire; mkdir -p /etc/ctr-gpu /run/module/nvidia_uvm/parameters; mount --bind /run/module /sys/module
 		echo "{\"vcuda\": {\"mode\": \"force\"}}" >/etc/ctr-gpu/config.json

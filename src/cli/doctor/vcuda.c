@@ -104,6 +104,18 @@ static void vcuda_check_memory(struct findings *findings)
 			     "programs reach no memory of vCUDA's servers by HMM, which is off");
 }
 
+/* Everything but CUDA and NVML asks for a device, which a container of vCUDA has not. */
+static void vcuda_tell_scope(enum vcuda_mode mode, struct findings *findings)
+{
+	findings_add(
+		findings, "vcuda.scope", SEVERITY_NOTE,
+		mode == VCUDA_FORCE
+			? "vCUDA has no OpenCL, Vulkan, OpenGL, OptiX and video, and mode \"force\" gives no devices\n"
+			  "For these, set the mode \"default\" or \"allow\" (docs/vcuda.md)."
+			: "vCUDA has no OpenCL, Vulkan, OpenGL, OptiX and video\n"
+			  "For these, give a container devices: -e CTR_GPU_MODE=device (docs/vcuda.md).");
+}
+
 /* Where vCUDA is by request only, containers that do not request it get their GPUs without it. */
 void check_vcuda(struct doctor_context *examination)
 {
@@ -115,6 +127,7 @@ void check_vcuda(struct doctor_context *examination)
 	vcuda_check_client(&examination->findings, severity);
 	vcuda_check_manager(&examination->findings, severity);
 	vcuda_check_paths(&examination->findings);
+	vcuda_tell_scope(mode, &examination->findings);
 	vcuda_check_memory(&examination->findings);
 	vcuda_check_driver(examination, &examination->findings, severity);
 }
