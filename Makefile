@@ -122,6 +122,7 @@ hook_objects = $(hook_sources:%.c=$(O)/%.o)
 vcudad_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard vcuda/manager/*.c)))
 programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd $(O)/bin/ctr-gpu-vcudad
 include src/guard/rules.mk
+include cluster/rules.mk
 
 # ASan cannot be linked statically, so a sanitized hook is an ordinary program.
 dynamic = $(SANITIZE)$(filter 0,$(STATIC))
@@ -141,7 +142,8 @@ musl_link = -nostdlib -static-pie $(MUSL_LIB)/rcrt1.o $(MUSL_LIB)/crti.o $(1) \
 # Of linkers GNU's names emulations, and takes scripts beside its own.
 hook_scripts = $(if $(filter emulations,$(linker_help)),-Wl$(comma)-T$(comma)hooks/hook.ld)
 
-unit_tests = $(patsubst %.c,$(O)/%,$(wildcard test/unit/*/*_test.c test/unit/*/*/*_test.c vcuda/test/unit/*/*_test.c))
+unit_tests = $(patsubst %.c,$(O)/%,$(filter-out $(if $(plugin_installed),,test/unit/cluster/%),\
+	$(wildcard test/unit/*/*_test.c test/unit/*/*/*_test.c vcuda/test/unit/*/*_test.c)))
 
 all: $(programs) $(O)/lib/libctr-gpu.so.$(SOVERSION) $(O)/lib/libctr-gpu.a
 
@@ -229,7 +231,7 @@ rpc_users := $(shell grep -rlE '"(vcuda_rpc|vcuda/control)\.h"' --include='*.c' 
 $(rpc_users:%.c=$(O)/%.o) $(rpc_users:%.c=$(O)/musl/%.o): $(O)/gen/vcuda_rpc.h
 
 # What no start of a container on GPU-PV waits for: small.
-small = $(cli_objects) $(foreach room,cdi drm driverd engines nvidia,$(filter $(O)/src/$(room)/% $(O)/musl/src/$(room)/%,$(library_objects) $(musl_library)))
+small = $(cli_objects) $(plugin_objects) $(foreach room,cdi drm driverd engines nvidia,$(filter $(O)/src/$(room)/% $(O)/musl/src/$(room)/%,$(library_objects) $(musl_library)))
 $(small): OPTIMIZE := $(if $(filter -O2,$(OPTIMIZE)),-Os,$(OPTIMIZE))
 
 $(O)/%.o: %.c | needs
@@ -346,7 +348,7 @@ check-unit: needs-check $(unit_tests)
 
 # Home rules; builds by another compiler and with other optimizations, whose warnings differ; the analyser.
 LINT_CLANG =
-formatted = $(wildcard include/*.h src/*/*.[ch] src/*/*/*.[ch] hooks/*.[ch] hooks/runtime/*.[ch] test/*/*.[ch] test/*/*/*.[ch] \
+formatted = $(wildcard include/*.h src/*/*.[ch] src/*/*/*.[ch] hooks/*.[ch] hooks/runtime/*.[ch] cluster/*.[ch] test/*/*.[ch] test/*/*/*.[ch] \
 	test/*/*/*/*.[ch] vcuda/*/*.[ch] vcuda/test/*/*.[ch] vcuda/test/*/*/*.[ch])
 lint: dependencies-lint
 	test/checks
@@ -356,13 +358,13 @@ lint: dependencies-lint
 	$(MAKE) O=$(O)-o3 OPTIMIZE='-O3 -DNDEBUG' all
 	$(MAKE) -k analyse
 
-analysed = $(addprefix $(O)/analysed/,$(filter-out src/guard/bpf/% vcuda/test/%,$(wildcard src/*/*.c src/*/*/*.c vcuda/*/*.c hooks/*.c hooks/runtime/*.c)) \
+analysed = $(addprefix $(O)/analysed/,$(filter-out src/guard/bpf/% vcuda/test/%,$(wildcard src/*/*.c src/*/*/*.c vcuda/*/*.c hooks/*.c hooks/runtime/*.c $(if $(plugin_installed),cluster/*.c))) \
 	$(wildcard test/hosts/*.c test/fuzz/*.c vcuda/test/fuzz/*.c))
 analyse: $(analysed)
 	@echo "The analyser finds nothing in $(words $(analysed)) files."
 # After any change of a header, all of them.
-$(analysed): $(O)/gen/try_program.h $(O)/gen/vcuda_rpc.h $(if $(guard_installed),$(O)/gen/guard_object.h) $(vcuda_headers) test/analyse \
-	$(wildcard include/*.h src/*/*.h src/*/*/*.h vcuda/*/*.h vcuda/*/*.def hooks/*.h hooks/*/*.h test/*/*.h vcuda/test/*/*.h)
+$(analysed): $(O)/gen/try_program.h $(O)/gen/vcuda_rpc.h $(if $(guard_installed),$(O)/gen/guard_object.h) $(if $(plugin_installed),$(plugin_messages).h) $(vcuda_headers) test/analyse \
+	$(wildcard include/*.h src/*/*.h src/*/*/*.h vcuda/*/*.h vcuda/*/*.def hooks/*.h hooks/*/*.h cluster/*.h test/*/*.h vcuda/test/*/*.h)
 $(analysed): $(O)/analysed/%: %
 	@mkdir -p $(@D)
 	test/analyse "$(LINT_CLANG)" -std=gnu17 $(CPPFLAGS_ALL) -I. -DCTR_GPU_COMMIT='""' $<
@@ -377,7 +379,7 @@ coverage: dependencies-coverage
 	$(MAKE) O=$(O)-coverage OPTIMIZE=-O0 CFLAGS='$(coverage_flags)' check-only
 	find $(O)-coverage -name '*.gcda' -empty -delete
 	lcov --quiet --capture --directory $(O)-coverage --output-file $(O)-coverage/all.info --rc lcov_branch_coverage=1
-	lcov --quiet --extract $(O)-coverage/all.info '*/src/*' '*/hooks/*' $(foreach part,client grant manager nvml protocol server,'*/vcuda/$(part)/*') --output-file $(O)-coverage/ours.info --rc lcov_branch_coverage=1
+	lcov --quiet --extract $(O)-coverage/all.info '*/src/*' '*/hooks/*' '*/cluster/*' $(foreach part,client grant manager nvml protocol server,'*/vcuda/$(part)/*') --output-file $(O)-coverage/ours.info --rc lcov_branch_coverage=1
 	lcov --summary $(O)-coverage/ours.info --rc lcov_branch_coverage=1
 
 # ---- installation ----
@@ -438,7 +440,7 @@ not-packaged:
 		"\"make install prefix=/usr/local\" installs beside it." >&2; exit 1; })
 
 install: install-files
-	$(installed) install base $(if $(guard_installed),guard)
+	$(installed) install base $(if $(guard_installed),guard) $(if $(plugin_installed),plugin)
 
 # GPUs without a device: the client library that containers get, its server, and their manager.
 install-vcuda: install
@@ -454,7 +456,7 @@ uninstall: not-packaged
 	$(if $(DESTDIR),,test ! -x $(unregister) || $(unregister))
 	$(call compat_each,compat_unlink)
 	$(if $(DESTDIR),,grep -lsF '"$(bindir)/ctr-gpu-hook"' /etc/cdi/ctr-gpu-*.json /var/run/cdi/ctr-gpu-*.json | xargs -r rm -f)
-	$(installed) paths base guard vcuda | sed 's,^,$(DESTDIR),' | xargs -d '\n' rm -f
+	$(installed) paths base guard plugin vcuda | sed 's,^,$(DESTDIR),' | xargs -d '\n' rm -f
 	rmdir --ignore-fail-on-non-empty $(addprefix $(DESTDIR),$(wildcard $(prefix)/lib/ctr-gpu/vcuda $(prefix)/lib/ctr-gpu) $(nvidia_names) $(libexecdir)/ctr-gpu $(hooksdir) $(docdir) $(openrcdir) $(prefix)/share/ctr-gpu) || true
 
 # The names by which Docker and others find NVIDIA's programs, and what they are of ours. They are NVIDIA's, so they are taken

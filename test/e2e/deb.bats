@@ -140,6 +140,11 @@ nvidia_package() {
 		usr/share/ctr-gpu/openrc/ctr-gpu-vcudad.logrotate
 		usr/share/lintian/overrides/ctr-gpu-vcuda
 	END
+	diff <(contents ctr-gpu-kubernetes | grep -v '^usr/share/doc/') - <<-END
+		usr/lib/systemd/system/ctr-gpu-device-plugin.service
+		usr/libexec/ctr-gpu/ctr-gpu-device-plugin
+		usr/share/lintian/overrides/ctr-gpu-kubernetes
+	END
 	diff <(pages ctr-gpu) <(cd "$e2e/../../man" && printf '%s\n' ctr-gpu*.[!3] | sort)
 	diff <(pages libctr-gpu-dev) <({ functions && cd "$e2e/../../man" && printf '%s\n' *.3; } | sort -u)
 	diff <(contents ctr-gpu-nvidia-compat | grep -v '^usr/share/doc/') - <<-END

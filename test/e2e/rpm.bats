@@ -87,7 +87,7 @@ query() {
 # Fedora, openSUSE Leap, Alma and Oracle have these alike; libraries of our own and versions of their symbols aside.
 provided='/bin/sh|/sbin/ldconfig|/usr/bin/(ba)?sh|/usr/bin/pkg-config|pkgconfig\((jansson|libtirpc|yaml-0\.1)\)
 rtld\(GNU_HASH\)|ld-linux-(x86-64|aarch64)\.so\..*|lib(c|m|dl|pthread)\.so\.6\(.*|libgcc_s\.so\.1\(.*
-libjansson\.so\.4\(.*|libyaml-0\.so\.2\(.*|libtirpc\.so\.3\(.*|libbpf\.so\.1\(.*'
+libjansson\.so\.4\(.*|libyaml-0\.so\.2\(.*|libtirpc\.so\.3\(.*|libbpf\.so\.1\(.*|libnghttp2\.so\.14\(.*|libprotobuf-c\.so\.1\(.*'
 
 # required: what all packages together require of a distribution
 required() {
@@ -183,7 +183,7 @@ distribution() {
 	[[ -x $root/usr/bin/ctr-gpu ]]
 	echo '}' >>"$root/etc/docker.json"
 	# Erased, only what was there before is left.
-	in_root "$root" --erase ctr-gpu "$(library_package)" ctr-gpu-devel ctr-gpu-static ctr-gpu-nvidia-compat ctr-gpu-guard ctr-gpu-vcuda \
+	in_root "$root" --erase ctr-gpu "$(library_package)" ctr-gpu-devel ctr-gpu-static ctr-gpu-nvidia-compat ctr-gpu-guard ctr-gpu-kubernetes ctr-gpu-vcuda \
 		ctr-gpu-debuginfo
 	run find "$root/usr" -name '*ctr-gpu*' -o -name 'nvidia*'
 	expect_not "ctr-gpu"

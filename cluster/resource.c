@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Resources and their devices, and what becomes of them when the host is looked at. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "cluster/devices.h"
+
+static bool resource_is_id(const char *text)
+{
+	static const char chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:";
+	size_t length = text ? strlen(text) : 0;
+
+	return length > 0 && length <= RESOURCE_NAME_MAX && strspn(text, chars) == length;
+}
+
+static bool resource_is_name(const char *text)
+{
+	static const char chars[] = "abcdefghijklmnopqrstuvwxyz0123456789-.";
+	size_t vendor = text ? strspn(text, chars) : 0, length = text ? strlen(text) : 0;
+
+	return vendor > 0 && text[vendor] == '/' && length <= RESOURCE_NAME_MAX && length > vendor + 1 &&
+	       strspn(text + vendor + 1, chars) == length - vendor - 1;
+}
+
+static struct resource *resources_find(struct resources *resources, const char *name)
+{
+	for (size_t i = 0; i < resources->count; i++)
+		if (streq(resources->list[i].name, name))
+			return &resources->list[i];
+	return NULL;
+}
+
+/* Return: NULL where one more has no room. */
+static struct resource *resources_get(struct resources *resources, const char *name)
+{
+	struct resource *resource = resources_find(resources, name);
+
+	if (resource)
+		return resource;
+	if (resources->count == RESOURCES_MAX)
+		return NULL;
+	resource = &resources->list[resources->count];
+	resource->name = strdup(name);
+	if (!resource->name)
+		return NULL;
+	resources->count++;
+	return resource;
+}
+
+const struct device *resource_find(const struct resource *resource, const char *id)
+{
+	for (size_t i = 0; i < resource->count; i++)
+		if (streq(resource->devices[i].id, id))
+			return &resource->devices[i];
+	return NULL;
+}
+
+static void resource_clear_device(struct device *device)
+{
+	free(device->id);
+	free(device->locator);
+	free(device->store);
+}
+
+/* What a look says of a device. */
+struct resource_look {
+	const char *id, *locator, *store;
+	int numa;
+	bool usable;
+};
+
+static int resource_set_text(char **place, const char *text)
+{
+	if (text)
+		return str_replace(place, text);
+	free(*place);
+	*place = NULL;
+	return 0;
+}
+
+/* Return: whether kubelet is to be told; -ENOMEM. */
+static int resource_set_device(struct device *device, const struct resource_look *look)
+{
+	bool changed = device->healthy != look->usable || device->numa != look->numa;
+
+	device->seen = true;
+	device->healthy = look->usable;
+	device->numa = look->numa;
+	if (resource_set_text(&device->locator, look->locator) < 0 ||
+	    resource_set_text(&device->store, look->store) < 0)
+		return -ENOMEM;
+	return changed;
+}
+
+/* A driver that is not asked for the name tells where the device is. */
+static struct device *resource_find_again(struct resource *resource, const struct resource_look *look)
+{
+	for (size_t i = 0; i < resource->count; i++) {
+		struct device *device = &resource->devices[i];
+
+		if (look->id ? streq(device->id, look->id)
+			     : look->locator && device->locator && streq(device->locator, look->locator))
+			return device;
+	}
+	return NULL;
+}
+
+static int resource_add_device(struct resource *resource, const struct resource_look *look)
+{
+	struct device *devices, device = {.id = strdup(look->id)};
+
+	if (!device.id || resource_set_device(&device, look) < 0 ||
+	    !(devices = array_grow(resource->devices, resource->count, sizeof(*devices)))) {
+		resource_clear_device(&device);
+		return -ENOMEM;
+	}
+	resource->devices = devices;
+	resource->devices[resource->count++] = device;
+	resource->changes++;
+	return 0;
+}
+
+static int resource_take_look(struct resources *resources, const char *name, const struct resource_look *look)
+{
+	struct resource *resource;
+	struct device *device;
+	int r;
+
+	if (!resource_is_name(name) || (look->id && !resource_is_id(look->id)))
+		return 0;
+	resource = resources_find(resources, name);
+	device = resource ? resource_find_again(resource, look) : NULL;
+	if (device) {
+		r = device->seen ? 0 : resource_set_device(device, look);
+		resource->changes += r > 0;
+		return r < 0 ? r : 0;
+	}
+	if (!look->id && look->usable)
+		resources->wants_names = true;
+	if (!look->id || !look->usable)
+		return 0;
+	resource = resources_get(resources, name);
+	return resource && resource->count < RESOURCE_DEVICES_MAX ? resource_add_device(resource, look) : 0;
+}
+
+/* Those that were not seen are not there. */
+static void resource_end_look(struct resource *resource)
+{
+	for (size_t i = 0; i < resource->count; i++) {
+		struct device *device = &resource->devices[i];
+
+		if (!device->seen && device->healthy) {
+			device->healthy = false;
+			resource->changes++;
+		}
+		device->seen = false;
+	}
+}
+
+int resources_update(struct resources *resources, const json_t *found)
+{
+	const json_t *item;
+	size_t i;
+	int r = 0;
+
+	resources->wants_names = false;
+	json_array_foreach (json_object_get(found, "devices"), i, item) {
+		const json_t *numa = json_object_get(item, "numa");
+		json_int_t node = json_is_integer(numa) ? json_integer_value(numa) : -1;
+		const struct resource_look look = {
+			.id = json_string_value(json_object_get(item, "id")),
+			.locator = json_string_value(json_object_get(item, "locator")),
+			.store = json_string_value(json_object_get(item, "store")),
+			.numa = node >= 0 && node < 4096 ? (int)node : -1,
+			.usable = json_is_true(json_object_get(item, "usable")),
+		};
+
+		if (r == 0)
+			r = resource_take_look(resources, json_string_value(json_object_get(item, "resource")), &look);
+	}
+	for (i = 0; i < resources->count; i++)
+		resource_end_look(&resources->list[i]);
+	return r;
+}
+
+void resources_fail(struct resources *resources)
+{
+	for (size_t i = 0; i < resources->count; i++)
+		resource_end_look(&resources->list[i]);
+}
+
+void resources_clear(struct resources *resources)
+{
+	for (size_t i = 0; i < resources->count; i++) {
+		for (size_t j = 0; j < resources->list[i].count; j++)
+			resource_clear_device(&resources->list[i].devices[j]);
+		free(resources->list[i].devices);
+		free(resources->list[i].name);
+	}
+	*resources = (struct resources){0};
+}

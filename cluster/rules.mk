@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# ctr-gpu-device-plugin, for Kubernetes. It alone takes libnghttp2 and protobuf-c; a machine without them builds the rest.
+
+plugin_lacks := $(shell CC='$(CC)' CROSS_COMPILE='$(CROSS_COMPILE)' PKG_CONFIG='$(PKG_CONFIG)' pkg/needs plugin)
+plugin_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard cluster/*.c)))
+plugin_libraries = -lnghttp2 -lprotobuf-c
+ifeq ($(plugin_lacks),)
+programs += $(O)/bin/ctr-gpu-device-plugin
+plugin_installed = $(libexecdir)/ctr-gpu/ctr-gpu-device-plugin
+else
+all: plugin-left-out
+plugin-left-out:
+	@echo "ctr-gpu-device-plugin is left out, as this machine lacks: $(plugin_lacks)"
+.PHONY: plugin-left-out
+endif
+
+# What kubelet is asked and asks, in C.
+plugin_messages = $(O)/gen/device_plugin.pb-c
+$(plugin_messages).h $(plugin_messages).c &: cluster/device_plugin.proto | needs
+	@mkdir -p $(@D)
+	protoc-c --c_out=$(@D) --proto_path=$(<D) $<
+$(plugin_messages).o: $(plugin_messages).c
+	$(say) CC $<
+	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -w -c -o $@ $<
+$(O)/cluster/answer.o: $(plugin_messages).h
+
+$(O)/bin/ctr-gpu-device-plugin: $(plugin_objects) $(plugin_messages).o $(O)/lib/libctr-gpu.a
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ -Wl,--as-needed $(plugin_libraries) $(xdr_inside)

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Looks at the host, one after the other, each in a child. What a look finds goes to the plugin as one message. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/print.h"
+#include "base/str.h"
+#include "cluster/plugin.h"
+#include "ctr-gpu.h"
+#include "lib/context.h"
+
+enum {
+	WATCHER_PAUSE_MS = 2000,
+	WATCHER_LOOK_MS = 2500,   /* how long a look may take */
+	WATCHER_NAMES_MS = 15000, /* one that asks drivers */
+	WATCHER_NAMES_AGAIN_MS = 60 * 1000,
+	WATCHER_BUFFER = 512 * 1024,
+	WATCHER_MESSAGE_MAX = 256 * 1024,
+};
+
+/* ---- in the child: a look ---- */
+
+/* A native adapter's; the address of a GPU-PV adapter is one of the machine outside. */
+static int watcher_numa(const struct adapter *adapter)
+{
+	_cleanup_free_ char *path = NULL, *text = NULL;
+
+	if (adapter->has_luid || !adapter->pci_address || strchr(adapter->pci_address, '/') ||
+	    str_format(&path, "/sys/bus/pci/devices/%s/numa_node", adapter->pci_address) < 0 ||
+	    fd_read_file_at(AT_FDCWD, path, 64, &text, NULL) < 0)
+		return -1;
+	return atoi(text);
+}
+
+/*
+ * The name by which CDI, the environment and `ctr-gpu list` know it, and which is still its own when others have come
+ * or gone. An adapter of NVIDIA's behind /dev/dxg has one that its driver alone tells.
+ */
+static int watcher_name(const struct adapter *adapter, char **ret)
+{
+	char luid[LUID_TEXT_SIZE];
+
+	*ret = NULL;
+	if (adapter->is_part)
+		return adapter->alias ? str_replace(ret, adapter->alias) : 0;
+	if (adapter->partitions > 0)
+		return str_format(ret, "%d", adapter->vendor_index);
+	if (adapter->uuid)
+		return str_replace(ret, adapter->uuid);
+	if (adapter->has_luid && adapter->vendor_id == PCI_VENDOR_NVIDIA)
+		return 0;
+	luid_format(adapter->luid, luid);
+	if (adapter->has_luid)
+		return str_replace(ret, luid);
+	return adapter->pci_address ? str_replace(ret, adapter->pci_address) : 0;
+}
+
+static json_t *watcher_describe(const struct adapter *adapter)
+{
+	_cleanup_free_ char *resource = NULL, *id = NULL;
+	char luid[LUID_TEXT_SIZE];
+
+	luid_format(adapter->luid, luid);
+	if (str_format(&resource, "%s/%s", adapter_domain(adapter), adapter->is_npu ? "npu" : "gpu") < 0 ||
+	    watcher_name(adapter, &id) < 0)
+		return NULL;
+	return json_pack("{s:s, s:o, s:o, s:o, s:i, s:b}", "resource", resource, "id", print_string(id), "locator",
+			 print_string(adapter->has_luid ? luid : NULL), "store", print_string(adapter->driver_store),
+			 "numa", watcher_numa(adapter), "usable", adapter->unusable == 0);
+}
+
+/* Of a divided GPU either the parts or the whole. */
+static bool watcher_offers(const struct inventory *inventory, const struct adapter *adapter, bool mig_parts)
+{
+	if (!adapter_domain(adapter))
+		return false;
+	return adapter->is_part ? mig_parts : !(mig_parts && inventory_divides(inventory, adapter));
+}
+
+static json_t *watcher_list(const struct ctr_gpu_host *host, bool mig_parts)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; list && host && i < host->inventory.count; i++) {
+		const struct adapter *adapter = &host->inventory.adapters[i];
+
+		if (watcher_offers(&host->inventory, adapter, mig_parts) &&
+		    json_array_append_new(list, watcher_describe(adapter)) < 0)
+			list = (json_decref(list), NULL);
+	}
+	return list;
+}
+
+static int watcher_send(int fd, json_t *message)
+{
+	_cleanup_free_ char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+	size_t size = text ? strlen(text) : 0;
+
+	json_decref(message);
+	if (!text)
+		return -ENOMEM;
+	if (size > WATCHER_MESSAGE_MAX)
+		return -E2BIG;
+	return send(fd, text, size, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/* Return: the child's exit status. */
+static int watcher_look(int fd, bool mig_parts, bool names)
+{
+	struct ctr_gpu_context *context = NULL;
+	struct ctr_gpu_host *host = NULL;
+	int r = ctr_gpu_context_new(&context);
+
+	if (r == 0)
+		r = ctr_gpu_context_load_config(context, NULL);
+	if (r == 0)
+		r = ctr_gpu_host_new(context, &host);
+	if (r == 0 && names)
+		r = ctr_gpu_host_identify(context, host);
+	r = watcher_send(fd, json_pack("{s:o, s:o}", "devices", watcher_list(host, mig_parts), "why",
+				       print_string(r != 0 && context ? ctr_gpu_context_message(context) : NULL)));
+	return r < 0;
+}
+
+/* ---- in the process that has the children ---- */
+
+struct watcher_job {
+	int fd;
+	bool mig_parts;
+	bool names;         /* are wanted */
+	int64_t names_from; /* not before */
+	pid_t late;         /* a child that was killed and does not end; 0: none */
+};
+
+static void watcher_fail(const struct watcher_job *job, const char *why)
+{
+	if (watcher_send(job->fd, json_pack("{s:b, s:s}", "failed", 1, "why", why)) == -EPIPE)
+		_exit(EXIT_SUCCESS);
+}
+
+/* Return: whether it has ended in time. */
+static bool watcher_wait_for(pid_t child, int milliseconds, int *ret_status)
+{
+	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
+	struct pollfd wait = {.fd = pidfd, .events = POLLIN};
+	int64_t until = grpc_now() + milliseconds;
+
+	while (pidfd >= 0 && grpc_now() < until && poll(&wait, 1, (int)(until - grpc_now())) < 0)
+		;
+	return waitpid(child, ret_status, pidfd < 0 ? 0 : WNOHANG) == child;
+}
+
+static void watcher_do_look(struct watcher_job *job)
+{
+	bool names = job->names && grpc_now() >= job->names_from;
+	int ended = 0;
+	pid_t child;
+
+	/* A process that waits for a device in the kernel cannot be killed; a second one would wait, too. */
+	if (job->late && waitpid(job->late, NULL, WNOHANG) == 0) {
+		watcher_fail(job, "the driver does not answer");
+		return;
+	}
+	job->late = 0;
+	child = fork();
+	if (child == 0)
+		_exit(watcher_look(job->fd, job->mig_parts, names));
+	if (names) {
+		job->names = false;
+		job->names_from = grpc_now() + WATCHER_NAMES_AGAIN_MS;
+	}
+	if (child < 0) {
+		watcher_fail(job, "no process can be made");
+	} else if (!watcher_wait_for(child, names ? WATCHER_NAMES_MS : WATCHER_LOOK_MS, &ended)) {
+		(void)kill(child, SIGKILL);
+		if (!watcher_wait_for(child, 200, &ended))
+			job->late = child;
+		watcher_fail(job, "the host's GPUs cannot be listed in time");
+	} else if (ended != 0) {
+		watcher_fail(job, "the look at the host ended early");
+	}
+}
+
+/* Until the next look. */
+static void watcher_pause(struct watcher_job *job)
+{
+	struct pollfd wait = {.fd = job->fd, .events = POLLIN};
+	char word[16];
+	ssize_t size;
+
+	if (poll(&wait, 1, WATCHER_PAUSE_MS) <= 0)
+		return;
+	size = recv(job->fd, word, sizeof(word), MSG_DONTWAIT);
+	if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR))
+		_exit(EXIT_SUCCESS);
+	if (size > 0)
+		job->names = true;
+}
+
+__attribute__((noreturn)) static void watcher_run(int fd, pid_t parent, bool mig_parts)
+{
+	struct watcher_job job = {.fd = fd, .mig_parts = mig_parts, .names = true};
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (getppid() != parent)
+		_exit(EXIT_SUCCESS);
+	(void)signal(SIGTERM, SIG_DFL);
+	(void)signal(SIGINT, SIG_DFL);
+	for (;;) {
+		watcher_do_look(&job);
+		watcher_pause(&job);
+	}
+}
+
+/* ---- in the plugin ---- */
+
+int watcher_start(bool mig_parts, struct watcher *ret)
+{
+	const int room = WATCHER_BUFFER;
+	pid_t parent = getpid(), pid;
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	(void)setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	pid = fork();
+	if (pid == 0) {
+		(void)close(pair[0]);
+		watcher_run(pair[1], parent, mig_parts);
+	}
+	(void)close(pair[1]);
+	if (pid < 0) {
+		(void)close(pair[0]);
+		return -EAGAIN;
+	}
+	*ret = (struct watcher){.pid = pid, .fd = pair[0]};
+	return 0;
+}
+
+void watcher_end(struct watcher *watcher)
+{
+	if (watcher->fd >= 0)
+		(void)close(watcher->fd);
+	watcher->fd = -1;
+}
+
+int watcher_read(const struct watcher *watcher, json_t **ret)
+{
+	_cleanup_free_ char *text = malloc(WATCHER_MESSAGE_MAX);
+	ssize_t size;
+
+	if (!text)
+		return 0;
+	size = recv(watcher->fd, text, WATCHER_MESSAGE_MAX, MSG_DONTWAIT);
+	if (size < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -EPIPE;
+	if (size == 0)
+		return -EPIPE;
+	return json_parse(text, (size_t)size, ret, NULL) == 0;
+}
+
+void watcher_ask_names(const struct watcher *watcher)
+{
+	(void)send(watcher->fd, "n", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}

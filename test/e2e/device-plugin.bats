@@ -1,0 +1,202 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2016,SC2154
+#
+# ctr-gpu-device-plugin on simulated hosts, with a kubelet of the test's own (kubelet.py), which speaks gRPC by another library.
+
+bats_require_minimum_version 1.5.0
+load engines
+
+plugin=$CTR_GPU_BUILD/bin/ctr-gpu-device-plugin
+
+setup_file() {
+	require_root
+	[[ -x $plugin ]] || skip "ctr-gpu-device-plugin was not built: $("$e2e/../../pkg/needs" plugin) is missing"
+	/usr/bin/python3 -c "import grpc" || skip "needs python3-grpcio"
+}
+
+# play PROFILE CASE [ARGUMENT…]: what a case of kubelet.py prints there; $prepare runs before
+play() {
+	local profile=$1
+	shift
+	sandbox "$profile" bash -ec 'rm -rf /etc/cdi /etc/ctr-gpu /run/cdi/* "$2" "$2.log"; eval "$prepare"; timeout 240 /usr/bin/python3 "$0" "$@" || { status=$?; cat "$2.log" >&2; exit "$status"; }' \
+		"$e2e/kubelet.py" "$plugin" "$BATS_TEST_TMPDIR/plugins" "$@"
+}
+export prepare=
+
+# Stores that can be moved.
+movable='mkdir "$2.stores"; cp -a /usr/lib/wsl/drivers/. "$2.stores"; umount /usr/lib/wsl/drivers; mount --bind "$2.stores" /usr/lib/wsl/drivers'
+
+one=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4 two=GPU-7b10aa04-0041-0000-0000-000084ef55fb
+
+@test "kubelet learns of every vendor's GPUs and NPUs, each kind by its resource" {
+	diff <(play wsl-two-nvidia list nvidia.com/gpu) - <<-END
+		nvidia.com/gpu $one Healthy
+		nvidia.com/gpu $two Healthy
+		registered nvidia.com/gpu
+	END
+	diff <(play wsl-hybrid list nvidia.com/gpu intel.com/gpu) - <<-END
+		nvidia.com/gpu $one Healthy
+		intel.com/gpu LUID-00000000000123f0 Healthy
+		registered intel.com/gpu nvidia.com/gpu
+	END
+	diff <(play native-intel list intel.com/gpu intel.com/npu) - <<-END
+		intel.com/gpu 0000:00:02.0 Healthy
+		intel.com/gpu 0000:03:00.0 Healthy
+		intel.com/npu 0000:00:0b.0 Healthy
+		registered intel.com/gpu intel.com/npu
+	END
+	diff <(play native-amd-partitions list amd.com/gpu) - <<-END
+		amd.com/gpu 0 Healthy
+		amd.com/gpu 1 Healthy
+		amd.com/gpu 2 Healthy
+		amd.com/gpu 3 Healthy
+		amd.com/gpu GPU-a000000000000002 Healthy
+		registered amd.com/gpu
+	END
+}
+
+@test "a divided GPU is offered as its parts, or as a whole" {
+	diff <(play native-mig list nvidia.com/gpu) - <<-END
+		nvidia.com/gpu GPU-b703df58-2273-35fb-29be-3f6c49b83a95 Healthy
+		nvidia.com/gpu MIG-00010000-2273-35fb-29be-3f6c49b83a96 Healthy
+		nvidia.com/gpu MIG-00020000-2273-35fb-29be-3f6c49b83a96 Healthy
+		nvidia.com/gpu MIG-00020001-2273-35fb-29be-3f6c49b83a96 Healthy
+		nvidia.com/gpu MIG-00050000-2273-35fb-29be-3f6c49b83a96 Healthy
+		registered nvidia.com/gpu
+	END
+	diff <(play native-mig list nvidia.com/gpu --mig=whole) - <<-END
+		nvidia.com/gpu GPU-b703df58-2273-35fb-29be-3f6c49b83a95 Healthy
+		nvidia.com/gpu GPU-b703df58-2273-35fb-29be-3f6c49b83a96 Healthy
+		registered nvidia.com/gpu
+	END
+}
+
+@test "what is offered is what CDI, hook and shim know by that name" {
+	local profile
+
+	for profile in wsl-two-nvidia wsl-hybrid native-mig native-intel native-amd-partitions; do
+		sandbox "$profile" bash -ec '
+			mkdir -p "$1"; ctr-gpu cdi generate --output="$1/cdi/" >/dev/null
+			jq -r ".kind as \$kind | .devices[] | \$kind + \"=\" + .name" "$1"/cdi/* >"$1/names"
+			for kind in $(jq -r .kind "$1"/cdi/*); do
+				/usr/bin/python3 "$0" "$2" "$1/plugins" list "$kind" | grep -v ^registered
+			done | sort -u | while read -r kind device _; do
+				grep -qxF "$kind=$device" "$1/names" || { echo "no CDI device is called $kind=$device" >&2; exit 1; }
+				ctr-gpu list --device "$kind=$device" >/dev/null
+				echo one
+			done >"$1/seen"; test -s "$1/seen"' "$e2e/kubelet.py" "$BATS_TEST_TMPDIR/$profile" "$plugin"
+	done
+}
+
+@test "a container is told its devices by each strategy" {
+	diff <(play wsl-two-nvidia allocate nvidia.com/gpu cdi,annotations,mounts,environment 1 01) - <<-END
+		0 env NVIDIA_VISIBLE_DEVICES=$two
+		0 mount /dev/null /var/run/nvidia-container-devices/cdi/nvidia.com/gpu/$two ro
+		0 annotation cdi.k8s.io/ctr-gpu-nvidia.com_gpu=nvidia.com/gpu=$two
+		0 cdi nvidia.com/gpu=$two
+		1 env NVIDIA_VISIBLE_DEVICES=$one,$two
+		1 mount /dev/null /var/run/nvidia-container-devices/cdi/nvidia.com/gpu/$one ro
+		1 mount /dev/null /var/run/nvidia-container-devices/cdi/nvidia.com/gpu/$two ro
+		1 annotation cdi.k8s.io/ctr-gpu-nvidia.com_gpu=nvidia.com/gpu=$one,nvidia.com/gpu=$two
+		1 cdi nvidia.com/gpu=$one
+		1 cdi nvidia.com/gpu=$two
+	END
+	diff <(play wsl-hybrid allocate intel.com/gpu environment 0) - <<-END
+		0 env CTR_GPU_VISIBLE_DEVICES=LUID-00000000000123f0
+	END
+}
+
+@test "unless it is said, the engine decides on the strategy" {
+	diff <(play wsl-two-nvidia allocate nvidia.com/gpu default 0) - <<-END
+		0 mount /dev/null /var/run/nvidia-container-devices/cdi/nvidia.com/gpu/$one ro
+	END
+	# One that reads CDI's specs, and a spec.
+	export prepare='ctr-gpu cdi generate >/dev/null; mkdir -p /etc/containerd; printf "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\"]\nenable_cdi = true\n" >/etc/containerd/config.toml'
+	if [[ $(containerd --version) =~ [\ v](1\.[7-9]|[2-9]) ]]; then
+		diff <(play wsl-two-nvidia allocate nvidia.com/gpu default 0) - <<-END
+			0 annotation cdi.k8s.io/ctr-gpu-nvidia.com_gpu=nvidia.com/gpu=$one
+			0 cdi nvidia.com/gpu=$one
+		END
+	else
+		# An older one has no CDI, whatever its file says.
+		diff <(play wsl-two-nvidia allocate nvidia.com/gpu default 0) - <<-END
+			0 mount /dev/null /var/run/nvidia-container-devices/cdi/nvidia.com/gpu/$one ro
+		END
+	fi
+}
+
+@test "devices of one NUMA node are preferred" {
+	export prepare='for i in 6 8; do echo 1 >"/sys/bus/pci/devices/0000:00:0$i.0/numa_node"; done'
+	[[ $(play native-four nodes nvidia.com/gpu 0123//2=02 13//2=13 123//2=13 0123/3/2=31 0123/3/3=310 0123//1=0 023//2=02) == "nodes 1 0 1 0" ]]
+	export prepare=
+	play wsl-two-nvidia prefer nvidia.com/gpu
+}
+
+@test "a GPU whose driver store vanishes is not healthy until it is back" {
+	export prepare=$movable
+	play wsl-two-nvidia health nvidia.com/gpu "$(store wsl-two-nvidia 1)"
+}
+
+@test "kubelet and the plugin are started anew, and all devices are there" {
+	play wsl-two-nvidia restarts nvidia.com/gpu
+	play wsl-two-nvidia watch-lost nvidia.com/gpu
+}
+
+@test "a kubelet that refuses or hangs is asked again" {
+	play wsl-two-nvidia refuses nvidia.com/gpu
+	play wsl-two-nvidia hangs nvidia.com/gpu
+}
+
+@test "calls that cannot be answered have gRPC's codes" {
+	diff <(play wsl-two-nvidia codes nvidia.com/gpu) - <<-END
+		unknown INVALID_ARGUMENT
+		one of two INVALID_ARGUMENT
+		of another container INVALID_ARGUMENT
+		no method UNIMPLEMENTED
+		no protobuf INTERNAL
+		too long RESOURCE_EXHAUSTED
+		many containers RESOURCE_EXHAUSTED
+		none OK OK
+		start OK
+	END
+}
+
+@test "a peer that speaks broken HTTP/2, or nothing, keeps no other from its answers" {
+	play wsl-two-nvidia hostile nvidia.com/gpu
+	play wsl-two-nvidia slow nvidia.com/gpu
+}
+
+@test "thousands of calls leave nothing behind" {
+	play wsl-two-nvidia many nvidia.com/gpu
+}
+
+@test "what reads a peer's bytes can open no file and run no program, and has no rights" {
+	! grep -q __asan_init "$plugin" || skip "sanitizers make calls of their own"
+	sandbox wsl-two-nvidia bash -ec 'mkdir "$1"; "$0" --kubelet-directory="$1" 2>"$1.log" & plugin=$!
+		for i in {1..300}; do grep -q "can be used" "$1.log" && break; sleep 0.1; done
+		grep -E "^(Seccomp|CapEff|CapPrm|NoNewPrivs):" "/proc/$plugin/status"; kill "$plugin"; wait "$plugin"' \
+		"$plugin" "$BATS_TEST_TMPDIR/plugins" | tr '\t' ' ' | sort | diff - <(printf '%s\n' "CapEff: 0000000000000000" "CapPrm: 0000000000000000" "NoNewPrivs: 1" "Seccomp: 2")
+}
+
+@test "a host without a GPU has nothing to offer, and the plugin waits" {
+	sandbox plain bash -ec 'mkdir "$1"; "$0" --kubelet-directory="$1" 2>"$1.log" & plugin=$!
+		for i in {1..300}; do grep -q "E_NO_DEVICE\|no GPU" "$1.log" && break; sleep 0.1; done
+		cat "$1.log"; ls -A "$1"; kill -0 "$plugin"; kill "$plugin"; wait "$plugin"' "$plugin" "$BATS_TEST_TMPDIR/plugins" >"$BATS_TEST_TMPDIR/said"
+	grep -q "no GPU" "$BATS_TEST_TMPDIR/said"
+	! grep -q "\.sock" "$BATS_TEST_TMPDIR/said" || false
+}
+
+@test "wrong options are named" {
+	run -2 "$plugin" --strategy=cdi,magic
+	[[ $output == *"--strategy=cdi,magic: it takes cdi, annotations, mounts and environment"* ]]
+	run -2 "$plugin" --mig=half
+	run -2 "$plugin" --kubelet-directory=here
+	run -2 "$plugin" --nothing
+	run -2 "$plugin" now
+	[[ $output == *"it takes no argument: now"* ]]
+	run -0 "$plugin" --version
+	[[ $output == "ctr-gpu-device-plugin "[0-9]* ]]
+	run -0 "$plugin" --help
+	[[ $output == *--strategy=* ]]
+}

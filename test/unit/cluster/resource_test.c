@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What becomes of a resource's devices as the host is looked at, and which of them fit each other. */
+
+#include "unit.h"
+
+#include "base/json.h"
+#include "base/str.h"
+#include "cluster/devices.h"
+
+static void look(struct resources *resources, const char *devices)
+{
+	_cleanup_free_ char *text = NULL;
+	_cleanup_json_ json_t *json = NULL;
+
+	assert_int_equal(str_format(&text, "{\"devices\": [%s]}", devices), 0);
+	assert_int_equal(json_parse(text, strlen(text), &json, NULL), 0);
+	assert_int_equal(resources_update(resources, json), 0);
+}
+
+#define GPU(id, more) "{\"resource\": \"nvidia.com/gpu\", \"usable\": true, \"id\": \"" id "\"" more "}"
+#define UNNAMED(locator, usable) \
+	"{\"resource\": \"nvidia.com/gpu\", \"usable\": " usable ", \"id\": null, \"locator\": \"" locator "\"}"
+
+static void test_comes_and_goes(void **state)
+{
+	struct resources resources = {0};
+	const struct resource *gpus = &resources.list[0];
+	unsigned changes;
+
+	(void)state;
+	look(&resources, "");
+	assert_int_equal(resources.count, 0);
+	look(&resources, GPU("a", "") "," GPU("b", ""));
+	assert_int_equal(resources.count, 1);
+	assert_int_equal(gpus->count, 2);
+	assert_string_equal(gpus->name, "nvidia.com/gpu");
+	changes = gpus->changes;
+	look(&resources, GPU("b", "") "," GPU("a", ""));
+	assert_int_equal(gpus->changes, changes);
+	look(&resources, GPU("b", ""));
+	assert_int_not_equal(gpus->changes, changes);
+	assert_int_equal(gpus->count, 2);
+	assert_false(resource_find(gpus, "a")->healthy);
+	assert_true(resource_find(gpus, "b")->healthy);
+	changes = gpus->changes;
+	look(&resources, GPU("a", "") "," GPU("b", ""));
+	assert_int_not_equal(gpus->changes, changes);
+	assert_true(resource_find(gpus, "a")->healthy);
+	resources_fail(&resources);
+	assert_false(resource_find(gpus, "a")->healthy);
+	assert_false(resource_find(gpus, "b")->healthy);
+	resources_clear(&resources);
+}
+
+/* Behind /dev/dxg a driver alone tells the name, and is not asked each time. */
+static void test_known_again(void **state)
+{
+	struct resources resources = {0};
+	const struct resource *gpus = &resources.list[0];
+	unsigned changes;
+
+	(void)state;
+	look(&resources, UNNAMED("LUID-1", "true"));
+	assert_int_equal(resources.count, 0);
+	assert_true(resources.wants_names);
+	look(&resources, GPU("a", ", \"locator\": \"LUID-1\""));
+	assert_false(resources.wants_names);
+	changes = gpus->changes;
+	look(&resources, UNNAMED("LUID-1", "true"));
+	assert_int_equal(gpus->changes, changes);
+	assert_true(resource_find(gpus, "a")->healthy);
+	look(&resources, UNNAMED("LUID-1", "false"));
+	assert_false(resource_find(gpus, "a")->healthy);
+	/* After an update of Windows' driver it is elsewhere, and the same. */
+	look(&resources, UNNAMED("LUID-2", "true"));
+	assert_true(resources.wants_names);
+	assert_int_equal(gpus->count, 1);
+	look(&resources, GPU("a", ", \"locator\": \"LUID-2\""));
+	assert_true(resource_find(gpus, "a")->healthy);
+	assert_int_equal(gpus->count, 1);
+	resources_clear(&resources);
+}
+
+static void test_not_listed(void **state)
+{
+	static const char *const hostile[] = {
+		UNNAMED("LUID-1", "false"),
+		"{\"resource\": \"nvidia.com/gpu\", \"usable\": false, \"id\": \"a\"}",
+		GPU("a=b", ""),
+		GPU("../a", ""),
+		GPU("a,b", ""),
+		GPU("", ""),
+		GPU("0123456789012345678901234567890123456789012345678901234567890123456789", ""),
+		"{\"resource\": \"nvidia.com\", \"usable\": true, \"id\": \"a\"}",
+		"{\"resource\": \"nvidia.com/\", \"usable\": true, \"id\": \"a\"}",
+		"{\"resource\": \"a/b/c\", \"usable\": true, \"id\": \"a\"}",
+		"{\"usable\": true, \"id\": \"a\"}",
+		"7",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(hostile); i++) {
+		struct resources resources = {0};
+
+		look(&resources, hostile[i]);
+		assert_int_equal(resources.count, 0);
+		resources_clear(&resources);
+	}
+}
+
+static void test_bounded(void **state)
+{
+	struct resources resources = {0};
+	_cleanup_free_ char *devices = strdup("");
+
+	(void)state;
+	for (int i = 0; i < RESOURCE_DEVICES_MAX + 3; i++)
+		assert_int_equal(str_append(&devices, "%s" GPU("%d", ""), i > 0 ? "," : "", i), 0);
+	look(&resources, devices);
+	assert_int_equal(resources.list[0].count, RESOURCE_DEVICES_MAX);
+	for (int i = 0; i < RESOURCES_MAX + 3; i++) {
+		_cleanup_free_ char *device = NULL;
+
+		assert_int_equal(
+			str_format(&device, "{\"resource\": \"v%d.com/gpu\", \"usable\": true, \"id\": \"a\"}", i), 0);
+		look(&resources, device);
+	}
+	assert_int_equal(resources.count, RESOURCES_MAX);
+	resources_clear(&resources);
+}
+
+/* Two sockets, and on the second two drivers. */
+#define FOUR                                                                                                       \
+	GPU("a", ", \"numa\": 0, \"store\": \"/x\"")                                                               \
+	"," GPU("b", ", \"numa\": 1, \"store\": \"/x\"") "," GPU("c", ", \"numa\": 0, \"store\": \"/x\"") "," GPU( \
+		"d", ", \"numa\": 1, \"store\": \"/y\"") "," GPU("e", ", \"numa\": 1, \"store\": \"/x\"")
+
+static void test_preference(void **state)
+{
+	static const struct {
+		const char *available, *must;
+		size_t size;
+		const char *chosen;
+	} cases[] = {
+		{"a b c d e", "", 2, "a c"},  /* one node, one store, and no other of its group is left alone */
+		{"a b d e", "", 2, "b e"},    /* of node 1 those of one store */
+		{"a b d", "", 2, "b d"},      /* one node goes before one store */
+		{"a b", "", 2, "a b"},        /* what there is */
+		{"a b c d e", "e", 2, "e b"}, /* to one that it has */
+		{"a b c d e", "d", 3, "d b e"},
+		{"a b c d e", "", 1, "d"}, /* the group of which the least is left */
+		{"a b c d e", "", 5, "b e d a c"},
+		{"a c", "", 3, "a c"}, /* less than was asked for */
+		{"a x a", "", 2, "a"}, /* unknown, and named twice */
+		{"a b", "", 0, ""},
+	};
+	struct resources resources = {0};
+
+	(void)state;
+	look(&resources, FOUR);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_strv_ struct strv available = {0}, must = {0}, chosen = {0};
+		const char *ret[8];
+		long count;
+
+		assert_int_equal(strv_split(cases[i].available, " ", &available), 0);
+		assert_int_equal(strv_split(cases[i].must, " ", &must), 0);
+		assert_int_equal(strv_split(cases[i].chosen, " ", &chosen), 0);
+		count = preference_choose(&resources.list[0], available.items, available.count, must.items, must.count,
+					  cases[i].size, ret);
+		assert_int_equal(count, chosen.count);
+		for (long j = 0; j < count; j++)
+			assert_string_equal(ret[j], chosen.items[j]);
+	}
+	resources_clear(&resources);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_comes_and_goes), cmocka_unit_test(test_known_again),
+		cmocka_unit_test(test_not_listed),     cmocka_unit_test(test_bounded),
+		cmocka_unit_test(test_preference),
+	};
+
+	return cmocka_run_group_tests_name("resource", tests, NULL, NULL);
+}
