@@ -27,6 +27,7 @@ static const struct verb verbs[] = {
 	{"refresh", "", "Do what a boot or a change of GPUs makes necessary", verb_refresh},
 	{"doctor", "", "Say whether a GPU container would work here, or why not", verb_doctor},
 	{"vcuda", " COMMAND", "Look after containers that have GPUs by vCUDA", verb_vcuda},
+	{"slurm", " COMMAND", "Tell Slurm of this node's GPUs", verb_slurm},
 	{"vgpu", "", NULL, verb_vcuda}, /* its name before there was a release */
 	{"version", "", "Print the version", verb_version},
 	{"help", " [COMMAND...]", "Show the options of a command", verb_help},

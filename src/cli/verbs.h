@@ -52,6 +52,7 @@ int verb_list(struct global_options *globals, int argc, char **argv);
 int verb_load(struct global_options *globals, int argc, char **argv);
 int verb_refresh(struct global_options *globals, int argc, char **argv);
 int verb_setup(struct global_options *globals, int argc, char **argv);
+int verb_slurm(struct global_options *globals, int argc, char **argv);
 int verb_unconfigure(struct global_options *globals, int argc, char **argv);
 int verb_vcuda(struct global_options *globals, int argc, char **argv);
 int verb_version(struct global_options *globals, int argc, char **argv);

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * ctr-gpu slurm: what Slurm must be told of this node's GPUs. Slurm takes a GPU for a device node whose name ends in
+ * its number, of which it makes CUDA_VISIBLE_DEVICES and SLURM_STEP_GPUS. Behind /dev/dxg there is one node for all, so
+ * each GPU there gets a node of no driver (`slurm nodes`), which Slurm can count, give and constrain.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/fd.h"
+#include "base/print.h"
+#include "base/str.h"
+#include "cli/output.h"
+#include "cli/session.h"
+#include "cli/verbs.h"
+
+#define SLURM_NODES PATH_RUN "/slurm"
+#define SLURM_GRES_CONF "/etc/slurm/gres.conf"
+
+enum {
+	SLURM_MAJOR = 127, /* for local use (Documentation/admin-guide/devices.txt), so that no driver has it */
+	SLURM_GPUS_MAX = 128,
+	SLURM_FILE_MAX = 256 * 1024,
+	SLURM_TYPE_MAX = 64,
+};
+
+/* ---- this node's GPUs ---- */
+
+struct slurm_gpu {
+	char type[SLURM_TYPE_MAX];
+	char *file;
+	bool made; /* the file is a node of ours */
+	unsigned number;
+};
+
+struct slurm_gpus {
+	struct slurm_gpu list[SLURM_GPUS_MAX];
+	size_t count;
+};
+
+static void slurm_gpus_clear(struct slurm_gpus *gpus)
+{
+	for (size_t i = 0; i < gpus->count; i++)
+		free(gpus->list[i].file);
+}
+#define _cleanup_gpus_ __attribute__((cleanup(slurm_gpus_clear)))
+
+/* As Slurm's AutoDetect writes the names that NVML gives. */
+static void slurm_format_type(const char *name, char ret[static SLURM_TYPE_MAX])
+{
+	size_t size = 0;
+
+	for (; name && *name && size + 1 < SLURM_TYPE_MAX; name++) {
+		char c = *name >= 'A' && *name <= 'Z' ? (char)(*name - 'A' + 'a') : *name;
+		bool fits = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+
+		if (fits || (size > 0 && ret[size - 1] != '_'))
+			ret[size++] = fits ? c : '_';
+	}
+	while (size > 0 && ret[size - 1] == '_')
+		size--;
+	ret[size] = '\0';
+}
+
+/* How many GPUs of this vendor are before it, as the vendor's library counts them. */
+static unsigned slurm_number_of(const struct ctr_gpu_host *host, size_t number, const char *vendor)
+{
+	struct ctr_gpu_adapter other;
+	unsigned count = 0;
+
+	for (size_t i = 0; i < number; i++)
+		if (ctr_gpu_host_adapter(host, i, &other) == 0 && other.index >= 0 && streq(other.vendor, vendor))
+			count++;
+	return count;
+}
+
+static int slurm_find_file(const struct ctr_gpu_host *host, size_t number, const struct ctr_gpu_adapter *adapter,
+			   struct slurm_gpu *ret)
+{
+	struct ctr_gpu_driver driver = {0};
+	int r;
+
+	ret->made = streq(adapter->backend, "gpu-pv");
+	ret->number = slurm_number_of(host, number, adapter->vendor);
+	if (ret->made) {
+		char vendor[SLURM_TYPE_MAX];
+
+		slurm_format_type(adapter->vendor, vendor);
+		return str_format(&ret->file, SLURM_NODES "/%s%u", vendor, ret->number);
+	}
+	r = ctr_gpu_host_driver(host, number, &driver);
+	if (r == 0)
+		r = str_format(&ret->file, "%s%d",
+			       streq(adapter->backend, "nvidia") ? PATH_NVIDIA_GPU : PATH_DRI "/renderD", driver.minor);
+	ctr_gpu_driver_clear(&driver);
+	return r;
+}
+
+static int slurm_list_gpus(const struct ctr_gpu_host *host, struct slurm_gpus *ret)
+{
+	for (size_t i = 0; i < ctr_gpu_host_adapter_count(host) && ret->count < SLURM_GPUS_MAX; i++) {
+		struct slurm_gpu *gpu = &ret->list[ret->count];
+		struct ctr_gpu_adapter adapter;
+		int r = ctr_gpu_host_adapter(host, i, &adapter);
+
+		if (r < 0 || adapter.index < 0)
+			continue;
+		slurm_format_type(adapter.name ? adapter.name : adapter.vendor, gpu->type);
+		r = slurm_find_file(host, i, &adapter, gpu);
+		if (r < 0)
+			return r;
+		ret->count++;
+	}
+	return 0;
+}
+
+/* ---- gres ---- */
+
+static size_t slurm_count_type(const struct slurm_gpus *gpus, const char *type)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < gpus->count; i++)
+		count += streq(gpus->list[i].type, type);
+	return count;
+}
+
+static int slurm_print_gres(const struct slurm_gpus *gpus)
+{
+	(void)puts("# gres.conf of this node");
+	for (size_t i = 0; i < gpus->count; i++)
+		print_safe(stdout, "Name=gpu Type=%s File=%s\n", gpus->list[i].type, gpus->list[i].file);
+	(void)fputs("# slurm.conf of the cluster: GresTypes=gpu, and in this node's line:\n# Gres=", stdout);
+	for (size_t i = 0, lines = 0; i < gpus->count; i++) {
+		bool first = true;
+
+		for (size_t j = 0; j < i; j++)
+			first = first && !streq(gpus->list[j].type, gpus->list[i].type);
+		if (first)
+			print_safe(stdout, "%sgpu:%s:%zu", lines++ > 0 ? "," : "", gpus->list[i].type,
+				   slurm_count_type(gpus, gpus->list[i].type));
+	}
+	(void)putchar('\n');
+	return print_finish(stdout);
+}
+
+/* ---- nodes ---- */
+
+/* Return: 1 if the node was made; 0 if it is there; negative errno. */
+static int slurm_make_node(int directory, const struct slurm_gpu *gpu, unsigned minor)
+{
+	const dev_t number = makedev(SLURM_MAJOR, minor);
+	const char *name = strrchr(gpu->file, '/') + 1;
+	struct stat st;
+
+	if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		if (S_ISCHR(st.st_mode) && st.st_rdev == number)
+			return 0;
+		if (unlinkat(directory, name, 0) < 0)
+			return -errno;
+	}
+	return mknodat(directory, name, S_IFCHR | 0444, number) < 0 ? -errno : 1;
+}
+
+static int slurm_make_nodes(const struct slurm_gpus *gpus)
+{
+	_cleanup_close_ int directory = -1;
+
+	if ((mkdir(PATH_RUN, 0700) < 0 && errno != EEXIST) || (mkdir(SLURM_NODES, 0755) < 0 && errno != EEXIST))
+		return -errno;
+	directory = open(SLURM_NODES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (directory < 0)
+		return -errno;
+	for (size_t i = 0; i < gpus->count; i++) {
+		int r = gpus->list[i].made ? slurm_make_node(directory, &gpus->list[i], (unsigned)i) : 0;
+
+		if (r < 0)
+			return r;
+		if (r > 0)
+			print_safe(stdout, "%s\n", gpus->list[i].file);
+	}
+	return print_finish(stdout);
+}
+
+/* ---- check ---- */
+
+/* What a gres.conf says of GPUs, and what is wrong with it. */
+struct slurm_check {
+	const struct slurm_gpus *gpus;
+	const char *path;
+	unsigned line;
+	struct strv files; /* of all lines */
+	bool autodetect;
+	size_t faults;
+};
+
+static void slurm_report(struct slurm_check *check, const char *what, const char *advice)
+{
+	check->faults++;
+	print_safe(stdout, "%s:%u: %s\n", check->path, check->line, what);
+	print_safe(stdout, "    %s\n", advice);
+}
+
+static void slurm_check_file(struct slurm_check *check, const char *file)
+{
+	_cleanup_free_ char *what = NULL;
+	struct stat st;
+	bool known = false;
+
+	for (size_t i = 0; i < check->gpus->count; i++)
+		known = known || streq(check->gpus->list[i].file, file);
+	if (strv_contains(&check->files, file)) {
+		if (str_format(&what, "%s is named twice, and Slurm would give it twice", file) == 0)
+			slurm_report(check, what, "Name each file once.");
+	} else if (stat(file, &st) < 0) {
+		if (str_format(&what, "%s is not there", file) == 0)
+			slurm_report(check, what,
+				     known ? "Make it, at each boot before slurmd: ctr-gpu slurm nodes"
+					   : "Use the lines that ctr-gpu slurm gres prints.");
+	} else if (!S_ISCHR(st.st_mode)) {
+		if (str_format(&what, "%s is not a device, and slurmd gives none of its variables for it", file) == 0)
+			slurm_report(check, what, "Make it anew: ctr-gpu slurm nodes");
+	} else if (!known && str_format(&what, "%s is no GPU that can be used here", file) == 0)
+		slurm_report(check, what, "ctr-gpu info lists them, and why one cannot be used.");
+	(void)strv_add(&check->files, file);
+}
+
+/* "gpu[0-2,5]": each name. */
+static void slurm_check_files(struct slurm_check *check, const char *pattern)
+{
+	const char *open = strchr(pattern, '['), *at = open;
+	unsigned from, to;
+	int size;
+
+	if (!open) {
+		slurm_check_file(check, pattern);
+		return;
+	}
+	while (at && *at != ']' && sscanf(++at, "%u%n", &from, &size) == 1) {
+		at += size;
+		to = from;
+		if (*at == '-' && sscanf(at + 1, "%u%n", &to, &size) == 1)
+			at += 1 + size;
+		for (unsigned i = from; i <= to && i - from < SLURM_GPUS_MAX; i++) {
+			_cleanup_free_ char *file = NULL;
+
+			if (str_format(&file, "%.*s%u", (int)(open - pattern), pattern, i) == 0)
+				slurm_check_file(check, file);
+		}
+	}
+}
+
+static void slurm_check_line(struct slurm_check *check, char *line)
+{
+	const char *name = NULL, *file = NULL, *detect = NULL;
+	char *rest;
+
+	line[strcspn(line, "#")] = '\0';
+	for (char *word = strtok_r(line, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
+		if (strncasecmp(word, "Name=", 5) == 0)
+			name = word + 5;
+		else if (strncasecmp(word, "File=", 5) == 0)
+			file = word + 5;
+		else if (strncasecmp(word, "AutoDetect=", 11) == 0)
+			detect = word + 11;
+	}
+	if (detect && strcasecmp(detect, "off") != 0) {
+		check->autodetect = true;
+		if (check->gpus->count > 0 && check->gpus->list[0].made)
+			slurm_report(check, "AutoDetect finds no GPU behind /dev/dxg, which has no node for each",
+				     "Use the lines that ctr-gpu slurm gres prints.");
+	}
+	if (!name || strcasecmp(name, "gpu") != 0)
+		return;
+	if (file)
+		slurm_check_files(check, file);
+	else if (!detect)
+		slurm_report(check, "a line for GPUs has no File=, so that no job is told which it got",
+			     "Use the lines that ctr-gpu slurm gres prints.");
+}
+
+static int slurm_check_conf(const struct slurm_gpus *gpus, const char *path)
+{
+	struct slurm_check check = {.gpus = gpus, .path = path};
+	_cleanup_free_ char *text = NULL;
+	char *rest;
+	int r = fd_read_file_at(AT_FDCWD, path, SLURM_FILE_MAX, &text, NULL);
+
+	if (r < 0) {
+		errno = -r;
+		return output_print("%.300s cannot be read: %m\n    ctr-gpu slurm gres prints what it should have.",
+				    path);
+	}
+	rest = text;
+	for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
+		check.line++;
+		slurm_check_line(&check, line);
+	}
+	for (size_t i = 0; i < gpus->count && !check.autodetect; i++)
+		if (!strv_contains(&check.files, gpus->list[i].file)) {
+			_cleanup_free_ char *what = NULL;
+
+			if (str_format(&what, "%s (%s) is missing, and no job gets it", gpus->list[i].file,
+				       gpus->list[i].type) == 0)
+				slurm_report(&check, what, "Use the lines that ctr-gpu slurm gres prints.");
+		}
+	strv_clear(&check.files);
+	if (check.faults == 0)
+		print_safe(stdout, "%s fits this node: %zu GPUs\n", path, gpus->count);
+	r = print_finish(stdout);
+	return r < 0 ? r : check.faults > 0;
+}
+
+/* ---- commands ---- */
+
+enum { KEY_CHECK = 0x100 };
+
+struct slurm {
+	const char *check; /* the file; NULL: none is to be checked */
+};
+
+static const struct argp_option gres_options[] = {
+	{"check", KEY_CHECK, "FILE", OPTION_ARG_OPTIONAL, "Say what is wrong with a gres.conf; " SLURM_GRES_CONF, 0},
+	{0},
+};
+
+static error_t slurm_parse(int key, char *argument, struct argp_state *state)
+{
+	struct slurm *slurm = state->input;
+
+	if (key != KEY_CHECK)
+		return ARGP_ERR_UNKNOWN;
+	slurm->check = argument ? argument : SLURM_GRES_CONF;
+	return 0;
+}
+
+/* Return: 0; an exit status after a message was printed. */
+static int slurm_open(struct session *session, struct global_options *globals, struct slurm_gpus *ret)
+{
+	int r = session_open(session, globals);
+
+	if (r == 0)
+		r = session_check(session, ctr_gpu_host_new(session->context, &session->host));
+	if (r == 0 && slurm_list_gpus(session->host, ret) < 0)
+		return output_no_memory();
+	return r;
+}
+
+static int slurm_gres(struct global_options *globals, int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = gres_options,
+		.parser = slurm_parse,
+		.children = global_options_children,
+		.doc = "Print what gres.conf and slurm.conf must have for the GPUs of this node.",
+	};
+	_cleanup_session_ struct session session = {0};
+	_cleanup_gpus_ struct slurm_gpus gpus = {0};
+	struct slurm slurm = {0};
+	int r;
+
+	global_options_parse_verb(globals, &argp, argc, argv, &slurm);
+	r = slurm_open(&session, globals, &gpus);
+	if (r)
+		return r;
+	if (slurm.check)
+		return slurm_check_conf(&gpus, slurm.check);
+	return session_check(&session, slurm_print_gres(&gpus));
+}
+
+static int slurm_nodes(struct global_options *globals, int argc, char **argv)
+{
+	static const struct argp argp = {
+		.children = global_options_children,
+		.doc = "Make a device node for each GPU behind /dev/dxg, by which Slurm tells them apart.",
+	};
+	_cleanup_session_ struct session session = {0};
+	_cleanup_gpus_ struct slurm_gpus gpus = {0};
+	int r;
+
+	global_options_parse_verb(globals, &argp, argc, argv, NULL);
+	r = slurm_open(&session, globals, &gpus);
+	if (r)
+		return r;
+	r = slurm_make_nodes(&gpus);
+	if (r == 0)
+		return 0;
+	errno = -r;
+	return output_print("the nodes in " SLURM_NODES
+			    " cannot be made: %m\n    Run this as root, outside of containers.");
+}
+
+static const struct verb commands[] = {
+	{"gres", "", "Print lines for gres.conf and slurm.conf, or check them", slurm_gres},
+	{"nodes", "", "Make the nodes by which Slurm tells GPUs behind /dev/dxg apart", slurm_nodes},
+	{0},
+};
+
+int verb_slurm(struct global_options *globals, int argc, char **argv)
+{
+	static const struct argp argp = {
+		.parser = verb_parse,
+		.args_doc = "gres|nodes [ARGUMENT...]",
+		.children = global_options_children,
+		.doc = "Tell Slurm of this node's GPUs.\v"
+		       "'ctr-gpu slurm COMMAND --help' shows a command's own options; ctr-gpu(1) explains them all.",
+	};
+
+	return verb_run(&argp, commands, "ctr-gpu slurm", globals, argc, argv);
+}

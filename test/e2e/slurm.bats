@@ -1,0 +1,86 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2016,SC2154
+#
+# ctr-gpu slurm: the lines for gres.conf, the nodes, and what is wrong with a gres.conf. With Slurm itself: ../clusters/slurm.bats.
+
+bats_require_minimum_version 1.5.0
+load engines
+
+setup_file() {
+	require_root
+}
+
+on() {
+	local profile=$1
+	shift
+	sandbox "$profile" bash -ec 'rm -rf /etc/ctr-gpu; '"$1"
+}
+
+@test "each GPU has a line, each kind its number" {
+	diff <(on wsl-hybrid 'ctr-gpu slurm gres') - <<-END
+		# gres.conf of this node
+		Name=gpu Type=nvidia_geforce_rtx_4070_laptop_gpu File=/run/ctr-gpu/slurm/nvidia0
+		Name=gpu Type=intel_r_iris_r_xe_graphics File=/run/ctr-gpu/slurm/intel0
+		# slurm.conf of the cluster: GresTypes=gpu, and in this node's line:
+		# Gres=gpu:nvidia_geforce_rtx_4070_laptop_gpu:1,gpu:intel_r_iris_r_xe_graphics:1
+	END
+	diff <(on native-four 'ctr-gpu slurm gres') - <<-END
+		# gres.conf of this node
+		Name=gpu Type=nvidia_h200 File=/dev/nvidia0
+		Name=gpu Type=nvidia_h200 File=/dev/nvidia1
+		Name=gpu Type=nvidia_h200 File=/dev/nvidia2
+		Name=gpu Type=nvidia_h200 File=/dev/nvidia3
+		# slurm.conf of the cluster: GresTypes=gpu, and in this node's line:
+		# Gres=gpu:nvidia_h200:4
+	END
+	on native-amd 'ctr-gpu slurm gres' | grep -q "^Name=gpu .* File=/dev/dri/renderD129$"
+}
+
+@test "nodes are made, found again and put right, and only where they are needed" {
+	diff <(on wsl-two-nvidia 'cd /run/ctr-gpu 2>/dev/null || mkdir /run/ctr-gpu; ctr-gpu slurm nodes; ctr-gpu slurm nodes; echo again
+		rm /run/ctr-gpu/slurm/nvidia1; echo >/run/ctr-gpu/slurm/nvidia1; rm /run/ctr-gpu/slurm/nvidia0; ln -s /dev/sda /run/ctr-gpu/slurm/nvidia0; ctr-gpu slurm nodes
+		stat -c "%F %t:%T %A %U" /run/ctr-gpu/slurm/*; ctr-gpu slurm gres >/run/gres.conf; ctr-gpu slurm gres --check=/run/gres.conf') - <<-END
+		/run/ctr-gpu/slurm/nvidia0
+		/run/ctr-gpu/slurm/nvidia1
+		again
+		/run/ctr-gpu/slurm/nvidia0
+		/run/ctr-gpu/slurm/nvidia1
+		character special file 7f:0 cr--r--r-- root
+		character special file 7f:1 cr--r--r-- root
+		/run/gres.conf fits this node: 2 GPUs
+	END
+	[[ -z $(on native-four 'ctr-gpu slurm nodes; ls -A /run/ctr-gpu/slurm') ]]
+	run on wsl-two-nvidia 'setpriv --reuid 65534 --clear-groups "$(command -v ctr-gpu)" slurm nodes'
+	[[ $status == 1 && $output == *"cannot be made: "*"Run this as root"* ]]
+}
+
+# check PROFILE TEXT: what is said of a gres.conf
+check() {
+	text=$2 run on "$1" 'ctr-gpu slurm nodes >/dev/null; printf "%b" "$text" >/run/gres.conf; ctr-gpu slurm gres --check=/run/gres.conf'
+}
+
+@test "what is wrong with a gres.conf is said, with its line" {
+	export text
+	check wsl-two-nvidia 'AutoDetect=nvml\n'
+	[[ $status == 1 && $output == "/run/gres.conf:1: AutoDetect finds no GPU behind /dev/dxg"* ]]
+	check wsl-two-nvidia '# ours\nName=gpu Count=2\n'
+	[[ $status == 1 && $output == *"/run/gres.conf:2: a line for GPUs has no File="* ]]
+	check wsl-two-nvidia 'name=gpu type=x file=/run/ctr-gpu/slurm/nvidia[0-1]\n'
+	[[ $status == 0 && $output == "/run/gres.conf fits this node: 2 GPUs" ]]
+	check wsl-two-nvidia 'Name=gpu File=/run/ctr-gpu/slurm/nvidia0\nName=gpu File=/run/ctr-gpu/slurm/nvidia[0-2]'
+	[[ $status == 1 && $output == *":2: /run/ctr-gpu/slurm/nvidia0 is named twice"* && $output == *"nvidia2 is not there"* ]]
+	check wsl-two-nvidia 'Name=gpu File=/run/ctr-gpu/slurm/nvidia0 # and no other'
+	[[ $status == 1 && $output == *"/run/ctr-gpu/slurm/nvidia1 (nvidia_rtx_a2000) is missing"* ]]
+	check wsl-two-nvidia 'Name=gpu File=/etc/passwd\nName=gpu File=/dev/null\nName=gpu File=/run/ctr-gpu/slurm/nvidia[0,1]'
+	[[ $status == 1 && $output == *"/etc/passwd is not a device"* && $output == *"/dev/null is no GPU"* && $output != *missing* ]]
+	check native-four 'AutoDetect=nvml\n'
+	[[ $status == 0 ]]
+	check native-four 'NodeName=a Name=gpu File=/dev/nvidia[0-3]\nName=mps Count=400\n'
+	[[ $status == 0 && $output == *"4 GPUs" ]]
+	# Of strange ranges there is an end.
+	check native-four 'Name=gpu File=/dev/nvidia[0-4294967295]\nName=gpu File=/dev/x[\nName=gpu File=[3-1,\n'
+	[[ $status == 1 && $(wc -l <<<"$output") -lt 300 ]]
+	run on native-four 'ctr-gpu slurm gres --check=/run/nothing'
+	[[ $status == 1 && $output == *"/run/nothing cannot be read"* ]]
+}
