@@ -359,7 +359,9 @@ where_nothing_can_be_written() {
 	where_nothing_can_be_written 'ctr-gpu cdi generate --output=/run/place/'
 	where_nothing_can_be_written 'ctr-gpu --debug=/run/place/log info; false'
 	where_nothing_can_be_written 'ctr-gpu setup docker --engine-config=/run/place/daemon.json --runtime="$(command -v ctr-gpu-runtime)"'
-	where_nothing_can_be_written 'mkdir -p /var/lib; mount --bind /run/place /var/lib; ctr-gpu setup podman'
+	# A file of others, of which it is remembered what was there.
+	where_nothing_can_be_written 'mkdir -p /var/lib /etc/docker; echo "{}" >/etc/docker/daemon.json; mount --bind /run/place /var/lib
+		ctr-gpu setup docker --runtime="$(command -v ctr-gpu-runtime)"'
 }
 
 @test "a full disk: standard output" {

@@ -312,6 +312,9 @@ static int hide_installed(void)
 		"/usr/bin/nvidia-c[dot]*", /* nvidia-cdi-hook, nvidia-container-…, nvidia-ctk */
 		"/usr/bin/ctr-gpu*",
 		"/usr/libexec/ctr-gpu/ctr-gpu-*",
+		"/usr/share/ctr-gpu/unregister",
+		"/usr/share/doc/ctr-gpu-nvidia-compat/*",
+		"/usr/share/doc/ctr-gpu-nvidia-compat",
 		"/usr/share/containers/oci/hooks.d/ctr-gpu.json",
 		"/usr/share/containers/oci/hooks.d/*nvidia*",
 		"/etc/cdi/ctr-gpu-*",
@@ -325,7 +328,7 @@ static int hide_installed(void)
 	for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++)
 		(void)glob(patterns[i], i > 0 ? GLOB_APPEND : 0, NULL, &found);
 	for (size_t i = 0; i < found.gl_pathc && r == 0; i++)
-		if (unlink(found.gl_pathv[i]) < 0)
+		if (remove(found.gl_pathv[i]) < 0)
 			r = complain(found.gl_pathv[i]);
 	globfree(&found);
 	return r;

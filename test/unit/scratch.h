@@ -10,10 +10,6 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-/* Of cmocka 2, and as a macro it takes the word from everybody. */
-#undef stop
+#include "unit.h"
 
 #include "base/fd.h"
 #include "base/str.h"

@@ -17,6 +17,9 @@
 #include <cmocka.h>
 /* Of cmocka 2, and as a macro it takes the word from everybody. */
 #undef stop
+/* With the reason, which test/run shows. */
+#undef skip
+#define skip(why) (print_message("# SKIP %s\n", why), _skip(__FILE__, __LINE__))
 /* cmocka 2 has deprecated it, and 1 has nothing in its place. */
 #undef assert_in_range
 #define assert_between(value, least, most) \
@@ -33,6 +36,8 @@ static inline void unit_check_between(intmax_t value, intmax_t least, intmax_t m
 	_fail(file, line);
 }
 
+#define UNIT_NO_USER_NAMESPACES "needs user namespaces, which a plain chroot has not"
+
 /* Processes in a chroot may not make one: user_namespaces(7). */
 static inline bool unit_has_user_namespaces(void)
 {
@@ -43,6 +48,5 @@ static inline bool unit_has_user_namespaces(void)
 		_exit(unshare(CLONE_NEWUSER) < 0);
 	if (child > 0 && waitpid(child, &status, 0) == child && status == 0)
 		return true;
-	print_message("# SKIP needs user namespaces, which a plain chroot has not\n");
 	return false;
 }

@@ -64,7 +64,7 @@ static void another_users_directory_has_no_locks_of_ours(void **state)
 {
 	(void)state;
 	if (geteuid() != 0)
-		skip();
+		skip("needs root");
 	assert_int_equal(chown(directory, 65534, 65534), 0);
 	assert_int_equal(lock_file_open_directory(directory), -EPERM);
 }

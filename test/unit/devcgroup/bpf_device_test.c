@@ -175,7 +175,7 @@ static void the_verifier_is_quoted(void **state)
 
 	(void)state;
 	if (geteuid() != 0)
-		skip();
+		skip("needs root");
 	assert_int_equal(bpf_program_load(&program, &fd, &err), CTR_GPU_E_NO_CGROUP);
 	assert_int_equal(fd, -1);
 	assert_non_null(strstr(err.text, "R0 !read_ok"));
@@ -280,7 +280,7 @@ static void our_answer_is_the_kernels(void **state)
 
 	(void)state;
 	if (!device_world_possible(2))
-		skip();
+		skip("needs root and cgroup version 2");
 	for (unsigned i = 0; i < PROGRAMS; i++) {
 		struct bpf_insn insns[SIZE];
 		struct bpf_program program = {insns, SIZE};

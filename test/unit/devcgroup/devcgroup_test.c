@@ -119,8 +119,7 @@ static void must_be_possible(int version)
 			assert_int_equal(mount("none", "/run", "tmpfs", 0, NULL), 0);
 	}
 	if (!possible[version]) {
-		print_message("# SKIP needs root and cgroup version %d\n", version);
-		skip();
+		skip(version == 1 ? "needs root and cgroup version 1" : "needs root and cgroup version 2");
 	}
 }
 
@@ -458,8 +457,7 @@ static void v2_hardened_program_is_restored(void **state)
 	(void)state;
 	must_be_possible(2);
 	if (!harden()) {
-		print_message("# SKIP cannot set net.core.bpf_jit_harden\n");
-		skip();
+		skip("cannot set net.core.bpf_jit_harden");
 	}
 	device_world_start(&world, 2, "");
 	attach(&world, &engine);
@@ -572,7 +570,7 @@ static void v1_user_namespace(void **state)
 	(void)state;
 	must_be_possible(1);
 	if (!unit_has_user_namespaces())
-		skip();
+		skip(UNIT_NO_USER_NAMESPACES);
 	device_world_start(&world, 1, "");
 	nothing_is_done_in_a_user_namespace(&world);
 	device_world_stop(&world);
@@ -585,7 +583,7 @@ static void v2_user_namespace(void **state)
 	(void)state;
 	must_be_possible(2);
 	if (!unit_has_user_namespaces())
-		skip();
+		skip(UNIT_NO_USER_NAMESPACES);
 	device_world_start(&world, 2, "");
 	attach(&world, &engine);
 	nothing_is_done_in_a_user_namespace(&world);

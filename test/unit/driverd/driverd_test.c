@@ -217,7 +217,7 @@ static void keeps_a_library_from_others_of_its_user(void **state)
 	(void)state;
 	/* Elsewhere what it could reach is the user's own, or the user namespace's. */
 	if (!devcgroup_is_privileged())
-		skip();
+		skip("needs root outside of user namespaces");
 	neighbour = start_neighbour();
 	pid = fork();
 	assert_true(pid >= 0);

@@ -218,7 +218,7 @@ static void in_child(int (*undo_step)(void))
 	pid_t pid;
 
 	if (geteuid() != 0)
-		skip();
+		skip("needs root");
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
@@ -369,6 +369,8 @@ static void one_with_anything_of_its_own_does_not_count(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(undo_log); i++)
 		if ((undo_log[i] != with_own_users && undo_log[i] != with_own_root) || unit_has_user_namespaces())
 			in_child(undo_log[i]);
+		else
+			print_message("# left out: %s\n", UNIT_NO_USER_NAMESPACES);
 	(void)snprintf(program, sizeof(program), "%s/root", directory);
 	(void)rmdir(program);
 	(void)snprintf(program, sizeof(program), "%s/%s", directory, name);
@@ -481,7 +483,7 @@ static void one_whose_socket_is_another_s_does_not_count(void **state)
 
 	(void)state;
 	if (geteuid() != 0)
-		skip();
+		skip("needs root");
 	(void)snprintf(path, sizeof(path), "%s/socket", directory);
 	listens.socket = path;
 	running = start(program, no_environment);
@@ -591,7 +593,7 @@ static void one_whose_program_was_removed_counts(void **state)
 
 	(void)state;
 	if (geteuid() != 0)
-		skip();
+		skip("needs root");
 	running = start(program, no_environment);
 	assert_int_equal(unlink(program), 0);
 	assert_int_equal(find_of(0), running.pid);
@@ -609,7 +611,7 @@ static void configuration_that_is_followed(void **state)
 
 	(void)state;
 	if (geteuid() != 0)
-		skip();
+		skip("needs root");
 	(void)snprintf(file, sizeof(file), "%s/config", directory);
 	length = snprintf(arguments, sizeof(arguments), "x%c--config-file=%s", 0, file);
 	daemon.arguments = arguments;

@@ -35,7 +35,7 @@ static void make_map(const char *path, enum bpf_map_type type, uint32_t key, uin
 	attr.map_flags = flags;
 	fd = call(BPF_MAP_CREATE, &attr);
 	if (fd < 0 && errno == EPERM)
-		skip();
+		skip("needs to make BPF maps");
 	assert_true(fd >= 0);
 	memset(&attr, 0, sizeof(attr));
 	attr.pathname = (uint64_t)(uintptr_t)path;
@@ -68,7 +68,7 @@ static int begin(void **state)
 	assert_int_equal(mkdir("/sys/fs", 0755), 0);
 	assert_int_equal(mkdir(PINS_USUAL_FILE_SYSTEM, 0700), 0);
 	if (mount("bpf", PINS_USUAL_FILE_SYSTEM, "bpf", 0, "mode=700") < 0)
-		skip();
+		skip("needs to mount a file system for BPF");
 	load();
 	return 0;
 }

@@ -15,7 +15,7 @@ enum { SOMEBODY = 1000 };
 static void mount_bpf(const char *path, const char *options)
 {
 	if (mount("bpf", path, "bpf", 0, options) < 0)
-		skip();
+		skip("needs to mount a file system for BPF");
 }
 
 /* The usual one as mount(8) makes it, and none of ours, in this program's mount namespace. */

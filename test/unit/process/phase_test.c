@@ -99,7 +99,7 @@ static void each_phase_has_its_capabilities(void **state)
 
 	(void)state;
 	if (geteuid() != 0)
-		skip();
+		skip("needs root");
 	for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
 		assert_int_equal(in_child(enter_both, &expected[i]), 0);
 }
@@ -124,7 +124,7 @@ static void a_capability_is_raised_for_one_call(void **state)
 {
 	(void)state;
 	if (geteuid() != 0)
-		skip();
+		skip("needs root");
 	assert_int_equal(in_child(raise_one, NULL), 0);
 }
 
@@ -251,7 +251,7 @@ static void what_is_not_in_the_table_is_refused(void **state)
 {
 	(void)state;
 	if (geteuid() != 0 || SANITIZED)
-		skip();
+		skip("needs root, and no sanitizer");
 	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
 		if (in_child(is_refused_by_filter, &refused[i]) != 0)
 			fail_msg("%s (%zu) is not refused", refused[i].name, i);
@@ -279,7 +279,7 @@ static void a_call_that_a_tracer_answered_keeps_its_answer(void **state)
 {
 	(void)state;
 	if (geteuid() != 0)
-		skip();
+		skip("needs root");
 	assert_int_equal(in_child(answer_of_tracer, NULL), 0);
 }
 
@@ -287,7 +287,7 @@ static void signals_go_to_itself_alone(void **state)
 {
 	(void)state;
 	if (geteuid() != 0 || SANITIZED)
-		skip();
+		skip("needs root, and no sanitizer");
 	assert_int_equal(in_child(kill_itself, NULL), 0);
 }
 
@@ -318,7 +318,7 @@ static void calls_of_another_kind_kill(void **state)
 
 	(void)state;
 	if (geteuid() != 0 || SANITIZED)
-		skip();
+		skip("needs root, and no sanitizer");
 	status = in_child(call_as_x32, NULL);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
 	status = in_child(call_as_i386, NULL);

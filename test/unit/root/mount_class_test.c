@@ -101,7 +101,7 @@ static void test_shared_without_mountinfo(void **state)
 	mount_at("", "/root/proc", "proc", 0);
 	mount_at("", "/root/proc", NULL, MS_SHARED);
 	if (!statmount_is_shared(self_fds, &shared))
-		skip();
+		skip("needs statmount(2)");
 	assert_int_equal(ground_at("/proc/self"), MOUNT_CLASS_SHARED);
 	assert_null(mount_map.inside);
 	mount_at("", "/root/proc", NULL, MS_PRIVATE);
@@ -139,7 +139,7 @@ static void test_engines_tmpfs(void **state)
 {
 	(void)state;
 	if (getpid() == 1)
-		skip();
+		skip("needs a first process that is another one");
 	build_in_tmpfs();
 	assert_int_equal(ground_at("/dev"), MOUNT_CLASS_OWN);
 	assert_int_equal(ground_at("/etc"), MOUNT_CLASS_ROOT);
@@ -165,7 +165,7 @@ static void test_engines_tmpfs_without_first_process(void **state)
 
 	(void)state;
 	if (getpid() == 1)
-		skip();
+		skip("needs a first process that is another one");
 	build_in_tmpfs();
 	make_directories("/other");
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -136,7 +136,8 @@ static bool chaos_is_granted(const char *granted)
 	    bytes != strtoull(total, NULL, 10) || (size_t)count != (size_t)(total - granted + 1) / 9)
 		return false;
 	for (int i = 0; i < count; i++) {
-		char begin[9], *at;
+		const char *at;
+		char begin[9];
 		CUuuid uuid;
 
 		if (cu.cuDeviceGetUuid_v2(&uuid, i))

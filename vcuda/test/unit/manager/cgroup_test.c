@@ -479,7 +479,7 @@ static void a_server_that_cannot_go_there_does_not_start(void **state)
 	struct tenant *one;
 
 	if (geteuid() != 0)
-		skip();
+		skip("needs root");
 	cgroup_take(&tree->manager, tree->hierarchy, "0::/" OWN "\n");
 	assert_int_equal(tree_add(tree, 0, &one), 0);
 	tree->manager.server = "/proc/self/exe";

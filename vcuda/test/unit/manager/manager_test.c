@@ -783,7 +783,7 @@ static void a_user_with_a_process_is_nobodys(void **state)
 	char byte;
 
 	if (geteuid() != 0)
-		skip();
+		skip("needs root");
 	assert_int_equal(pipe(pair), 0);
 	left = fork();
 	if (left == 0) {
@@ -859,7 +859,7 @@ static void a_server_is_a_limited_user_that_asks_no_mps_daemon(void **state)
 	int pair[2];
 
 	if (geteuid() != 0)
-		skip();
+		skip("needs root");
 	one = add_tenant(&world->manager, "one", second_gpu, 0);
 	one->first = 0;
 	world->manager.server = "/proc/self/exe";

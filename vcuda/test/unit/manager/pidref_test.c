@@ -128,13 +128,13 @@ static void nor_is_another_of_its_number(void **state)
 	if (!kernel_holds_peers(caller.connection)) {
 		caller_end(&caller);
 		(void)close(caller.connection);
-		skip();
+		skip("needs SO_PEERPIDFD");
 	}
 	caller_end(&caller);
 	/* Who may not choose numbers cannot see this. */
 	if (!start_with_number(caller.pid)) {
 		(void)close(caller.connection);
-		skip();
+		skip("needs to choose the number of a process");
 	}
 	assert_int_equal(pidref_open(caller.pid, 0, &other, NULL), 0);
 	assert_int_equal(pidref_open_peer(caller.connection, &pidfd, NULL, &who), -ESRCH);
