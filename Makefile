@@ -117,7 +117,7 @@ rooms := $(shell awk -F ' *[|] *' '!/^\#/ && $$3 == "lib" { print ($$1 ~ /^vcuda
 room_sources = $(sort $(wildcard $(rooms:%=%/*.c)) $(wildcard src/driverd/client*.c) src/driverd/protocol.c)
 library_objects = $(room_sources:%.c=$(O)/%.o) $(O)/gen/vcuda_rpc.o
 driverd_objects = $(patsubst %.c,$(O)/%.o,$(filter-out $(room_sources),$(sort $(wildcard src/driverd/*.c))))
-cli_objects = $(patsubst %.c,$(O)/%.o,$(filter-out src/cli/try/probe.c,$(sort $(wildcard src/cli/*.c src/cli/*/*.c))))
+cli_objects = $(patsubst %.c,$(O)/%.o,$(filter-out src/cli/try/gpu_probe.c,$(sort $(wildcard src/cli/*.c src/cli/*/*.c))))
 hook_sources = $(filter-out hooks/bump_allocator.c,$(sort $(wildcard hooks/*.c hooks/runtime/*.c)))
 hook_objects = $(hook_sources:%.c=$(O)/%.o)
 vcudad_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard vcuda/manager/*.c)))
@@ -207,7 +207,7 @@ $(O)/bin/ctr-gpu-vcudad: $(vcudad_objects) $(O)/lib/libctr-gpu.a
 	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ -Wl,--as-needed $(xdr_inside)
 
 # A program without libraries, and its bytes in ours.
-$(O)/gen/try_program: src/cli/try/probe.c
+$(O)/gen/try_program: src/cli/try/gpu_probe.c
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(CC) -std=gnu17 -Os -ffreestanding -fno-builtin -fno-pie -fno-stack-protector -fno-asynchronous-unwind-tables -Wall -Wextra $(WERROR) \
