@@ -39,6 +39,8 @@ enum {
 	GIVEN_SOCKET = 3, /* sd_listen_fds(3) */
 	DESCRIPTORS = 4096,
 	BACKLOG = 64,
+	AGAIN_MS = 50,
+	ANOTHER_TRIES = 40,
 	STATE_FILE_AGAIN_MS = 1000,
 	CHANGES_AGAIN_MS = 100, /* for a container may change its own limits all the time */
 	WAITS_MAX = 3 + MANAGER_PEERS_MAX + 3 * MANAGER_TENANTS_MAX + 3 * MANAGER_WORKERS_MAX + MANAGER_TENANTS_MAX,
@@ -68,15 +70,30 @@ static int vcudad_make_folders(const char *directory)
 	return chmod(directory, 0700) < 0 ? -errno : 0;
 }
 
+/* What a manager that was killed had just forked has its socket, too, until it executes something. */
+static bool vcudad_is_another(void)
+{
+	const struct timespec moment = {.tv_nsec = AGAIN_MS * 1000000L};
+
+	for (int i = 0; i < ANOTHER_TRIES; i++) {
+		_cleanup_close_ int other = -1;
+
+		if (control_open(&other) < 0)
+			return false;
+		(void)nanosleep(&moment, NULL);
+	}
+	return true;
+}
+
 /* Another manager that answers there keeps it. */
 static int vcudad_listen(int *ret)
 {
 	const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = CONTROL_SOCKET};
-	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), other = -1;
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
 		return -errno;
-	if (control_open(&other) == 0)
+	if (vcudad_is_another())
 		return -EADDRINUSE;
 	(void)unlink(CONTROL_SOCKET);
 	(void)umask(0177);

@@ -439,6 +439,22 @@ for line in sys.stdin:
 	'
 }
 
+@test "a manager waits for what is left of the socket of one before it, and does not take that of one which lives" {
+	on_host '
+		mkdir -p /run/ctr-gpu
+		python3 -c "
+import socket, time
+s = socket.socket(socket.AF_UNIX)
+s.bind(\"/run/ctr-gpu/vcudad.sock\")
+s.listen()
+time.sleep(1)" & until [[ -S /run/ctr-gpu/vcudad.sock ]]; do sleep 0.02; done
+		manager
+		"$root/bin/ctr-gpu-vcudad" 2>"$scratch/second" && exit 1
+		grep "Another manager answers there" "$scratch/second"
+		listed ".containers == []"
+	'
+}
+
 @test "nobody but root asks the manager, and no other pid namespace" {
 	on_host '
 		manager
