@@ -97,6 +97,30 @@ static int hook_read_request(struct hook *hook)
 	return r;
 }
 
+static int hook_go_without(struct hook *hook, int r)
+{
+	const struct arguments *arguments = hook->arguments;
+
+	(void)ctr_gpu_plan_unref(hook->plan);
+	hook->plan = NULL;
+	trace_log(&hook->echo, CTR_GPU_LOG_WARNING, ctr_gpu_context_message(hook->context));
+	return report_error_go_without(hook->context, hook->request,
+				       arguments->cdi ? CTR_GPU_METHOD_CDI : CTR_GPU_METHOD_HOOK, arguments->dry_run, r,
+				       &hook->plan);
+}
+
+/* The image may lack what the host lacks, too. */
+static int hook_fit_or_apply(struct hook *hook)
+{
+	int r = 0;
+
+	if (hook->arguments->dry_run)
+		r = ctr_gpu_plan_fit_container(hook->plan, hook->container);
+	else if (!ctr_gpu_request_is_void(hook->request))
+		r = ctr_gpu_plan_apply(hook->context, hook->plan, hook->container);
+	return r == CTR_GPU_E_DRIVER_LIBRARY ? hook_go_without(hook, r) : r;
+}
+
 static int hook_give_gpus(void *user)
 {
 	struct hook *hook = user;
@@ -105,23 +129,17 @@ static int hook_give_gpus(void *user)
 
 	if (!r)
 		r = ctr_gpu_plan_new(hook->context, hook->request, hook->host, &hook->plan);
-	if (r) {
-		trace_log(&hook->echo, CTR_GPU_LOG_WARNING, ctr_gpu_context_message(hook->context));
-		r = report_error_go_without(hook->context, hook->request,
-					    arguments->cdi ? CTR_GPU_METHOD_CDI : CTR_GPU_METHOD_HOOK,
-					    arguments->dry_run, r, &hook->plan);
-	}
+	if (r)
+		r = hook_go_without(hook, r);
 	if (!r && hook->plan && !arguments->dry_run)
 		r = ctr_gpu_plan_prepare(hook->context, hook->plan);
 	limited = phase_enter(PHASE_GIVE);
 	if (limited)
 		return report_error_error("give up capabilities", limited);
-	if (!r && arguments->dry_run)
-		r = ctr_gpu_plan_fit_container(hook->plan, hook->container);
+	if (!r)
+		r = hook_fit_or_apply(hook);
 	if (!r && arguments->dry_run)
 		r = ctr_gpu_plan_write(hook->plan, CTR_GPU_FORMAT_JSON, stdout);
-	else if (!r && !ctr_gpu_request_is_void(hook->request))
-		r = ctr_gpu_plan_apply(hook->context, hook->plan, hook->container);
 	return r ? report_error_failure(hook->context, r) : 0;
 }
 

@@ -488,7 +488,8 @@ int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_reque
  * Programs built by Nix or Guix do not read /etc/ld.so.cache: the plan gets LD_LIBRARY_PATH for them, with the
  * container's own value first. Variables that the container has already are taken out.
  *
- * Return: 0 or -ENOMEM.
+ * Return: 0; CTR_GPU_E_DRIVER_LIBRARY if neither this machine nor the image has a library without which no program
+ * finds a GPU, or if the driver's cannot be used here; -ENOMEM.
  * Since: 0.1
  */
 int ctr_gpu_plan_fit_bundle(struct ctr_gpu_plan *plan, const struct ctr_gpu_bundle *bundle);
@@ -510,7 +511,7 @@ int ctr_gpu_plan_find_outranked(struct ctr_gpu_plan *plan, const struct ctr_gpu_
  * It is for a plan that is shown, which gets a warning with the value for the variable. ctr_gpu_plan_apply() logs that,
  * and what other variables the container lacks, in any case.
  *
- * Return: 0 or -ENOMEM.
+ * Return: as ctr_gpu_plan_fit_bundle().
  * Since: 0.1
  */
 int ctr_gpu_plan_fit_container(struct ctr_gpu_plan *plan, const struct ctr_gpu_container *container);

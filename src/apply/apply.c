@@ -298,6 +298,9 @@ static int apply_open_rootfs(struct apply *apply)
 		return r;
 	apply->rootfs.noted = apply->container->bundle != NULL;
 	layer_begin(apply->undo_log, apply->container->bundle, apply->container->rootfs);
+	r = image_check_obstacles(apply->plan, &apply->rootfs, &apply->container->config.environment, apply->err);
+	if (r != 0)
+		return r;
 	r = image_check_warn(apply->plan, &apply->rootfs, &apply->container->config, apply->log);
 	return r < 0 ? err_set(apply->err, r, "%m") : 0;
 }

@@ -357,6 +357,8 @@ static int bundle_change_root(struct bundle_apply *apply)
 		r = bundle_open_fds(apply);
 	if (r == 0)
 		r = container_check_root(&apply->rootfs, path, NULL, apply->err);
+	if (r == 0)
+		r = image_check_obstacles(apply->plan, &apply->rootfs, &apply->bundle->config.environment, apply->err);
 	if (r != 0)
 		return r;
 	apply->hook_reason = bundle_find_obstacle(apply);

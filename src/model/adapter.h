@@ -35,6 +35,7 @@ struct adapter_store {
 	dev_t device;
 	ino_t inode;
 	bool has_smi;          /* a file "nvidia-smi" */
+	bool noexec;           /* its mount is */
 	bool has_outside_link; /* a symlink to what a container does not get with the directory */
 };
 

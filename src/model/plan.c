@@ -49,6 +49,7 @@ DEFINE_PLAN_LIST(hidden, hidden, path, path, (void)0)
 DEFINE_PLAN_LIST(mode, modes, path, path, (void)0)
 DEFINE_PLAN_LIST(env, env, name, value, free(entry->value))
 DEFINE_PLAN_LIST(override, override, path, by, free(entry->by))
+DEFINE_PLAN_LIST(obstacle, obstacles, path, remedy, (free(entry->library), free(entry->remedy)))
 DEFINE_PLAN_LIST(grant, grants, uuid, uuid, (free(entry->address), free(entry->name)))
 DEFINE_PLAN_LIST(library_dir, library_dirs, path, path, (strv_clear(&entry->libraries), strv_clear(&entry->files)))
 
@@ -68,6 +69,13 @@ void plan_drop_env(struct plan *plan, const struct strv *environment)
 		else
 			plan_env_clear(&plan->env[i]);
 	plan->env_count = kept;
+}
+
+void plan_drop_obstacles(struct plan *plan)
+{
+	plan_obstacle_list_clear(plan);
+	plan->obstacles = NULL;
+	plan->obstacle_count = 0;
 }
 
 json_t *plan_mount_options(unsigned flags)
@@ -101,6 +109,7 @@ void plan_clear(struct plan *plan)
 	plan_env_list_clear(plan);
 	plan_library_dir_list_clear(plan);
 	plan_override_list_clear(plan);
+	plan_obstacle_list_clear(plan);
 	plan_grant_list_clear(plan);
 	free(plan->grant_library);
 	free(plan->choice.luids);

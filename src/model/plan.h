@@ -129,6 +129,17 @@ struct plan_choice {
 	char *reason; /* what it stops, and what not */
 };
 
+/*
+ * What keeps programs from the GPU whatever a container is given. Such a container is refused, unless its image has
+ * what this machine lacks.
+ */
+struct plan_obstacle {
+	char *path;    /* of this machine: what is missing, or cannot be used */
+	char *library; /* a container works all the same whose image has this one; NULL: none does */
+	char *remedy;  /* what to do, a sentence */
+	char *reason;
+};
+
 struct plan {
 	struct plan_device *devices;
 	size_t device_count;
@@ -148,6 +159,8 @@ struct plan {
 	size_t library_dir_count;
 	struct plan_override *override;
 	size_t override_count;
+	struct plan_obstacle *obstacles;
+	size_t obstacle_count;
 	struct plan_grant *grants;
 	size_t grant_count;
 	uint64_t grant_memory;      /* of these GPUs together; 0: all of it */
@@ -179,9 +192,13 @@ int plan_add_env(struct plan *plan, struct plan_env *entry);
 int plan_add_grant(struct plan *plan, struct plan_grant *entry);
 int plan_add_library_dir(struct plan *plan, struct plan_library_dir *entry);
 int plan_add_override(struct plan *plan, struct plan_override *entry);
+int plan_add_obstacle(struct plan *plan, struct plan_obstacle *entry);
 
 /** Whether a container with these variables ("NAME=VALUE") still lacks this one. */
 bool plan_env_is_missing(const struct plan_env *env, const struct strv *environment);
 
 /** Takes out the variables that a container with these does not lack. */
 void plan_drop_env(struct plan *plan, const struct strv *environment);
+
+/** Takes out the obstacles, where the image has what they are about. */
+void plan_drop_obstacles(struct plan *plan);

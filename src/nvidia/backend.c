@@ -15,6 +15,7 @@
 #include "nvidia/nvidia.h"
 #include "root/rootfs.h"
 #include "system/elf_file.h"
+#include "system/noexec.h"
 
 /* Return: NULL. */
 static struct nvidia_probe *nvidia_probe_free(struct nvidia_probe *seen)
@@ -247,6 +248,20 @@ static int backend_identify(const struct settings *settings, struct adapter *ada
 
 /* ---- remarks ---- */
 
+static int backend_note_noexec(const struct driver_files_libraries *libraries, struct strv *ret)
+{
+	_cleanup_free_ char *seen = NULL;
+	struct plan found = {0};
+	int r = 0;
+
+	for (size_t i = 0; i < libraries->count && r == 0; i++)
+		r = noexec_check_around(&found, libraries->items[i].path, &seen);
+	for (size_t i = 0; i < found.obstacle_count && r == 0; i++)
+		r = strv_format(ret, "%s\n%s", found.obstacles[i].reason, found.obstacles[i].remedy);
+	plan_clear(&found);
+	return r;
+}
+
 static int backend_driver_notes(const struct settings *settings, const struct inventory *inventory, struct strv *ret)
 {
 	_cleanup_libraries_ struct driver_files_libraries libraries = {0};
@@ -263,6 +278,8 @@ static int backend_driver_notes(const struct settings *settings, const struct in
 		if (!libraries.items[i].known)
 			r = strv_format(ret, "ctr-gpu does not know what %s is for; containers get it with compute",
 					libraries.items[i].path);
+	if (r == 0)
+		r = backend_note_noexec(&libraries, ret);
 	return r == -ENOMEM ? r : 0;
 }
 

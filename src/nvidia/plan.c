@@ -6,6 +6,7 @@
 
 #include "base/paths.h"
 #include "nvidia/internal.h"
+#include "system/noexec.h"
 
 int nvidia_plan_add_mount(const struct nvidia_plan *planning, struct driver_files_file *file, const char *target,
 			  enum plan_mount_kind kind, const char *reason)
@@ -75,6 +76,19 @@ static int plan_libraries_add_library(const struct nvidia_plan *planning, struct
 	return r < 0 ? r : strv_add(names, strrchr(link, '/') + 1);
 }
 
+/* The libraries of a driver that is not the machine's own (a driver container's) may be on any mount. */
+static int plan_libraries_check_mounts(const struct nvidia_plan *planning)
+{
+	_cleanup_free_ char *seen = NULL;
+	struct plan *plan = planning->plan;
+	int r = 0;
+
+	for (size_t i = 0; i < plan->mount_count && r == 0 && (planning->capabilities & CAPABILITY_COMPUTE); i++)
+		if (plan->mounts[i].kind == PLAN_LIBRARY)
+			r = noexec_check_around(plan, plan->mounts[i].source, &seen);
+	return r;
+}
+
 int plan_libraries(const struct nvidia_plan *planning)
 {
 	_cleanup_libraries_ struct driver_files_libraries libraries = {0};
@@ -109,5 +123,5 @@ int plan_libraries(const struct nvidia_plan *planning)
 									 .libraries = steal_struct(dirs[i].names),
 									 .reason = strdup(dirs[i].reason),
 								 });
-	return r;
+	return r == 0 ? plan_libraries_check_mounts(planning) : r;
 }

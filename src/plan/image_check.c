@@ -12,9 +12,13 @@
 #include "plan/plan.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/span.h"
+#include "ctr-gpu-error.h"
 #include "ldcache/ldcache.h"
 #include "ldcache/loader.h"
 #include "lib/container.h"
@@ -190,6 +194,94 @@ static int image_check_read_override(struct plan *plan, const struct rootfs *roo
 	return r;
 }
 
+/* ---- obstacles ---- */
+
+/* Where loaders look that have no cache. */
+static const char *const own_directories[] = {
+#if defined(__x86_64__)
+	"/lib/x86_64-linux-gnu",
+	"/usr/lib/x86_64-linux-gnu",
+#elif defined(__aarch64__)
+	"/lib/aarch64-linux-gnu",
+	"/usr/lib/aarch64-linux-gnu",
+#endif
+	"/lib64",
+	"/usr/lib64",
+	"/lib",
+	"/usr/lib",
+	"/usr/local/lib",
+};
+
+static bool image_check_has_file(const struct rootfs *rootfs, const char *path)
+{
+	_cleanup_close_ int fd = rootfs_open_path(rootfs, path, O_PATH);
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+}
+
+static bool image_check_has_in(const struct rootfs *rootfs, const char *directory, const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+
+	return directory[0] == '/' && str_format(&path, "%s/%s", directory, name) == 0 &&
+	       image_check_has_file(rootfs, path);
+}
+
+static bool image_check_has_cached(const struct rootfs *rootfs, const char *name)
+{
+	_cleanup_free_ char *data = NULL;
+	const char *path;
+	size_t size;
+
+	if (loader_read_cache(rootfs, &data, &size) < 0)
+		return false;
+	path = ldcache_find(&(struct span){(const unsigned char *)data, size}, name);
+	return path && image_check_has_file(rootfs, path);
+}
+
+/* Return: 1 if the image has the library; 0; -ENOMEM. */
+static int image_check_has_library(const struct rootfs *rootfs, const char *name, const struct strv *environment)
+{
+	const char *variable = strv_variable(environment, VARIABLE);
+	_cleanup_strv_ struct strv path = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(own_directories); i++)
+		if (image_check_has_in(rootfs, own_directories[i], name))
+			return 1;
+	if (variable && strv_split(variable, ":", &path) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < path.count; i++)
+		if (image_check_has_in(rootfs, path.items[i], name))
+			return 1;
+	return image_check_has_cached(rootfs, name);
+}
+
+int image_check_obstacles(const struct plan *plan, const struct rootfs *rootfs, const struct strv *environment,
+			  struct err *err)
+{
+	for (size_t i = 0; i < plan->obstacle_count; i++) {
+		const struct plan_obstacle *obstacle = &plan->obstacles[i];
+		int r = obstacle->library ? image_check_has_library(rootfs, obstacle->library, environment) : 0;
+
+		if (r < 0)
+			return err_set(err, r, "%m");
+		if (r == 0)
+			return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "%s\n%s", obstacle->reason, obstacle->remedy);
+	}
+	return 0;
+}
+
+static int image_check_refuse(struct ctr_gpu_plan *plan, const struct rootfs *rootfs, const struct strv *environment)
+{
+	struct err unused = {0};
+	int r = image_check_obstacles(&plan->data, rootfs, environment, plan->context ? &plan->context->err : &unused);
+
+	if (r == 0)
+		plan_drop_obstacles(&plan->data);
+	return r;
+}
+
 /* ---- the plan ---- */
 
 /* The path depends on this container; the other variables are in every plan. */
@@ -218,7 +310,9 @@ int ctr_gpu_plan_fit_container(struct ctr_gpu_plan *plan, const struct ctr_gpu_c
 	if (container_open_rootfs(container, &rootfs, NULL) != 0)
 		return 0;
 	rootfs.proc_self_fd = fds;
-	r = image_check_warn_of_path(&plan->data, &rootfs, &container->config.environment);
+	r = image_check_refuse(plan, &rootfs, &container->config.environment);
+	if (r == 0)
+		r = image_check_warn_of_path(&plan->data, &rootfs, &container->config.environment);
 	if (r == 0)
 		r = image_check_list_groups(&plan->data, &container->config, &plan->data.warnings);
 	return r == 0 ? image_check_read_override(&plan->data, &rootfs) : r;
@@ -237,11 +331,13 @@ int ctr_gpu_plan_fit_bundle(struct ctr_gpu_plan *plan, const struct ctr_gpu_bund
 {
 	_cleanup_close_ int fds = mount_open_proc_self_fd(-1);
 	_cleanup_rootfs_ struct rootfs rootfs = ROOTFS_CLOSED;
+	int r;
 
 	plan_drop_env(&plan->data, &bundle->config.environment);
-	return image_check_open_bundle(bundle, fds, &rootfs)
-		       ? image_check_add_path(&plan->data, &rootfs, &bundle->config.environment, &plan->data)
-		       : 0;
+	if (!image_check_open_bundle(bundle, fds, &rootfs))
+		return 0;
+	r = image_check_refuse(plan, &rootfs, &bundle->config.environment);
+	return r == 0 ? image_check_add_path(&plan->data, &rootfs, &bundle->config.environment, &plan->data) : r;
 }
 
 int ctr_gpu_plan_find_outranked(struct ctr_gpu_plan *plan, const struct ctr_gpu_bundle *bundle)

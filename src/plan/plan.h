@@ -12,6 +12,7 @@
 
 struct ctr_gpu_plan {
 	struct plan data;
+	struct ctr_gpu_context *context; /* borrowed, for errors; NULL: a plan of another kind */
 };
 
 /* Which adapters of a host a request means. */
@@ -41,3 +42,12 @@ int selection_new(const struct ctr_gpu_host *host, const struct request *request
 /** For a container whose process cannot be changed any more: says what it should have. Return: 0; negative errno. */
 int image_check_warn(const struct plan *plan, const struct rootfs *rootfs, const struct oci_config *config,
 		     const struct log *log);
+
+/**
+ * image_check_obstacles() - whether the image has what this machine lacks
+ * @environment: of the container
+ *
+ * Return: 0; CTR_GPU_E_DRIVER_LIBRARY with @err set; -ENOMEM.
+ */
+int image_check_obstacles(const struct plan *plan, const struct rootfs *rootfs, const struct strv *environment,
+			  struct err *err);

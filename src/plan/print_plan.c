@@ -122,6 +122,14 @@ static void print_plan_override(const struct plan_override *override, FILE *file
 	print_plan_reason(file, override->reason);
 }
 
+static void print_plan_obstacle(const struct plan_obstacle *obstacle, FILE *file)
+{
+	print_safe(file, "obstacle    %s", obstacle->path);
+	if (obstacle->library)
+		print_safe(file, ", but for images with a %s", obstacle->library);
+	print_plan_reason(file, obstacle->reason);
+}
+
 static void print_plan_line(const char *noun, const char *text, FILE *file)
 {
 	print_safe(file, "%-11s ", noun);
@@ -150,6 +158,8 @@ static int print_plan_text(const struct plan *plan, FILE *file)
 		print_plan_library_dir(file, &plan->library_dirs[i]);
 	for (size_t i = 0; i < plan->override_count; i++)
 		print_plan_override(&plan->override[i], file);
+	for (size_t i = 0; i < plan->obstacle_count; i++)
+		print_plan_obstacle(&plan->obstacles[i], file);
 	print_plan_choice(&plan->choice, file);
 	for (size_t i = 0; i < plan->warnings.count; i++)
 		print_plan_line("warning", plan->warnings.items[i], file);
@@ -189,15 +199,17 @@ static int print_plan_json(const struct plan *plan, FILE *file)
 			  "setBy", e->combines ? json_pack("[s, s]", "runtime", "cdi") : json_pack("[s]", "runtime"));
 	json_t *override =
 		LIST_JSON(override, override, "s:o, s:o", "path", print_string(e->path), "by", print_string(e->by));
+	json_t *obstacles = LIST_JSON(obstacle, obstacles, "s:o, s:o, s:o", "path", print_string(e->path), "library",
+				      print_string(e->library), "remedy", print_string(e->remedy));
 	json_t *library_dirs =
 		LIST_JSON(library_dir, library_dirs, "s:o, s:b, s:o", "path", print_string(e->path), "overridesImage",
 			  e->overrides_image, "libraries", print_strings(&e->libraries));
 
 	return print_write_json(
-		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "adapters",
+		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "adapters",
 			  print_strings(&plan->adapters), "devices", devices, "vcuda", grants, "mounts", mounts,
 			  "symlinks", symlinks, "files", files, "hidden", hidden, "modes", modes, "environment", env,
-			  "libraryDirectories", library_dirs, "outranked", override, "choice",
+			  "libraryDirectories", library_dirs, "outranked", override, "obstacles", obstacles, "choice",
 			  print_plan_choice_json(&plan->choice), "warnings", print_strings(&plan->warnings)),
 		file);
 }

@@ -12,6 +12,7 @@
 #include "driverd/driverd.h"
 #include "dxg/dxg.h"
 #include "system/elf_file.h"
+#include "system/noexec.h"
 
 struct answer {
 	struct dxg_facts *facts;
@@ -216,6 +217,20 @@ static int wsl_backend_describe(const struct adapter *adapter, struct strv *ret)
 	return r;
 }
 
+static int wsl_backend_note_noexec(const struct inventory *inventory, struct strv *ret)
+{
+	struct plan found = {0};
+	int r = noexec_check(&found, PATH_WSL_LIB);
+
+	for (size_t i = 0; i < inventory->count && r == 0; i++)
+		if (inventory->adapters[i].store.noexec)
+			r = noexec_add(&found, inventory->adapters[i].driver_store);
+	for (size_t i = 0; i < found.obstacle_count && r == 0; i++)
+		r = strv_format(ret, "%s\n%s", found.obstacles[i].reason, found.obstacles[i].remedy);
+	plan_clear(&found);
+	return r;
+}
+
 /* What a start for CUDA, or for any computing, would be refused for. */
 static int wsl_backend_driver_notes(const struct settings *settings, const struct inventory *inventory,
 				    struct strv *ret)
@@ -232,7 +247,9 @@ static int wsl_backend_driver_notes(const struct settings *settings, const struc
 		any = true;
 		nvidia |= adapter->vendor_id == PCI_VENDOR_NVIDIA;
 	}
-	return any && loaders_check(nvidia, &err) != 0 ? strv_add(ret, err.text) : 0;
+	if (any && loaders_check(nvidia, &err) != 0 && strv_add(ret, err.text) < 0)
+		return -ENOMEM;
+	return any ? wsl_backend_note_noexec(inventory, ret) : 0;
 }
 
 /* ---- facts ---- */

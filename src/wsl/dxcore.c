@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
@@ -93,24 +94,64 @@ static const char *loaders_defect(const char *path)
 	return S_ISREG(st.st_mode) && st.st_size > 0 ? NULL : "is empty";
 }
 
+static const struct loader {
+	const char *name, *path, *who;
+} loaders[] = {
+	{LIBRARY, PATH_WSL_LIB "/" LIBRARY, "no program finds a GPU"},
+	{"libcuda.so.1", PATH_WSL_LIB "/libcuda.so.1", "no CUDA program finds a GPU"},
+};
+
+static int loaders_refuse(const struct loader *loader, const char *defect, struct err *err)
+{
+	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "%s %s, and without it %s\n%s", loader->path, defect, loader->who,
+		       loaders_remedy(loader->name, wsl_version() != WSL_NONE));
+}
+
 int loaders_check(bool nvidia, struct err *err)
 {
-	static const struct {
-		const char *name, *path, *who;
-	} loaders[] = {
-		{"libdxcore.so", PATH_WSL_LIB "/libdxcore.so", "no program finds a GPU"},
-		{"libcuda.so.1", PATH_WSL_LIB "/libcuda.so.1", "no CUDA program finds a GPU"},
-	};
-
 	for (size_t i = 0; i < (nvidia ? 2 : 1); i++) {
 		const char *defect = loaders_defect(loaders[i].path);
 
 		if (defect)
-			return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "%s %s, and without it %s\n%s", loaders[i].path,
-				       defect, loaders[i].who,
-				       loaders_remedy(loaders[i].name, wsl_version() != WSL_NONE));
+			return loaders_refuse(&loaders[i], defect, err);
 	}
 	return 0;
+}
+
+/* Whichever libdxcore it is, it asks the device. A defective file would be found before the image's own. */
+static bool loaders_may_be_of_image(const struct loader *loader)
+{
+	struct stat st;
+
+	return streq(loader->name, LIBRARY) && lstat(loader->path, &st) < 0;
+}
+
+static int loaders_add_obstacle(const struct loader *loader, const char *defect, struct plan *plan)
+{
+	struct plan_obstacle obstacle = {
+		.path = strdup(loader->path),
+		.library = strdup(loader->name),
+		.remedy = strdup(loaders_remedy(loader->name, wsl_version() != WSL_NONE)),
+	};
+
+	if (!obstacle.library)
+		free(obstacle.path), obstacle.path = NULL;
+	(void)str_format(&obstacle.reason, "%s %s, and without it %s", loader->path, defect, loader->who);
+	return plan_add_obstacle(plan, &obstacle);
+}
+
+int loaders_plan(bool nvidia, struct plan *plan, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < (nvidia ? 2 : 1) && r == 0; i++) {
+		const char *defect = loaders_defect(loaders[i].path);
+
+		if (defect)
+			r = loaders_may_be_of_image(&loaders[i]) ? loaders_add_obstacle(&loaders[i], defect, plan)
+								 : loaders_refuse(&loaders[i], defect, err);
+	}
+	return r;
 }
 
 /* ---- version ---- */

@@ -60,6 +60,7 @@ struct driver_store {
 	struct stat st;
 	struct strv libraries; /* "libcuda.so.1", sorted */
 	bool has_smi;          /* it has a file "nvidia-smi", as far as the directory says */
+	bool noexec;           /* its mount is */
 	bool has_outside_link; /* it has a symlink to what a container does not get with the directory */
 };
 
@@ -137,6 +138,13 @@ const char *loaders_remedy(const char *file, bool wsl);
  * Return: 0; CTR_GPU_E_DRIVER_LIBRARY, with @err set, if one is missing, empty or a link to nothing.
  */
 int loaders_check(bool nvidia, struct err *err);
+
+/**
+ * loaders_plan() - the same for a plan, to which a libdxcore that is missing is an obstacle: the image may have one
+ *
+ * Return: as loaders_check(), but for such a libdxcore; -ENOMEM.
+ */
+int loaders_plan(bool nvidia, struct plan *plan, struct err *err);
 
 /* ---- plan ---- */
 

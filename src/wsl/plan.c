@@ -25,6 +25,7 @@
 #include "base/paths.h"
 #include "base/str.h"
 #include "dxg/dxg.h"
+#include "system/noexec.h"
 #include "system/trusted_file.h"
 
 enum { DRM_MAJOR = 226, VGEM_NODES_MAX = 16 };
@@ -204,21 +205,27 @@ static int wsl_plan_add_smi(struct plan *plan, const char *directory, const stru
 				  "the host's nvidia-smi, in the search path (capability utility)");
 }
 
+/* Whether programs of the request load the driver's libraries. */
+static bool wsl_plan_is_loaded(const struct request *request, size_t count)
+{
+	return count > 0 && (request->capabilities & CAPABILITY_COMPUTE);
+}
+
 /*
  * What programs of the request load first, and without which none of them finds a GPU: any vendor's loads libdxcore,
  * and a CUDA program NVIDIA's loader besides. A driver that is half installed leaves them out, empty, or as links to
  * nothing.
  */
 static int wsl_plan_check_loaders(const struct request *request, const struct adapter *const *selected, size_t count,
-				  struct err *err)
+				  struct plan *plan, struct err *err)
 {
 	bool nvidia = false;
 
-	if (count == 0 || !(request->capabilities & CAPABILITY_COMPUTE))
+	if (!wsl_plan_is_loaded(request, count))
 		return 0;
 	for (size_t i = 0; i < count; i++)
 		nvidia |= selected[i]->vendor_id == PCI_VENDOR_NVIDIA;
-	return loaders_check(nvidia, err);
+	return loaders_plan(nvidia, plan, err);
 }
 
 static int wsl_plan_add_lib(const struct request *request, const struct adapter *const *selected, size_t count,
@@ -245,7 +252,9 @@ static int wsl_plan_add_lib(const struct request *request, const struct adapter 
 		return err_set(err, r,
 			       "cannot read " PATH_WSL_LIB
 			       ": %m\nCheck its permissions and that its mount still works.");
-	r = wsl_plan_check_loaders(request, selected, count, err);
+	r = wsl_plan_check_loaders(request, selected, count, plan, err);
+	if (r == 0 && wsl_plan_is_loaded(request, count) && listing.noexec)
+		r = noexec_add(plan, PATH_WSL_LIB);
 	if (r == 0 && (request->capabilities & CAPABILITY_UTILITY))
 		r = wsl_plan_add_smi(plan, PATH_WSL_LIB, &listing);
 	if (r == 0 && listing.libraries.count == 0)
@@ -271,6 +280,7 @@ static int wsl_plan_list_store(const struct plan *plan, const struct adapter *ad
 	if (!store->is_read || store->has_outside_link)
 		return driver_store_read(adapter->driver_store, ret);
 	ret->st = (struct stat){.st_mode = S_IFDIR, .st_dev = store->device, .st_ino = store->inode};
+	ret->noexec = store->noexec;
 	ret->has_smi = wants_smi && store->has_smi && !wsl_plan_has_target(plan, SMI_TARGET);
 	if (ret->has_smi)
 		ret->fd = open(adapter->driver_store, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -301,7 +311,9 @@ static int wsl_plan_add_store(const struct request *request, const struct adapte
 			       "cannot read the driver store %s: %m\nRun wsl --shutdown in Windows, or copy the "
 			       "directory again.",
 			       store);
-	if (wants_smi)
+	if (listing.noexec && wsl_plan_is_loaded(request, 1))
+		r = noexec_add(plan, store);
+	if (r == 0 && wants_smi)
 		r = wsl_plan_add_smi(plan, store, &listing);
 	if (r < 0)
 		return r;
@@ -375,15 +387,23 @@ static int wsl_plan_warn(const struct adapter *const *selected, size_t count, st
 }
 
 /* A specification is for later starts, and the hook in it looks again. */
-static int wsl_plan_warn_of_loaders(const struct request *request, const struct adapter *const *selected, size_t count,
-				    struct plan *plan)
+static int wsl_plan_warn_of_obstacles(const struct request *request, const struct adapter *const *selected,
+				      size_t count, struct strv *ret)
 {
+	struct plan found = {0};
 	struct err err = {0};
+	int r = wsl_plan_check_loaders(request, selected, count, &found, &err);
 
-	if (wsl_plan_check_loaders(request, selected, count, &err) == 0)
-		return 0;
-	return strv_format(&plan->warnings, "%.*s; the hook refuses such a container", (int)strcspn(err.text, "\n"),
-			   err.text);
+	if (r == CTR_GPU_E_DRIVER_LIBRARY)
+		r = strv_format(ret, "%.*s; the hook refuses such a container", (int)strcspn(err.text, "\n"), err.text);
+	if (r == 0 && wsl_plan_is_loaded(request, count))
+		r = noexec_check(&found, PATH_WSL_LIB);
+	for (size_t i = 0; i < found.obstacle_count && r == 0; i++)
+		r = strv_format(ret, "%s; the hook refuses such a container%s%s", found.obstacles[i].reason,
+				found.obstacles[i].library ? " if its image has no " : "",
+				found.obstacles[i].library ? found.obstacles[i].library : "");
+	plan_clear(&found);
+	return r;
 }
 
 /*
@@ -404,7 +424,7 @@ int gpu_pv_plan(const struct settings *settings, void *seen, const struct reques
 	if (r == 0 && count > 0 && (request->capabilities & CAPABILITY_VIDEO))
 		r = wsl_plan_add_vgem(plan);
 	if (request->nodes_only)
-		return r == 0 ? wsl_plan_warn_of_loaders(request, selected, count, plan) : r;
+		return r == 0 ? wsl_plan_warn_of_obstacles(request, selected, count, &plan->warnings) : r;
 	if (r == 0)
 		r = wsl_plan_add_lib(request, selected, count, plan, err);
 	for (size_t i = 0; i < count && r == 0; i++)

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/paths.h"
 #include "base/str.h"
+#include "system/noexec.h"
 
 static bool store_is_separator(char c)
 {
@@ -139,6 +140,7 @@ enum store_content store_look(const char *path, struct adapter_store *ret)
 			.inode = listing.st.st_ino,
 			.has_smi = listing.has_smi,
 			.has_outside_link = listing.has_outside_link,
+			.noexec = listing.noexec,
 		};
 	return content;
 }
@@ -194,5 +196,6 @@ int driver_store_read(const char *path, struct driver_store *ret)
 		return -errno;
 	/* The order of a directory is the file system's; plans are compared. */
 	strv_sort(&ret->libraries);
+	ret->noexec = noexec_is_set(ret->fd);
 	return r;
 }

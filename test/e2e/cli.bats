@@ -191,6 +191,11 @@ lines() {
 	[[ $output == *"gpuSupport=true"* ]]
 	run -1 host wsl-nvidia bash -c 'mount -o remount,bind,noexec /usr/lib/wsl/lib; ctr-gpu list'
 	[[ $output == *"/usr/lib/wsl/lib/nvidia-smi"*"remount,bind,exec /usr/lib/wsl/lib"* ]]
+	run host wsl-nvidia bash -c 'for d in lib drivers; do mount -o remount,bind,noexec /usr/lib/wsl/$d; done; ctr-gpu info'
+	[[ $output == *"remount,bind,exec /usr/lib/wsl/lib;"*"remount,bind,exec /usr/lib/wsl/drivers;"* ]]
+	run -1 host native-prefix bash -c 'd=/usr/local/nvidia/lib64; mount --bind $d $d; mount -o remount,bind,noexec $d
+		ctr-gpu info; mkdir /tmp/image; ctr-gpu configure --dry-run /tmp/image'
+	[[ $output == *"note: /usr/local/nvidia/lib64 is mounted noexec"*"[E_DRIVER_LIBRARY] /usr/local/nvidia/lib64 is mounted noexec"* ]]
 }
 
 @test "a command that does not exist is answered with the nearest" {

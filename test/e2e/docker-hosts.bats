@@ -35,6 +35,14 @@ stores_seen() {
 		expect "[E_DRIVER_LIBRARY] /usr/lib/wsl/lib/libdxcore.so is missing, and without it no program finds a GPU"
 		expect "Copy libdxcore.so, libd3d12.so and libd3d12core.so to it"
 	done
+	docker create --name bare debian true >/dev/null
+	docker cp "$CTR_GPU_BUILD/test/hosts/files/dxcore-present/libdxcore.so" bare:/usr/lib/libdxcore.so
+	docker commit bare with-dxcore >/dev/null
+	for option in "--gpus all" "--runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all"; do
+		# shellcheck disable=SC2086
+		run docker run --rm $option with-dxcore probe
+		expect_line "cuInit=0"
+	done
 	run docker run --rm --gpus 'all,"capabilities=utility"' debian probe
 	expect_line "/dev/dxg=ok"
 	expect_line "library=/usr/lib/wsl/lib/libcuda.so.1"

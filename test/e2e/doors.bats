@@ -206,6 +206,7 @@ has_only() {
 
 environment_doors=(hook nvidia_hook runtime nvidia_runtime)
 all_doors=(configure list "${environment_doors[@]}" cdi container_cli)
+image_doors=(configure "${environment_doors[@]}" cdi container_cli_container) # which see what the image has
 
 # on_host FUNCTION ARGUMENT…: for the request in $devices, $capabilities and $requirement on a host of $profile
 on_host() (
@@ -294,7 +295,37 @@ uuid() {
 
 @test "a Hyper-V guest without libdxcore" {
 	same hyperv-no-libdxcore all utility
-	profile=hyperv-no-libdxcore devices=0 capabilities=compute on_host refuse E_DRIVER_LIBRARY "${all_doors[@]}"
+	profile=hyperv-no-libdxcore devices=0 capabilities=compute on_host refuse E_DRIVER_LIBRARY "${image_doors[@]}"
+}
+
+agree_with_dxcore() {
+	local root
+
+	mount -t tmpfs none /srv
+	prepare --
+	for root in "$BATS_TEST_TMPDIR/bundle/rootfs" /srv; do
+		install -D /bin/true "$root/usr/lib/libdxcore.so"
+	done
+	agree "$@" && [[ $(door_hook | jq '.obstacles | length') == 0 ]] && : >/srv/usr/lib/libdxcore.so && refuse E_DRIVER_LIBRARY configure
+}
+
+@test "a Hyper-V guest without libdxcore, and an image that has one" {
+	export -f agree_with_dxcore
+	profile=hyperv-no-libdxcore devices=0 capabilities=compute,utility on_host agree_with_dxcore "${image_doors[@]}"
+}
+
+refuse_noexec() {
+	mount -o remount,bind,noexec "$mounted_noexec"
+	refuse E_DRIVER_LIBRARY "$@" && door_hook 2>&1 | grep -F "$mounted_noexec is mounted noexec"
+}
+
+@test "a driver on a mount from which nothing can be run" {
+	export -f refuse_noexec
+	export mounted_noexec
+	for mounted_noexec in /usr/lib/wsl/lib /usr/lib/wsl/drivers; do
+		profile=wsl-nvidia devices=0 capabilities=compute on_host refuse_noexec "${image_doors[@]}"
+	done
+	mounted_noexec=/usr/lib/wsl/drivers profile=wsl-hybrid devices=vendor:intel capabilities=compute on_host refuse_noexec hook runtime
 }
 
 @test "four GPUs of a native driver" {

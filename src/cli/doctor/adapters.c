@@ -12,6 +12,7 @@
 #include "cli/doctor/doctor.h"
 #include "model/adapter.h"
 #include "plan/plan.h"
+#include "system/noexec.h"
 
 enum { LINES_MAX = 6 };
 
@@ -109,18 +110,6 @@ void check_adapter_notes(struct doctor_context *examination)
 
 enum { REMARKS_MAX = 3 };
 
-/* The mount that a path is on: what must be mounted anew. */
-static void driver_find_mount(char *path)
-{
-	struct statx stx;
-	char *slash;
-
-	while (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, 0, &stx) == 0 && !(stx.stx_attributes & STATX_ATTR_MOUNT_ROOT) &&
-	       (slash = strrchr(path, '/')) && slash > path)
-		*slash = '\0';
-}
-
-/* Mounts keep the flags of those that they are made of: the loader maps nothing of such a one for a program to run. */
 void driver_check_noexec(struct findings *findings, const struct plan *plan)
 {
 	_cleanup_strv_ struct strv told = {0};
@@ -132,7 +121,7 @@ void driver_check_noexec(struct findings *findings, const struct plan *plan)
 		if (plan->mounts[i].kind > PLAN_PROGRAM || !path || statvfs(path, &mount) < 0 ||
 		    !(mount.f_flag & ST_NOEXEC))
 			continue;
-		driver_find_mount(path);
+		noexec_find_mount(path);
 		if (strv_contains(&told, path) || strv_add(&told, path) < 0)
 			continue;
 		findings_add(findings, "driver.noexec", SEVERITY_PROBLEM,
@@ -140,6 +129,14 @@ void driver_check_noexec(struct findings *findings, const struct plan *plan)
 			     "sudo mount -o remount,bind,exec %s; look in /etc/fstab for what mounts it so.",
 			     path, path);
 	}
+}
+
+void driver_check_missing(struct findings *findings, const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->obstacle_count; i++)
+		if (plan->obstacles[i].library)
+			findings_add(findings, "driver.missing", SEVERITY_PROBLEM, "%s\n%s", plan->obstacles[i].reason,
+				     plan->obstacles[i].remedy);
 }
 
 /* Return: whether a container could be given all of it. */

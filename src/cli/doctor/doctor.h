@@ -28,6 +28,9 @@ void machine_take_kinds(struct doctor_context *examination);
 /** Says which of a plan's files are on mounts that nothing can be executed from. */
 void driver_check_noexec(struct findings *findings, const struct plan *plan);
 
+/** Says what this machine lacks and an image would have to have. */
+void driver_check_missing(struct findings *findings, const struct plan *plan);
+
 void check_machine(struct doctor_context *examination);
 void check_adapters(struct doctor_context *examination);
 void check_adapter_notes(struct doctor_context *examination);

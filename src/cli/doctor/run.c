@@ -172,14 +172,17 @@ static void doctor_check_host(struct doctor_context *examination, const struct c
 		if (examination->here[i]->check_host)
 			examination->here[i]->check_host(examination);
 	check_adapter_notes(examination);
-	if (plan)
-		driver_check_noexec(&examination->findings, &plan->data);
+	if (!plan)
+		return;
+	driver_check_noexec(&examination->findings, &plan->data);
+	driver_check_missing(&examination->findings, &plan->data);
 }
 
 /* Whether it concerns the host as a whole: the inventory and a plan report adapters and files only. */
 static bool doctor_is_of_host(const struct finding *finding)
 {
-	static const char *const ids[] = {"adapter.dxcore", "adapter.none", "driver.noexec", "host.turned-off"};
+	static const char *const ids[] = {"adapter.dxcore", "adapter.none", "driver.missing", "driver.noexec",
+					  "host.turned-off"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
 		if (finding->severity == SEVERITY_PROBLEM && streq(finding->id, ids[i]))
