@@ -11,6 +11,21 @@
 #include "ldcache/internal.h"
 #include "ldcache/ldcache.h"
 
+const char *const ldcache_directories[] = {
+#if defined(__x86_64__)
+	"/lib/x86_64-linux-gnu",
+	"/usr/lib/x86_64-linux-gnu",
+#elif defined(__aarch64__)
+	"/lib/aarch64-linux-gnu",
+	"/usr/lib/aarch64-linux-gnu",
+#endif
+	"/lib64",
+	"/usr/lib64",
+	"/lib",
+	"/usr/lib",
+	NULL,
+};
+
 /* Entries of the old format have no hardware capabilities. */
 static struct cache_entry ldcache_find_entry(const struct cache_layout *layout, size_t index)
 {

@@ -58,6 +58,12 @@ struct ldcache_merged {
 int ldcache_merge(const struct span *old, const struct strv *former, const struct ldcache_library *libraries,
 		  size_t count, struct ldcache_merged *ret);
 
+/*
+ * Where the loader looks for what is in no cache, with NULL at the end: glibc's (elf/dl-load.c), with the
+ * subdirectories of the distributions.
+ */
+extern const char *const ldcache_directories[];
+
 /**
  * ldcache_find() - the path of a library of this machine's ABI
  * @cache: hostile

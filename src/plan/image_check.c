@@ -196,22 +196,6 @@ static int image_check_read_override(struct plan *plan, const struct rootfs *roo
 
 /* ---- obstacles ---- */
 
-/* Where loaders look that have no cache. */
-static const char *const own_directories[] = {
-#if defined(__x86_64__)
-	"/lib/x86_64-linux-gnu",
-	"/usr/lib/x86_64-linux-gnu",
-#elif defined(__aarch64__)
-	"/lib/aarch64-linux-gnu",
-	"/usr/lib/aarch64-linux-gnu",
-#endif
-	"/lib64",
-	"/usr/lib64",
-	"/lib",
-	"/usr/lib",
-	"/usr/local/lib",
-};
-
 static bool image_check_has_file(const struct rootfs *rootfs, const char *path)
 {
 	_cleanup_close_ int fd = rootfs_open_path(rootfs, path, O_PATH);
@@ -246,8 +230,8 @@ static int image_check_has_library(const struct rootfs *rootfs, const char *name
 	const char *variable = strv_variable(environment, VARIABLE);
 	_cleanup_strv_ struct strv path = {0};
 
-	for (size_t i = 0; i < ARRAY_SIZE(own_directories); i++)
-		if (image_check_has_in(rootfs, own_directories[i], name))
+	for (const char *const *directory = ldcache_directories; *directory; directory++)
+		if (image_check_has_in(rootfs, *directory, name))
 			return 1;
 	if (variable && strv_split(variable, ":", &path) < 0)
 		return -ENOMEM;

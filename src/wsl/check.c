@@ -216,7 +216,7 @@ static char *check_find_foreign(void)
 	if (ldcache_find_here("libcuda.so.1", &path) < 0)
 		return NULL;
 	real = path ? realpath(path, NULL) : NULL;
-	for (const char *const *directory = dxcore_directories; *directory && !check_is_foreign(real); directory++) {
+	for (const char *const *directory = ldcache_directories; *directory && !check_is_foreign(real); directory++) {
 		free(path);
 		free(real);
 		real = str_format(&path, "%s/libcuda.so.1", *directory) == 0 ? realpath(path, NULL) : NULL;

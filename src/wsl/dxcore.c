@@ -17,22 +17,6 @@
 
 #define LIBRARY "libdxcore.so"
 
-const char *const dxcore_directories[] = {
-#if defined(__x86_64__)
-	"/lib/x86_64-linux-gnu",
-	"/usr/lib/x86_64-linux-gnu",
-#elif defined(__aarch64__)
-	"/lib/aarch64-linux-gnu",
-	"/usr/lib/aarch64-linux-gnu",
-#endif
-	"/lib64",
-	"/usr/lib64",
-	"/lib",
-	"/usr/lib",
-	PATH_WSL_LIB,
-	NULL,
-};
-
 /* Return: 1 with @ret set, 0 if it is not there, or -ENOMEM. */
 static int dxcore_try_path(const char *path, char **ret)
 {
@@ -61,8 +45,10 @@ int dxcore_find(const struct settings *settings, char **ret)
 	r = ldcache_find_here(LIBRARY, &cached);
 	if (r == 0 && cached)
 		r = dxcore_try_path(cached, &path);
-	for (const char *const *directory = dxcore_directories; *directory && r == 0; directory++)
+	for (const char *const *directory = ldcache_directories; *directory && r == 0; directory++)
 		r = dxcore_try_directory(*directory, &path);
+	if (r == 0)
+		r = dxcore_try_directory(PATH_WSL_LIB, &path);
 	for (size_t i = 0; i < settings->library_dirs.count && r == 0; i++)
 		r = dxcore_try_directory(settings->library_dirs.items[i], &path);
 	if (r < 0)

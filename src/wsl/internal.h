@@ -99,9 +99,6 @@ void adapter_sort(struct adapter *adapters, size_t count);
 
 /* The inventory from libdxcore, which ctr-gpu-driverd loads. */
 
-/* The loader's own (glibc elf/dl-load.c, with the subdirectories of the distributions), PATH_WSL_LIB, and NULL. */
-extern const char *const dxcore_directories[];
-
 /**
  * dxcore_find() - the libdxcore.so of this machine
  * @ret: its path, owned by the caller; NULL if there is none
