@@ -573,6 +573,19 @@ int ctr_gpu_container_new(struct ctr_gpu_context *context, pid_t pid, const char
 			  struct ctr_gpu_container **ret_container);
 
 /**
+ * ctr_gpu_container_new_running() - a container that runs
+ * @pid: a process of it, in this pid namespace; its mount namespace and root directory are the container's
+ *
+ * What ctr_gpu_plan_apply() gives it does not end with it by itself: name a directory for records first, by
+ * ctr_gpu_container_set_record(), and take it back by ctr_gpu_undo_running(). Variables cannot be set any more.
+ *
+ * Return: 0; CTR_GPU_E_NO_PERMISSION; CTR_GPU_E_BAD_ARGUMENT if the process has the machine's own root directory;
+ * CTR_GPU_E_BAD_STATE if /proc is another pid namespace's; -ESRCH; negative errno.
+ * Since: 0.1
+ */
+int ctr_gpu_container_new_running(struct ctr_gpu_context *context, pid_t pid, struct ctr_gpu_container **ret_container);
+
+/**
  * ctr_gpu_container_new_from_state() - the container that an OCI state describes
  * @state: JSON that a runtime writes to its hooks' standard input; hostile
  * @size:  bytes
@@ -651,7 +664,9 @@ int ctr_gpu_container_clean(struct ctr_gpu_context *context, const char *state, 
  * @directory: absolute, created if missing; only its owner may be able to write there. For any number of root
  *             filesystems
  *
- * For a root filesystem in the caller's own mount namespace, where mounts outlive the container.
+ * For a root filesystem in the caller's own mount namespace, where mounts outlive the container; and for a container
+ * that runs, where ctr_gpu_undo_running() reads it: there the directory is best one that ends with the boot, as mounts
+ * do.
  *
  * Return: 0 or -ENOMEM.
  * Since: 0.1
@@ -670,6 +685,23 @@ int ctr_gpu_container_set_record(struct ctr_gpu_container *container, const char
  * Since: 0.1
  */
 int ctr_gpu_undo(struct ctr_gpu_context *context, const char *rootfs, const char *directory);
+
+/**
+ * ctr_gpu_undo_running() - take back what a container that runs was given
+ * @container: of ctr_gpu_container_new_running()
+ * @directory: of ctr_gpu_container_set_record()
+ * @force:     also if a process in the container has one of the devices open; what is open stays open
+ *
+ * All of it, the newest first: mounts, what was made and replaced, device rules, the guard's choice, what was written
+ * for systemd; and the records. What the container was started with stays. Works in children, as ctr_gpu_run_in_child()
+ * does.
+ *
+ * Return: 0; CTR_GPU_E_BAD_ARGUMENT if nothing is recorded; -EBUSY if a device is open, or something is mounted over
+ * what was mounted; CTR_GPU_E_NO_PERMISSION; CTR_GPU_E_NO_CGROUP; negative errno.
+ * Since: 0.1
+ */
+int ctr_gpu_undo_running(struct ctr_gpu_context *context, struct ctr_gpu_container *container, const char *directory,
+			 bool force);
 
 /**
  * ctr_gpu_container_leave_cgroup() - do not change device rules, because the caller manages them

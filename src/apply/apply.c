@@ -51,6 +51,11 @@ struct apply {
 	struct file_writer writer;
 	char *grant;  /* directory of the container's socket; NULL: none */
 	int grant_fd; /* of the undo log */
+	/* Of a container that runs: where its record is written, and what the guard held before. */
+	struct undo_records records;
+	int records_home; /* the directory of all containers' */
+	char records_key[CONTAINER_KEY_SIZE];
+	struct guard_rule_before guard_before;
 };
 
 /* ---- vCUDA ---- */
@@ -70,6 +75,10 @@ static int apply_take_grant(struct apply *apply)
 
 	if (apply->plan->grant_count == 0)
 		return 0;
+	if (container->running)
+		return err_set(apply->err, CTR_GPU_E_BAD_ARGUMENT,
+			       "vCUDA's socket can be given to a container only when it is made.\n"
+			       "Start the container with the GPU, or attach one by its device.");
 	if (!container->pid)
 		return err_set(apply->err, CTR_GPU_E_BAD_ARGUMENT,
 			       "vCUDA serves a container as long as its first process lives, and none is named.\n"
@@ -180,7 +189,16 @@ static int apply_open_mounts(struct apply *apply)
 
 static int apply_guard_rule(struct apply *apply)
 {
-	const struct guard_rule tell = {&apply->plan->choice, apply->cgroup, apply->undo_log, apply->log, apply->err};
+	const bool running = apply->container->running;
+	const struct guard_rule tell = {
+		.choice = &apply->plan->choice,
+		.cgroup = apply->cgroup,
+		.before = running ? &apply->guard_before : NULL,
+		.has_device = running && running_has_device(apply->plan, apply->container),
+		.undo_log = apply->undo_log,
+		.log = apply->log,
+		.err = apply->err,
+	};
 
 	return guard_rule_guard(&tell);
 }
@@ -227,40 +245,15 @@ static int apply_find_owner(struct apply *apply)
 	return 0;
 }
 
-/* @ret_fd: the namespace, for the process that undoes the steps */
-static int apply_join(const struct apply *apply, const char *name, int type, int *ret_fd)
+/*
+ * The mount namespace of a container that runs has none of the host's files. Where mounting is permitted in its user
+ * namespace only, they are cloned in a copy of this mount namespace, which belongs to that one.
+ */
+static int apply_copy_mounts(struct apply *apply)
 {
-	_cleanup_close_ int fd = -1;
-	int r;
-
-	fd = openat(apply->container->process, name, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0 && setns(fd, type) == 0) {
-		*ret_fd = steal_fd(&fd);
+	if (!apply->container->running || !apply->container->enter_user_namespace || unshare(CLONE_NEWNS) == 0)
 		return 0;
-	}
-	r = -errno;
-	if (r == -ENOENT || r == -ESRCH)
-		return container_check_running(apply->container, apply->err);
-	if (r == -EPERM || r == -EACCES)
-		return err_set(apply->err, CTR_GPU_E_NO_PERMISSION,
-			       "user %d may not enter the namespaces of process %d (%s).\n"
-			       "Run this as root, or in the user namespace that the container was started from.",
-			       (int)geteuid(), (int)apply->container->pid, name);
-	return err_set(apply->err, r, "cannot enter %s of process %d: %m", name, (int)apply->container->pid);
-}
-
-static int apply_enter(struct apply *apply)
-{
-	int r = 0;
-
-	if (apply->container->process < 0)
-		return 0;
-	if (apply->container->enter_user_namespace)
-		r = apply_join(apply, "ns/user", CLONE_NEWUSER, &apply->undo_log->namespaces[0]);
-	/* A process that enters a user namespace gets all capabilities. */
-	if (r == 0 && apply->container->enter_user_namespace)
-		r = phase_limit(PHASE_GIVE);
-	return r == 0 ? apply_join(apply, "ns/mnt", CLONE_NEWNS, &apply->undo_log->namespaces[1]) : r;
+	return err_set(apply->err, -errno, "cannot make a mount namespace: %m");
 }
 
 /*
@@ -268,11 +261,18 @@ static int apply_enter(struct apply *apply)
  */
 static int apply_open_sources_and_enter(struct apply *apply)
 {
-	int (*const steps[2])(struct apply *) = {apply_take_sources, apply_enter};
-	bool late = apply->container->enter_user_namespace;
-	int r = steps[late](apply);
+	const struct ctr_gpu_container *container = apply->container;
+	const bool late = container->enter_user_namespace && !container->running;
+	int *const fds = apply->undo_log->namespaces;
+	int r = namespaces_enter_user(container, fds, apply->err);
 
-	return r == 0 ? steps[!late](apply) : r;
+	if (r == 0)
+		r = apply_copy_mounts(apply);
+	if (r == 0)
+		r = late ? namespaces_enter_mounts(container, fds, apply->err) : apply_take_sources(apply);
+	if (r != 0)
+		return r;
+	return late ? apply_take_sources(apply) : namespaces_enter_mounts(container, fds, apply->err);
 }
 
 static int apply_make_private(struct apply *apply)
@@ -299,6 +299,8 @@ static int apply_open_rootfs(struct apply *apply)
 	apply->rootfs.noted = apply->container->bundle != NULL;
 	layer_begin(apply->undo_log, apply->container->bundle, apply->container->rootfs);
 	r = image_check_obstacles(apply->plan, &apply->rootfs, &apply->container->config.environment, apply->err);
+	if (r == 0 && apply->container->running)
+		r = running_check(apply->plan, &apply->rootfs, apply->err);
 	if (r != 0)
 		return r;
 	r = image_check_warn(apply->plan, &apply->rootfs, &apply->container->config, apply->log);
@@ -377,45 +379,9 @@ static int apply_cover_files(struct apply *apply)
 	return cover_all(&apply->attach_context, apply->plan);
 }
 
-static void apply_undo_mode(const struct undo_log *undo_log, const struct undo_step *undo_step)
-{
-	(void)undo_log;
-	(void)fchmod(undo_step->fds[0], (mode_t)undo_step->number);
-}
-
-/*
- * Only of what runtimes make: a directory in a tmpfs of this container. A volume, or what an image leads to, may be the
- * host's.
- */
 static int apply_change_modes(struct apply *apply)
 {
-	int r = 0;
-
-	for (size_t i = 0; i < apply->plan->mode_count && r == 0; i++) {
-		const struct plan_mode *mode = &apply->plan->modes[i];
-		struct undo_step undo_step = {.undo = apply_undo_mode, .fds = {-1, -1, -1}};
-		_cleanup_target_ struct rootfs_target target = ROOTFS_TARGET_NONE;
-		struct stat st;
-
-		r = rootfs_target_from_fd(
-			&apply->rootfs, rootfs_open_path(&apply->rootfs, mode->path, O_RDONLY | O_DIRECTORY), &target);
-		if (r < 0 || !str_has_prefix(mode->path, "/dev/") || target.mount_map != MOUNT_CLASS_OWN ||
-		    fstat(target.fd, &st) < 0) {
-			log_warning(apply->log,
-				    "chmod: %s is not a directory of the container's /dev; it stays as it is",
-				    mode->path);
-			r = 0;
-			continue;
-		}
-		undo_step.number = st.st_mode & 07777;
-		undo_step.fds[0] = fcntl(target.fd, F_DUPFD_CLOEXEC, 0);
-		r = undo_step.fds[0] < 0 ? -errno : undo_log_add(apply->undo_log, &undo_step, NULL);
-		if (r == 0 && fchmod(target.fd, mode->mode) < 0)
-			r = -errno;
-		if (r < 0)
-			return err_set(apply->err, r, "cannot change the mode of %s in the container: %m", mode->path);
-	}
-	return 0;
+	return change_modes(&apply->attach_context, apply->plan);
 }
 
 static int apply_allow_devices(struct apply *apply)
@@ -478,6 +444,62 @@ static int apply_close_own(struct apply *apply)
 	return r < 0 ? attach_target_error(&apply->attach_context, "a tmpfs", PLAN_OWN_DIRECTORY, r) : 0;
 }
 
+static int apply_explain_holder(struct apply *apply, const char *directory, pid_t holder)
+{
+	return err_set(apply->err, -ETIMEDOUT,
+		       "cannot write down in %s what was done, as process %d does not let go of it: %m.\n"
+		       "See what it waits for, or end it; then try again.",
+		       directory, (int)holder);
+}
+
+/* The record of a container that runs is opened while this is in no container, and its lock held to the end. */
+static int apply_open_record(struct apply *apply)
+{
+	const struct ctr_gpu_container *container = apply->container;
+	_cleanup_free_ char *path = NULL;
+	int r;
+
+	if (!container->running || !container->record)
+		return 0;
+	running_forget_ended(container->record);
+	r = container_key(container, apply->records_key);
+	if (r == 0)
+		r = str_format(&path, "%s/%s", container->record, apply->records_key);
+	if (r == 0)
+		r = undo_records_make(path, &apply->records);
+	if (r == 0) {
+		apply->records_home = open(container->record, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		r = apply->records_home < 0 ? -errno : 0;
+	}
+	errno = -r;
+	if (r == -ETIMEDOUT)
+		return apply_explain_holder(apply, path, apply->records.holder);
+	return r < 0 ? err_set(apply->err, r, "cannot write down in %s what is done: %m", container->record) : 0;
+}
+
+/* In the container's mount namespace the path of the records would be another's. One that has records stays. */
+static void apply_close_record(struct apply *apply)
+{
+	undo_records_close(&apply->records, "");
+	if (apply->records_home >= 0)
+		(void)unlinkat(apply->records_home, apply->records_key, AT_REMOVEDIR);
+	cleanup_closep(&apply->records_home);
+}
+
+/* A container that runs is given nothing that could not be taken back. */
+static int apply_write_running(struct apply *apply)
+{
+	const struct running_rules rules = {apply->cgroup, &apply->guard_before, apply->plan};
+	_cleanup_json_ json_t *more = NULL;
+	int r = running_describe(&rules, &more);
+
+	if (r == 0)
+		r = undo_record_write_running(&apply->records, &apply->rootfs, apply->undo_log, more);
+	errno = -r;
+	return r < 0 ? err_set(apply->err, r, "cannot write down in %s what was done: %m", apply->container->record)
+		     : 0;
+}
+
 /* A container is made even where no record can be written. */
 static int apply_write_record(struct apply *apply)
 {
@@ -487,6 +509,8 @@ static int apply_write_record(struct apply *apply)
 
 	if (directory)
 		undo_log_progress(apply->undo_log, "writing down in %s what was done", directory);
+	if (directory && apply->container->running)
+		return apply_write_running(apply);
 	r = directory ? undo_record_write(directory, &apply->rootfs, apply->undo_log, &holder) : 0;
 	errno = -r;
 	if (r == -EACCES || r == -EPERM || r == -EROFS)
@@ -494,34 +518,23 @@ static int apply_write_record(struct apply *apply)
 			    "what was done cannot be taken back later, as it cannot be written down in %s: %m",
 			    directory);
 	else if (r == -ETIMEDOUT)
-		return err_set(apply->err, r,
-			       "cannot write down in %s what was done, as process %d does not let go of it: %m.\n"
-			       "See what it waits for, or end it; then try again.",
-			       directory, (int)holder);
+		return apply_explain_holder(apply, directory, holder);
 	else if (r < 0)
 		return err_set(apply->err, r, "cannot write down in %s what was done: %m", directory);
 	return 0;
 }
 
 static int (*const steps[])(struct apply *) = {
-	apply_open_mounts,
-	apply_find_cgroup,
-	apply_guard_rule,
-	apply_find_owner,
-	apply_open_fds,
+	apply_open_mounts,        apply_open_record,
+	apply_find_cgroup,        apply_guard_rule,
+	apply_find_owner,         apply_open_fds,
 	apply_allow_devices, /* before the container is entered, whose files may have the names of the host's */
-	apply_take_grant,
-	apply_open_sources_and_enter,
-	apply_open_rootfs,
-	apply_make_private,
-	apply_attach_all,
-	apply_cover_files,
-	apply_make_symlinks,
-	apply_change_modes,
-	apply_write_loader_files,
-	apply_close_own,
-	apply_write_record,
-	apply_commit_grant,
+	apply_take_grant,         apply_open_sources_and_enter,
+	apply_open_rootfs,        apply_make_private,
+	apply_attach_all,         apply_cover_files,
+	apply_make_symlinks,      apply_change_modes,
+	apply_write_loader_files, apply_close_own,
+	apply_write_record,       apply_commit_grant,
 };
 
 static int apply_do_all(struct apply *apply)
@@ -570,6 +583,8 @@ int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_pla
 		.stage = {.tmpfs = -1},
 		.own = OWN_DIRECTORY_NONE,
 		.context = context,
+		.records = UNDO_RECORDS_CLOSED,
+		.records_home = -1,
 	};
 	int r;
 
@@ -581,6 +596,7 @@ int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_pla
 		log_warning(apply.log, "%s", plan->data.warnings.items[i]);
 	r = apply_do_all(&apply);
 	mount_stage_close(&apply.stage);
+	apply_close_record(&apply);
 	if (context->ends)
 		return r;
 	for (size_t i = 0; i < apply.source_count; i++)

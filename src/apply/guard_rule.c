@@ -4,20 +4,49 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/str.h"
 #include "ctr-gpu-error.h"
 #include "guard/choice.h"
+
+int guard_rule_restore(const struct choices *choices, int cgroup, const uint64_t *luids, size_t count)
+{
+	struct guard_key key;
+	int r = choice_key(cgroup, &key);
+
+	if (r < 0)
+		return r;
+	return count ? choice_set(choices, &key, luids, count) : choice_remove(choices, &key);
+}
+
+/* What was chosen before is in the name of the step, as text: nothing but of a container that runs. */
+static size_t guard_rule_read_before(const char *text, uint64_t luids[GUARD_RULE_BEFORE_MAX])
+{
+	size_t count = 0;
+	char *end;
+
+	for (; *text && count < GUARD_RULE_BEFORE_MAX; text = end) {
+		luids[count] = strtoull(text, &end, 16);
+		if (end == text)
+			break;
+		count++;
+	}
+	return count;
+}
 
 static void guard_rule_undo(const struct undo_log *undo_log, const struct undo_step *undo_step)
 {
 	const struct choices choices = {undo_step->fds[0], undo_step->fds[1]};
-	struct guard_key key;
+	uint64_t before[GUARD_RULE_BEFORE_MAX];
+	size_t count = guard_rule_read_before(undo_step->name, before);
 
 	(void)undo_log;
-	if (choice_key(undo_step->fds[2], &key) == 0)
-		(void)choice_remove(&choices, &key);
+	(void)guard_rule_restore(&choices, undo_step->fds[2], before, count);
 }
 
 /* Whether the process that does this is in that cgroup as well: then it is not the container's own. */
@@ -58,17 +87,88 @@ static int guard_rule_explain(const struct guard_rule *tell, const char *obstacl
 	return 0;
 }
 
+static int guard_rule_print_before(const struct guard_rule_before *before, char **ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < before->count && r == 0; i++)
+		r = str_append(ret, "%s%" PRIx64, i ? " " : "", before->luids[i]);
+	return r;
+}
+
 /* The undo log owns the maps' descriptors, or they are closed. */
 static int guard_rule_write(const struct guard_rule *tell, int cgroup, const struct guard_key *key,
-			    const struct choices *choices)
+			    const struct choices *choices, const uint64_t *luids, size_t count)
 {
 	const struct undo_step undo_step = {.undo = guard_rule_undo,
 					    .fds = {choices->map, choices->counts, fcntl(cgroup, F_DUPFD_CLOEXEC, 0)}};
-	int r = undo_step.fds[2] < 0 ? -errno : undo_log_add(tell->undo_log, &undo_step, "the guard's choice");
+	_cleanup_free_ char *before = NULL;
+	int r = undo_step.fds[2] < 0 ? -errno : 0;
 
+	if (r == 0 && tell->before)
+		r = guard_rule_print_before(tell->before, &before);
+	if (r == 0)
+		r = undo_log_add(tell->undo_log, &undo_step, before ? before : "the guard's choice");
 	for (size_t i = 0; i < UNDO_STEP_FDS && r < 0; i++)
 		cleanup_closep(&undo_step.fds[i]);
-	return r < 0 ? r : choice_set(choices, key, tell->choice->luids, tell->choice->luid_count);
+	if (r == 0)
+		r = choice_set(choices, key, luids, count);
+	if (r == 0 && tell->before)
+		tell->before->changed = true;
+	return r;
+}
+
+/* What the container may use already, and what is added to that. Return: how many; negative errno. */
+static int guard_rule_join(const struct guard_rule *tell, uint64_t luids[GUARD_ADAPTERS_MAX])
+{
+	const struct guard_rule_before *before = tell->before;
+	size_t count = before->count;
+
+	memcpy(luids, before->luids, count * sizeof(*luids));
+	for (size_t i = 0; i < tell->choice->luid_count; i++) {
+		size_t same = 0;
+
+		while (same < count && luids[same] != tell->choice->luids[i])
+			same++;
+		if (same == count && count == GUARD_ADAPTERS_MAX)
+			return -E2BIG;
+		luids[same] = tell->choice->luids[i];
+		count += same == count;
+	}
+	return (int)count;
+}
+
+/* Return: 1 if nothing is to be changed, as the container may use all of them; 0; negative errno. */
+static int guard_rule_read_choice(const struct guard_rule *tell, const struct choices *choices,
+				  const struct guard_key *key)
+{
+	struct guard_choice old = {0};
+	int r = choice_get(choices, key, &old);
+
+	if (r == -ENOENT)
+		return tell->has_device;
+	if (r == 0 && old.count > GUARD_RULE_BEFORE_MAX)
+		r = -E2BIG;
+	for (size_t i = 0; i < old.count && r == 0; i++)
+		tell->before->luids[tell->before->count++] = old.luids[i];
+	return r;
+}
+
+/* Of a container that runs. */
+static int guard_rule_extend(const struct guard_rule *tell, int cgroup, const struct guard_key *key,
+			     struct choices *choices)
+{
+	uint64_t luids[GUARD_ADAPTERS_MAX];
+	int r = guard_rule_read_choice(tell, choices, key), count;
+
+	if (r != 0) {
+		choices_close(choices);
+		return r < 0 ? r : 0;
+	}
+	count = guard_rule_join(tell, luids);
+	if (count < 0)
+		return count;
+	return guard_rule_write(tell, cgroup, key, choices, luids, (size_t)count);
 }
 
 int guard_rule_guard(const struct guard_rule *tell)
@@ -87,6 +187,8 @@ int guard_rule_guard(const struct guard_rule *tell)
 	r = choices_open(&choices);
 	if (r < 0)
 		return guard_rule_explain(tell, "the guard's map cannot be opened", r);
-	r = guard_rule_write(tell, cgroup, &key, &choices);
+	r = tell->before
+		    ? guard_rule_extend(tell, cgroup, &key, &choices)
+		    : guard_rule_write(tell, cgroup, &key, &choices, tell->choice->luids, tell->choice->luid_count);
 	return r < 0 ? guard_rule_explain(tell, "the guard's map cannot be written", r) : 0;
 }

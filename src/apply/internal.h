@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/err.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/span.h"
 #include "base/str.h"
@@ -17,6 +18,8 @@
 #include "root/mount.h"
 #include "root/rootfs.h"
 #include "root/undo_log.h"
+
+struct ctr_gpu_container;
 
 /*
  * A directory of ours, in memory, in which files of the plan are mounted. Without it they would need empty files in the
@@ -146,10 +149,22 @@ int write_files_error(struct err *err, const struct rootfs *rootfs, const char *
 
 /* Tells the guard which adapters a container has chosen, before the container has the device. */
 
+enum { GUARD_RULE_BEFORE_MAX = 16 };
+
+/* What a container that runs had chosen before. */
+struct guard_rule_before {
+	bool changed;
+	size_t count; /* 0: nothing */
+	uint64_t luids[GUARD_RULE_BEFORE_MAX];
+};
+
 /* All of it is borrowed. */
 struct guard_rule {
 	const struct plan_choice *choice;
 	const struct devcgroup *cgroup; /* the container's; NULL: it has none with device rules */
+	struct guard_rule_before
+		*before; /* of a container that runs, whose choice is extended; NULL: of one that is made */
+	bool has_device; /* that one has the device already: without a choice it may use all adapters */
 	struct undo_log *undo_log;
 	const struct log *log;
 	struct err *err;
@@ -162,6 +177,11 @@ struct guard_rule {
  * error set.
  */
 int guard_rule_guard(const struct guard_rule *tell);
+
+struct choices;
+
+/** A choice as it was before. @cgroup: directory. @count: 0: there was none. Return: 0 or negative errno. */
+int guard_rule_restore(const struct choices *choices, int cgroup, const uint64_t *luids, size_t count);
 
 /*
  * What was done to a root filesystem by hand, written down so that a later process can take it back. Below a directory
@@ -178,6 +198,106 @@ int guard_rule_guard(const struct guard_rule *tell);
  * Return: 0, also where there is nothing to take back; negative errno.
  */
 int undo_record_write(const char *directory, const struct rootfs *rootfs, struct undo_log *undo_log, pid_t *ret_holder);
+
+/*
+ * The records of one root filesystem, for one process at a time: another would take an unfinished record for its own.
+ */
+struct undo_records {
+	int fd, lock;
+	pid_t holder; /* of the lock, where it was not to be had */
+};
+
+#define UNDO_RECORDS_CLOSED ((struct undo_records){.fd = -1, .lock = -1})
+enum { UNDO_RECORDS_MAX = 1000, UNDO_RECORDS_WAIT_MS = 10 * 1000 };
+
+/** Makes the directory of the records at @path, and locks it. Return: 0; -ETIMEDOUT with the holder; negative errno. */
+int undo_records_make(char *path, struct undo_records *ret);
+
+/** The same of one that is there. Return: also -ENOENT. */
+int undo_records_open(const char *path, struct undo_records *ret);
+
+/** @path: of the directory, which is removed if it is empty */
+void undo_records_close(struct undo_records *records, const char *path);
+
+/** Which numbers are taken. Return: 0 or negative errno. */
+int undo_records_list(const struct undo_records *records, bool ret[UNDO_RECORDS_MAX]);
+
+/*
+ * The record of a container that runs, whose namespaces this process may have entered: it is reached by descriptors
+ * alone. Mounts and records end with the boot.
+ */
+
+/**
+ * undo_record_write_running() - write down what was done
+ * @records: their lock and directory become the undo log's, which takes the record back if it is undone
+ * @more:    what the list does not have, and another process takes back; borrowed
+ *
+ * Return: 0, also where there is nothing to take back; negative errno.
+ */
+int undo_record_write_running(struct undo_records *records, const struct rootfs *rootfs, struct undo_log *undo_log,
+			      json_t *more);
+
+/** A record as it was written, a new reference. Return: 0 or negative errno. */
+int undo_record_read_running(const struct undo_records *records, unsigned number, json_t **ret);
+
+/**
+ * undo_record_undo_running() - take back what a record has, in the container's mount namespace
+ * @rootfs:   the container's, with its mount map and proc_self_fd
+ * @restored: of the records that were undone just before, which were written later; begins empty
+ *
+ * Return: 0; -EBUSY with @err set if a mount stays; negative errno.
+ */
+int undo_record_undo_running(const struct undo_records *records, unsigned number, const struct rootfs *rootfs,
+			     struct strv *restored, struct err *err);
+
+void undo_record_remove_running(const struct undo_records *records, unsigned number);
+
+/** Changes the modes of directories that a plan names. Return: 0; negative errno with the error set. */
+int change_modes(const struct attach_context *attach_context, const struct plan *plan);
+
+/** For a change of a directory's mode: the mode before. */
+void change_modes_undo(const struct undo_log *undo_log, const struct undo_step *undo_step);
+
+/** For a tmpfs of ours that was there before and can be written to meanwhile. */
+void own_directory_undo_writable(const struct undo_log *undo_log, const struct undo_step *undo_step);
+
+/**
+ * namespaces_enter() - enter the container's namespaces
+ * @ret_fds: user and mount namespace, for the process that undoes
+ *
+ * Return: 0; CTR_GPU_E_NO_PERMISSION; negative errno. @err is set.
+ */
+int namespaces_enter(const struct ctr_gpu_container *container, int ret_fds[2], struct err *err);
+
+/** The same in two steps: the user namespace, where that must be entered, and the mount namespace. */
+int namespaces_enter_user(const struct ctr_gpu_container *container, int ret_fds[2], struct err *err);
+int namespaces_enter_mounts(const struct ctr_gpu_container *container, int ret_fds[2], struct err *err);
+
+/* What was given to a container that runs, and how it is taken back. */
+
+/* What a record has besides the list: of the host's side of the container. */
+struct running_rules {
+	const struct devcgroup *cgroup; /* NULL: none */
+	const struct guard_rule_before *guard;
+	const struct plan *plan;
+};
+
+/** Return: 0 with a new reference; -ENOMEM. */
+int running_describe(const struct running_rules *rules, json_t **ret);
+
+/**
+ * running_check() - whether a container that runs can be given what is in a plan
+ * @rootfs: its root
+ *
+ * Return: 0; CTR_GPU_E_BAD_ARGUMENT with @err set; negative errno.
+ */
+int running_check(const struct plan *plan, const struct rootfs *rootfs, struct err *err);
+
+/** Removes the records of containers that have ended, below the directory of all. */
+void running_forget_ended(const char *directory);
+
+/** Whether it has the node of the plan's first device. */
+bool running_has_device(const struct plan *plan, const struct ctr_gpu_container *container);
 
 /*
  * The layer of a container, which an engine lays over the image with overlayfs. A start has to make directories to
@@ -230,6 +350,14 @@ struct layer_overlay {
  * Return: 0; -EOPNOTSUPP if it is not an overlayfs, or only a part of one; negative errno.
  */
 int layer_overlay_open(struct layer_overlay *overlay, const char *path);
+
+/**
+ * layer_overlay_open_running() - the same for the root of a process
+ * @process: its directory in procfs
+ *
+ * The engine's mount is looked for in this namespace, by its file system, and then in the process's own.
+ */
+int layer_overlay_open_running(struct layer_overlay *overlay, int process);
 void layer_overlay_close(struct layer_overlay *overlay);
 
 /** Whether a process has it as its root directory, as one of another container on the same root filesystem. */
@@ -237,6 +365,13 @@ bool layer_overlay_is_lived_in(const struct layer_overlay *overlay);
 
 /** Remembers when a directory changed. @fd: of @path. Return: 0 or -ENOMEM. */
 int layer_overlay_keep_times(struct layer_overlay *overlay, const char *path, int fd);
+
+/**
+ * layer_overlay_drop_copy() - remove a file of the layer that is as the image's, which is seen then
+ * @parent: of layer_overlay_keep_times()
+ * @path:   of the file, in the root filesystem
+ */
+void layer_overlay_drop_copy(const struct layer_overlay *overlay, int parent, const char *name, const char *path);
 
 /** What the image has at a name just removed is seen again. @parent: of layer_overlay_keep_times() */
 void layer_overlay_uncover(const struct layer_overlay *overlay, int parent, const char *name);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -105,29 +106,75 @@ static bool layer_overlay_is_whole(const struct mountinfo_line *line)
 	return mountinfo_field_is(line->type, "overlay") && mountinfo_field_is(line->root, "/");
 }
 
-int layer_overlay_open(struct layer_overlay *overlay, const char *path)
+/* @dev: of the file system. Return: whether the line is of the mount that is looked for. */
+static bool layer_overlay_is_line(const struct layer_overlay *overlay, const struct mountinfo_line *line,
+				  const dev_t *dev)
 {
-	_cleanup_free_ char *text = NULL;
+	uint64_t id;
+	dev_t other;
+
+	if (dev)
+		return layer_overlay_is_whole(line) && mountinfo_dev(line, &other) && other == *dev;
+	return mountinfo_id(line, &id) && id == overlay->merged.mount;
+}
+
+/*
+ * @mountinfo: of a process in procfs, or this one's
+ * @path: where the mount is; NULL: what its line says
+ */
+static int layer_overlay_find(struct layer_overlay *overlay, int dirfd, const char *mountinfo, const dev_t *dev,
+			      const char *path)
+{
+	_cleanup_free_ char *text = NULL, *point = NULL;
 	struct mountinfo_field rest;
 	struct mountinfo_line line;
+	int r = fd_read_file_at(dirfd, mountinfo, MOUNTINFO_MAX, &text, NULL);
+
+	if (r < 0)
+		return r;
+	rest = mountinfo_field_of(text);
+	while (mountinfo_next(&rest, &line)) {
+		if (!layer_overlay_is_line(overlay, &line, dev))
+			continue;
+		point = path ? NULL : mountinfo_unescape(line.point);
+		if (!path && !point)
+			return -ENOMEM;
+		return layer_overlay_is_whole(&line)
+			       ? layer_overlay_read_options(overlay, line.options, path ? path : point)
+			       : -EOPNOTSUPP;
+	}
+	return -EOPNOTSUPP;
+}
+
+static int layer_overlay_check(const struct layer_overlay *overlay, dev_t *ret_dev)
+{
 	struct statfs fs;
 	struct statx stx;
-	uint64_t id;
-	int r;
 
 	if (fstatfs(overlay->merged.fd, &fs) < 0 || fs.f_type != OVERLAYFS_SUPER_MAGIC || !overlay->merged.mount ||
 	    statx(overlay->merged.fd, "", AT_EMPTY_PATH, STATX_INO, &stx) < 0 ||
 	    !(stx.stx_attributes & STATX_ATTR_MOUNT_ROOT))
 		return -EOPNOTSUPP;
-	r = fd_read_file_at(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MAX, &text, NULL);
-	if (r < 0)
-		return r;
-	rest = mountinfo_field_of(text);
-	while (mountinfo_next(&rest, &line))
-		if (mountinfo_id(&line, &id) && id == overlay->merged.mount)
-			return layer_overlay_is_whole(&line) ? layer_overlay_read_options(overlay, line.options, path)
-							     : -EOPNOTSUPP;
-	return -EOPNOTSUPP;
+	*ret_dev = makedev(stx.stx_dev_major, stx.stx_dev_minor);
+	return 0;
+}
+
+int layer_overlay_open(struct layer_overlay *overlay, const char *path)
+{
+	dev_t dev;
+	int r = layer_overlay_check(overlay, &dev);
+
+	return r == 0 ? layer_overlay_find(overlay, AT_FDCWD, "/proc/self/mountinfo", NULL, path) : r;
+}
+
+int layer_overlay_open_running(struct layer_overlay *overlay, int process)
+{
+	dev_t dev;
+	int r = layer_overlay_check(overlay, &dev);
+
+	if (r == 0)
+		r = layer_overlay_find(overlay, AT_FDCWD, "/proc/self/mountinfo", &dev, NULL);
+	return r == -EOPNOTSUPP ? layer_overlay_find(overlay, process, "mountinfo", NULL, "/") : r;
 }
 
 /* ---- who uses it ---- */
@@ -219,6 +266,50 @@ static bool layer_overlay_look_below(const struct layer_overlay *overlay, const 
 			return fstat(fd, ret) == 0;
 	}
 	return false;
+}
+
+/* Of the image's newest layer that has something there. Return: whether it is a regular file; then with its handle. */
+static bool layer_overlay_open_below(const struct layer_overlay *overlay, const char *path, struct rootfs *ret_lower,
+				     int *ret_fd, struct stat *ret)
+{
+	for (size_t i = 0; i < overlay->lowers.count; i++) {
+		_cleanup_rootfs_ struct rootfs lower = ROOTFS_CLOSED;
+		_cleanup_close_ int fd = -1;
+
+		if (rootfs_open(AT_FDCWD, overlay->lowers.items[i], &lower) < 0)
+			return false;
+		fd = rootfs_open_unlinked(&lower, path, O_PATH | O_NOFOLLOW);
+		if (fd < 0)
+			continue;
+		if (fstat(fd, ret) < 0 || !S_ISREG(ret->st_mode))
+			return false;
+		*ret_fd = steal_fd(&fd);
+		*ret_lower = lower;
+		lower = ROOTFS_CLOSED;
+		return true;
+	}
+	return false;
+}
+
+void layer_overlay_drop_copy(const struct layer_overlay *overlay, int parent, const char *name, const char *path)
+{
+	_cleanup_close_ int own = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), image = -1;
+	_cleanup_free_ char *own_data = NULL, *image_data = NULL;
+	_cleanup_rootfs_ struct rootfs lower = ROOTFS_CLOSED;
+	size_t own_size, image_size;
+	struct stat st, below;
+
+	if (own < 0 || fstat(own, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    !layer_overlay_open_below(overlay, path, &lower, &image, &below) || st.st_size != below.st_size ||
+	    st.st_mode != below.st_mode || st.st_uid != below.st_uid || st.st_gid != below.st_gid)
+		return;
+	lower.proc_self_fd = overlay->merged.proc_self_fd;
+	if (rootfs_read_handle(&overlay->merged, own, ROOTFS_REPLACED_MAX, &own_data, &own_size) < 0 ||
+	    rootfs_read_handle(&lower, image, ROOTFS_REPLACED_MAX, &image_data, &image_size) < 0 ||
+	    own_size != image_size || memcmp(own_data, image_data, own_size) != 0)
+		return;
+	if (unlinkat(parent, name, 0) == 0)
+		layer_overlay_uncover(overlay, parent, name);
 }
 
 /* Whether the layer has in a directory nothing but directories that the image has, too. */

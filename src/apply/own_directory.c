@@ -26,7 +26,7 @@ static int own_directory_mount(struct own_directory *own, struct rootfs *rootfs,
 	return rootfs->mount_map ? mount_class_find_mount(rootfs, fd, &rootfs->mount_map->own) : 0;
 }
 
-static void own_directory_undo_writable(const struct undo_log *undo_log, const struct undo_step *undo_step)
+void own_directory_undo_writable(const struct undo_log *undo_log, const struct undo_step *undo_step)
 {
 	(void)mount_set_read_only(undo_log->proc_self_fd, undo_step->fds[0], true);
 }

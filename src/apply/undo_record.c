@@ -30,8 +30,6 @@
 
 enum {
 	UNDO_RECORD_MAX = 16 << 20,
-	RECORDS_MAX = 1000, /* of one root filesystem */
-	WAIT_MS = 10 * 1000,
 };
 
 #define LIST "deeds.json"
@@ -46,8 +44,10 @@ static const struct {
 	{"file", rootfs_undo_file},
 	{"symlink", rootfs_undo_symlink},
 	{"replacement", rootfs_undo_replacement},
+	{"mode", change_modes_undo},
+	{"own-directory", own_directory_undo_writable},
 };
-enum { KIND_MOUNT, KIND_REPLACEMENT = 4 };
+enum { KIND_MOUNT, KIND_REPLACEMENT = 4, KIND_MODE, KIND_OWN_DIRECTORY };
 
 /* Of statx(2) since Linux 6.8; this C library's header may not know it. */
 #ifndef STATX_MNT_ID_UNIQUE
@@ -94,7 +94,9 @@ struct writer {
 	struct undo_log *undo_log;
 	char *root; /* path */
 	int home;   /* of the record */
+	char *boot;
 	json_t *list;
+	json_t *more; /* borrowed; NULL: nothing */
 };
 
 /*
@@ -142,6 +144,7 @@ static int undo_record_write_step(const struct writer *writer, const struct undo
 {
 	_cleanup_free_ char *path = NULL;
 	json_int_t mount = 0;
+	struct stat st;
 	int r;
 
 	r = undo_record_read_path(writer->undo_log->proc_self_fd, undo_step->fds[0], &path);
@@ -153,8 +156,11 @@ static int undo_record_write_step(const struct writer *writer, const struct undo
 	(void)json_object_set_new(entry, "path", json_string(path + strlen(writer->root)));
 	if (kind == KIND_MOUNT) {
 		r = undo_record_find_mount(writer->rootfs, undo_step->fds[0], &mount);
+		if (r == 0 && fstat(undo_step->fds[0], &st) == 0 && S_ISCHR(st.st_mode))
+			(void)json_object_set_new(entry, "device", json_integer((json_int_t)st.st_rdev));
 		return r < 0 ? r : json_object_set_new(entry, "mount", json_integer(mount));
 	}
+	(void)json_object_set_new(entry, "number", json_integer(undo_step->number));
 	(void)json_object_set_new(entry, "name", json_string(undo_step->name));
 	return kind == KIND_REPLACEMENT ? undo_record_write_replacement(writer, undo_step, number, entry) : 0;
 }
@@ -180,14 +186,16 @@ static int undo_record_write_steps(const struct writer *writer)
 	return 0;
 }
 
-static int undo_record_write_list(const struct writer *writer, const char *boot)
+static int undo_record_write_list(const struct writer *writer)
 {
 	_cleanup_free_ char *text = NULL;
 	_cleanup_json_ json_t *record = NULL;
 	_cleanup_close_ int fd = -1;
 	int r;
 
-	record = json_pack("{s:s, s:s, s:O}", "rootfs", writer->root, "boot", boot, "deeds", writer->list);
+	record = json_pack("{s:s, s:s, s:O}", "rootfs", writer->root, "boot", writer->boot, "deeds", writer->list);
+	if (record && writer->more && json_object_set(record, "running", writer->more) < 0)
+		return -ENOMEM;
 	r = record ? json_print(record, JSON_INDENT(1), &text) : -ENOMEM;
 	if (r < 0)
 		return r;
@@ -257,12 +265,12 @@ static bool undo_record_is_number(const char *name)
 }
 
 /* Which numbers are taken by records. Return: 0 or negative errno. */
-static int undo_record_list_numbers(int all, bool ret[RECORDS_MAX])
+static int undo_record_list_numbers(int all, bool ret[UNDO_RECORDS_MAX])
 {
 	_cleanup_strv_ struct strv names = {0};
-	int r = fd_list_names(all, ".", undo_record_is_number, RECORDS_MAX, &names);
+	int r = fd_list_names(all, ".", undo_record_is_number, UNDO_RECORDS_MAX, &names);
 
-	memset(ret, 0, RECORDS_MAX * sizeof(*ret));
+	memset(ret, 0, UNDO_RECORDS_MAX * sizeof(*ret));
 	for (size_t i = 0; i < names.count && r == 0; i++)
 		ret[strtoul(names.items[i], NULL, 10)] = true;
 	return r;
@@ -274,11 +282,11 @@ static int undo_record_list_numbers(int all, bool ret[RECORDS_MAX])
  */
 static int undo_record_find_number(int all, const char *boot, char ret[static 16])
 {
-	bool taken[RECORDS_MAX];
-	unsigned lowest = RECORDS_MAX;
+	bool taken[UNDO_RECORDS_MAX];
+	unsigned lowest = UNDO_RECORDS_MAX;
 	int r = undo_record_list_numbers(all, taken);
 
-	for (unsigned i = RECORDS_MAX; r == 0 && i-- > 0;) {
+	for (unsigned i = UNDO_RECORDS_MAX; r == 0 && i-- > 0;) {
 		(void)snprintf(ret, 16, "%u", i);
 		if (taken[i] && !undo_record_is_over(all, ret, boot))
 			continue;
@@ -287,36 +295,25 @@ static int undo_record_find_number(int all, const char *boot, char ret[static 16
 		lowest = i;
 	}
 	(void)snprintf(ret, 16, "%u", lowest);
-	return r == 0 && lowest == RECORDS_MAX ? -EMLINK : r;
+	return r == 0 && lowest == UNDO_RECORDS_MAX ? -EMLINK : r;
 }
 
-/*
- * The records of a root filesystem, for one process at a time: another would take an unfinished record for its own.
- */
-struct records {
-	int fd, lock;
-	pid_t holder; /* of the lock, where it was not to be had */
-};
-
-#define RECORDS_CLOSED ((struct records){.fd = -1, .lock = -1})
-
-/* @path: removed, if it is empty */
-static void undo_record_close_all(struct records *all, const char *path)
+void undo_records_close(struct undo_records *all, const char *path)
 {
 	if (all->lock >= 0)
 		(void)close(all->lock);
 	if (all->fd >= 0)
 		(void)close(all->fd);
 	(void)rmdir(path);
-	*all = RECORDS_CLOSED;
+	*all = UNDO_RECORDS_CLOSED;
 }
 
 /* Until it is whole, a record has no number. When it has one, @all and its lock are the step's. */
-static int undo_record_give_number(const struct writer *writer, struct records *all, const char *boot)
+static int undo_record_give_number(const struct writer *writer, struct undo_records *all)
 {
 	const struct undo_step undo_step = {.undo = undo_record_undo, .fds = {all->fd, all->lock, -1}};
 	char name[16];
-	int r = undo_record_find_number(all->fd, boot, name);
+	int r = undo_record_find_number(all->fd, writer->boot, name);
 
 	if (r == 0)
 		r = undo_log_add(writer->undo_log, &undo_step, name);
@@ -327,37 +324,35 @@ static int undo_record_give_number(const struct writer *writer, struct records *
 		undo_log_pop(writer->undo_log);
 		return r;
 	}
-	*all = RECORDS_CLOSED;
+	*all = UNDO_RECORDS_CLOSED;
 	return 0;
 }
 
-/* Return: 0; -ETIMEDOUT with the holder; -ENOENT if it is not there, or was removed meanwhile; negative errno. */
-static int undo_record_lock_all(const char *path, struct records *all)
+int undo_records_open(const char *path, struct undo_records *all)
 {
 	all->fd = lock_file_open_directory(path);
 	if (all->fd >= 0)
-		all->lock = lock_file_take_directory(all->fd, WAIT_MS, &all->holder);
+		all->lock = lock_file_take_directory(all->fd, UNDO_RECORDS_WAIT_MS, &all->holder);
 	return all->fd < 0 ? all->fd : all->lock < 0 ? all->lock : 0;
 }
 
-/* The same where the directory may be missing, or the last holder of the lock may have removed it. */
-static int undo_record_make_all(char *path, struct records *all)
+/* The last holder of the lock may have removed the directory. */
+int undo_records_make(char *path, struct undo_records *all)
 {
 	int r = -ENOENT;
 
 	while (r == -ENOENT) {
 		cleanup_closep(&all->fd);
-		*all = RECORDS_CLOSED;
+		*all = UNDO_RECORDS_CLOSED;
 		r = undo_record_make_directories(path);
 		if (r == 0)
-			r = undo_record_lock_all(path, all);
+			r = undo_records_open(path, all);
 	}
 	return r;
 }
 
-static int undo_record_write_new(struct writer *writer, struct records *all)
+static int undo_record_write_new(struct writer *writer, struct undo_records *all)
 {
-	_cleanup_free_ char *boot = NULL;
 	int r;
 
 	undo_record_remove(all->fd, UNFINISHED);
@@ -366,11 +361,9 @@ static int undo_record_write_new(struct writer *writer, struct records *all)
 	writer->home = openat(all->fd, UNFINISHED, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	r = writer->home < 0 ? -errno : undo_record_write_steps(writer);
 	if (r == 0)
-		r = undo_record_read_boot(&boot);
-	if (r == 0)
-		r = undo_record_write_list(writer, boot);
-	if (r == 0 && json_array_size(writer->list) > 0)
-		r = undo_record_give_number(writer, all, boot);
+		r = undo_record_write_list(writer);
+	if (r == 0 && (json_array_size(writer->list) > 0 || json_is_true(json_object_get(writer->more, "changed"))))
+		r = undo_record_give_number(writer, all);
 	if (all->fd >= 0)
 		undo_record_remove(all->fd, UNFINISHED);
 	return r;
@@ -379,17 +372,25 @@ static int undo_record_write_new(struct writer *writer, struct records *all)
 static int undo_record_write_all(struct writer *writer, const char *directory, pid_t *ret_holder)
 {
 	_cleanup_free_ char *path = NULL;
-	struct records all = RECORDS_CLOSED;
+	struct undo_records all = UNDO_RECORDS_CLOSED;
 	int r;
 
 	if (str_format(&path, "%s/%016" PRIx64, directory, str_hash(writer->root)) < 0)
 		return -ENOMEM;
-	r = undo_record_make_all(path, &all);
+	r = undo_records_make(path, &all);
 	*ret_holder = all.holder;
 	if (r == 0)
 		r = undo_record_write_new(writer, &all);
-	undo_record_close_all(&all, path);
+	undo_records_close(&all, path);
 	return r;
+}
+
+static void undo_record_writer_close(struct writer *writer)
+{
+	cleanup_closep(&writer->home);
+	json_decref(writer->list);
+	free(writer->root);
+	free(writer->boot);
 }
 
 int undo_record_write(const char *directory, const struct rootfs *rootfs, struct undo_log *undo_log, pid_t *ret_holder)
@@ -399,10 +400,27 @@ int undo_record_write(const char *directory, const struct rootfs *rootfs, struct
 
 	r = writer.list ? undo_record_read_path(undo_log->proc_self_fd, rootfs->fd, &writer.root) : -ENOMEM;
 	if (r == 0)
+		r = undo_record_read_boot(&writer.boot);
+	if (r == 0)
 		r = undo_record_write_all(&writer, directory, ret_holder);
-	cleanup_closep(&writer.home);
-	json_decref(writer.list);
-	free(writer.root);
+	undo_record_writer_close(&writer);
+	return r;
+}
+
+/* Paths are the container's, whose root is its namespace's. */
+int undo_record_write_running(struct undo_records *records, const struct rootfs *rootfs, struct undo_log *undo_log,
+			      json_t *more)
+{
+	struct writer writer = {.rootfs = rootfs,
+				.undo_log = undo_log,
+				.root = strdup(""),
+				.home = -1,
+				.boot = strdup(""),
+				.list = json_array(),
+				.more = more};
+	int r = writer.root && writer.boot && writer.list ? undo_record_write_new(&writer, records) : -ENOMEM;
+
+	undo_record_writer_close(&writer);
 	return r;
 }
 
@@ -414,14 +432,15 @@ struct reader {
 	struct undo_log *undo_log;
 	json_t *record;
 	int home;
-	bool same_boot; /* as when it was written */
+	bool same_boot;        /* as when it was written */
+	struct strv *restored; /* borrowed: files that later records, undone before this one, have brought back */
 };
 
 /*
  * Where a mount is by now: what is above it may have been renamed. @number: of undo_record_find_mount(). Return: 0;
  * -ENOENT if it is gone; negative errno.
  */
-static int undo_record_locate(json_int_t number, char **ret)
+static int undo_record_locate(const struct rootfs *rootfs, json_int_t number, char **ret)
 {
 	struct mountinfo_line line;
 	_cleanup_free_ char *text = NULL;
@@ -431,7 +450,8 @@ static int undo_record_locate(json_int_t number, char **ret)
 
 	if (!statmount_find_id((uint64_t)number, &wanted))
 		return -ENOENT;
-	r = fd_read_file_at(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MAX, &text, NULL);
+	/* Of the namespace that was entered, and not by a path that the container may have as well. */
+	r = fd_read_file_at(rootfs->proc_self_fd, "../mountinfo", MOUNTINFO_MAX, &text, NULL);
 	if (r < 0)
 		return r;
 	rest = mountinfo_field_of(text);
@@ -444,11 +464,27 @@ static int undo_record_locate(json_int_t number, char **ret)
 	return -ENOENT;
 }
 
+/*
+ * Whether a later record has brought a file back that this one had written: as a copy, which does not show that it is
+ * the same. Notes it for earlier records if it is going to be brought back by this one.
+ */
+static int undo_record_note_restored(const struct reader *reader, const json_t *entry, bool note, bool *ret)
+{
+	_cleanup_free_ char *path = NULL;
+	int r = str_format(&path, "%s/%s", undo_record_text(entry, "path"), undo_record_text(entry, "name"));
+
+	if (r < 0)
+		return r;
+	*ret = strv_contains(reader->restored, path);
+	return note && !*ret ? strv_add(reader->restored, path) : 0;
+}
+
 /* Whether what is found is what the step was done on. */
 static bool undo_record_is_same(const struct reader *reader, const json_t *entry, size_t kind, int fd)
 {
 	json_int_t mount;
 	char changed[64];
+	bool restored = false;
 	struct stat st;
 
 	if (kind == KIND_MOUNT)
@@ -456,7 +492,11 @@ static bool undo_record_is_same(const struct reader *reader, const json_t *entry
 		       mount == json_integer_value(json_object_get(entry, "mount"));
 	if (mount_class_check_create(&reader->rootfs, fd) < 0)
 		return false;
+	if (kind == KIND_OWN_DIRECTORY)
+		return mount_set_read_only(reader->rootfs.proc_self_fd, fd, false) == 0;
 	if (kind != KIND_REPLACEMENT)
+		return true;
+	if (undo_record_note_restored(reader, entry, false, &restored) == 0 && restored)
 		return true;
 	if (fstatat(fd, undo_record_text(entry, "name"), &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return false;
@@ -471,7 +511,8 @@ static int undo_record_open_mount(const struct reader *reader, const json_t *ent
 	_cleanup_free_ char *point = NULL;
 	_cleanup_close_ int fd = -1;
 
-	if (!reader->same_boot || undo_record_locate(json_integer_value(json_object_get(entry, "mount")), &point) < 0)
+	if (!reader->same_boot ||
+	    undo_record_locate(&reader->rootfs, json_integer_value(json_object_get(entry, "mount")), &point) < 0)
 		return -1;
 	fd = open(point, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	return fd >= 0 && undo_record_is_same(reader, entry, KIND_MOUNT, fd) ? steal_fd(&fd) : -1;
@@ -496,24 +537,35 @@ static int undo_record_open_old(const struct reader *reader, const char *old)
 	return *old && fd < 0 ? openat(reader->home, old, O_PATH | O_NOFOLLOW | O_CLOEXEC) : fd;
 }
 
+/* Whether it was done on what the path names, and not on a name in that. */
+static bool undo_record_is_whole(size_t kind)
+{
+	return kind == KIND_MOUNT || kind == KIND_MODE || kind == KIND_OWN_DIRECTORY;
+}
+
 /* The step again, if what it was done on is still there. Our names have no slash, but a file may be damaged. */
 static int undo_record_read_step(struct reader *reader, const json_t *entry)
 {
 	const char *name = undo_record_text(entry, "name"), *old = undo_record_text(entry, "old");
 	struct undo_step undo_step = {.fds = {-1, -1, -1}};
+	bool restored = false;
 	size_t kind = 0;
 	int r;
 
 	while (kind < ARRAY_SIZE(kinds) && !streq(kinds[kind].name, undo_record_text(entry, "kind")))
 		kind++;
-	if (kind == ARRAY_SIZE(kinds) || strchr(name, '/') || strchr(old, '/') || (kind != KIND_MOUNT && !*name))
+	if (kind == ARRAY_SIZE(kinds) || strchr(name, '/') || strchr(old, '/') ||
+	    (!undo_record_is_whole(kind) && !*name))
 		return 0;
 	undo_step.undo = kinds[kind].undo;
+	undo_step.number = (unsigned)json_integer_value(json_object_get(entry, "number"));
 	undo_step.fds[0] = undo_record_open_place(reader, entry, kind);
 	if (undo_step.fds[0] < 0)
 		return 0;
 	undo_step.fds[1] = undo_record_open_old(reader, old);
-	r = undo_log_add(reader->undo_log, &undo_step, *name ? name : NULL);
+	r = kind == KIND_REPLACEMENT ? undo_record_note_restored(reader, entry, true, &restored) : 0;
+	if (r == 0)
+		r = undo_log_add(reader->undo_log, &undo_step, *name ? name : NULL);
 	for (size_t i = 0; r != 0 && i < UNDO_STEP_FDS; i++)
 		cleanup_closep(&undo_step.fds[i]);
 	return r;
@@ -529,7 +581,8 @@ static int undo_record_check_mounts(const struct reader *reader, const char *roo
 		_cleanup_free_ char *point = NULL;
 
 		if (streq(undo_record_text(entry, "kind"), kinds[KIND_MOUNT].name) && reader->same_boot &&
-		    undo_record_locate(json_integer_value(json_object_get(entry, "mount")), &point) == 0)
+		    undo_record_locate(&reader->rootfs, json_integer_value(json_object_get(entry, "mount")), &point) ==
+			    0)
 			return err_set(
 				err, -EBUSY,
 				"the mount on %s stays, which was made for %s: %m.\n"
@@ -539,9 +592,9 @@ static int undo_record_check_mounts(const struct reader *reader, const char *roo
 	return 0;
 }
 
-static int undo_record_read(struct reader *reader, const char *root)
+static int undo_record_read(struct reader *reader, const char *root, const char *boot)
 {
-	_cleanup_free_ char *text = NULL, *boot = NULL;
+	_cleanup_free_ char *text = NULL;
 	const json_t *entry;
 	size_t size, i;
 	int r;
@@ -551,9 +604,6 @@ static int undo_record_read(struct reader *reader, const char *root)
 		r = json_parse(text, size, &reader->record, NULL);
 	if (r < 0 || !streq(undo_record_text(reader->record, "rootfs"), root))
 		return r < 0 ? r : -EINVAL;
-	r = undo_record_read_boot(&boot);
-	if (r < 0)
-		return r;
 	reader->same_boot = streq(boot, undo_record_text(reader->record, "boot"));
 	json_array_foreach (json_object_get(reader->record, "deeds"), i, entry) {
 		r = undo_record_read_step(reader, entry);
@@ -564,10 +614,15 @@ static int undo_record_read(struct reader *reader, const char *root)
 }
 
 /* What was done at one time. @fd: of the root that was named */
-static int undo_record_undo_one(int all, const char *name, const char *root, int fd, struct err *err)
+static int undo_record_undo_one(int all, const char *name, const char *root, int fd, struct strv *restored,
+				struct err *err)
 {
-	struct reader reader = {
-		.rootfs = ROOTFS_CLOSED, .mount_map = MOUNT_CLASS_UNKNOWN, .undo_log = undo_log_new(false), .home = -1};
+	struct reader reader = {.rootfs = ROOTFS_CLOSED,
+				.mount_map = MOUNT_CLASS_UNKNOWN,
+				.undo_log = undo_log_new(false),
+				.home = -1,
+				.restored = restored};
+	_cleanup_free_ char *boot = NULL;
 	struct stat st, now;
 	int r;
 
@@ -588,12 +643,14 @@ static int undo_record_undo_one(int all, const char *name, const char *root, int
 	reader.rootfs.proc_self_fd = reader.undo_log->proc_self_fd;
 	reader.home = openat(all, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (r == 0)
-		r = reader.home < 0 ? -errno : undo_record_read(&reader, root);
+		r = reader.home < 0 ? -errno : undo_record_read_boot(&boot);
+	if (r == 0)
+		r = undo_record_read(&reader, root, boot);
 	if (r == 0)
 		undo_log_undo(reader.undo_log);
-	(void)undo_log_free(reader.undo_log);
 	if (r == 0)
 		r = undo_record_check_mounts(&reader, root, err);
+	(void)undo_log_free(reader.undo_log);
 	json_decref(reader.record);
 	rootfs_close(&reader.rootfs);
 	mount_map_clear(&reader.mount_map);
@@ -603,19 +660,74 @@ static int undo_record_undo_one(int all, const char *name, const char *root, int
 	return r;
 }
 
+int undo_records_list(const struct undo_records *records, bool ret[UNDO_RECORDS_MAX])
+{
+	return undo_record_list_numbers(records->fd, ret);
+}
+
+static int undo_record_open_running(const struct undo_records *records, unsigned number)
+{
+	char name[16];
+	int fd;
+
+	(void)snprintf(name, sizeof(name), "%u", number);
+	fd = openat(records->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int undo_record_read_running(const struct undo_records *records, unsigned number, json_t **ret)
+{
+	_cleanup_close_ int home = undo_record_open_running(records, number);
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	int r = home < 0 ? home : fd_read_file_at(home, LIST, UNDO_RECORD_MAX, &text, &size);
+
+	return r == 0 ? json_parse(text, size, ret, NULL) : r;
+}
+
+int undo_record_undo_running(const struct undo_records *records, unsigned number, const struct rootfs *rootfs,
+			     struct strv *restored, struct err *err)
+{
+	_cleanup_close_ int home = undo_record_open_running(records, number);
+	struct reader reader = {.rootfs = *rootfs, .undo_log = undo_log_new(false), .home = home, .restored = restored};
+	int r = home;
+
+	if (!reader.undo_log)
+		return -ENOMEM;
+	reader.undo_log->proc_self_fd = fcntl(rootfs->proc_self_fd, F_DUPFD_CLOEXEC, 0);
+	if (r >= 0)
+		r = reader.undo_log->proc_self_fd < 0 ? -errno : undo_record_read(&reader, "", "");
+	if (r == 0)
+		undo_log_undo(reader.undo_log);
+	(void)undo_log_free(reader.undo_log);
+	if (r == 0)
+		r = undo_record_check_mounts(&reader, "the container", err);
+	json_decref(reader.record);
+	return r;
+}
+
+void undo_record_remove_running(const struct undo_records *records, unsigned number)
+{
+	char name[16];
+
+	(void)snprintf(name, sizeof(name), "%u", number);
+	undo_record_remove(records->fd, name);
+}
+
 /* The last first. Return: how many there were; -EBUSY with @err set; negative errno. */
 static int undo_record_undo_each(int all, const char *root, int fd, struct err *err)
 {
-	bool numbers[RECORDS_MAX] = {0};
+	bool numbers[UNDO_RECORDS_MAX] = {0};
+	_cleanup_strv_ struct strv restored = {0};
 	int r = undo_record_list_numbers(all, numbers), taken = 0;
 
-	for (unsigned i = RECORDS_MAX; i-- > 0 && r == 0;) {
+	for (unsigned i = UNDO_RECORDS_MAX; i-- > 0 && r == 0;) {
 		char name[16];
 
 		if (!numbers[i])
 			continue;
 		(void)snprintf(name, sizeof(name), "%u", i);
-		r = undo_record_undo_one(all, name, root, fd, err);
+		r = undo_record_undo_one(all, name, root, fd, &restored, err);
 		taken++;
 	}
 	return r < 0 ? r : taken;
@@ -623,23 +735,23 @@ static int undo_record_undo_each(int all, const char *root, int fd, struct err *
 
 static int undo_record_undo_all(struct ctr_gpu_context *context, const char *path, const char *root, int fd)
 {
-	struct records all = RECORDS_CLOSED;
-	int r = undo_record_lock_all(path, &all);
+	struct undo_records all = UNDO_RECORDS_CLOSED;
+	int r = undo_records_open(path, &all);
 
 	if (r == -ETIMEDOUT)
 		r = err_set(
 			&context->err, r,
 			"process %d has %s for more than %d s: %m.\nSee what it waits for, or end it; then try again.",
-			(int)all.holder, path, WAIT_MS / 1000);
+			(int)all.holder, path, UNDO_RECORDS_WAIT_MS / 1000);
 	else if (r < 0 && r != -ENOENT)
 		r = err_set(&context->err, r, "cannot open %s: %m", path);
 	if (r != 0) {
-		undo_record_close_all(&all, path);
+		undo_records_close(&all, path);
 		return r;
 	}
 	r = undo_record_undo_each(all.fd, root, fd, &context->err);
 	undo_record_remove(all.fd, UNFINISHED);
-	undo_record_close_all(&all, path);
+	undo_records_close(&all, path);
 	return r >= 0 || r == -EBUSY
 		       ? r
 		       : err_set(&context->err, r,

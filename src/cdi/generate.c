@@ -168,6 +168,14 @@ static json_t *cdi_generate_device_env(const struct plan *plan)
 
 /* ---- devices ---- */
 
+/* Without a hook it is not known whether an image has what this machine lacks. */
+static int cdi_generate_check_obstacles(const struct generation *generation, const struct plan *plan)
+{
+	return plan->obstacle_count == 0 ? 0
+					 : err_set(&generation->context->err, CTR_GPU_E_DRIVER_LIBRARY, "%s\n%s",
+						   plan->obstacles[0].reason, plan->obstacles[0].remedy);
+}
+
 /* Without a hook the guard does not learn a container's cgroup, so it is not checked whether the guard holds. */
 static int cdi_generate_plan_unhooked(struct generation *generation, struct ctr_gpu_request *request,
 				      struct ctr_gpu_plan **ret)
@@ -180,6 +188,8 @@ static int cdi_generate_plan_unhooked(struct generation *generation, struct ctr_
 		settings->choice = CHOICE_ENVIRONMENT;
 	r = ctr_gpu_plan_new(generation->context, request, generation->host, ret);
 	settings->choice = wanted;
+	if (r == 0)
+		r = cdi_generate_check_obstacles(generation, &(*ret)->data);
 	if (r != 0 || !(*ret)->data.choice.grade)
 		return r;
 	if (wanted == CHOICE_STRICT)

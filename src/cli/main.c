@@ -21,6 +21,8 @@ static const struct verb verbs[] = {
 	{"list", "", "List what a container would get", verb_list},
 	{"configure", " ROOTFS", "Give GPUs to a container that is being created", verb_configure},
 	{"unconfigure", " ROOTFS", "Take back what configure did by hand", verb_unconfigure},
+	{"attach", " CONTAINER", "Give GPUs to a container that runs", verb_attach},
+	{"detach", " CONTAINER", "Take back what attach gave it", verb_detach},
 	{"cdi", " COMMAND", "Write, list and check CDI specs", verb_cdi},
 	{"load", "", "Load NVIDIA's kernel modules, make their device nodes", verb_load},
 	{"setup", " ENGINE", "Make a container engine ready", verb_setup},

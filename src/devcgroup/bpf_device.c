@@ -207,13 +207,15 @@ static size_t bpf_count_alike(const struct devcgroup_rule *rules, size_t count)
 }
 
 /*
- * The instructions that allow what @count rules of one kind allow, and otherwise fall through. When a program starts,
- * R1 and R10 have a value and the verifier lets it read no other register before it wrote it, so R0, R2 and R3 are
- * free; R1 is left alone. 64-bit operations throughout: no architecture has zero extensions put between them.
+ * The instructions that allow, or deny, what @count rules of one kind allow, and otherwise fall through. When a
+ * program starts, R1 and R10 have a value and the verifier lets it read no other register before it wrote it, so R0,
+ * R2 and R3 are free; R1 is left alone. 64-bit operations throughout: no architecture has zero extensions put between
+ * them.
  *
  * Return: their end.
  */
-static struct bpf_insn *bpf_write_rules(struct bpf_insn *insns, const struct devcgroup_rule *rules, size_t count)
+static struct bpf_insn *bpf_write_rules(struct bpf_insn *insns, const struct devcgroup_rule *rules, size_t count,
+					enum bpf_decision decision)
 {
 	const __s16 all = (__s16)(count * RULE_SIZE);
 	const struct bpf_insn head[HEAD_SIZE] = {
@@ -234,7 +236,7 @@ static struct bpf_insn *bpf_write_rules(struct bpf_insn *insns, const struct dev
 		const struct bpf_insn rule[RULE_SIZE] = {
 			JUMP_UNLESS(BPF_REG_2, rules[i].major, 3),
 			JUMP_UNLESS(BPF_REG_3, rules[i].minor, 2),
-			ALU(BPF_MOV, BPF_REG_0, 1),
+			ALU(BPF_MOV, BPF_REG_0, decision == BPF_ALLOWS),
 			{.code = BPF_JMP | BPF_EXIT},
 		};
 
@@ -244,20 +246,82 @@ static struct bpf_insn *bpf_write_rules(struct bpf_insn *insns, const struct dev
 	return insns;
 }
 
-int bpf_program_extend(const struct bpf_program *program, const struct devcgroup_rule *rules, size_t count,
-		       struct bpf_program *ret)
+/* All rules, in blocks of a kind. Return: their end. */
+static struct bpf_insn *bpf_write_all_rules(struct bpf_insn *end, const struct devcgroup_rule *rules, size_t count,
+					    enum bpf_decision decision)
 {
-	struct bpf_insn *insns = calloc(count * (HEAD_SIZE + RULE_SIZE) + program->count, sizeof(*insns)), *end = insns;
+	for (size_t i = 0, alike; i < count; i += alike) {
+		alike = bpf_count_alike(rules + i, count - i);
+		end = bpf_write_rules(end, rules + i, alike, decision);
+	}
+	return end;
+}
+
+/* Return: the size of the block of ours that the instructions begin with; 0: they do not. */
+static size_t bpf_measure_block(const struct bpf_insn *insns, size_t count)
+{
+	static const struct devcgroup_rule any = {.type = 'c', .access = "rw"};
+	struct bpf_insn block[HEAD_SIZE + RULE_SIZE];
+	size_t size;
+
+	if (count < HEAD_SIZE + RULE_SIZE)
+		return 0;
+	(void)bpf_write_rules(block, &any, 1, BPF_ALLOWS);
+	size = HEAD_SIZE + (size_t)(insns[3].off - 5);
+	if (memcmp(block, insns, 3 * sizeof(*insns)) != 0 || insns[3].code != block[3].code || insns[3].off <= 5 ||
+	    (size - HEAD_SIZE) % RULE_SIZE || insns[6].off != insns[3].off - 3 || size > count)
+		return 0;
+	return size;
+}
+
+int bpf_program_strip(const struct bpf_program *program, const struct devcgroup_rule *rules, size_t count,
+		      struct bpf_program *ret)
+{
+	_cleanup_free_ struct bpf_insn *ours = calloc(count * (HEAD_SIZE + RULE_SIZE) + 1, sizeof(*ours));
+	struct bpf_insn *rest;
+	size_t size, at = 0, block;
+
+	if (!ours)
+		return -ENOMEM;
+	size = (size_t)(bpf_write_all_rules(ours, rules, count, BPF_ALLOWS) - ours);
+	while (size > program->count - at || memcmp(program->insns + at, ours, size * sizeof(*ours)) != 0) {
+		block = bpf_measure_block(program->insns + at, program->count - at);
+		if (!block)
+			return 0;
+		at += block;
+	}
+	rest = calloc(program->count - size + 1, sizeof(*rest));
+	if (!rest)
+		return -ENOMEM;
+	memcpy(rest, program->insns, at * sizeof(*rest));
+	memcpy(rest + at, program->insns + at + size, (program->count - at - size) * sizeof(*rest));
+	*ret = (struct bpf_program){rest, program->count - size};
+	return 1;
+}
+
+static int bpf_put_before(const struct bpf_program *program, const struct devcgroup_rule *rules, size_t count,
+			  enum bpf_decision decision, struct bpf_program *ret)
+{
+	struct bpf_insn *insns = calloc(count * (HEAD_SIZE + RULE_SIZE) + program->count, sizeof(*insns)), *end;
 
 	if (!insns)
 		return -ENOMEM;
-	for (size_t i = 0, alike; i < count; i += alike) {
-		alike = bpf_count_alike(rules + i, count - i);
-		end = bpf_write_rules(end, rules + i, alike);
-	}
+	end = bpf_write_all_rules(insns, rules, count, decision);
 	memcpy(end, program->insns, program->count * sizeof(*insns));
 	*ret = (struct bpf_program){insns, (size_t)(end - insns) + program->count};
 	return 0;
+}
+
+int bpf_program_extend(const struct bpf_program *program, const struct devcgroup_rule *rules, size_t count,
+		       struct bpf_program *ret)
+{
+	return bpf_put_before(program, rules, count, BPF_ALLOWS, ret);
+}
+
+int bpf_program_forbid(const struct bpf_program *program, const struct devcgroup_rule *rules, size_t count,
+		       struct bpf_program *ret)
+{
+	return bpf_put_before(program, rules, count, BPF_DENIES, ret);
 }
 
 /* Loads once more, for the verifier's words. */

@@ -57,5 +57,19 @@ enum bpf_decision bpf_program_allows(const struct bpf_program *program, const st
 int bpf_program_extend(const struct bpf_program *program, const struct devcgroup_rule *rules, size_t count,
 		       struct bpf_program *ret);
 
+/**
+ * bpf_program_strip() - what bpf_program_extend() was given for these rules
+ *
+ * What was put in front of that since stays.
+ *
+ * Return: 1 with @ret; 0 if the rules were not put in front of it, or the program was replaced since; -ENOMEM.
+ */
+int bpf_program_strip(const struct bpf_program *program, const struct devcgroup_rule *rules, size_t count,
+		      struct bpf_program *ret);
+
+/** The opposite of bpf_program_extend(): a program that denies what the rules allow. Return: 0 or -ENOMEM. */
+int bpf_program_forbid(const struct bpf_program *program, const struct devcgroup_rule *rules, size_t count,
+		       struct bpf_program *ret);
+
 /** Loads a device program. Return: 0 and a descriptor; CTR_GPU_E_NO_CGROUP or negative errno with @err set. */
 int bpf_program_load(const struct bpf_program *program, int *ret_fd, struct err *err);

@@ -19,10 +19,16 @@
 
 enum { MEMBERSHIP_MAX = 16 * 1024, MEMBERS_MAX = 4096 };
 
+const struct devcgroup_additions *devcgroup_additions_of(const struct devcgroup *cgroup)
+{
+	return &cgroup->additions;
+}
+
 struct devcgroup *devcgroup_free(struct devcgroup *cgroup)
 {
 	if (!cgroup)
 		return NULL;
+	additions_clear(&cgroup->additions);
 	if (cgroup->version)
 		cgroup->version->close(cgroup);
 	for (size_t i = 0; i < cgroup->level_count; i++) {
@@ -313,7 +319,8 @@ static int devcgroup_tell_systemd(struct devcgroup *cgroup, const struct devcgro
 	 */
 	if (!cgroup->unit_changed && devcgroup_systemd_knows(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count))
 		return 0;
-	r = devcgroup_write_drop_in(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count, cgroup->undo_log, err);
+	r = devcgroup_write_drop_in(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count, cgroup->undo_log,
+				    &cgroup->additions.drop_in, err);
 	return r < 0 ? r : 1;
 }
 
@@ -332,4 +339,19 @@ int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules
 		r = devcgroup_tell_systemd(cgroup, rules, count, err);
 	/* A daemon-reload before the file was there has taken away what was allowed. */
 	return r == 1 ? cgroup->version->allow(cgroup, rules, count, err) : r;
+}
+
+int devcgroup_take_back(struct devcgroup *cgroup, const struct devcgroup_additions *additions, struct err *err)
+{
+	int r = 0;
+
+	/* First, as systemd might write what is in it once more. */
+	if (additions->drop_in)
+		devcgroup_remove_drop_in(DEVCGROUP_TRANSIENT, additions->drop_in);
+	if (cgroup)
+		cgroup->rewritten = additions->drop_in != NULL;
+	for (size_t i = additions->count; cgroup && i-- > 0 && r == 0;)
+		if (additions->items[i].level < cgroup->level_count)
+			r = cgroup->version->take_back(cgroup, &additions->items[i], err);
+	return r;
 }

@@ -8,6 +8,7 @@
  * since systemd writes its own program again at every daemon-reload.
  */
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -42,6 +43,52 @@ struct devcgroup *devcgroup_free(struct devcgroup *cgroup);
  * Must be called before the mount namespace is changed. Return: 0; CTR_GPU_E_NO_CGROUP or negative errno with @err set.
  */
 int devcgroup_open(pid_t pid, int process, struct devcgroup **ret, struct err *err);
+
+/*
+ * What devcgroup_allow() has added at one place. Another process can take it back later, when the list of what was
+ * changed is gone.
+ */
+struct devcgroup_addition {
+	size_t level; /* which of the cgroups between the unit and the container's own, counted from the unit */
+	struct devcgroup_rule *rules;
+	size_t count;
+};
+
+struct devcgroup_additions {
+	struct devcgroup_addition *items; /* the oldest first */
+	size_t count;
+	char *drop_in; /* our file for systemd, below its folder of transient units; NULL: none was made */
+};
+
+/** Return: the constant for such letters of "rwm", in their order; NULL for other text. */
+const char *additions_access(const char *letters);
+
+void additions_clear(struct devcgroup_additions *additions);
+
+/** Appends rules, which are copied. Return: 0 or -ENOMEM. */
+int additions_add(struct devcgroup_additions *additions, size_t level, const struct devcgroup_rule *rules,
+		  size_t count);
+
+/** Return: the list in JSON, a new reference; NULL without memory. */
+json_t *additions_print(const struct devcgroup_additions *additions);
+
+/**
+ * additions_read() - the additions of a record
+ * @json: with the list as "additions", and the name of our file as "dropIn" or null
+ *
+ * Return: 0 or -ENOMEM; @ret, empty before, is released in any case.
+ */
+int additions_read(const json_t *json, struct devcgroup_additions *ret);
+
+/** Return: what was added so far, borrowed. */
+const struct devcgroup_additions *devcgroup_additions_of(const struct devcgroup *cgroup);
+
+/**
+ * devcgroup_take_back() - take additions back, as far as they are still there
+ *
+ * The engine may have written the rules anew since. Return: 0; CTR_GPU_E_NO_CGROUP or negative errno with @err set.
+ */
+int devcgroup_take_back(struct devcgroup *cgroup, const struct devcgroup_additions *additions, struct err *err);
 
 /** Return: the container's own cgroup, a directory, borrowed; @ret_depth: how far below the root it is, at most. */
 int devcgroup_directory(const struct devcgroup *cgroup, size_t *ret_depth);

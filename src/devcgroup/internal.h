@@ -24,6 +24,8 @@ struct devcgroup_version {
 	/** Return: 1 if the controller holds the process, 0 if it does not, CTR_GPU_E_NO_CGROUP or negative errno. */
 	int (*open)(struct devcgroup *cgroup, struct err *err);
 	int (*allow)(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err);
+	/** Takes back one addition; none is there any more: 0. */
+	int (*take_back)(struct devcgroup *cgroup, const struct devcgroup_addition *addition, struct err *err);
 	void (*close)(struct devcgroup *cgroup);
 };
 
@@ -36,7 +38,9 @@ struct devcgroup {
 	char *unit;                /* systemd's transient unit whose cgroup levels[0] is; or NULL */
 	bool unit_changed;         /* something was forbidden there, and is allowed now */
 	struct undo_log *undo_log; /* of devcgroup_allow() */
-	void *state;               /* of the version */
+	struct devcgroup_additions additions;
+	bool rewritten; /* devcgroup_take_back(): systemd may have written what our drop-in said */
+	void *state;    /* of the version */
 };
 
 /**
@@ -56,9 +60,17 @@ bool devcgroup_systemd_restricts(const char *transient, const char *unit);
 /** Whether systemd has the devices already, from the process that started the unit. */
 bool devcgroup_systemd_knows(const char *transient, const char *unit, const struct devcgroup_rule *rules, size_t count);
 
-/** Writes the rules for systemd, in a file beside the unit. Return: 0; negative errno with @err set. */
+/**
+ * devcgroup_write_drop_in() - write the rules for systemd, in a file beside the unit
+ * @ret_name: new, of the file, below @transient; untouched if another container's does
+ *
+ * Return: 0; negative errno with @err set.
+ */
 int devcgroup_write_drop_in(const char *transient, const char *unit, const struct devcgroup_rule *rules, size_t count,
-			    struct undo_log *undo_log, struct err *err);
+			    struct undo_log *undo_log, char **ret_name, struct err *err);
+
+/** Removes that file, unless another container relies on it. @name: as above */
+void devcgroup_remove_drop_in(const char *transient, const char *name);
 
 /** Removes those of our files whose unit is gone, or was started after they were written. */
 void devcgroup_remove_stale_drop_ins(const char *transient);

@@ -246,23 +246,37 @@ static int systemd_share(const char *path)
  * Moves the file aside first: another container's hook that looks for it meanwhile finds none, and writes it anew. Uses
  * the descriptor of systemd's folder, since this may run in a container, which may have such a path, too.
  */
-static void systemd_undo_drop_in(const struct undo_log *undo_log, const struct undo_step *undo_step)
+static void systemd_remove_drop_in(int transient, const char *name)
 {
 	char folder[UNDO_STEP_NAME_SIZE], aside[UNDO_STEP_NAME_SIZE + 1];
-	size_t length = (size_t)(strrchr(undo_step->name, '/') - undo_step->name);
-	const int transient = undo_step->fds[0];
+	const char *slash = strrchr(name, '/');
 	struct stat st;
 
-	(void)undo_log;
-	(void)snprintf(aside, sizeof(aside), "%s~", undo_step->name);
-	if (renameat(transient, undo_step->name, transient, aside) < 0)
+	if (!slash || strlen(name) >= UNDO_STEP_NAME_SIZE)
+		return;
+	(void)snprintf(aside, sizeof(aside), "%s~", name);
+	if (renameat(transient, name, transient, aside) < 0)
 		return;
 	if (fstatat(transient, aside, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_nlink > 1)
-		(void)!linkat(transient, aside, transient, undo_step->name, 0);
+		(void)!linkat(transient, aside, transient, name, 0);
 	(void)unlinkat(transient, aside, 0);
-	memcpy(folder, undo_step->name, length);
-	folder[length] = '\0';
+	memcpy(folder, name, (size_t)(slash - name));
+	folder[slash - name] = '\0';
 	(void)unlinkat(transient, folder, AT_REMOVEDIR);
+}
+
+static void systemd_undo_drop_in(const struct undo_log *undo_log, const struct undo_step *undo_step)
+{
+	(void)undo_log;
+	systemd_remove_drop_in(undo_step->fds[0], undo_step->name);
+}
+
+void devcgroup_remove_drop_in(const char *transient, const char *name)
+{
+	_cleanup_close_ int fd = open(transient, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0)
+		systemd_remove_drop_in(fd, name);
 }
 
 /* @name: of the file, below @transient. Return: 0; -EEXIST if another container of the unit was quicker; -errno. */
@@ -286,7 +300,7 @@ static int systemd_write_new(const char *transient, const char *folder, const ch
 }
 
 int devcgroup_write_drop_in(const char *transient, const char *unit, const struct devcgroup_rule *rules, size_t count,
-			    struct undo_log *undo_log, struct err *err)
+			    struct undo_log *undo_log, char **ret_name, struct err *err)
 {
 	_cleanup_free_ char *folder = NULL, *name = NULL, *path = NULL, *text = NULL;
 	int r = str_format(&folder, "%s/%s.d", transient, unit);
@@ -303,6 +317,8 @@ int devcgroup_write_drop_in(const char *transient, const char *unit, const struc
 		if (r != -ENOENT)
 			break;
 		r = systemd_write_new(transient, folder, name, text, undo_log);
+		if (r == 0)
+			*ret_name = steal_ptr(name);
 		if (r != -EEXIST)
 			break;
 		r = 0;

@@ -88,6 +88,17 @@ static void v1_letters_added(char *list, const struct devcgroup_rule *rule, char
 	}
 }
 
+/* Return: 1 or -ENOMEM. */
+static int v1_note(struct devcgroup *cgroup, size_t level, const struct devcgroup_rule *rule, const char *letters)
+{
+	struct devcgroup_rule added = *rule;
+	int r;
+
+	added.access = additions_access(letters);
+	r = additions_add(&cgroup->additions, level, &added, 1);
+	return r < 0 ? r : 1;
+}
+
 /* Return: 1 if the rule was added, 0 if it was there; negative errno. */
 static int v1_allow_rule(struct devcgroup *cgroup, size_t level, const struct devcgroup_rule *rule)
 {
@@ -110,7 +121,7 @@ static int v1_allow_rule(struct devcgroup *cgroup, size_t level, const struct de
 	if (r == 0) {
 		r = v1_write_rule(fd, "devices.allow", line);
 		if (r == 0)
-			return 1;
+			return v1_note(cgroup, level, rule, access);
 		undo_log_pop(cgroup->undo_log);
 	}
 	cleanup_closep(&undo_step.fds[0]);
@@ -159,9 +170,27 @@ static int v1_open(struct devcgroup *cgroup, struct err *err)
 	return err_set(err, r, "cannot write devices.allow in %s: %m", own->path);
 }
 
+static int v1_take_back(struct devcgroup *cgroup, const struct devcgroup_addition *addition, struct err *err)
+{
+	const struct devcgroup_level *level = &cgroup->levels[addition->level];
+
+	for (size_t i = 0; i < addition->count; i++) {
+		const struct devcgroup_rule *rule = &addition->rules[i];
+		char line[RULE_SIZE];
+		int r;
+
+		(void)snprintf(line, sizeof(line), "%c %u:%u %s", rule->type, rule->major, rule->minor, rule->access);
+		r = v1_write_rule(level->fd, "devices.deny", line);
+		if (r < 0)
+			return err_set(err, r, "cannot forbid device %c %u:%u in %s: %m", rule->type, rule->major,
+				       rule->minor, level->path);
+	}
+	return 0;
+}
+
 static void v1_close(struct devcgroup *cgroup)
 {
 	(void)cgroup;
 }
 
-const struct devcgroup_version devcgroup_v1 = {v1_open, v1_allow, v1_close};
+const struct devcgroup_version devcgroup_v1 = {v1_open, v1_allow, v1_take_back, v1_close};

@@ -220,16 +220,17 @@ static int v2_open_program(__u32 id, int *ret_fd)
 	return 0;
 }
 
-/* Makes and loads the extended program. Return: 0, with -1 in @ret_fd if there is nothing to add; or an error. */
-static int v2_extend(int old_fd, const struct devcgroup_rule *rules, size_t count, int *ret_fd, struct err *err)
+/*
+ * Makes and loads the extended program. @missing: room for all rules; gets those that were added. Return: 0, with -1 in
+ * @ret_fd if there is nothing to add; or an error.
+ */
+static int v2_extend(int old_fd, const struct devcgroup_rule *rules, size_t count, struct devcgroup_rule *missing,
+		     size_t *ret_missing, int *ret_fd, struct err *err)
 {
 	_cleanup_bpf_program_ struct bpf_program old = {0}, new = {0};
-	_cleanup_free_ struct devcgroup_rule *missing = calloc(count, sizeof(*missing));
 	size_t lacking = 0;
 	int r;
 
-	if (!missing)
-		return err_set(err, -ENOMEM, "cannot allow devices: %m");
 	r = bpf_program_read(old_fd, &old, err);
 	if (r != 0)
 		return r;
@@ -240,6 +241,7 @@ static int v2_extend(int old_fd, const struct devcgroup_rule *rules, size_t coun
 		*ret_fd = -1;
 		return 0;
 	}
+	*ret_missing = lacking;
 	r = bpf_program_extend(&old, missing, lacking, &new);
 	if (r < 0)
 		return err_set(err, r, "cannot allow devices: %m");
@@ -250,14 +252,16 @@ static int v2_extend(int old_fd, const struct devcgroup_rule *rules, size_t coun
 static int v2_replace(struct devcgroup *cgroup, struct devcgroup_level *level, __u32 id, unsigned flags,
 		      const struct devcgroup_rule *rules, size_t count, struct err *err)
 {
+	_cleanup_free_ struct devcgroup_rule *missing = calloc(count, sizeof(*missing));
 	_cleanup_close_ int old_fd = -1, new_fd = -1;
-	int r = v2_open_program(id, &old_fd);
+	size_t lacking = 0;
+	int r = missing ? v2_open_program(id, &old_fd) : -ENOMEM;
 
 	if (r == -ENOENT)
 		return -EAGAIN;
 	if (r < 0)
 		return err_set(err, r, "cannot open the device program of %s: %m", level->path);
-	r = v2_extend(old_fd, rules, count, &new_fd, err);
+	r = v2_extend(old_fd, rules, count, missing, &lacking, &new_fd, err);
 	if (r != 0 || new_fd < 0)
 		return r;
 	r = v2_replace_old(cgroup, level, &old_fd, &new_fd, flags);
@@ -279,7 +283,8 @@ static int v2_replace(struct devcgroup *cgroup, struct devcgroup_level *level, _
 		return err_set(err, r, "cannot replace the device program of %s: %m", level->path);
 	if (level == cgroup->levels)
 		cgroup->unit_changed = true;
-	return 0;
+	r = additions_add(&cgroup->additions, (size_t)(level - cgroup->levels), missing, lacking);
+	return r < 0 ? err_set(err, r, "%m") : 0;
 }
 
 /*
@@ -347,6 +352,80 @@ static int v2_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules
 	return v2_check_above(&cgroup->levels[cgroup->level_count - 1], rules, count, err);
 }
 
+/* ---- taking back in another process ---- */
+
+/*
+ * A program without the addition. systemd may have written one of its own since, by our drop-in, which is gone: then
+ * one that forbids the devices until it does again. Return: 1 with @ret; 0 if nothing is to be done; -ENOMEM.
+ */
+static int v2_reduce(const struct bpf_program *old, const struct devcgroup_addition *addition, bool rewritten,
+		     struct bpf_program *ret)
+{
+	int r = bpf_program_strip(old, addition->rules, addition->count, ret);
+
+	if (r != 0 || !rewritten)
+		return r;
+	for (size_t i = 0; i < addition->count; i++)
+		if (bpf_program_allows(old, &addition->rules[i]) == BPF_ALLOWS) {
+			r = bpf_program_forbid(old, addition->rules, addition->count, ret);
+			return r < 0 ? r : 1;
+		}
+	return 0;
+}
+
+/* Return: 0, also if the program does not have the addition; -EAGAIN if it is gone; an error. */
+static int v2_strip(const struct devcgroup *cgroup, const struct devcgroup_level *level, __u32 id, unsigned flags,
+		    const struct devcgroup_addition *addition, int lock_directory, bool *ret_done, struct err *err)
+{
+	_cleanup_bpf_program_ struct bpf_program old = {0}, new = {0};
+	_cleanup_close_ int old_fd = -1, new_fd = -1;
+	pid_t holder = 0;
+	int r = v2_open_program(id, &old_fd);
+
+	if (r == -ENOENT)
+		return -EAGAIN;
+	if (r < 0)
+		return err_set(err, r, "cannot open the device program of %s: %m", level->path);
+	/* What cannot be read was not extended. */
+	if (bpf_program_read(old_fd, &old, NULL) != 0)
+		return 0;
+	r = v2_reduce(&old, addition, cgroup->rewritten, &new);
+	if (r <= 0)
+		return r < 0 ? err_set(err, r, "%m") : 0;
+	r = bpf_program_load(&new, &new_fd, err);
+	if (r != 0)
+		return r;
+	r = v2_exchange(level->fd, old_fd, new_fd, flags, lock_directory, &holder);
+	if (r == -ENOENT)
+		return -EAGAIN;
+	if (r == -ETIMEDOUT)
+		return err_set(err, r, "process %d does not let go of " LOCK_DIRECTORY "/" LOCK ": %m", (int)holder);
+	*ret_done = r == 0;
+	return r < 0 ? err_set(err, r, "cannot replace the device program of %s: %m", level->path) : 0;
+}
+
+static int v2_take_back(struct devcgroup *cgroup, const struct devcgroup_addition *addition, struct err *err)
+{
+	const struct v2_state *state = cgroup->state;
+	_cleanup_capability_ int raised = capability_raise(state->needed);
+	const struct devcgroup_level *level = &cgroup->levels[addition->level];
+	_cleanup_close_ int directory = v2_open_lock_directory();
+	int r = directory < 0 ? err_set(err, directory, "cannot open " LOCK_DIRECTORY ": %m") : -EAGAIN;
+	bool done = false;
+
+	for (unsigned tries = 0; r == -EAGAIN && tries < TRIES_MAX; tries++) {
+		struct attached attached = {0};
+
+		r = v2_query(level->fd, 0, &attached);
+		if (r < 0)
+			return err_set(err, r, "cannot ask for the device programs of %s: %m", level->path);
+		for (size_t i = 0; r == 0 && !done && i < attached.count; i++)
+			r = v2_strip(cgroup, level, attached.ids[i], attached.flags, addition, directory, &done, err);
+	}
+	return r == -EAGAIN ? err_set(err, -EBUSY, "the device programs of %s do not stop changing: %m", level->path)
+			    : r;
+}
+
 static int v2_open(struct devcgroup *cgroup, struct err *err)
 {
 	const struct devcgroup_level *own = &cgroup->levels[cgroup->level_count - 1];
@@ -379,4 +458,4 @@ static void v2_close(struct devcgroup *cgroup)
 	free(cgroup->state);
 }
 
-const struct devcgroup_version devcgroup_v2 = {v2_open, v2_allow, v2_close};
+const struct devcgroup_version devcgroup_v2 = {v2_open, v2_allow, v2_take_back, v2_close};

@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "base/err.h"
 #include "engines/daemon.h"
 #include "model/finding.h"
 
@@ -139,6 +140,32 @@ bool engine_has_file(const struct engine *engine, const char *path);
 
 /** Return: the path of a user's own file, such as "docker/daemon.json", owned by the caller; NULL without memory. */
 char *engine_user_file(const char *name);
+
+/* ---- container pid ---- */
+
+/* Which process a container's name means. */
+
+struct container_pid {
+	pid_t pid;
+	const char *engine, *other; /* whose name it is, static; and whose else, with another process */
+	char *id;
+	unsigned long long started; /* in ticks since the boot; 0: not known */
+	bool asked;                 /* the engine's daemon has said it just now */
+};
+
+void container_pid_clear(struct container_pid *found);
+#define _cleanup_container_pid_ __attribute__((cleanup(container_pid_clear)))
+
+/**
+ * container_pid_find() - the first process of a container that runs
+ * @name: as its engine knows it, or its id; the caller's own containers alone
+ *
+ * Return: 0; CTR_GPU_E_BAD_ARGUMENT, with @err set, if there is none, or several; -ENOMEM.
+ */
+int container_pid_find(const char *name, struct container_pid *ret, struct err *err);
+
+/** Whether it is this process, and not another that has its number by now. @process: its directory in procfs */
+bool container_pid_is(const struct container_pid *found, int process);
 
 /* ---- docker api ---- */
 

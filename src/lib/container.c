@@ -124,6 +124,43 @@ static int container_check_not_started(struct ctr_gpu_container *container, stru
 		(int)container->pid);
 }
 
+/* The opposite: there is nothing to add to before. */
+static int container_check_started(struct ctr_gpu_container *container, struct err *err)
+{
+	struct stat root;
+
+	if (stat("/", &container->own_root) < 0)
+		return err_set(err, -errno, "cannot stat /: %m");
+	if (fstatat(container->process, "root", &root, 0) < 0)
+		return container_process_error(container, errno, err);
+	if (!container_same_file(&container->own_root, &root))
+		return 0;
+	return err_set(
+		err, CTR_GPU_E_BAD_ARGUMENT,
+		"process %d has the root directory of this machine, so it does not belong to a container that runs.\n"
+		"Name the container, or its first process as its engine shows it (docker inspect, podman inspect).",
+		(int)container->pid);
+}
+
+/* The fields behind the name, which may have blanks and brackets in it; the start is the 22nd (proc_pid_stat(5)). */
+int container_key(const struct ctr_gpu_container *container, char ret[CONTAINER_KEY_SIZE])
+{
+	enum { STAT_MAX = 4096, STATE = 3, START = 22 };
+	_cleanup_free_ char *text = NULL;
+	const char *field;
+	int r = fd_read_kernel_file(container->process, "stat", STAT_MAX, &text);
+
+	if (r < 0)
+		return r;
+	field = strrchr(text, ')');
+	for (int number = STATE - 1; field && number < START; number++)
+		field = strchr(field + 1, ' ');
+	if (!field)
+		return -EINVAL;
+	(void)snprintf(ret, CONTAINER_KEY_SIZE, "%d-%llu", (int)container->pid, strtoull(field + 1, NULL, 10));
+	return 0;
+}
+
 /* A process that shares our mounts does not belong to a container: mounts for it would appear on this machine. */
 static int container_check_own_mounts(const struct ctr_gpu_container *container, struct err *err)
 {
@@ -281,7 +318,7 @@ int container_check(struct ctr_gpu_container *container, struct err *err)
 	if (container->process >= 0)
 		r = container_check_own_mounts(container, err);
 	if (r == 0 && container->process >= 0)
-		r = container_check_not_started(container, err);
+		r = (container->running ? container_check_started : container_check_not_started)(container, err);
 	if (r == 0)
 		r = container_check_permission(container, err);
 	container->checked = r == 0;
@@ -341,6 +378,23 @@ int ctr_gpu_container_new(struct ctr_gpu_context *context, pid_t pid, const char
 	/* Finds faults now; a container made from a state is opened when a plan is applied. */
 	if (r == 0)
 		r = container_open_rootfs(container, &root, &context->err);
+	if (r == 0)
+		*ret_container = steal_ptr(container);
+	return r;
+}
+
+int ctr_gpu_container_new_running(struct ctr_gpu_context *context, pid_t pid, struct ctr_gpu_container **ret_container)
+{
+	_cleanup_container_ struct ctr_gpu_container *container = NULL;
+	int r;
+
+	if (pid <= 0)
+		return err_set(&context->err, CTR_GPU_E_BAD_ARGUMENT, "%d is not the number of a process", (int)pid);
+	r = container_new(context, pid, "/", &container);
+	if (r != 0)
+		return r;
+	container->running = true;
+	r = container_check(container, &context->err);
 	if (r == 0)
 		*ret_container = steal_ptr(container);
 	return r;

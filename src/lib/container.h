@@ -41,6 +41,7 @@ struct ctr_gpu_container {
 	pid_t pid;    /* 0: the caller's own mount namespace */
 	int process;  /* /proc/<pid>; means this process even after its number is reused; -1 without a pid */
 	char *rootfs; /* absolute path in the mount namespace of the process */
+	bool running; /* the process is in its root filesystem already; what is done must be taken back by itself */
 	bool inside;  /* the caller's own mount namespace is the container's: a hook that a runtime runs there */
 	char *bundle; /* directory of its engine's for it, absolute; NULL without a state */
 	char *id;     /* the engine's name for it; NULL without a state */
@@ -77,6 +78,11 @@ int container_new_inside(struct ctr_gpu_context *context, const char *state, siz
  * Return: as ctr_gpu_container_new(), with @err set.
  */
 int container_check(struct ctr_gpu_container *container, struct err *err);
+
+enum { CONTAINER_KEY_SIZE = 48 };
+
+/** A text that no other process has before the next boot: its number and its start. Return: 0 or negative errno. */
+int container_key(const struct ctr_gpu_container *container, char ret[CONTAINER_KEY_SIZE]);
 
 /** Whether the process is still the one that was opened. Return: 0; -ESRCH with @err set. */
 int container_check_running(const struct ctr_gpu_container *container, struct err *err);

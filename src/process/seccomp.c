@@ -99,8 +99,8 @@ _Static_assert(1 CALLS(SECCOMP_FITS, 0), "there is a word for every call");
 
 #define BPF_COMMANDS \
 	(1U << BPF_PROG_LOAD | 1U << BPF_PROG_ATTACH | 1U << BPF_PROG_DETACH | 1U << BPF_PROG_GET_FD_BY_ID | \
-	 1U << BPF_OBJ_GET_INFO_BY_FD | 1U << BPF_PROG_QUERY | 1U << BPF_OBJ_GET | 1U << BPF_MAP_UPDATE_ELEM | \
-	 1U << BPF_MAP_DELETE_ELEM)
+	 1U << BPF_OBJ_GET_INFO_BY_FD | 1U << BPF_PROG_QUERY | 1U << BPF_OBJ_GET | 1U << BPF_MAP_LOOKUP_ELEM | \
+	 1U << BPF_MAP_UPDATE_ELEM | 1U << BPF_MAP_DELETE_ELEM)
 /* Not F_SETOWN, by which the kernel sends signals, and no leases. */
 #define FCNTL_COMMANDS \
 	(1U << F_DUPFD | 1U << F_GETFD | 1U << F_SETFD | 1U << F_GETFL | 1U << F_SETFL | 1U << F_GETLK | \
@@ -117,6 +117,7 @@ static const struct sock_filter table[] = {
 	WITH_VALUE(prlimit64, 0, 0),
 	WITH_VALUE(setns, 1, CLONE_NEWNS),
 	WITH_VALUE(setns, 1, CLONE_NEWUSER),
+	WITH_VALUE(unshare, 0, CLONE_NEWNS),
 	/* No file system but the stage's tmpfs, which has these flags, and no change of one that is mounted. */
 	WITH_FLAG(mount, 3, MS_BIND | MS_MOVE | MS_PRIVATE | MS_SLAVE),
 	WITH_VALUE(mount, 3, MS_NOSUID | MS_NODEV | MS_NOEXEC),

@@ -41,6 +41,23 @@ static int run(pid_t pid, const struct devcgroup_rule *rule, bool undo)
 	return r == 0 ? EXIT_SUCCESS : fail(r, &err);
 }
 
+/* As another process does that has only what was written down. @drop_in: the name of our file for systemd */
+static int take_back(pid_t pid, const struct devcgroup_rule *rule, const char *drop_in)
+{
+	struct devcgroup_additions additions = {.drop_in = strdup(drop_in)};
+	struct devcgroup *cgroup = NULL;
+	struct err err = {0};
+	int r = devcgroup_open(pid, -1, &cgroup, &err);
+
+	for (size_t level = 0; level < 2 && r == 0; level++)
+		r = additions_add(&additions, level, rule, 1);
+	if (r == 0)
+		r = devcgroup_take_back(cgroup, &additions, &err);
+	devcgroup_free(cgroup);
+	additions_clear(&additions);
+	return r == 0 ? EXIT_SUCCESS : fail(r, &err);
+}
+
 static int compare(const void *a, const void *b)
 {
 	const double *left = a, *right = b;
@@ -87,6 +104,7 @@ int main(int argc, char **argv)
 {
 	struct devcgroup_rule rule;
 	size_t times = 0;
+	const char *drop_in = NULL;
 	bool undo = false;
 	pid_t pid;
 
@@ -97,10 +115,16 @@ int main(int argc, char **argv)
 			times = strtoul(argv[2], NULL, 10);
 			argc--;
 			argv++;
+		} else if (streq(argv[1], "--take-back") && argc > 2) {
+			drop_in = argv[2];
+			argc--;
+			argv++;
 		}
 	}
 	if (argc != 7 || times > TIMES_MAX) {
-		(void)fprintf(stderr, "usage: device-rule [--undo] [--times N] PID TYPE MAJOR MINOR ACCESS PATH\n");
+		(void)fprintf(
+			stderr,
+			"usage: device-rule [--undo] [--times N] [--take-back DROP-IN] PID TYPE MAJOR MINOR ACCESS PATH\n");
 		return 2;
 	}
 	pid = (pid_t)strtol(argv[1], NULL, 10);
@@ -111,5 +135,7 @@ int main(int argc, char **argv)
 		.access = argv[5],
 		.path = argv[6],
 	};
+	if (drop_in)
+		return take_back(pid, &rule, drop_in);
 	return times ? measure(pid, &rule, times) : run(pid, &rule, undo);
 }

@@ -362,7 +362,8 @@ $nvidia_store"
 		": >$lib/libdxcore.so"; do
 		for door in list "configure --dry-run /srv" "list --device=0,1 --compute" "cdi generate --no-hooks --kind=nvidia.com/gpu --output=-"; do
 			run -1 host wsl-hybrid sh -c "$damage && ctr-gpu $door"
-			says "[E_DRIVER_LIBRARY] $lib/lib" "and without it no" "Run wsl --shutdown in Windows"
+			says "$lib/lib" "and without it no" "Run wsl --shutdown in Windows"
+			[[ $door == list* ]] || says "[E_DRIVER_LIBRARY] $lib/lib"
 		done
 		run -0 host wsl-hybrid sh -c "$damage && ctr-gpu configure --dry-run --utility /srv"
 		run host wsl-hybrid sh -c "$damage && ctr-gpu info"

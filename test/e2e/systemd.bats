@@ -147,6 +147,22 @@ rules_anew() {
 	hwrng_is forbidden
 }
 
+# What ctr-gpu detach does, whose process has not done it.
+@test "what another process takes back is gone at once, and stays so" {
+	scope given.scope "${strict[@]}"
+	for reload in true "inside systemctl daemon-reload"; do
+		allow
+		$reload
+		hwrng_is open
+		name=$(drop_in)
+		allow --take-back "${name#/run/systemd/transient/}"
+		hwrng_is forbidden
+		[ -z "$(drop_in)" ]
+		inside systemctl daemon-reload
+		hwrng_is forbidden
+	done
+}
+
 @test "systemd reads no error in what we write" {
 	scope clean.scope "${strict[@]}"
 	allow

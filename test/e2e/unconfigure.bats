@@ -13,7 +13,7 @@ setup_file() {
 
 # by_hand SCRIPT: on a host with a root filesystem in /run/root, a /dev of its own mounted in it, and another namespace, of $peer
 by_hand() {
-	run sandbox wsl-nvidia bash -ec '
+	run sandbox "${profile:-wsl-nvidia}" bash -ec '
 		root=/run/root configured=/var/lib/ctr-gpu/configured
 		mount -t tmpfs -o mode=755 tmpfs /var/lib && mkdir /var/lib/ctr-gpu && mount -t tmpfs tmpfs /var/lib/ctr-gpu
 		cp -a "$1" "$root" && mount -t tmpfs -o mode=755 tmpfs "$root/dev" && ln -s ../nowhere "$root/etc/link"
@@ -49,6 +49,10 @@ by_hand() {
 	by_hand 'ctr-gpu configure --capabilities=compute "$root" && ctr-gpu configure "$root" && chroot "$root" nvidia-smi -L &&
 		ctr-gpu unconfigure "$root" && unchanged'
 	expect "GPU 0: "
+}
+
+@test "one GPU and then another, so that a file of ours replaces one of ours" {
+	profile=wsl-hybrid by_hand 'ctr-gpu configure --device=0 "$root" && ctr-gpu configure --device=1 "$root" && ctr-gpu unconfigure "$root" && unchanged'
 }
 
 @test "after a restart, which takes the mounts, files come back" {

@@ -166,6 +166,48 @@ static void each_of_many_rules_is_granted(void **state)
 	close(fd);
 }
 
+/* What was put in front of a program is found again, whatever was put in front of that, and nothing else is. */
+static void what_was_put_before_is_taken_away(void **state)
+{
+	static const struct devcgroup_rule first[] = {{'c', 195, 255, "rw", NULL}, {'c', 195, 0, "rw", NULL}},
+					   second[] = {{'c', 10, 183, "rw", NULL}, {'b', 7, 5, "r", NULL}},
+					   other[] = {{'c', 195, 255, "rw", NULL}};
+	struct bpf_insn denial[] = {SET(0, 0), EXIT};
+	const struct bpf_program program = {denial, ARRAY_SIZE(denial)};
+	_cleanup_bpf_program_ struct bpf_program one = {0}, both = {0}, left = {0}, right = {0}, none = {0}, last = {0};
+
+	(void)state;
+	assert_int_equal(bpf_program_extend(&program, first, ARRAY_SIZE(first), &one), 0);
+	assert_int_equal(bpf_program_extend(&one, second, ARRAY_SIZE(second), &both), 0);
+	assert_int_equal(bpf_program_strip(&both, first, ARRAY_SIZE(first), &left), 1);
+	assert_int_equal(bpf_program_allows(&left, &second[0]), BPF_ALLOWS);
+	assert_int_equal(bpf_program_allows(&left, &second[1]), BPF_ALLOWS);
+	assert_int_equal(bpf_program_allows(&left, &first[1]), BPF_DENIES);
+	assert_int_equal(bpf_program_strip(&both, second, ARRAY_SIZE(second), &right), 1);
+	assert_int_equal(right.count, one.count);
+	assert_memory_equal(right.insns, one.insns, one.count * sizeof(*one.insns));
+	assert_int_equal(bpf_program_strip(&right, first, ARRAY_SIZE(first), &last), 1);
+	assert_int_equal(last.count, program.count);
+	assert_memory_equal(last.insns, denial, sizeof(denial));
+	assert_int_equal(bpf_program_strip(&both, other, ARRAY_SIZE(other), &none), 0);
+	assert_int_equal(bpf_program_strip(&program, first, ARRAY_SIZE(first), &none), 0);
+	assert_null(none.insns);
+}
+
+static void what_is_forbidden_is_denied(void **state)
+{
+	static const struct devcgroup_rule rule = {'c', 10, 183, "rw", NULL}, reading = {'c', 10, 183, "r", NULL},
+					   another = {'c', 10, 184, "rw", NULL};
+	struct bpf_insn consent[] = {SET(0, 1), EXIT};
+	_cleanup_bpf_program_ struct bpf_program less = {0};
+
+	(void)state;
+	assert_int_equal(bpf_program_forbid(&(struct bpf_program){consent, ARRAY_SIZE(consent)}, &rule, 1, &less), 0);
+	assert_int_equal(bpf_program_allows(&less, &rule), BPF_DENIES);
+	assert_int_equal(bpf_program_allows(&less, &reading), BPF_DENIES);
+	assert_int_equal(bpf_program_allows(&less, &another), BPF_ALLOWS);
+}
+
 static void the_verifier_is_quoted(void **state)
 {
 	struct bpf_insn insns[] = {EXIT};
@@ -306,7 +348,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(odd_programs_have_no_answer),   cmocka_unit_test(a_rule_is_granted_in_all_its_parts),
 		cmocka_unit_test(each_of_many_rules_is_granted), cmocka_unit_test(the_verifier_is_quoted),
-		cmocka_unit_test(our_answer_is_the_kernels),
+		cmocka_unit_test(our_answer_is_the_kernels),     cmocka_unit_test(what_was_put_before_is_taken_away),
+		cmocka_unit_test(what_is_forbidden_is_denied),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -224,10 +224,56 @@ static void block_devices_are_not_character_devices(const struct device_world *w
 	devcgroup_free(cgroup);
 }
 
+static void copy(const struct devcgroup *cgroup, struct devcgroup_additions *ret)
+{
+	const struct devcgroup_additions *from = devcgroup_additions_of(cgroup);
+
+	for (size_t i = 0; i < from->count; i++)
+		assert_int_equal(additions_add(ret, from->items[i].level, from->items[i].rules, from->items[i].count),
+				 0);
+}
+
+static void take_back(const struct device_world *world, struct devcgroup_additions *additions)
+{
+	struct devcgroup *cgroup = open_cgroup(world->member);
+	struct err err = {0};
+
+	if (devcgroup_take_back(cgroup, additions, &err) != 0)
+		fail_msg("%s", err.text);
+	devcgroup_free(cgroup);
+	additions_clear(additions);
+}
+
+/* Another process takes back what is written down, and only that: here it has no list of what was changed. */
+static void another_process_takes_it_back(const struct device_world *world)
+{
+	struct devcgroup_additions reading = {0}, writing = {0};
+	struct devcgroup *cgroup = open_cgroup(world->member);
+
+	allow(cgroup, &read_only, 1);
+	copy(cgroup, &reading);
+	assert_int_equal(reading.count, 1);
+	devcgroup_free(cgroup);
+	cgroup = open_cgroup(world->member);
+	allow(cgroup, &read_write, 1);
+	copy(cgroup, &writing);
+	devcgroup_free(cgroup);
+	ALLOWED(world, 'c', 10, 183, O_RDWR);
+	take_back(world, &writing);
+	FORBIDDEN(world, 'c', 10, 183, O_RDWR);
+	ALLOWED(world, 'c', 10, 183, O_RDONLY);
+	take_back(world, &reading);
+	FORBIDDEN(world, 'c', 10, 183, O_RDONLY);
+	ALLOWED(world, 'c', 1, 3, O_RDWR);
+	/* There was nothing to add. */
+	cgroup = open_cgroup(world->member);
+	allow(cgroup, &(const struct devcgroup_rule){'c', 1, 3, "rw", "/dev/null"}, 1);
+	assert_int_equal(devcgroup_additions_of(cgroup)->count, 0);
+	devcgroup_free(cgroup);
+}
+
 static void (*const cases[])(const struct device_world *) = {
-	device_comes_and_goes,
-	reading_is_not_writing,
-	what_was_allowed_stays,
+	another_process_takes_it_back,           device_comes_and_goes, reading_is_not_writing, what_was_allowed_stays,
 	block_devices_are_not_character_devices,
 };
 

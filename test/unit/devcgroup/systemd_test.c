@@ -147,6 +147,7 @@ static void units_are_found_in_paths(void **state)
 
 static void drop_in_is_written_and_removed(void **state)
 {
+	_cleanup_free_ char *written = NULL;
 	static const struct devcgroup_rule rules[] = {
 		{'c', 10, 183, "rw", "/dev/dxg"},
 		{'c', 1, 3, "r", "/dev/with blank"},
@@ -161,7 +162,8 @@ static void drop_in_is_written_and_removed(void **state)
 
 	(void)state;
 	put("a.scope", "");
-	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", rules, ARRAY_SIZE(rules), undo_log, &err), 0);
+	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", rules, ARRAY_SIZE(rules), undo_log, &written, &err),
+			 0);
 	path = drop_in("a.scope");
 	assert_int_equal(fd_read_file_at(AT_FDCWD, path, 4096, &text, NULL), 0);
 	assert_string_equal(text, "# Written by ctr-gpu: the devices that the container was given.\n"
@@ -174,13 +176,18 @@ static void drop_in_is_written_and_removed(void **state)
 				  "DeviceAllow=/dev/char/1:8 rw\n");
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0644);
+	/* By its name, as another process takes it back. */
+	assert_string_equal(path + strlen(folder) + 1, written);
+	devcgroup_remove_drop_in(folder, written);
+	assert_false(exists("a.scope.d"));
 	undo_log_undo(undo_log);
 	assert_false(exists("a.scope.d"));
 }
 
 static void give(const struct devcgroup_rule *rule, struct undo_log *to)
 {
-	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", rule, 1, to, NULL), 0);
+	_cleanup_free_ char *written = NULL;
+	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", rule, 1, to, &written, NULL), 0);
 }
 
 /* A start that fails takes back nothing that another container of the unit relies on. */
@@ -234,11 +241,12 @@ static void containers_of_one_unit_have_files_of_their_own(void **state)
 
 static void others_files_stay(void **state)
 {
+	_cleanup_free_ char *written = NULL;
 	(void)state;
 	put("a.service", "");
 	make_folder("a.service.d");
 	put("a.service.d/50-DeviceAllow.conf", "");
-	assert_int_equal(devcgroup_write_drop_in(folder, "a.service", NULL, 0, undo_log, NULL), 0);
+	assert_int_equal(devcgroup_write_drop_in(folder, "a.service", NULL, 0, undo_log, &written, NULL), 0);
 	undo_log_undo(undo_log);
 	assert_true(exists("a.service.d/50-DeviceAllow.conf"));
 	assert_null(drop_in("a.service"));
@@ -246,6 +254,7 @@ static void others_files_stay(void **state)
 
 static void a_link_in_the_place_of_the_folder_is_refused(void **state)
 {
+	_cleanup_free_ char *written = NULL;
 	_cleanup_free_ char *link = NULL;
 	struct err err = {0};
 
@@ -253,7 +262,7 @@ static void a_link_in_the_place_of_the_folder_is_refused(void **state)
 	make_folder("elsewhere");
 	assert_int_equal(str_format(&link, "%s/a.scope.d", folder), 0);
 	assert_int_equal(symlink("elsewhere", link), 0);
-	assert_true(devcgroup_write_drop_in(folder, "a.scope", NULL, 0, undo_log, &err) < 0);
+	assert_true(devcgroup_write_drop_in(folder, "a.scope", NULL, 0, undo_log, &written, &err) < 0);
 	assert_int_equal(unlink(link), 0);
 	free(steal_ptr(link));
 	assert_int_equal(str_format(&link, "%s/elsewhere", folder), 0);

@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * GPUs of a container that runs. They are given as to one that is being created, and what was done is written down, as
+ * the container does not end with it. To take it back there are two children: one in the container's mount namespace,
+ * for mounts and files, and one outside, for the rules of its cgroup, the guard, and the layer, which the container
+ * cannot see. Each is killed if it does not end.
+ *
+ * What is read in the container may have changed since; a record says where to look and what was there. What another
+ * has put in its place stays.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "apply/internal.h"
+#include "base/fd.h"
+#include "guard/choice.h"
+#include "ldcache/loader.h"
+#include "lib/container.h"
+#include "lib/context.h"
+#include "process/phase.h"
+#include "root/mount_class.h"
+
+enum { COMMAND_SIZE = 64, NAMES_MAX = 4096 };
+
+/* ---- what can be given ---- */
+
+/*
+ * The loader's files list what is in the plan alone, so libraries of other GPUs that the container has would not be
+ * found any more.
+ */
+static int running_check_directories(const struct plan *plan, const struct rootfs *rootfs, const struct strv *listed,
+				     struct err *err)
+{
+	for (size_t i = 0; i < listed->count; i++) {
+		_cleanup_close_ int fd = rootfs_open_path(rootfs, listed->items[i], O_PATH | O_DIRECTORY);
+		size_t same = 0;
+
+		while (same < plan->library_dir_count && !streq(plan->library_dirs[same].path, listed->items[i]))
+			same++;
+		if (fd < 0 || same < plan->library_dir_count || mount_class_is_root(rootfs, fd))
+			continue;
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
+			       "the container has a GPU already whose libraries are in %s.\n"
+			       "Name that GPU, too: --device takes several, as 0,1.",
+			       listed->items[i]);
+	}
+	return 0;
+}
+
+int running_check(const struct plan *plan, const struct rootfs *rootfs, struct err *err)
+{
+	static const char *const files[] = {LOADER_CONF_FIRST, LOADER_CONF_LAST};
+	_cleanup_strv_ struct strv listed = {0};
+	int r = 0;
+
+	if (!plan->library_dir_count)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(files) && r == 0; i++) {
+		_cleanup_free_ char *text = NULL;
+
+		if (rootfs_read_file(rootfs, files[i], LOADER_CONF_MAX_SIZE, &text, NULL) == 0)
+			r = loader_conf_parse(text, &listed);
+	}
+	return r < 0 ? err_set(err, r, "%m") : running_check_directories(plan, rootfs, &listed, err);
+}
+
+bool running_has_device(const struct plan *plan, const struct ctr_gpu_container *container)
+{
+	_cleanup_rootfs_ struct rootfs rootfs = ROOTFS_CLOSED;
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	if (plan->device_count == 0 || container_open_rootfs(container, &rootfs, NULL) != 0)
+		return false;
+	fd = rootfs_open_path(&rootfs, plan->devices[0].path, O_PATH);
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == plan->devices[0].number;
+}
+
+/* ---- the rules in a record ---- */
+
+static json_t *running_print_guard(const struct guard_rule_before *guard)
+{
+	json_t *list = guard->changed ? json_array() : json_null();
+
+	for (size_t i = 0; guard->changed && list && i < guard->count; i++)
+		if (json_array_append_new(list, json_sprintf("%" PRIx64, guard->luids[i])) < 0)
+			return json_decref(list), NULL;
+	return list;
+}
+
+static json_t *running_print_directories(const struct plan *plan)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; list && i < plan->library_dir_count; i++)
+		if (json_array_append_new(list, json_string(plan->library_dirs[i].path)) < 0)
+			return json_decref(list), NULL;
+	return list;
+}
+
+int running_describe(const struct running_rules *rules, json_t **ret)
+{
+	static const struct devcgroup_additions none;
+	const struct devcgroup_additions *additions = rules->cgroup ? devcgroup_additions_of(rules->cgroup) : &none;
+	json_t *json = json_pack("{s:b, s:o, s:s?, s:o, s:o}", "changed",
+				 additions->count > 0 || additions->drop_in || rules->guard->changed, "additions",
+				 additions_print(additions), "dropIn", additions->drop_in, "guard",
+				 running_print_guard(rules->guard), "libraryDirectories",
+				 running_print_directories(rules->plan));
+
+	if (!json)
+		return -ENOMEM;
+	*ret = json;
+	return 0;
+}
+
+static const char *running_text(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+
+	return text ? text : "";
+}
+
+/* ---- taking back ---- */
+
+/* Shared with the children. */
+struct running_result {
+	int r;
+	bool used; /* a process has a device open all the same */
+	struct err err;
+};
+
+struct running {
+	struct ctr_gpu_context *context;
+	const struct ctr_gpu_container *container;
+	struct undo_records records;
+	bool taken[UNDO_RECORDS_MAX];
+	bool force;
+	struct running_result *result;
+};
+
+/* ---- who uses a device ---- */
+
+static bool running_is_number(const char *name)
+{
+	return *name && name[strspn(name, "0123456789")] == '\0';
+}
+
+/* The devices whose nodes the records have, as far as a start of the container has not given them. */
+static int running_list_devices(const struct running *running, dev_t **ret, size_t *ret_count)
+{
+	dev_t *devices = NULL;
+	size_t count = 0;
+
+	for (unsigned number = 0; number < UNDO_RECORDS_MAX; number++) {
+		_cleanup_json_ json_t *record = NULL;
+		const json_t *entry;
+		size_t i;
+
+		if (!running->taken[number] || undo_record_read_running(&running->records, number, &record) < 0)
+			continue;
+		json_array_foreach (json_object_get(record, "deeds"), i, entry) {
+			const json_t *device = json_object_get(entry, "device");
+			dev_t *longer = device ? array_grow(devices, count, sizeof(*devices)) : devices;
+
+			if (device && !longer) {
+				free(devices);
+				return -ENOMEM;
+			}
+			devices = longer;
+			if (device)
+				devices[count++] = (dev_t)json_integer_value(device);
+		}
+	}
+	*ret = devices;
+	*ret_count = count;
+	return 0;
+}
+
+/* Return: whether the process has one of the devices open. */
+static bool running_process_uses(int process, const dev_t *devices, size_t count, dev_t *ret)
+{
+	_cleanup_dir_ DIR *fds = fd_open_directory(process, "fd", 0);
+	const struct dirent *entry;
+
+	while (fds && (entry = readdir(fds))) {
+		struct stat st;
+
+		if (!running_is_number(entry->d_name) || fstatat(directory_fd(fds), entry->d_name, &st, 0) < 0 ||
+		    !S_ISCHR(st.st_mode))
+			continue;
+		for (size_t i = 0; i < count; i++)
+			if (devices[i] == st.st_rdev) {
+				*ret = st.st_rdev;
+				return true;
+			}
+	}
+	return false;
+}
+
+/* Of the container are the processes of its mount or pid namespace. */
+static bool running_is_inside(const struct ctr_gpu_container *container, int process)
+{
+	static const char *const namespaces[] = {"ns/mnt", "ns/pid"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(namespaces); i++) {
+		struct stat its, own, ours;
+
+		if (fstatat(container->process, namespaces[i], &own, 0) == 0 &&
+		    fstatat(process, namespaces[i], &its, 0) == 0 &&
+		    fstatat(AT_FDCWD, "/proc/self/ns/pid", &ours, 0) == 0 && own.st_ino == its.st_ino &&
+		    own.st_ino != ours.st_ino)
+			return true;
+	}
+	return false;
+}
+
+/* Return: the first process that has one open; 0. @ret_name: its name */
+static pid_t running_find_user(const struct running *running, const dev_t *devices, size_t count, dev_t *ret_device,
+			       char ret_name[COMMAND_SIZE])
+{
+	_cleanup_dir_ DIR *processes = fd_open_directory(AT_FDCWD, "/proc", 0);
+	const struct dirent *entry;
+
+	while (count > 0 && processes && (entry = readdir(processes))) {
+		_cleanup_close_ int process = -1;
+		_cleanup_free_ char *name = NULL;
+
+		if (!running_is_number(entry->d_name))
+			continue;
+		process = openat(directory_fd(processes), entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (process < 0 || !running_is_inside(running->container, process) ||
+		    !running_process_uses(process, devices, count, ret_device))
+			continue;
+		(void)fd_read_kernel_file(process, "comm", COMMAND_SIZE - 1, &name);
+		(void)snprintf(ret_name, COMMAND_SIZE, "%.*s", name ? (int)strcspn(name, "\n") : 0, name ? name : "");
+		if (!printable_is_all(ret_name))
+			ret_name[0] = '\0';
+		return (pid_t)strtol(entry->d_name, NULL, 10);
+	}
+	return 0;
+}
+
+static int running_check_unused(const struct running *running, struct err *err)
+{
+	_cleanup_free_ dev_t *devices = NULL;
+	char name[COMMAND_SIZE] = "";
+	dev_t device = 0;
+	size_t count = 0;
+	pid_t pid;
+	int r = running_list_devices(running, &devices, &count);
+
+	if (r < 0)
+		return err_set(err, r, "%m");
+	pid = running_find_user(running, devices, count, &device, name);
+	running->result->used = pid > 0;
+	if (!pid || running->force)
+		return 0;
+	return err_set(err, -EBUSY,
+		       "process %d (%s) in the container has the GPU open (device %u:%u), so it stays.\n"
+		       "End that process; or take the GPU away by --force: what is open stays open.",
+		       (int)pid, name, major(device), minor(device));
+}
+
+/* ---- in the container ---- */
+
+/*
+ * An ldconfig in the container, since, has written the cache anew, with our libraries in it. Those of directories that
+ * the loader's files do not list any more go.
+ */
+static int running_clean_cache(struct rootfs *rootfs, const json_t *more)
+{
+	_cleanup_strv_ struct strv gone = {0}, listed = {0};
+	static const char *const files[] = {LOADER_CONF_FIRST, LOADER_CONF_LAST};
+	_cleanup_free_ char *data = NULL;
+	struct ldcache_merged without = {0};
+	const json_t *item;
+	struct span content;
+	size_t size, i, left = 0;
+	int r = 0;
+
+	for (i = 0; i < ARRAY_SIZE(files) && r == 0; i++) {
+		_cleanup_free_ char *text = NULL;
+
+		if (rootfs_read_file(rootfs, files[i], LOADER_CONF_MAX_SIZE, &text, NULL) == 0)
+			r = loader_conf_parse(text, &listed);
+	}
+	json_array_foreach (json_object_get(more, "libraryDirectories"), i, item) {
+		const char *path = json_string_value(item);
+
+		if (r == 0 && path && !strv_contains(&listed, path))
+			r = strv_add(&gone, path);
+	}
+	if (r < 0 || gone.count == 0 || rootfs_read_file(rootfs, LOADER_CACHE, LDCACHE_MAX_SIZE, &data, &size) < 0)
+		return r;
+	content = (struct span){(const unsigned char *)data, size};
+	r = ldcache_merge(&content, &gone, NULL, 0, &without);
+	for (i = 0; r == 0 && i < LDCACHE_PARTS; i++)
+		left += without.parts[i].size;
+	if (r == 0 && left < size)
+		r = rootfs_replace_file(rootfs, LOADER_CACHE, without.parts, LDCACHE_PARTS, 0644);
+	free(without.owned);
+	return r == -ENOMEM ? r : 0;
+}
+
+static int running_undo_one(const struct running *running, unsigned number, struct rootfs *rootfs,
+			    struct strv *restored, struct err *err)
+{
+	_cleanup_json_ json_t *record = NULL;
+	int r = undo_record_undo_running(&running->records, number, rootfs, restored, err);
+
+	if (r == 0)
+		r = undo_record_read_running(&running->records, number, &record);
+	return r == 0 ? running_clean_cache(rootfs, json_object_get(record, "running")) : r;
+}
+
+static int running_undo_inside(struct running *running, struct err *err)
+{
+	struct mount_map mount_map = MOUNT_CLASS_UNKNOWN;
+	_cleanup_rootfs_ struct rootfs rootfs = ROOTFS_CLOSED;
+	_cleanup_strv_ struct strv restored = {0};
+	_cleanup_close_ int proc_self_fd = -1;
+	struct undo_log *undo_log = undo_log_new(false);
+	int namespaces[2] = {-1, -1}, r = undo_log ? 0 : -ENOMEM;
+
+	if (r == 0)
+		r = running_check_unused(running, err);
+	if (r == 0) {
+		mount_map.outside_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+		proc_self_fd = mount_open_proc_self_fd(running->container->process);
+		r = mount_map.outside_fd < 0 || proc_self_fd < 0 ? err_set(err, -EBADF, "cannot open /proc/self: %m")
+								 : 0;
+	}
+	if (r == 0)
+		r = namespaces_enter(running->container, namespaces, err);
+	if (r == 0)
+		r = container_open_rootfs(running->container, &rootfs, err);
+	rootfs.mount_map = &mount_map;
+	rootfs.proc_self_fd = proc_self_fd;
+	rootfs.undo_log = undo_log;
+	for (unsigned number = UNDO_RECORDS_MAX; number-- > 0 && r == 0;)
+		if (running->taken[number])
+			r = running_undo_one(running, number, &rootfs, &restored, err);
+	(void)undo_log_free(undo_log);
+	mount_map_clear(&mount_map);
+	return r;
+}
+
+/* ---- outside ---- */
+
+/* With a device still open, a choice that is gone would be all adapters. */
+static int running_restore_guard(const struct running *running, const json_t *before, const struct devcgroup *cgroup)
+{
+	_cleanup_choices_ struct choices choices = CHOICES_NONE;
+	uint64_t luids[GUARD_RULE_BEFORE_MAX];
+	const json_t *item;
+	size_t count = 0, i, depth;
+
+	if (!json_is_array(before) || !cgroup || running->result->used || choices_open(&choices) < 0)
+		return 0;
+	json_array_foreach (before, i, item)
+		if (count < GUARD_RULE_BEFORE_MAX && json_string_value(item))
+			luids[count++] = strtoull(json_string_value(item), NULL, 16);
+	return guard_rule_restore(&choices, devcgroup_directory(cgroup, &depth), luids, count);
+}
+
+/* A directory in which something was made or replaced. */
+static void running_clean_place(struct layer_overlay *overlay, const json_t *entry)
+{
+	const char *path = running_text(entry, "path"), *name = running_text(entry, "name");
+	_cleanup_free_ char *whole = NULL;
+	_cleanup_close_ int fd = -1;
+
+	if (!*name || strchr(name, '/') || str_format(&whole, "%s/%s", path, name) < 0)
+		return;
+	fd = rootfs_open_unlinked(&overlay->merged, *path ? path : "/", O_RDONLY | O_DIRECTORY);
+	if (fd < 0 || !mount_class_is_root(&overlay->merged, fd) ||
+	    layer_overlay_keep_times(overlay, *path ? path : "/", fd) < 0)
+		return;
+	if (streq(running_text(entry, "kind"), "replacement"))
+		layer_overlay_drop_copy(overlay, fd, name, whole);
+}
+
+/* Files that are as the image's again leave the layer. Other root filesystems have none. */
+static void running_clean_layer(const struct running *running, const json_t *steps)
+{
+	_cleanup_(layer_overlay_close) struct layer_overlay overlay = LAYER_OVERLAY_NONE;
+	_cleanup_close_ int fds = mount_open_proc_self_fd(-1);
+	const json_t *entry;
+	size_t i;
+
+	if (container_open_rootfs(running->container, &overlay.merged, NULL) != 0 ||
+	    layer_overlay_open_running(&overlay, running->container->process) != 0)
+		return;
+	overlay.merged.proc_self_fd = fds;
+	json_array_foreach (steps, i, entry)
+		running_clean_place(&overlay, entry);
+	layer_overlay_restore_times(&overlay);
+}
+
+static int running_restore_one(struct running *running, unsigned number, struct devcgroup *cgroup, struct err *err)
+{
+	struct devcgroup_additions additions = {0};
+	_cleanup_json_ json_t *record = NULL;
+	const json_t *more;
+	int r = undo_record_read_running(&running->records, number, &record);
+
+	more = json_object_get(record, "running");
+	if (r == 0)
+		r = additions_read(more, &additions);
+	r = r < 0 ? err_set(err, r, "cannot read what was written down: %m")
+		  : devcgroup_take_back(cgroup, &additions, err);
+	additions_clear(&additions);
+	if (r != 0)
+		return r;
+	r = running_restore_guard(running, json_object_get(more, "guard"), cgroup);
+	if (r < 0)
+		log_warning(&running->context->settings.log, "the guard's choice stays as it was: %s", err_name(r));
+	running_clean_layer(running, json_object_get(record, "deeds"));
+	undo_record_remove_running(&running->records, number);
+	return 0;
+}
+
+static int running_undo_outside(struct running *running, struct err *err)
+{
+	const struct ctr_gpu_container *container = running->container;
+	struct devcgroup *cgroup = NULL;
+	int r = devcgroup_open(container->pid, container->process, &cgroup, err);
+
+	for (unsigned number = UNDO_RECORDS_MAX; number-- > 0 && r == 0;)
+		if (running->taken[number])
+			r = running_restore_one(running, number, cgroup, err);
+	devcgroup_free(cgroup);
+	return r;
+}
+
+/* ---- the children ---- */
+
+/* The number behind the result's errno or code, and its sentence, are the parent's to report. */
+static int running_do(struct running *running, int (*work)(struct running *running, struct err *err))
+{
+	struct running_result *result = running->result;
+	int r = phase_enter(PHASE_GIVE);
+
+	if (r < 0)
+		r = err_set(&result->err, r, "cannot give up capabilities: %m");
+	if (r == 0)
+		r = work(running, &result->err);
+	/* Whatever failed without a sentence. */
+	if (r < 0 && !result->err.text[0])
+		r = err_set(&result->err, r, "cannot take back what was done to the container: %m");
+	result->r = r;
+	return r != 0;
+}
+
+static int running_work_inside(void *user)
+{
+	return running_do(user, running_undo_inside);
+}
+
+static int running_work_outside(void *user)
+{
+	return running_do(user, running_undo_outside);
+}
+
+static int running_undo_all(struct running *running)
+{
+	int (*const works[])(void *user) = {running_work_inside, running_work_outside};
+	struct ctr_gpu_context *context = running->context;
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(works) && r == 0; i++) {
+		int exit_status = 0;
+
+		r = ctr_gpu_run_in_child(context, works[i], running, &exit_status);
+		if (r == 0 && running->result->r != 0) {
+			context->err = running->result->err;
+			r = running->result->r;
+		}
+	}
+	return r;
+}
+
+/* Return: as ctr_gpu_undo_running(), with @err set. */
+static int running_open_records(struct running *running, const char *path, const char *name, struct err *err)
+{
+	int r = undo_records_open(path, &running->records);
+	bool any = false;
+
+	if (r == 0)
+		r = undo_records_list(&running->records, running->taken);
+	for (unsigned number = 0; number < UNDO_RECORDS_MAX && r == 0; number++)
+		any = any || running->taken[number];
+	if (r == -ENOENT || (r == 0 && !any))
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
+			       "nothing was given to process %d since its container was started.\n"
+			       "What a container was started with ends with it.",
+			       (int)running->container->pid);
+	if (r == -ETIMEDOUT)
+		return err_set(err, r,
+			       "process %d has %s for more than %d s: %m.\nSee what it waits for, or end it; then try "
+			       "again.",
+			       (int)running->records.holder, name, UNDO_RECORDS_WAIT_MS / 1000);
+	return r < 0 ? err_set(err, r, "cannot open %s: %m", path) : 0;
+}
+
+int ctr_gpu_undo_running(struct ctr_gpu_context *context, struct ctr_gpu_container *container, const char *directory,
+			 bool force)
+{
+	struct running running = {.context = context, .container = container, .records = UNDO_RECORDS_CLOSED};
+	char key[CONTAINER_KEY_SIZE];
+	_cleanup_free_ char *path = NULL;
+	int r = container->running ? 0 : -EINVAL;
+
+	running.force = force;
+	if (r == 0)
+		r = container_key(container, key);
+	if (r == 0)
+		r = str_format(&path, "%s/%s", directory, key);
+	if (r < 0)
+		return err_set(&context->err, r, "cannot look at the container: %m");
+	running.result = mmap(NULL, sizeof(*running.result), PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_SHARED, -1, 0);
+	if (running.result == MAP_FAILED)
+		return err_set(&context->err, -ENOMEM, "%m");
+	r = running_open_records(&running, path, path, &context->err);
+	if (r == 0)
+		r = running_undo_all(&running);
+	undo_records_close(&running.records, path);
+	(void)munmap(running.result, sizeof(*running.result));
+	return r;
+}
+
+/* ---- containers that have ended ---- */
+
+/* Whether the process of a key is gone. */
+static bool running_is_over(const char *key)
+{
+	struct ctr_gpu_container container = {.pid = (pid_t)strtol(key, NULL, 10), .process = -1};
+	char path[32], now[CONTAINER_KEY_SIZE];
+	_cleanup_close_ int process = -1;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)container.pid);
+	process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	container.process = process;
+	return process < 0 ? errno == ENOENT : container_key(&container, now) == 0 && !streq(now, key);
+}
+
+static bool running_is_key(const char *name)
+{
+	const char *dash = strchr(name, '-');
+
+	return dash && strspn(name, "0123456789") == (size_t)(dash - name) && running_is_number(dash + 1);
+}
+
+void running_forget_ended(const char *directory)
+{
+	_cleanup_strv_ struct strv keys = {0};
+
+	(void)fd_list_names(AT_FDCWD, directory, running_is_key, NAMES_MAX, &keys);
+	for (size_t i = 0; i < keys.count; i++) {
+		struct undo_records records = UNDO_RECORDS_CLOSED;
+		bool taken[UNDO_RECORDS_MAX] = {0};
+		_cleanup_free_ char *path = NULL;
+
+		if (!running_is_over(keys.items[i]) || str_format(&path, "%s/%s", directory, keys.items[i]) < 0 ||
+		    undo_records_open(path, &records) < 0 || undo_records_list(&records, taken) < 0)
+			continue;
+		for (unsigned number = 0; number < UNDO_RECORDS_MAX; number++)
+			if (taken[number])
+				undo_record_remove_running(&records, number);
+		undo_records_close(&records, path);
+	}
+}

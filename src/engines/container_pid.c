@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The first process of a container, by the name that its engine knows. A Docker daemon of the caller's is asked; the
+ * others write it down in files. What they say is a number that another process may have by now: the caller opens that
+ * process, and then it is compared with what else is known of it.
+ */
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "ctr-gpu-error.h"
+#include "engines/engine.h"
+#include "engines/text.h"
+#include "system/trusted_file.h"
+
+enum {
+	STATE_MAX = 4 << 20,
+	NAME_LENGTH_MAX = 255,
+	ID_LENGTH_MIN = 8, /* of the beginning of an id */
+	NAMESPACES_MAX = 256,
+	STAT_MAX = 4096,
+	MEMBERSHIP_MAX = 16 * 1024,
+};
+
+/* Where runtimes keep what they know of a container, in JSON. */
+static const struct container_pid_runtime {
+	const char *engine, *root, *user, *file; /* @user: below $XDG_RUNTIME_DIR */
+	const char *pid, *started;
+} runtimes[] = {
+	{"runc", "/run/runc", "runc", "state.json", "init_process_pid", "init_process_start"},
+	{"crun", "/run/crun", "crun", "status", "pid", "process-start-time"},
+};
+
+#define CONTAINERD_TASKS "/run/containerd/io.containerd.runtime.v2.task"
+
+void container_pid_clear(struct container_pid *found)
+{
+	free(found->id);
+	*found = (struct container_pid){0};
+}
+
+/* Names are put into paths and into a request. */
+static bool container_pid_is_name(const char *name)
+{
+	if (!isalnum((unsigned char)*name) || strlen(name) > NAME_LENGTH_MAX)
+		return false;
+	for (; *name; name++)
+		if (!isalnum((unsigned char)*name) && !strchr("_.+-", *name))
+			return false;
+	return true;
+}
+
+/* A file that root, or the caller, has put there. Return: owned by the caller; NULL. */
+static char *container_pid_read(const char *path, size_t *ret_size)
+{
+	_cleanup_close_ int fd = trusted_file_open(path, S_IFREG, geteuid(), O_RDONLY);
+	char *text = NULL;
+
+	return fd >= 0 && fd_read_all(fd, STATE_MAX, &text, ret_size) == 0 ? text : NULL;
+}
+
+static json_t *container_pid_read_json(const char *path)
+{
+	size_t size = 0;
+	_cleanup_free_ char *text = container_pid_read(path, &size);
+	json_t *json = NULL;
+
+	return text && json_parse(text, size, &json, NULL) == 0 ? json : NULL;
+}
+
+/* Return: whether it is one more process; -ENOMEM. */
+static int container_pid_take(struct container_pid *found, pid_t pid, const char *engine, const char *id,
+			      unsigned long long started)
+{
+	if (pid <= 0 || found->pid == pid)
+		return 0;
+	if (found->pid) {
+		found->other = engine;
+		return 1;
+	}
+	found->id = strdup(id);
+	if (!found->id)
+		return -ENOMEM;
+	found->pid = pid;
+	found->engine = engine;
+	found->started = started;
+	return 1;
+}
+
+/* ---- Docker ---- */
+
+static int container_pid_ask_docker(const char *name, struct container_pid *found)
+{
+	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
+	_cleanup_free_ char *what = NULL;
+	_cleanup_json_ json_t *answer = NULL;
+	const char *id;
+	int r;
+
+	if (daemon_find(&engine_docker.daemon, geteuid(), &daemon) < 0 || daemon.pid == 0)
+		return 0;
+	if (str_format(&what, "/containers/%s/json", name) < 0)
+		return -ENOMEM;
+	answer = docker_api_get(&daemon, what);
+	id = json_string_value(json_at(answer, "Id"));
+	if (!id)
+		return 0;
+	r = container_pid_take(found, (pid_t)json_integer_value(json_at(answer, "State/Pid")), "docker", id, 0);
+	found->asked = r == 1 && !found->other;
+	return r < 0 ? r : 0;
+}
+
+/* ---- runtimes ---- */
+
+static int container_pid_find_state(const struct container_pid_runtime *runtime, const char *id, const char *engine,
+				    struct container_pid *found)
+{
+	const char *run = geteuid() == 0 ? "" : getenv("XDG_RUNTIME_DIR");
+	_cleanup_free_ char *path = NULL;
+	_cleanup_json_ json_t *state = NULL;
+	int r;
+
+	if (!run)
+		return 0;
+	r = *run ? str_format(&path, "%s/%s/%s/%s", run, runtime->user, id, runtime->file)
+		 : str_format(&path, "%s/%s/%s", runtime->root, id, runtime->file);
+	if (r < 0)
+		return r;
+	state = container_pid_read_json(path);
+	r = container_pid_take(found, (pid_t)json_integer_value(json_object_get(state, runtime->pid)),
+			       engine ? engine : runtime->engine, id,
+			       (unsigned long long)json_integer_value(json_object_get(state, runtime->started)));
+	return r < 0 ? r : 0;
+}
+
+static int container_pid_find_states(const char *id, const char *engine, struct container_pid *found)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(runtimes) && r == 0; i++)
+		r = container_pid_find_state(&runtimes[i], id, engine, found);
+	return r;
+}
+
+/* ---- containerd ---- */
+
+static bool container_pid_is_namespace(const char *name)
+{
+	return container_pid_is_name(name);
+}
+
+static int container_pid_find_tasks(const char *id, struct container_pid *found)
+{
+	_cleanup_strv_ struct strv namespaces = {0};
+	int r = 0;
+
+	if (geteuid() != 0 ||
+	    fd_list_names(AT_FDCWD, CONTAINERD_TASKS, container_pid_is_namespace, NAMESPACES_MAX, &namespaces) < 0)
+		return 0;
+	for (size_t i = 0; i < namespaces.count && r >= 0; i++) {
+		_cleanup_free_ char *path = NULL, *text = NULL;
+
+		if (str_format(&path, CONTAINERD_TASKS "/%s/%s/init.pid", namespaces.items[i], id) < 0)
+			return -ENOMEM;
+		text = container_pid_read(path, NULL);
+		r = text ? container_pid_take(found, (pid_t)strtol(text, NULL, 10), "containerd", id, 0) : 0;
+	}
+	return r < 0 ? r : 0;
+}
+
+/* ---- Podman and CRI-O ---- */
+
+/* Their containers' names, in the storage that both have. */
+static bool container_pid_is_called(const json_t *container, const char *id, const char *name)
+{
+	const size_t length = strlen(name);
+	const json_t *item;
+	size_t i;
+
+	if (streq(id, name) || (length >= ID_LENGTH_MIN && strncmp(id, name, length) == 0))
+		return true;
+	json_array_foreach (json_object_get(container, "names"), i, item)
+		if (json_string_value(item) && streq(json_string_value(item), name))
+			return true;
+	return false;
+}
+
+/* containers-storage.conf(5). Return: 0, with NULL where it is not known; -ENOMEM. */
+static int container_pid_find_conf(char **ret)
+{
+	const char *named = getenv("CONTAINERS_STORAGE_CONF");
+
+	if (named)
+		return named[0] == '/' ? str_replace(ret, named) : 0;
+	if (geteuid() == 0)
+		return str_replace(ret, "/etc/containers/storage.conf");
+	*ret = engine_user_file("containers/storage.conf");
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* Where the configuration puts storage. Return: 0 or -ENOMEM. */
+static int container_pid_read_storages(struct strv *ret)
+{
+	static const char *const keys[] = {"storage/graphroot", "storage/rootless_storage_path"};
+	_cleanup_text_buffer_ struct text_buffer text = {0};
+	_cleanup_free_ char *path = NULL, *data = NULL;
+	_cleanup_json_ json_t *conf = NULL;
+	struct text_buffer_error ignored;
+	size_t size = 0;
+	int r = container_pid_find_conf(&path);
+
+	if (r < 0 || !path)
+		return r;
+	data = container_pid_read(path, &size);
+	if (!data || text_buffer_set(&text, data, size) < 0 || toml_parse_read(&text, &conf, &ignored) < 0)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(keys) && r == 0; i++) {
+		const char *root = json_string_value(json_at(conf, keys[i]));
+
+		/* A user's storage is not where the first says, in some versions. */
+		if (root && root[0] == '/' && !strpbrk(root, "$~"))
+			r = strv_add(ret, root);
+	}
+	return r;
+}
+
+static int container_pid_list_storages(struct strv *ret)
+{
+	const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+	int r = container_pid_read_storages(ret);
+
+	if (r < 0)
+		return r;
+	if (geteuid() == 0)
+		return strv_add(ret, "/var/lib/containers/storage");
+	if (data && data[0] == '/')
+		return strv_format(ret, "%s/containers/storage", data);
+	return home && home[0] == '/' ? strv_format(ret, "%s/.local/share/containers/storage", home) : 0;
+}
+
+static int container_pid_find_in(const char *storage, const char *name, struct container_pid *found)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_json_ json_t *list = NULL;
+	const json_t *container;
+	size_t i;
+	int r = str_format(&path, "%s/overlay-containers/containers.json", storage);
+
+	if (r < 0)
+		return r;
+	list = container_pid_read_json(path);
+	json_array_foreach (list, i, container) {
+		const char *id = json_string_value(json_object_get(container, "id"));
+
+		if (r == 0 && id && container_pid_is_name(id) && container_pid_is_called(container, id, name))
+			r = container_pid_find_states(id, "podman", found);
+	}
+	return r;
+}
+
+static int container_pid_find_names(const char *name, struct container_pid *found)
+{
+	_cleanup_strv_ struct strv storages = {0};
+	int r = container_pid_list_storages(&storages);
+
+	for (size_t i = 0; i < storages.count && r == 0; i++)
+		r = container_pid_find_in(storages.items[i], name, found);
+	return r;
+}
+
+/* ---- all of them ---- */
+
+static int container_pid_refuse(const char *name, const struct container_pid *found, struct err *err)
+{
+	if (found->other)
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
+			       "%s is a container of %s and another of %s.\n"
+			       "Name the one by its first process (docker inspect, podman inspect).",
+			       name, found->engine, found->other);
+	if (!found->pid)
+		return err_set(
+			err, CTR_GPU_E_BAD_ARGUMENT,
+			"no container that runs is called %s: Docker, Podman, containerd, runc and crun of user %u "
+			"have none.\n"
+			"Name it by its first process, which its engine shows (docker inspect, podman inspect).",
+			name, (unsigned)geteuid());
+	return 0;
+}
+
+int container_pid_find(const char *name, struct container_pid *ret, struct err *err)
+{
+	struct container_pid found = {0};
+	int r;
+
+	if (!container_pid_is_name(name))
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT, "\"%.80s\" is not the name of a container", name);
+	r = container_pid_ask_docker(name, &found);
+	if (r == 0)
+		r = container_pid_find_names(name, &found);
+	if (r == 0)
+		r = container_pid_find_states(name, NULL, &found);
+	if (r == 0)
+		r = container_pid_find_tasks(name, &found);
+	r = r < 0 ? err_set(err, r, "%m") : container_pid_refuse(name, &found, err);
+	if (r != 0) {
+		container_pid_clear(&found);
+		return r;
+	}
+	*ret = found;
+	return 0;
+}
+
+/* The fields behind the name; the start is the 22nd (proc_pid_stat(5)). */
+static unsigned long long container_pid_read_start(int process)
+{
+	enum { STATE = 3, START = 22 };
+	_cleanup_free_ char *text = NULL;
+	const char *field;
+
+	if (fd_read_kernel_file(process, "stat", STAT_MAX, &text) < 0)
+		return 0;
+	field = strrchr(text, ')');
+	for (int number = STATE - 1; field && number < START; number++)
+		field = strchr(field + 1, ' ');
+	return field ? strtoull(field + 1, NULL, 10) : 0;
+}
+
+bool container_pid_is(const struct container_pid *found, int process)
+{
+	_cleanup_free_ char *membership = NULL;
+
+	if (found->started)
+		return container_pid_read_start(process) == found->started;
+	if (fd_read_kernel_file(process, "cgroup", MEMBERSHIP_MAX, &membership) == 0 && strstr(membership, found->id))
+		return true;
+	/* Without a right to cgroups there is nothing but the daemon's answer. */
+	return found->asked && geteuid() != 0;
+}

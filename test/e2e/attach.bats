@@ -1,0 +1,255 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016,SC2154
+#
+# `ctr-gpu attach` and `detach`: a GPU for a container that runs, and afterwards nothing of it. Each test has a host of its
+# own, with the engine in it, as `ctr-gpu` runs on the engine's machine.
+
+load engines
+
+setup_file() {
+	require_root
+	image debian >/dev/null
+}
+
+# What a container is: its mounts, what its cgroup says of the device, what is in its layer, and our files on the host.
+# With it begins the shell of every test; the container's first process is in $pid, its command in $in.
+lib='
+	fail() { echo "FAILED: $*"; exit 1; }
+	picture() {
+		cut -d " " -f 3- "/proc/$pid/mountinfo"
+		$in probe node 10 183 /dev/node | grep /dev/node
+		$in busybox rm -f /dev/node
+		$in sh -c "ls -l /usr/bin/nvidia-smi /usr/lib/wsl /usr/lib/ctr-gpu /etc/ld.so.conf.d 2>&1; md5sum /etc/ld.so.cache"
+		find /run/ctr-gpu/attached /run/systemd/transient -type f 2>/dev/null
+		[[ ! -e /run/user/54321/ctr-gpu ]] || find /run/user/54321/ctr-gpu -type f
+	}
+	remember() { picture >"$before"; }
+	unchanged() { picture | diff "$before" -; }
+	before=$(mktemp)
+'
+
+# with_docker PROFILE SCRIPT: with a daemon of its own, and the container "one", which has no GPU
+with_docker() {
+	local directory
+
+	directory=$(engine_directory "docker-$BATS_TEST_NUMBER")
+	run sandbox "$1" env times="${times-}" bash -c "$lib"'
+		directory=$1
+		mkdir -p "$directory"
+		dockerd --data-root "$directory/data" --exec-root /run/exec --pidfile /run/docker.pid --iptables=false \
+			--ip6tables=false --bridge=none --cgroup-parent "$CTR_GPU_TEST_CGROUP" \
+			--exec-opt native.cgroupdriver=cgroupfs >"$directory/log" 2>&1 &
+		for _ in {1..400}; do docker version >/dev/null 2>&1 && break; sleep 0.05; done
+		tar -C "$2" -c . | docker import - debian >/dev/null || exit
+		docker run --detach --name one --network none debian sleep 600 >/dev/null || exit
+		pid=$(docker inspect --format "{{.State.Pid}}" one)
+		in="docker exec one"
+		remember
+		docker diff one
+		eval "$3" || exit
+		docker rm --force one >/dev/null
+	' attach "$directory" "$(image debian)" "$2"
+	expect_status 0
+	expect_not "FAILED: "
+}
+
+# bats test_tags=cgroup
+@test "docker: by name, by id and by process; what was given is taken back, from its layer, too" {
+	with_docker wsl-nvidia '
+		for name in one "$(docker inspect --format "{{.Id}}" one)" "$pid"; do
+			ctr-gpu attach "$name" || fail attach
+			$in probe
+			$in probe node 10 183 /dev/node | grep "/dev/node=ok" || fail "no rule"
+			$in busybox rm -f /dev/node
+			$in nvidia-smi -L | grep "GPU 0:" || fail nvidia-smi
+			ctr-gpu detach "$name" || fail detach
+			unchanged || fail "it is not as before"
+			[[ -z $(docker diff one | grep -v " /tmp$") ]] || fail "the layer: $(docker diff one)"
+		done'
+	expect_gpu
+}
+
+@test "the other one of two adapters, and a container that has the GPU by its start" {
+	with_docker wsl-hybrid '
+		ctr-gpu attach one --device 1 && $in ls /usr/lib/wsl/drivers || fail attach
+		ctr-gpu attach one --device 0 2>&1 | grep "Name that GPU, too" || fail "no refusal"
+		$in ls /usr/lib/wsl/drivers | grep -c inf
+		ctr-gpu attach one --device 0,1 && $in ls /usr/lib/wsl/drivers | grep -c inf
+		ctr-gpu detach one && unchanged || fail "it is not as before"
+		docker run --detach --name two --network none --gpus all debian sleep 600 >/dev/null
+		pid=$(docker inspect --format "{{.State.Pid}}" two) in="docker exec two"
+		remember
+		ctr-gpu attach two && $in probe | grep cuInit=0 || fail "attach two"
+		ctr-gpu detach two
+		unchanged && $in probe | grep cuInit=0 || fail "what it had by its start is gone"'
+	[[ $(grep -cx "1" <<<"$output") -eq 1 && $(grep -cx "2" <<<"$output") -eq 1 ]]
+}
+
+# bats test_tags=cgroup
+@test "a process that has the GPU open keeps it, but for --force" {
+	with_docker wsl-nvidia '
+		ctr-gpu attach one || fail attach
+		docker exec --detach one sh -c "exec 3</dev/dxg; : >/tmp/open; exec sleep 611"
+		for _ in {1..400}; do $in ls /tmp/open >/dev/null 2>&1 && break; sleep 0.05; done
+		ctr-gpu detach one && fail "it was taken from a process"
+		$in probe | grep cuInit=0 || fail "it is gone"
+		ctr-gpu detach --force one || fail force
+		unchanged || fail "it is not as before"'
+	expect "[EBUSY] process"
+	expect "(sleep) in the container has the GPU open (device 10:183), so it stays."
+	expect "--force"
+}
+
+# bats test_tags=cgroup
+@test "an ldconfig meanwhile, a second attach, and a native driver" {
+	with_docker native-nvidia '
+		docker cp /sbin/ldconfig one:/sbin/ldconfig && $in ldconfig && remember
+		for _ in 1 2; do ctr-gpu attach one || fail attach; done
+		$in ldconfig && $in probe | grep cuInit || fail "ldconfig lost it"
+		ctr-gpu attach one --capabilities=all || fail "attach more"
+		ctr-gpu detach one || fail detach
+		$in grep -c ctr-gpu /etc/ld.so.cache
+		$in ldconfig && unchanged || fail "it is not as before"'
+	expect_line "cuInit=0"
+	expect_line 0
+}
+
+@test "what cannot be: a name that none has, a process of this machine, a container that has nothing" {
+	with_docker wsl-nvidia '
+		ctr-gpu attach nothing; ctr-gpu attach ../one; ctr-gpu attach 1; ctr-gpu attach 999999
+		ctr-gpu detach one; ctr-gpu attach; ctr-gpu attach one two; ctr-gpu attach one --device 7
+		ctr-gpu attach one --dry-run --json | jq -c ".adapters"
+		unchanged || fail "it is not as before"'
+	expect "[E_BAD_ARGUMENT] no container that runs is called nothing"
+	expect "\"../one\" is not the name of a container"
+	expect "process 1 is in our own mount namespace"
+	expect "[ESRCH] the container's process 999999 does not exist"
+	expect "nothing was given to process"
+	expect "CONTAINER is missing"
+	expect "'two' is one argument too many"
+	expect "[E_UNKNOWN_DEVICE]"
+	expect '["0 NVIDIA GeForce RTX 4090"]'
+}
+
+# again TIMES: on a container that works meanwhile
+again() {
+	times=$1 with_docker wsl-nvidia '
+		docker exec --detach one sh -c "while :; do ls -R /usr/lib /etc; cat /etc/ld.so.cache; done >/dev/null 2>&1"
+		for ((i = 0; i < times; i++)); do
+			ctr-gpu attach one && $in probe | grep -q cuInit=0 && ctr-gpu detach one || fail "round $i"
+		done
+		unchanged || fail "it is not as before"
+		[[ -z $(docker diff one | grep -v " /tmp$") ]] || fail "the layer: $(docker diff one)"'
+}
+
+@test "again and again" {
+	again 10
+}
+
+# bats test_tags=cgroup, nightly
+@test "two hundred times" {
+	again 200
+}
+
+# with_bundle RUNTIME SCRIPT: a container "three" of it that has no GPU
+with_bundle() {
+	rm -rf "$BATS_TEST_TMPDIR/bundle"
+	bundle debian "$BATS_TEST_TMPDIR/bundle" 'del(.hooks) | .process.args = ["sleep", "600"] | .process.env = ["PATH=/usr/bin"]'
+	run sandbox wsl-nvidia bash -c "$lib"'
+		cd "$2" || exit
+		jq --arg path "$CTR_GPU_TEST_CGROUP/three" ".linux.cgroupsPath = \$path" config.json >config.new && mv config.new config.json
+		memlock "$1" run --detach three </dev/null >/dev/null 2>&1
+		pid=$("$1" state three | jq .pid)
+		in="$1 exec three"
+		remember
+		eval "$3"
+		"$1" delete --force three
+	' attach "$1" "$BATS_TEST_TMPDIR/bundle" "$2"
+	expect_status 0
+	expect_not "FAILED: "
+}
+
+of_a_runtime() {
+	with_bundle "$1" '
+		ctr-gpu attach three && $in probe || fail attach
+		ctr-gpu detach three && unchanged || fail "it is not as before"'
+	expect_gpu
+}
+
+# bats test_tags=cgroup
+@test "runc and crun, by the name of the container" {
+	both of_a_runtime
+}
+
+@test "containerd, by the id of its container" {
+	require_program containerd
+	run sandbox wsl-nvidia bash -c "$lib"'
+		mkdir -p /run/containerd && cp -a "$2" /run/rootfs
+		cat >/run/containerd/config.toml <<-END
+			version = 2
+			root = "$1"
+			state = "/run/containerd"
+			disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.internal.v1.opt"]
+			[grpc]
+			  address = "/run/containerd/containerd.sock"
+		END
+		containerd --config /run/containerd/config.toml >"$1/log" 2>&1 &
+		for _ in {1..400}; do ctr version >/dev/null 2>&1 && break; sleep 0.05; done
+		ctr run --detach --env PATH=/usr/sbin:/usr/bin --cpu-shares 0 --cgroup "$CTR_GPU_TEST_CGROUP/five" --rootfs /run/rootfs five sleep 600 || exit
+		pid=$(ctr task ls | sed -n "s/^five *\([0-9]*\) .*/\1/p")
+		in="ctr task exec --exec-id x five"
+		remember
+		ctr-gpu attach five && $in probe || fail attach
+		ctr-gpu detach five && unchanged || fail "it is not as before"
+		ctr task kill --signal KILL five
+		for _ in {1..400}; do ctr task ls | grep -q "^five .*STOPPED" && break; sleep 0.05; done
+		ctr task rm five >/dev/null
+	' attach "$(engine_directory containerd)" "$(image debian)"
+	expect_status 0
+	expect_not "FAILED: "
+	expect_gpu
+}
+
+# A read-only root filesystem, in which nothing can be made.
+@test "a container that is read-only has what the image has room for" {
+	with_bundle runc '
+		"$1" delete --force three
+		jq ".root.readonly = true" config.json >config.new && mv config.new config.json
+		memlock "$1" run --detach three </dev/null >/dev/null 2>&1
+		pid=$("$1" state three | jq .pid)
+		cut -d " " -f 3- "/proc/$pid/mountinfo" >"$before"
+		ctr-gpu attach three
+		cut -d " " -f 3- "/proc/$pid/mountinfo" | diff "$before" - || fail "it is not as before"
+		find /run/ctr-gpu/attached -type f'
+	expect "[E_ROOTFS_READ_ONLY]"
+	expect_not "deeds.json"
+}
+
+of_podman() {
+	run "$@" bash -c "$lib"'
+		$memlock podman run --runtime crun --detach --name four $options debian sleep 600 >/dev/null || exit
+		pid=$(podman inspect --format "{{.State.Pid}}" four)
+		in="podman exec four"
+		remember
+		for name in four "$(podman inspect --format "{{.Id}}" four)"; do
+			ctr-gpu attach "$name" && $in probe || fail attach
+			ctr-gpu detach "$name" && unchanged || fail "it is not as before"
+		done
+		podman rm --force four >/dev/null 2>&1'
+	expect_status 0
+	expect_not "FAILED: "
+	expect_gpu
+}
+
+# bats test_tags=cgroup
+@test "podman, with root and without, by name and by id" {
+	require_program podman
+	require_program newuidmap
+	podman_setup
+	podman_remove_hooks
+	directory=$(engine_directory podman)
+	of_podman sandbox wsl-nvidia env memlock=memlock options="--cgroup-parent ctr-gpu-test" CONTAINERS_CONF="$directory/containers.conf" \
+		CONTAINERS_STORAGE_CONF="$directory/storage.conf"
+	of_podman rootless wsl-nvidia
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Names of containers, in the files of a user's engines, and whether a process is the one that they mean. */
+
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "ctr-gpu-error.h"
+#include "engines/engine.h"
+
+#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static char home[] = "/tmp/ctr-gpu-test-XXXXXX";
+
+static void write_file(const char *path, const char *text)
+{
+	_cleanup_free_ char *whole = NULL;
+	_cleanup_close_ int fd = -1;
+
+	assert_int_equal(str_format(&whole, "%s/%s", home, path), 0);
+	for (char *slash = strchr(whole + strlen(home) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		(void)mkdir(whole, 0700);
+		*slash = '/';
+	}
+	fd = open(whole, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(fd_write_all(fd, text, strlen(text)), 0);
+}
+
+/* As root would be looked for where the machine's own engines are, it is another user who asks. */
+static int begin(void **state)
+{
+	(void)state;
+	if (!mkdtemp(home))
+		return -1;
+	if (geteuid() == 0 && (chown(home, 65534, 65534) < 0 || seteuid(65534) < 0))
+		return -1;
+	(void)setenv("XDG_RUNTIME_DIR", home, 1);
+	(void)setenv("XDG_DATA_HOME", home, 1);
+	(void)setenv("CONTAINERS_STORAGE_CONF", "/nonexistent", 1);
+	return 0;
+}
+
+static int end(void **state)
+{
+	char command[64];
+
+	(void)state;
+	(void)snprintf(command, sizeof(command), "rm -rf %s", home);
+	return getuid() == 0 && seteuid(0) < 0 ? -1 : system(command);
+}
+
+static void names_that_are_none(void **state)
+{
+	static const char *const names[] = {"", "..", "../one", "-one", "a/b", "a b", "a%2e", "\n"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		struct container_pid found = {0};
+		struct err err = {0};
+
+		assert_int_equal(container_pid_find(names[i], &found, &err), CTR_GPU_E_BAD_ARGUMENT);
+		assert_non_null(strstr(err.text, "is not the name of a container"));
+	}
+}
+
+static void a_container_is_found_by_its_name_or_id(void **state)
+{
+	static const char *const names[] = {ID, "0123456789ab", "web"};
+	_cleanup_free_ char *status = NULL;
+
+	(void)state;
+	write_file("containers/storage/overlay-containers/containers.json",
+		   "[{\"id\": \"" ID "\", \"names\": [\"web\"]}, {\"id\": \"../x\", \"names\": [\"evil\"]}, 7]");
+	assert_int_equal(str_format(&status, "{\"pid\": %d, \"process-start-time\": 1}", (int)getpid()), 0);
+	write_file("crun/" ID "/status", status);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		_cleanup_container_pid_ struct container_pid found = {0};
+		struct err err = {0};
+
+		assert_int_equal(container_pid_find(names[i], &found, &err), 0);
+		assert_int_equal(found.pid, getpid());
+		assert_string_equal(found.id, ID);
+		assert_int_equal(found.started, 1);
+	}
+	assert_int_equal(container_pid_find("evil", &(struct container_pid){0}, NULL), CTR_GPU_E_BAD_ARGUMENT);
+	assert_int_equal(container_pid_find("01234", &(struct container_pid){0}, NULL), CTR_GPU_E_BAD_ARGUMENT);
+}
+
+static void two_of_one_name_are_told(void **state)
+{
+	struct err err = {0};
+
+	(void)state;
+	write_file("runc/twice/state.json", "{\"init_process_pid\": 17, \"init_process_start\": 1}");
+	write_file("crun/twice/status", "{\"pid\": 18, \"process-start-time\": 1}");
+	assert_int_equal(container_pid_find("twice", &(struct container_pid){0}, &err), CTR_GPU_E_BAD_ARGUMENT);
+	assert_non_null(strstr(err.text, "twice is a container of runc and another of crun"));
+}
+
+/* Who can write the file can have any process named. */
+static void a_file_that_others_can_write_is_not_read(void **state)
+{
+	_cleanup_free_ char *path = NULL;
+
+	(void)state;
+	write_file("crun/open/status", "{\"pid\": 18, \"process-start-time\": 1}");
+	assert_int_equal(str_format(&path, "%s/crun/open/status", home), 0);
+	assert_int_equal(chmod(path, 0666), 0);
+	assert_int_equal(container_pid_find("open", &(struct container_pid){0}, NULL), CTR_GPU_E_BAD_ARGUMENT);
+}
+
+static void another_process_of_the_number_is_not_it(void **state)
+{
+	_cleanup_close_ int process = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_free_ char *text = NULL;
+	struct container_pid found = {.pid = getpid(), .id = (char *)"no-such-cgroup"};
+	const char *field;
+
+	(void)state;
+	assert_int_equal(fd_read_kernel_file(process, "stat", 4096, &text), 0);
+	field = strrchr(text, ')');
+	for (int number = 2; number < 22; number++)
+		field = strchr(field + 1, ' ');
+	found.started = strtoull(field + 1, NULL, 10);
+	assert_true(container_pid_is(&found, process));
+	found.started++;
+	assert_false(container_pid_is(&found, process));
+	found.started = 0;
+	assert_false(container_pid_is(&found, process));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_that_are_none),
+		cmocka_unit_test(a_container_is_found_by_its_name_or_id),
+		cmocka_unit_test(two_of_one_name_are_told),
+		cmocka_unit_test(a_file_that_others_can_write_is_not_read),
+		cmocka_unit_test(another_process_of_the_number_is_not_it),
+	};
+
+	return cmocka_run_group_tests(tests, begin, end);
+}
