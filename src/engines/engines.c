@@ -3,7 +3,16 @@
 /* What is known of each engine: a table, an entry an engine. */
 
 #include "engines/engine.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "engines/daemon.h"
 #include "engines/text.h"
+#include "root/rootfs.h"
+#include "system/program_output.h"
+#include "system/trusted_file.h"
 
 static const char docker_remark[] =
 	"Docker before 28.2 reads specs only with \"features\": {\"cdi\": true} in its daemon.json";
@@ -91,6 +100,31 @@ const struct engine engine_podman = {
 static const char containerd_remark[] =
 	"containerd before 2.0 reads specs for Kubernetes only with enable_cdi = true in its config.toml";
 
+enum { CONTAINERD_DUMP_MAX = 1024 * 1024 };
+
+/*
+ * `containerd --config FILE config dump`: what containerd itself makes of its files, since how it merges those that one
+ * imports differs from version to version. Only a program that root alone could have put there is run.
+ */
+static json_t *engine_dump_containerd(const char *file)
+{
+	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
+	_cleanup_text_buffer_ struct text_buffer text = {0};
+	_cleanup_program_ struct program program = {0};
+	_cleanup_close_ int trusted = -1;
+	struct text_buffer_error error;
+	json_t *json = NULL;
+
+	if (rootfs_open(AT_FDCWD, "/", &root) < 0 || !path_lookup_find(&root, PATH_LOOKUP_PATH, "containerd", &program))
+		return NULL;
+	trusted = trusted_file_open(program.path, S_IFREG, TRUSTED_FILE_ROOT_ONLY, O_PATH);
+	if (trusted < 0 ||
+	    !program_output_read((const char *const[]){program.path, "--config", file, "config", "dump", NULL},
+				 CONTAINERD_DUMP_MAX, &text.data, &text.size))
+		return NULL;
+	return toml_parse_read(&text, &json, &error) == 0 ? json : NULL;
+}
+
 const struct engine engine_containerd = {
 	.name = "containerd",
 	.label = "containerd",
@@ -109,7 +143,7 @@ const struct engine engine_containerd = {
 	.imported = "/etc/containerd/conf.d/*.toml",
 	.imports = "imports",
 	.imports_merge = 2,
-	.dump = containerd_dump,
+	.dump = engine_dump_containerd,
 	.option = "--config",
 	.letter = "-c",
 	.rancher_file = "/var/lib/rancher/k3s/agent/etc/containerd/config.toml",

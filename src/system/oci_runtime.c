@@ -2,28 +2,21 @@
 
 #include "system/oci_runtime.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "model/version.h"
 #include "system/machine.h"
+#include "system/program_output.h"
 #include "system/trusted_file.h"
 
-enum {
-	PATIENCE_MS = 5000,
-	ANSWER_MAX = 512,
-};
+enum { ANSWER_MAX = 512 };
 
 /* ---- versions ---- */
 
@@ -75,61 +68,12 @@ bool oci_runtime_is_known(const char *text)
 
 /* ---- asking ---- */
 
-static _Noreturn void oci_runtime_run(const char *program, int output)
-{
-	const char *const arguments[] = {program, "--version", NULL};
-	char *const environment[] = {NULL};
-	int null = open("/dev/null", O_RDWR);
-
-	if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
-	    dup2(null, STDERR_FILENO) >= 0) {
-		closefrom(STDERR_FILENO + 1);
-		(void)execve(program, (char *const *)(const void *)arguments, environment);
-	}
-	_exit(EXIT_FAILURE);
-}
-
-/* Up to the end of the answer, or to the end of patience. */
-static void oci_runtime_receive(int fd, char ret[ANSWER_MAX])
-{
-	struct pollfd input = {.fd = fd, .events = POLLIN};
-	size_t size = 0;
-	ssize_t part = 1;
-
-	while (part > 0 && size < ANSWER_MAX - 1 && poll(&input, 1, PATIENCE_MS) > 0) {
-		part = read(fd, ret + size, ANSWER_MAX - 1 - size);
-		size += part > 0 ? (size_t)part : 0;
-	}
-	ret[size] = '\0';
-}
-
-static bool oci_runtime_ask(const char *program, char ret[ANSWER_MAX])
-{
-	_cleanup_close_ int ours = -1;
-	int pair[2];
-	pid_t pid;
-
-	if (pipe2(pair, O_CLOEXEC) < 0)
-		return false;
-	ours = pair[0];
-	pid = fork();
-	if (pid == 0)
-		oci_runtime_run(program, pair[1]);
-	(void)close(pair[1]);
-	if (pid < 0)
-		return false;
-	oci_runtime_receive(ours, ret);
-	(void)kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	return ret[0];
-}
-
 bool oci_runtime_holds_places(const char *program)
 {
 	_cleanup_close_ int fd = trusted_file_open(program, S_IFREG, TRUSTED_FILE_ROOT_ONLY, O_PATH);
-	_cleanup_free_ char *kept = NULL, *identity = NULL, *text = NULL;
-	char name[40], answer[ANSWER_MAX];
+	const char *const arguments[] = {program, "--version", NULL};
+	_cleanup_free_ char *kept = NULL, *identity = NULL, *text = NULL, *answer = NULL;
+	char name[40];
 	struct stat st;
 	size_t size;
 
@@ -140,7 +84,8 @@ bool oci_runtime_holds_places(const char *program)
 	(void)snprintf(name, sizeof(name), "runtime-%016" PRIx64, str_hash(program));
 	if (boot_cache_read(name, ANSWER_MAX + 128, &kept, &size) == 0 && str_has_prefix(kept, identity))
 		return oci_runtime_is_known(kept + strlen(identity));
-	if (!oci_runtime_ask(program, answer) || str_format(&text, "%s%s", identity, answer) < 0)
+	(void)program_output_read(arguments, ANSWER_MAX - 1, &answer, &size);
+	if (!answer || !*answer || str_format(&text, "%s%s", identity, answer) < 0)
 		return false;
 	boot_cache_write(name, text);
 	return oci_runtime_is_known(answer);

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "system/program_output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+enum { PATIENCE_MS = 5000 };
+
+static _Noreturn void program_output_run(const char *const arguments[], int output)
+{
+	char *const environment[] = {NULL};
+	int null = open("/dev/null", O_RDWR);
+
+	if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
+	    dup2(null, STDERR_FILENO) >= 0) {
+		closefrom(STDERR_FILENO + 1);
+		(void)execve(arguments[0], (char *const *)(const void *)arguments, environment);
+	}
+	_exit(EXIT_FAILURE);
+}
+
+static long program_output_now_ms(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Return: whether the output came to its end in time. */
+static bool program_output_receive(int fd, size_t max, char *text, size_t *size)
+{
+	long end = program_output_now_ms() + PATIENCE_MS, left;
+	ssize_t part = -1;
+
+	while (*size < max && (left = end - program_output_now_ms()) > 0) {
+		struct pollfd input = {.fd = fd, .events = POLLIN};
+
+		if (poll(&input, 1, (int)left) <= 0)
+			continue;
+		part = read(fd, text + *size, max - *size);
+		if (part <= 0)
+			break;
+		*size += (size_t)part;
+	}
+	text[*size] = '\0';
+	return part == 0;
+}
+
+bool program_output_read(const char *const arguments[], size_t max, char **ret, size_t *ret_size)
+{
+	int pair[2], wait_status = -1;
+	_cleanup_close_ int ours = -1;
+	bool complete;
+	pid_t pid;
+
+	*ret_size = 0;
+	*ret = malloc(max + 1);
+	if (!*ret || pipe2(pair, O_CLOEXEC) < 0)
+		return false;
+	(*ret)[0] = '\0';
+	ours = pair[0];
+	pid = fork();
+	if (pid == 0)
+		program_output_run(arguments, pair[1]);
+	(void)close(pair[1]);
+	if (pid < 0)
+		return false;
+	complete = program_output_receive(ours, max, *ret, ret_size);
+	if (!complete)
+		(void)kill(pid, SIGKILL);
+	while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
+		;
+	return complete && WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
+}
