@@ -22,8 +22,12 @@ machine() {
 		mkdir /run/upper /run/work /run/bin
 		mount -t overlay -o lowerdir=/etc,upperdir=/run/upper,workdir=/run/work overlay /etc
 		rm -rf /etc/docker /etc/containerd /etc/containers /etc/crio /etc/cdi
-		# That of the package says since when a name of ours is there.
-		[[ ! -e /usr/share/doc/ctr-gpu-nvidia-compat ]] || mount -t tmpfs tmpfs /usr/share/doc
+		# An installed package has the names that dockerd looks for.
+		if compgen -G "/usr/bin/nvidia-c*" >/dev/null; then
+			mkdir /run/upper-bin /run/work-bin
+			mount -t overlay -o lowerdir=/usr/bin,upperdir=/run/upper-bin,workdir=/run/work-bin overlay /usr/bin
+			rm /usr/bin/nvidia-c*
+		fi
 		cp /bin/true /run/bin/ctr-gpu-runtime
 		"$@"' machine "$BATS_TEST_TMPDIR/machine" "$@" 3>&-
 }
