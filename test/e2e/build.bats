@@ -335,13 +335,14 @@ on() {
 	local program=$tree/build/test/unit/skipping/skipping_test
 
 	mkdir -p "${program%/*}"
-	printf '#!/bin/sh\nprintf "1..3\\n# SKIP needs %%s\\nnot ok 1 # SKIP one\\nok 2 - two\\nok 3 # SKIP three\\n" root; echo "umask $(umask)"\n' >"$program"
+	printf '#!/bin/sh\nprintf "1..3\\n# SKIP needs %%s\\nnot ok 1 # SKIP one\\nok 2 - two\\nok 3 # SKIP three\\n# SKIP needs more\\nok 4 - four # SKIP \\n" root; echo "umask $(umask)"\n' >"$program"
 	chmod 755 "$program"
 	in_tree bash -c 'umask 002; test/run build unit'
 	rm -r "${program%/*}"
 	expect_line "umask 0022"
 	expect_line "ok 1 # SKIP one: needs root  (unit: skipping/skipping)"
 	expect_line "ok 3 # SKIP three  (unit: skipping/skipping)"
+	expect_line "ok 4 - four # SKIP: needs more  (unit: skipping/skipping)"
 }
 
 @test "two files run at once, one that is tagged alone by itself, and what each says stays together" {
