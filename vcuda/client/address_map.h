@@ -15,6 +15,7 @@ enum address_map_kind {
 	ADDRESS_MAP_RESERVED,   /* addresses for cuMemMap() */
 	ADDRESS_MAP_HOST,       /* page-locked memory */
 	ADDRESS_MAP_MANAGED,    /* cuMemAllocManaged() */
+	ADDRESS_MAP_TAKEN,      /* of another process */
 	ADDRESS_MAP_REGISTERED, /* the program's own, which is page-locked in name alone */
 };
 

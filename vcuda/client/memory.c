@@ -274,3 +274,41 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *pointer, size_t *bytes, CUlibrary libra
 {
 	return memory_get_global(OP_cuLibraryGetGlobal, pointer, bytes, library, name);
 }
+
+/* ---- between processes, by handles that their servers know ---- */
+
+CUresult on_cuIpcOpenMemHandle_v2(struct context *context, CUdeviceptr *pointer, CUipcMemHandle handle, unsigned flags)
+{
+	const uint64_t words[] = {sizeof(handle), flags};
+	const struct call_part part = {&handle, sizeof(handle)};
+	struct range there;
+	uint64_t out[2];
+	CUresult r = call_sync(OP_cuIpcOpenMemHandle_v2, words, 2, &part, 1, out, sizeof(out));
+
+	if (r)
+		return r;
+	*pointer = out[0];
+	/* What is opened again has its place already. */
+	if (address_map_find(out[0], &there) && there.at == out[0] && there.kind == ADDRESS_MAP_TAKEN)
+		return CUDA_SUCCESS;
+	return address_map_add(
+		&(struct range){.at = out[0], .bytes = out[1], .kind = ADDRESS_MAP_TAKEN, .context = context});
+}
+
+CUresult on_cuIpcCloseMemHandle(CUdeviceptr pointer)
+{
+	uint64_t last;
+	CUresult r = call_sync(OP_cuIpcCloseMemHandle, &pointer, 1, NULL, 0, &last, sizeof(last));
+
+	if (!r && last)
+		(void)address_map_remove(pointer, 1U << ADDRESS_MAP_TAKEN, NULL);
+	return r;
+}
+
+CUresult on_cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle)
+{
+	const uint64_t word = sizeof(handle);
+	const struct call_part part = {&handle, sizeof(handle)};
+
+	return call_sync(OP_cuIpcOpenEventHandle, &word, 1, &part, 1, event, sizeof(*event));
+}

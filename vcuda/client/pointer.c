@@ -40,6 +40,12 @@ static uint64_t pointer_managed(const struct range *range, CUdeviceptr pointer)
 	return range->kind == ADDRESS_MAP_MANAGED;
 }
 
+static uint64_t pointer_can_be_given(const struct range *range, CUdeviceptr pointer)
+{
+	(void)pointer;
+	return range->kind == ADDRESS_MAP_DEVICE;
+}
+
 static uint64_t pointer_waits(const struct range *range, CUdeviceptr pointer)
 {
 	(void)pointer;
@@ -97,7 +103,7 @@ static const struct {
 	[7] = {sizeof(uint64_t), pointer_number}, /* BUFFER_ID */
 	[8] = {sizeof(int), pointer_managed},     /* IS_MANAGED */
 	[POINTER_ORDINAL] = {sizeof(int), pointer_device},
-	[10] = {sizeof(int), pointer_nothing}, /* IS_LEGACY_CUDA_IPC_CAPABLE */
+	[10] = {sizeof(int), pointer_can_be_given}, /* IS_LEGACY_CUDA_IPC_CAPABLE */
 	[11] = {sizeof(uint64_t), pointer_start},
 	[12] = {sizeof(uint64_t), pointer_bytes},
 	[13] = {sizeof(int), pointer_mapped},

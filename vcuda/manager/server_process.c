@@ -59,6 +59,7 @@ static int server_process_find_slot(const struct manager *manager, const struct 
 
 static void server_process_empty_slot(const struct tenant *tenant, unsigned slot)
 {
+	share_forget_slot(&tenant->quota->shares, slot);
 	__atomic_store_n((uint64_t *)&tenant->quota->used[slot], 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n((uint64_t *)&tenant->quota->client[slot], 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n((uint64_t *)&tenant->quota->locked[slot], 0, __ATOMIC_SEQ_CST);

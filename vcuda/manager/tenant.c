@@ -138,7 +138,7 @@ void tenant_set_memory(struct tenant *tenant, uint64_t memory)
 
 uint64_t tenant_sum_memory(const struct tenant *tenant)
 {
-	uint64_t sum = 0;
+	uint64_t sum = share_sum(&tenant->quota->shares);
 
 	/* Servers write there; what none could have is not counted. */
 	for (size_t i = 0; i < START_QUOTA_SLOTS; i++)

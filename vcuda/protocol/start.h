@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/paths.h"
+#include "vcuda/protocol/share.h"
 
 /* Where a client looks for the socket, and the variable that names another. */
 #define START_SOCKET PATH_RUN "/vcuda/socket"
@@ -40,7 +41,7 @@ enum {
 };
 
 enum {
-	START_MAGIC = 0x76437535, /* changes when a struct below does */
+	START_MAGIC = 0x76437536, /* changes when a struct below does */
 	START_GPUS = 16,
 	START_QUOTA_SLOTS = 256,
 	START_PATH = 256,
@@ -63,7 +64,10 @@ struct start_quota {
 	_Atomic uint32_t wanted[START_QUOTA_SLOTS];
 	/* 0: it has work; else how many entries its client has sent, one more, when it fell asleep. */
 	_Atomic uint64_t rests[START_QUOTA_SLOTS];
+	/* What several have, of device memory: in no used[], and counted as one of these. */
+	struct shares shares;
 };
+_Static_assert((int)START_QUOTA_SLOTS == (int)SHARE_SLOTS, "each has a bit");
 
 /* What the manager says to a container's servers, any time. */
 struct start_orders {

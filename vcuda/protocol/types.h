@@ -41,6 +41,14 @@ typedef struct {
 } CUdevprop;
 
 typedef struct {
+	char reserved[64];
+} CUipcMemHandle;
+
+typedef struct {
+	char reserved[64];
+} CUipcEventHandle;
+
+typedef struct {
 	int type, id;
 } CUmemLocation;
 

@@ -15,6 +15,7 @@
 #include "vcuda/server/handle.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/request.h"
+#include "vcuda/server/share.h"
 
 /* Mappings of physical memory, which exists as long as it has one. One may take a table of its own. */
 enum { MAPPINGS = 65536, TABLE = 4096 };
@@ -50,6 +51,7 @@ bool allocation_take(uint64_t bytes)
 	if (quota_try(bytes))
 		return true;
 	pool_trim();
+	(void)quota_reap();
 	(void)driver_memory_count();
 	return quota_take(bytes);
 }
@@ -168,11 +170,13 @@ CUresult serve_cuMemFree_v2(struct request *q)
 	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
 	counts = driver_memory_counts();
 	r = driver.cuMemFree_v2(q->argument[0]);
-	if (r)
+	if (r) {
 		quota_put_note(note);
-	else
-		allocation_forget(note, counts);
-	return r;
+		return r;
+	}
+	share_held_end_key(SHARE_MEMORY, q->argument[0]);
+	allocation_forget(note, counts);
+	return CUDA_SUCCESS;
 }
 
 /* ---- pools ---- */
@@ -237,6 +241,7 @@ static bool allocation_take_from_pool(uint64_t bytes, bool captured, uint64_t *r
 	if (quota_try(bytes))
 		return true;
 	pool_trim();
+	(void)quota_reap();
 	(void)driver_memory_count();
 	cached = captured ? 0 : pool_cached();
 	again = bytes < cached ? bytes : cached;
@@ -363,9 +368,11 @@ CUresult serve_cuMemFreeAsync(struct request *q)
 	if (!r)
 		r = driver.cuMemFreeAsync(q->argument[0], stream);
 	allocation_freed_in_streams = true;
-	if (!r && !captured)
-		allocation_forget(quota_take_note(QUOTA_POINTER, q->argument[0]), driver_memory_counts());
-	return r;
+	if (r || captured)
+		return r;
+	share_held_end_key(SHARE_MEMORY, q->argument[0]);
+	allocation_forget(quota_take_note(QUOTA_POINTER, q->argument[0]), driver_memory_counts());
+	return CUDA_SUCCESS;
 }
 
 CUresult serve_cuMemPoolSetAttribute(struct request *q)

@@ -9,6 +9,7 @@
 #include "vcuda/server/handle.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/request.h"
+#include "vcuda/server/share.h"
 
 /* The client's handles of primary contexts. */
 static _Atomic uint64_t primary[START_GPUS];
@@ -70,6 +71,7 @@ static void contexts_forget(uint64_t handle, struct remains remains)
 	linker_forget_context(handle);
 	staging_free(remains.staging);
 	fence_free(remains.fence);
+	share_held_end_context(handle);
 	quota_forget_context(handle);
 	driver_memory_set_dirty();
 	handle_drop(handle);

@@ -16,6 +16,7 @@
 #include "vcuda/server/arena.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/server.h"
+#include "vcuda/server/share.h"
 
 enum {
 	DRIVER_MEMORY_PROCESSES = 1024,
@@ -185,7 +186,8 @@ static void driver_memory_recount(uint64_t has)
 	uint64_t asked, surplus = 0;
 
 	pool_settle();
-	asked = quota_counted() - quota_reserved() - driver_memory_surplus;
+	/* What this process gave others stands elsewhere, and is in its own. */
+	asked = quota_counted() - quota_reserved() - driver_memory_surplus + share_held_given();
 	if (has > asked && has - asked > quota_reserved())
 		surplus = (has - asked - quota_reserved()) & ~(uint64_t)(DRIVER_MEMORY_PIECE - 1);
 	if (surplus > driver_memory_surplus)

@@ -23,6 +23,7 @@
 #include "vcuda/server/quota.h"
 #include "vcuda/server/request.h"
 #include "vcuda/server/server.h"
+#include "vcuda/server/share.h"
 
 enum {
 	SERVER_SPIN = 50000, /* nanoseconds */
@@ -207,6 +208,7 @@ static int server_init_driver(void)
 {
 	CUresult r;
 
+	share_held_begin();
 	driver_memory_begin();
 	r = driver.cuInit(0);
 	if (!r)

@@ -37,6 +37,20 @@ static uint64_t quota_sum(const _Atomic uint64_t numbers[START_QUOTA_SLOTS])
 	return sum;
 }
 
+/* What each has, and what they share. */
+static uint64_t quota_used(void)
+{
+	const uint64_t shared = share_sum(&server.quota->shares);
+	uint64_t sum = quota_sum(server.quota->used);
+
+	return __builtin_add_overflow(sum, shared, &sum) ? UINT64_MAX : sum;
+}
+
+static uint64_t quota_locked(void)
+{
+	return quota_sum(server.quota->locked);
+}
+
 uint64_t quota_limit(void)
 {
 	return server.orders->limit;
@@ -59,7 +73,7 @@ uint64_t quota_reserved(void)
 
 uint64_t quota_left(void)
 {
-	const uint64_t sum = quota_sum(server.quota->used), limit = quota_limit();
+	const uint64_t sum = quota_used(), limit = quota_limit();
 
 	return sum < limit ? limit - sum : 0;
 }
@@ -78,7 +92,7 @@ void quota_use_gpu(uint64_t ordinal)
 
 void quota_report(uint64_t ordinal, struct wire_usage *to)
 {
-	to->used = quota_sum(server.quota->used);
+	to->used = quota_used();
 	for (int i = 0; i < START_QUOTA_SLOTS && to->count < WIRE_PROCESSES; i++) {
 		const uint64_t client = server.quota->client[i];
 		struct wire_process *process = &to->process[to->count];
@@ -90,7 +104,8 @@ void quota_report(uint64_t ordinal, struct wire_usage *to)
 	}
 }
 
-static bool quota_add(_Atomic uint64_t numbers[START_QUOTA_SLOTS], uint64_t bytes, uint64_t limit)
+static bool quota_add(_Atomic uint64_t numbers[START_QUOTA_SLOTS], uint64_t (*sum)(void), uint64_t bytes,
+		      uint64_t limit)
 {
 	_Atomic uint64_t *own = &numbers[server.start.quota_slot];
 
@@ -98,7 +113,7 @@ static bool quota_add(_Atomic uint64_t numbers[START_QUOTA_SLOTS], uint64_t byte
 		if (bytes > UINT64_MAX / 2 || bytes > limit)
 			break;
 		*own += bytes;
-		if (quota_sum(numbers) <= limit)
+		if (sum() <= limit)
 			return true;
 		*own -= bytes;
 	}
@@ -109,7 +124,7 @@ bool quota_lock(uint64_t bytes)
 {
 	const uint64_t most = server.start.host_memory, limit = server.orders->locked_limit;
 
-	return quota_add(server.quota->locked, bytes, limit && limit < most ? limit : most);
+	return quota_add(server.quota->locked, quota_locked, bytes, limit && limit < most ? limit : most);
 }
 
 void quota_unlock(uint64_t bytes)
@@ -119,7 +134,19 @@ void quota_unlock(uint64_t bytes)
 
 bool quota_try(uint64_t bytes)
 {
-	return quota_add(server.quota->used, bytes, quota_limit());
+	return quota_add(server.quota->used, quota_used, bytes, quota_limit());
+}
+
+/* A server that lives has said whose it is. */
+bool quota_reap(void)
+{
+	struct shares *shares = &server.quota->shares;
+	const uint64_t before = share_sum(shares);
+
+	for (uint32_t slot = 0; slot < START_QUOTA_SLOTS && share_count(shares) > 0; slot++)
+		if (slot != server.start.quota_slot && server.quota->client[slot] == 0)
+			share_forget_slot(shares, slot);
+	return share_sum(shares) < before;
 }
 
 void quota_count(uint64_t bytes)
@@ -129,7 +156,7 @@ void quota_count(uint64_t bytes)
 
 bool quota_is_exceeded(void)
 {
-	return quota_sum(server.quota->used) > quota_limit();
+	return quota_used() > quota_limit();
 }
 
 bool quota_take(uint64_t bytes)
@@ -193,6 +220,17 @@ bool quota_note(enum quota_kind kind, uint64_t key, uint64_t bytes, uint64_t con
 	*at = note;
 	(void)pthread_mutex_unlock(&quota_mutex);
 	return true;
+}
+
+void quota_empty_note(enum quota_kind kind, uint64_t key)
+{
+	struct quota_note *note;
+
+	(void)pthread_mutex_lock(&quota_mutex);
+	note = *quota_find(kind, key);
+	if (note)
+		note->bytes = 0;
+	(void)pthread_mutex_unlock(&quota_mutex);
 }
 
 uint64_t quota_noted(enum quota_kind kind, uint64_t key)

@@ -62,6 +62,12 @@ uint64_t quota_reserved(void);
 /** Return: the sum of what was noted for @key. */
 uint64_t quota_noted(enum quota_kind kind, uint64_t key);
 
+/** What was noted for @key counts elsewhere from now on. */
+void quota_empty_note(enum quota_kind kind, uint64_t key);
+
+/** Takes what is shared back from servers that have ended. Return: whether that was something. */
+bool quota_reap(void);
+
 /** Takes back what was counted. */
 void quota_give(uint64_t bytes);
 

@@ -11,6 +11,7 @@
 #include "vcuda/server/driver.h"
 #include "vcuda/server/handle.h"
 #include "vcuda/server/quota.h"
+#include "vcuda/server/share.h"
 
 static size_t request_round(size_t bytes)
 {
@@ -195,6 +196,8 @@ CUresult request_end(struct request *q, unsigned word, enum wire_type type, CUre
 		handle_show(handle);
 		return r;
 	}
+	if (type == WIRE_EVENT)
+		share_held_end_key(SHARE_EVENT, hold.real);
 	if (type == WIRE_MODULE || type == WIRE_LIBRARY)
 		(void)quota_forget(QUOTA_GLOBALS, handle);
 	if (type == WIRE_ARRAY || type == WIRE_MIPMAP)

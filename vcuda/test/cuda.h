@@ -48,6 +48,14 @@ typedef struct {
 } CUuuid;
 
 typedef struct {
+	char bytes[64];
+} CUipcMemHandle;
+
+typedef struct {
+	char bytes[64];
+} CUipcEventHandle;
+
+typedef struct {
 	int type;
 	int id;
 } CUmemLocation;

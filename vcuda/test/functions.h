@@ -124,6 +124,12 @@
 	F(cuMemHostRegister, cuMemHostRegister_v2, 6050, (void *pointer, size_t bytes, unsigned flags)) \
 	F(cuMemHostUnregister, cuMemHostUnregister, 4000, (void *pointer)) \
 	F(cuMemAllocManaged, cuMemAllocManaged, 6000, (CUdeviceptr *ret, size_t bytes, unsigned flags)) \
+	F(cuIpcGetMemHandle, cuIpcGetMemHandle, 4010, (CUipcMemHandle *ret, CUdeviceptr pointer)) \
+	F(cuIpcOpenMemHandle, cuIpcOpenMemHandle, 4010, (CUdeviceptr *ret, CUipcMemHandle handle, unsigned flags)) \
+	F(cuIpcOpenMemHandle, cuIpcOpenMemHandle_v2, 11000, (CUdeviceptr *ret, CUipcMemHandle handle, unsigned flags)) \
+	F(cuIpcCloseMemHandle, cuIpcCloseMemHandle, 4010, (CUdeviceptr pointer)) \
+	F(cuIpcGetEventHandle, cuIpcGetEventHandle, 4010, (CUipcEventHandle *ret, CUevent event)) \
+	F(cuIpcOpenEventHandle, cuIpcOpenEventHandle, 4010, (CUevent *ret, CUipcEventHandle handle)) \
 	F(cuMemAdvise, cuMemAdvise, 8000, (CUdeviceptr pointer, size_t bytes, int advice, CUdevice device)) \
 	F(cuMemAdvise, cuMemAdvise_v2, 12020, (CUdeviceptr pointer, size_t bytes, int advice, CUmemLocation location)) \
 	T(cuMemPrefetchAsync, cuMemPrefetchAsync, 8000, ptsz, (CUdeviceptr pointer, size_t bytes, CUdevice device, CUstream stream), (pointer, bytes, device, stream)) \

@@ -103,6 +103,7 @@ static void read_server(int slot)
 	(void)waitpid(pids[slot], &status, 0);
 	if (status && getenv("LAUNCH_VERBOSE"))
 		fprintf(stderr, "launch: server %d ended with status %#x\n", slot, (unsigned)status);
+	share_forget_slot(&quota->shares, (uint32_t)slot);
 	quota->used[slot] = quota->locked[slot] = quota->client[slot] = 0;
 }
 

@@ -79,7 +79,7 @@ $(O)/vcuda/test/unasked: $(O)/vcuda/test/unasked.o
 # A client that keeps to no rule.
 vcuda_hostile = $(O)/vcuda/test/hostile/frames
 test_programs += $(vcuda_hostile)
-vcuda_hostile_objects = $(patsubst %,$(O)/vcuda/test/hostile/%.o,frames textures waits wire)
+vcuda_hostile_objects = $(patsubst %,$(O)/vcuda/test/hostile/%.o,frames shares textures waits wire)
 $(vcuda_hostile): $(vcuda_hostile_objects)
 	@mkdir -p $(@D)
 	$(say) LD $@

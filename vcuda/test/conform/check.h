@@ -55,6 +55,8 @@ void got_text(const char *text);
 #define TRUE(condition) want((condition) ? 1 : 0, 1)
 #define NOTE(value) got((long long)(value))
 
+/* Has the context above, as groups have that are not bare. */
+CUresult check_begin(void);
 void check_load(void);
 CUfunction check_function(const char *name);
 CUdeviceptr check_alloc(size_t bytes);
@@ -75,6 +77,6 @@ extern const struct check init_checks[], device_checks[], context_checks[], memo
 	launch_checks[], occupancy_checks[], stream_checks[], event_checks[], word_checks[], graph_checks[],
 	capture_checks[], error_checks[], entry_checks[], thread_checks[], pair_checks[], table_checks[],
 	array_checks[], print_checks[], condition_checks[];
-extern const struct check managed_checks[];
+extern const struct check managed_checks[], share_checks[];
 
 #endif

@@ -3,7 +3,7 @@
 /*
  * conform: what the CUDA driver API does, checked call by call, as TAP. Needs libcuda.so.1 and nothing else, no toolkit.
  *
- *	conform [GROUP…]        all checks but those of two GPUs (pair), or those of groups
+ *	conform [GROUP…]        all checks but those of two GPUs (pair) and two processes (share), or those of groups
  *	conform --attributes    every attribute of every device, for comparison on one machine
  *	conform --entries       of each name that is read, from which versions on cuGetProcAddress() gives which of its functions
  *
@@ -22,7 +22,12 @@
 
 #include "check.h"
 
-enum { DEADLINE = 30, VALUES_MAX = 2048, LINE_SIZE = 4096 };
+enum {
+	GROUPS_ASKED_FOR = 2, /* the last */
+	DEADLINE = 30,
+	VALUES_MAX = 2048,
+	LINE_SIZE = 4096
+};
 
 static const struct group groups[] = {
 	{"init", init_checks, true},
@@ -52,6 +57,7 @@ static const struct group groups[] = {
 	{"print", print_checks, false},
 	{"managed", managed_checks, false},
 	{"condition", condition_checks, false},
+	{"share", share_checks, true},
 	{"pair", pair_checks, false},
 };
 
@@ -204,7 +210,7 @@ void check_gate(volatile uint32_t *gate, CUstream stream)
 
 /* ---- one process: a group, or one check of it ---- */
 
-static int main_prepare(void)
+CUresult check_begin(void)
 {
 	CUresult r = cu.cuInit(0);
 
@@ -229,7 +235,7 @@ static void main_check(int number, const struct check *check)
 /* Only says that there is none where the driver is not to be had. */
 static int main_group(const struct group *group, int only)
 {
-	int r = group->bare ? 0 : main_prepare();
+	int r = group->bare ? 0 : check_begin();
 
 	if (r) {
 		(void)dprintf(results, "N%d\n", r);
@@ -394,7 +400,7 @@ int main(int argc, char **argv)
 		return 2;
 	for (int i = 1; i < argc; i++)
 		main_run_group(main_find(argv[i]));
-	for (size_t i = 0; argc < 2 && i < sizeof(groups) / sizeof(groups[0]) - 1; i++)
+	for (size_t i = 0; argc < 2 && i < sizeof(groups) / sizeof(groups[0]) - GROUPS_ASKED_FOR; i++)
 		main_run_group(&groups[i]);
 	printf("1..%d\n", number);
 	return failures > 0;

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shares.h"
 #include "textures.h"
 #include "vcuda/protocol/types.h"
 #include "waits.h"
@@ -1425,6 +1426,9 @@ static const struct {
 	{"pools that keep what was freed", frames_pools, SERVES},
 	{"pools of other processes", frames_pools_of_others, SERVES},
 	{"pools that are destroyed", frames_pools_destroyed, SERVES},
+	{"handles between processes, forged", shares_forged, SERVES},
+	{"handles between processes, counted", shares_counted, SERVES},
+	{"handles between processes, too many", shares_places, SERVES},
 	{"memory in small pieces", frames_small, SERVES},
 	{"limits of a context", frames_limits, SERVES},
 	{"global arrays of modules", frames_arrays, SERVES},

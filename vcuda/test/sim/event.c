@@ -12,6 +12,7 @@ enum { EVENT_NO_TIMING = 2, EVENT_INTERPROCESS = 4 };
 struct stamp {
 	struct work work;
 	CUevent event;
+	struct shared_event *shared;
 	uint64_t sequence;
 };
 
@@ -21,6 +22,8 @@ static void event_stamp(struct work *work, CUcontext context)
 	struct timespec now;
 
 	(void)context;
+	if (stamp->shared)
+		stamp->shared->done++;
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	(void)pthread_mutex_lock(&sim_lock);
 	if (object_lives(stamp->event, OBJECT_EVENT) && stamp->event->sequence == work->sequence)
@@ -36,15 +39,49 @@ void event_record(CUevent event, CUstream stream)
 		abort();
 	stamp->work = (struct work){.run = event_stamp, .always = true};
 	stamp->event = event;
+	stamp->shared = event->shared;
+	if (stamp->shared)
+		stamp->shared->begun++;
 	event->recorded = true;
 	event->capture = NULL;
 	event->stream = stream;
 	event->sequence = stream_push(stream, &stamp->work);
 }
 
+struct shared_wait {
+	struct work work;
+	const struct shared_event *event;
+	unsigned begun;
+};
+
+static void event_wait_run(struct work *work, CUcontext context)
+{
+	const struct shared_wait *wait = (const struct shared_wait *)work;
+
+	(void)context;
+	ipc_wait(wait->event, wait->begun);
+}
+
+static void event_wait_shared(CUevent event, CUstream stream)
+{
+	struct shared_wait *wait = calloc(1, sizeof(*wait));
+
+	if (!wait)
+		abort();
+	wait->work.run = event_wait_run;
+	wait->event = event->shared;
+	wait->begun = event->shared->begun;
+	(void)stream_push(stream, &wait->work);
+}
+
 void event_wait(CUevent event, CUstream stream)
 {
 	struct work *work;
+
+	if (ipc_is_pending(event)) {
+		event_wait_shared(event, stream);
+		return;
+	}
 
 	if (!event->recorded || stream_is_done(event->stream, event->sequence))
 		return;
@@ -97,7 +134,8 @@ CUresult cuEventQuery(CUevent event)
 {
 	EVENT(event);
 	LEAVE_IF(capture_asked(event), CUDA_ERROR_CAPTURED_EVENT);
-	LEAVE_IF(event->recorded && !stream_is_done(event->stream, event->sequence), CUDA_ERROR_NOT_READY);
+	LEAVE_IF(ipc_is_pending(event) || (event->recorded && !stream_is_done(event->stream, event->sequence)),
+		 CUDA_ERROR_NOT_READY);
 	LEAVE(context->sticky);
 }
 
@@ -107,6 +145,14 @@ CUresult cuEventSynchronize(CUevent event)
 
 	EVENT(event);
 	LEAVE_IF(capture_asked(event), CUDA_ERROR_CAPTURED_EVENT);
+	if (ipc_is_pending(event)) {
+		const unsigned begun = event->shared->begun;
+		const struct shared_event *shared = event->shared;
+
+		(void)call_leave(CUDA_SUCCESS);
+		ipc_wait(shared, begun);
+		return CUDA_SUCCESS;
+	}
 	LEAVE_IF(!event->recorded, CUDA_SUCCESS);
 	object_enter(event);
 	object_enter(context);

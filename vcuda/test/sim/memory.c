@@ -74,6 +74,7 @@ CUresult memory_alloc(CUcontext context, size_t bytes, CUdeviceptr *ret)
 
 static void memory_free(struct range *range)
 {
+	ipc_forget(range);
 	if (range->charged)
 		device_refund(range->device, range->charged);
 	if (range->page)
@@ -81,7 +82,7 @@ static void memory_free(struct range *range)
 	if (range->kind == RANGE_POOL)
 		pool_forget(range);
 	if (range->kind == ADDRESS_MAP_DEVICE || range->kind == ADDRESS_MAP_HOST || range->kind == RANGE_POOL ||
-	    range->kind == RANGE_MANAGED)
+	    range->kind == RANGE_MANAGED || range->kind == RANGE_TAKEN)
 		(void)munmap((void *)range->start, range->size);
 	address_map_remove(range);
 }

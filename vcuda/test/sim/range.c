@@ -52,6 +52,14 @@ void address_map_remove(struct range *range)
 		}
 }
 
+struct range *range_shared(uint64_t offset)
+{
+	for (struct range *range = ranges; range; range = range->next)
+		if (range->kind == RANGE_TAKEN && range->shared == offset)
+			return range;
+	return NULL;
+}
+
 struct range *range_next(struct range *after, CUcontext context)
 {
 	for (struct range *range = after ? after->next : ranges; range; range = range->next)

@@ -199,10 +199,18 @@ bool stream_is_done(CUstream stream, uint64_t sequence);
 
 /* ---- events ---- */
 
+/* How often an event of several processes was recorded, and how often it came to that. */
+struct shared_event {
+	_Atomic unsigned begun, done;
+};
+
 struct CUevent_st {
 	struct object object;
 	unsigned flags;
 	bool recorded;
+	bool taken; /* of another process */
+	struct shared_event *shared;
+	uint64_t shared_at;
 	CUstream stream;
 	uint64_t sequence;
 	uint64_t nanoseconds;
@@ -210,6 +218,10 @@ struct CUevent_st {
 	CUgraphNode *captured;
 	size_t captured_count;
 };
+
+/* Whether an event of another process has been recorded and not been reached; waits until it was, so many times. */
+bool ipc_is_pending(CUevent event);
+void ipc_wait(const struct shared_event *event, unsigned begun);
 
 void event_record(CUevent event, CUstream stream);
 void event_wait(CUevent event, CUstream stream);
@@ -222,7 +234,8 @@ enum address_map_kind {
 	RANGE_REGISTERED,
 	ADDRESS_MAP_RESERVED,
 	RANGE_POOL,
-	RANGE_MANAGED
+	RANGE_MANAGED,
+	RANGE_TAKEN /* another process's */
 };
 
 struct range {
@@ -240,11 +253,17 @@ struct range {
 	CUstream freed_on;
 	uint64_t freed_at;
 	struct advice *advice; /* of each page of managed memory */
+	uint64_t shared;       /* where it lies in the file of all processes; 0: nowhere */
+	unsigned opened;
 };
 
+/* Its process frees what it may have given others. */
+void ipc_forget(const struct range *range);
 struct range *address_map_find(uintptr_t address);
 struct range *address_map_add(enum address_map_kind kind, void *start, size_t size, CUcontext context);
 void address_map_remove(struct range *range);
+/* What lies at that place of the file and is another process's. */
+struct range *range_shared(uint64_t offset);
 struct range *range_next(struct range *after, CUcontext context);
 /* Whether all of it can be reached by a kernel. */
 bool range_reaches(CUcontext context, uintptr_t address, size_t size, bool write);

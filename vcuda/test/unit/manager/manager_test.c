@@ -214,6 +214,9 @@ static void what_servers_have_is_added_up(void **state)
 	one->quota->used[0] = 1000;
 	one->quota->used[START_QUOTA_SLOTS - 1] = 24;
 	assert_int_equal(tenant_sum_memory(one), 1024);
+	one->quota->shares.used = 1;
+	one->quota->shares.place[0].bytes = 76;
+	assert_int_equal(tenant_sum_memory(one), 1100);
 	/* Whatever a server writes there. */
 	one->quota->used[1] = UINT64_MAX;
 	assert_true(tenant_sum_memory(one) == UINT64_MAX);
@@ -330,7 +333,13 @@ static uint64_t take_over_with(struct world *world, struct tenant *tenant, int f
 	assert_int_equal(pidref_open(server.pid, 0, &pidfd, &server.started), 0);
 	assert_int_equal(server_process_reattach(&world->manager, tenant, &server), 0);
 	assert_int_equal(state_file_write(&world->manager), 0);
+	/* What it has shared goes with it. */
+	tenant->quota->shares.used = 1;
+	tenant->quota->shares.place[0].bytes = 5;
+	tenant->quota->shares.place[0].state = SHARE_READY;
+	share_hold(&tenant->quota->shares.place[0], 3);
 	server_process_remove(&world->manager, world->manager.workers);
+	assert_int_equal(tenant_sum_memory(tenant), 0);
 	tenant->quota->used[3] = 777;
 	assert_int_equal(state_file_read(&next), 0);
 	assert_int_equal(next.tenant_count, 1);

@@ -122,6 +122,36 @@ static void what_was_noted_for_one_key_is_added_up(void **state)
 	assert_int_equal(quota_left(), LIMIT);
 }
 
+/* Where it was given, and as long as a server that lives holds it. */
+static void what_is_shared_counts_once(void **state)
+{
+	enum { TAKER = 9 };
+	struct share *share = &server.quota->shares.place[0];
+
+	(void)state;
+	assert_false(quota_reap());
+	assert_true(quota_take(600));
+	assert_true(quota_note(QUOTA_POINTER, 7, 600, 7));
+	server.quota->shares.used = 1;
+	share->bytes = 600;
+	share->state = SHARE_READY;
+	share_hold(share, server.start.quota_slot);
+	share_hold(share, TAKER);
+	quota_empty_note(QUOTA_POINTER, 7);
+	quota_give(600);
+	assert_int_equal(quota_left(), LIMIT - 600);
+	assert_int_equal(quota_noted(QUOTA_POINTER, 7), 0);
+	assert_true(quota_forget(QUOTA_POINTER, 7));
+	share_let_go(share, server.start.quota_slot);
+	assert_int_equal(quota_left(), LIMIT - 600);
+	assert_false(quota_take(LIMIT - 599));
+	server.quota->client[TAKER] = 1234;
+	assert_false(quota_reap());
+	server.quota->client[TAKER] = 0;
+	assert_true(quota_reap());
+	assert_int_equal(quota_left(), LIMIT);
+}
+
 /* The lower one of both limits holds. */
 static void the_hosts_memory_has_two_limits(void **state)
 {
@@ -147,6 +177,7 @@ int main(void)
 		cmocka_unit_test_setup(what_is_more_than_the_limit_is_not_added, begin),
 		cmocka_unit_test_setup(what_the_driver_takes_is_known_apart, begin),
 		cmocka_unit_test_setup(page_locked_memory_is_the_containers, begin),
+		cmocka_unit_test_setup(what_is_shared_counts_once, begin),
 		cmocka_unit_test_setup(the_hosts_memory_has_two_limits, begin),
 		cmocka_unit_test_setup(what_was_noted_for_one_key_is_added_up, begin),
 	};

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * CUDA's handles of 64 bytes, by which processes of one user open each other's memory and events. The driver's own do
+ * not leave the servers: they say where things are, and the driver reads what a client would write there. A client gets
+ * a token of 128 random bits, which a server of its container finds among those of this container alone.
+ */
+
+#include "vcuda/server/share.h"
+
+#include <string.h>
+#include <sys/random.h>
+
+#include "vcuda/driver_api.h"
+#include "vcuda/server/arena.h"
+#include "vcuda/server/driver.h"
+#include "vcuda/server/handle.h"
+#include "vcuda/server/quota.h"
+#include "vcuda/server/request.h"
+
+/* "ctrgpu" and a number: what begins otherwise is no handle of ours. */
+static const uint64_t share_magic = 0x0001757067727463;
+
+enum { LAZY_PEERS = 1 }; /* what memory has to be opened with */
+
+/* What a client holds. */
+struct share_token {
+	uint64_t magic, token[2], bytes, reserved[4];
+};
+_Static_assert(sizeof(struct share_token) == SHARE_HANDLE && sizeof(CUipcMemHandle) == SHARE_HANDLE &&
+		       sizeof(CUipcEventHandle) == SHARE_HANDLE,
+	       "one is copied to the other");
+
+/* ---- places ---- */
+
+static struct share *share_take_place(void)
+{
+	struct shares *shares = &server.quota->shares;
+
+	for (uint32_t i = 0; i < SHARE_PLACES; i++) {
+		int32_t none = 0;
+		uint32_t used;
+
+		if (!atomic_compare_exchange_strong(&shares->place[i].state, &none,
+						    (int32_t)server.start.quota_slot + 1))
+			continue;
+		used = shares->used;
+		while (used <= i && !atomic_compare_exchange_weak(&shares->used, &used, i + 1))
+			;
+		return &shares->place[i];
+	}
+	return NULL;
+}
+
+static bool share_has_token(const struct share *share, enum share_kind kind, const struct share_token *token)
+{
+	return share->state == SHARE_READY && share->kind == kind && share->token[0] == token->token[0] &&
+	       share->token[1] == token->token[1];
+}
+
+/* Return: the place of a token, which this server holds from now on; NULL. */
+static struct share *share_find_place(enum share_kind kind, const struct share_token *token)
+{
+	struct shares *shares = &server.quota->shares;
+
+	for (uint32_t i = 0; i < share_count(shares); i++) {
+		struct share *share = &shares->place[i];
+
+		if (!share_has_token(share, kind, token))
+			continue;
+		share_hold(share, server.start.quota_slot);
+		if (share_has_token(share, kind, token))
+			return share;
+		share_let_go(share, server.start.quota_slot);
+	}
+	return NULL;
+}
+
+/* ---- giving ---- */
+
+/* Fills in a place, which is this server's until others hold it, too. Return: CUDA_ERROR_OUT_OF_MEMORY. */
+static CUresult share_give(enum share_kind kind, uint64_t key, uint64_t bytes, uint64_t context, const void *handle,
+			   struct share_held **ret)
+{
+	struct share *place = share_take_place();
+
+	if (!place && quota_reap())
+		place = share_take_place();
+	if (!place)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	place->kind = kind;
+	memcpy(place->handle, handle, sizeof(place->handle));
+	*ret = share_held_add(place, key, bytes, context);
+	if (!*ret || getrandom(place->token, sizeof(place->token), 0) != sizeof(place->token)) {
+		if (*ret)
+			share_held_end(*ret);
+		share_clear(place);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	share_hold(place, server.start.quota_slot);
+	place->bytes = bytes;
+	place->state = SHARE_READY;
+	return CUDA_SUCCESS;
+}
+
+static void share_reply(struct request *q, const struct share_held *one)
+{
+	const struct share_token token = {share_magic, {one->place->token[0], one->place->token[1]}, 0, {0}};
+
+	request_reply(q, &token, sizeof(token));
+}
+
+/*
+ * The other process has the whole of a page that pieces lie in, and keeps it when this one has freed its piece.
+ *
+ * Return: what the memory is counted as from now on; 0: that would be too much.
+ */
+static uint64_t share_count_memory(uint64_t at)
+{
+	const uint64_t bytes = quota_noted(QUOTA_POINTER, at);
+
+	if (bytes == 0 || bytes >= DRIVER_MEMORY_PAGE)
+		return bytes;
+	return allocation_take(DRIVER_MEMORY_PAGE - bytes) ? DRIVER_MEMORY_PAGE : 0;
+}
+
+static CUresult share_give_memory(struct request *q, uint64_t at, struct share_held **ret)
+{
+	CUipcMemHandle handle = {{0}};
+	uint64_t bytes;
+	CUresult r = driver.cuIpcGetMemHandle(&handle, at);
+	DRIVER_MEMORY_HOLD;
+
+	if (r)
+		return r;
+	bytes = share_count_memory(at);
+	if (bytes == 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = share_give(SHARE_MEMORY, at, bytes, q->header.context, &handle, ret);
+	if (r) {
+		quota_give(bytes - quota_noted(QUOTA_POINTER, at));
+		return r;
+	}
+	/* It stands in its place now, and no more in this server's. */
+	quota_empty_note(QUOTA_POINTER, at);
+	quota_give(bytes);
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_cuIpcGetMemHandle(struct request *q)
+{
+	CUresult r = driver.cuIpcGetMemHandle ? request_words(q, 1) : CUDA_ERROR_NOT_SUPPORTED;
+	struct share_held *one;
+	CUdeviceptr base = 0;
+	size_t bytes = 0;
+
+	if (!r)
+		r = driver.cuMemGetAddressRange_v2(&base, &bytes, q->argument[0]);
+	if (r)
+		return r == CUDA_ERROR_NOT_FOUND ? CUDA_ERROR_INVALID_VALUE : r;
+	SHARE_HELD_LOCK();
+	one = share_held_find(SHARE_MEMORY, base);
+	/* What others have opened here is not this process's to give. */
+	if ((one && !one->given) || (!one && !quota_noted(QUOTA_POINTER, base)))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!one)
+		r = share_give_memory(q, base, &one);
+	if (!r)
+		share_reply(q, one);
+	return r;
+}
+
+CUresult serve_cuIpcGetEventHandle(struct request *q)
+{
+	CUresult r = driver.cuIpcGetEventHandle ? request_words(q, 1) : CUDA_ERROR_NOT_SUPPORTED;
+	CUipcEventHandle handle = {{0}};
+	struct share_held *one;
+	uint64_t event = 0;
+
+	if (!r)
+		r = request_handle(q, 0, WIRE_EVENT, &event);
+	if (!r)
+		r = driver.cuIpcGetEventHandle(&handle, event);
+	if (r)
+		return r;
+	SHARE_HELD_LOCK();
+	one = share_held_find(SHARE_EVENT, event);
+	if (!one)
+		r = share_give(SHARE_EVENT, event, 0, handle_context(q->argument[0]), &handle, &one);
+	if (!r)
+		share_reply(q, one);
+	return r;
+}
+
+/* ---- taking ---- */
+
+static CUresult share_read(struct request *q, enum share_kind kind, struct share **ret)
+{
+	/* What the driver says of the event of a handle that is none. */
+	enum { EVENT_NOT_MAPPED = 205 };
+	struct share_token token;
+	CUresult r = request_struct(q, 0, &token, sizeof(token));
+
+	if (r)
+		return r;
+	*ret = token.magic == share_magic ? share_find_place(kind, &token) : NULL;
+	if (*ret)
+		return CUDA_SUCCESS;
+	return kind == SHARE_EVENT ? (CUresult)EVENT_NOT_MAPPED : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* @place is held, once more or for the first time. */
+static CUresult share_open_memory(struct request *q, struct share *place, CUdeviceptr *ret)
+{
+	struct share_held *one = share_held_find_place(place);
+	CUipcMemHandle handle;
+	CUresult r;
+
+	/* As the driver does it, which opens nothing for the process that has it. */
+	if (one && one->given)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	memcpy(&handle, place->handle, sizeof(handle));
+	r = driver.cuIpcOpenMemHandle_v2(ret, handle, LAZY_PEERS);
+	if (r)
+		return r;
+	one = share_held_find(SHARE_MEMORY, *ret);
+	if (one)
+		one->opened++;
+	else
+		one = share_held_add(place, *ret, 0, q->header.context);
+	if (one)
+		return CUDA_SUCCESS;
+	(void)driver.cuIpcCloseMemHandle(*ret);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult serve_cuIpcOpenMemHandle_v2(struct request *q)
+{
+	CUresult r = driver.cuIpcOpenMemHandle_v2 && driver.cuIpcCloseMemHandle ? request_words(q, 2)
+										: CUDA_ERROR_NOT_SUPPORTED;
+	CUdeviceptr pointer = 0, base;
+	struct share *place = NULL;
+	size_t bytes = 0;
+
+	if (r || q->argument[1] != LAZY_PEERS)
+		return r ? r : CUDA_ERROR_INVALID_VALUE;
+	SHARE_HELD_LOCK();
+	r = share_read(q, SHARE_MEMORY, &place);
+	if (r)
+		return r;
+	r = share_open_memory(q, place, &pointer);
+	if (r) {
+		if (!share_held_find_place(place))
+			share_let_go(place, server.start.quota_slot);
+		return r;
+	}
+	driver_memory_set_dirty();
+	(void)driver.cuMemGetAddressRange_v2(&base, &bytes, pointer);
+	request_reply(q, &pointer, sizeof(pointer));
+	request_reply(q, &bytes, sizeof(bytes));
+	return CUDA_SUCCESS;
+}
+
+static bool share_is_opened(uint64_t at)
+{
+	const struct share_held *one;
+
+	SHARE_HELD_LOCK();
+	one = share_held_find(SHARE_MEMORY, at);
+	return one && !one->given;
+}
+
+/* Return: whether it was opened no more often than it is closed now. */
+static bool share_close(uint64_t at)
+{
+	struct share_held *one;
+
+	SHARE_HELD_LOCK();
+	one = share_held_find(SHARE_MEMORY, at);
+	if (!one || one->given || --one->opened > 0)
+		return false;
+	share_held_end(one);
+	return true;
+}
+
+CUresult serve_cuIpcCloseMemHandle(struct request *q)
+{
+	CUresult r = driver.cuIpcCloseMemHandle ? request_words(q, 1) : CUDA_ERROR_NOT_SUPPORTED;
+	uint64_t last = 0;
+
+	if (r)
+		return r;
+	if (!share_is_opened(q->argument[0]))
+		return CUDA_ERROR_INVALID_VALUE;
+	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	r = driver.cuIpcCloseMemHandle(q->argument[0]);
+	if (!r)
+		last = share_close(q->argument[0]);
+	request_reply(q, &last, sizeof(last));
+	return r;
+}
+
+CUresult serve_cuIpcOpenEventHandle(struct request *q)
+{
+	CUresult r = driver.cuIpcOpenEventHandle ? request_words(q, 1) : CUDA_ERROR_NOT_SUPPORTED;
+	struct share *place = NULL;
+	CUipcEventHandle handle;
+	uint64_t event = 0;
+
+	if (r)
+		return r;
+	SHARE_HELD_LOCK();
+	r = share_read(q, SHARE_EVENT, &place);
+	if (r)
+		return r;
+	memcpy(&handle, place->handle, sizeof(handle));
+	r = driver.cuIpcOpenEventHandle(&event, handle);
+	/* The driver has what it needs of it. */
+	if (!share_held_find_place(place))
+		share_let_go(place, server.start.quota_slot);
+	return r ? r : request_reply_handle(q, WIRE_EVENT, event, 0);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What this server holds of the places that its container shares. */
+
+#include "vcuda/server/share.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "vcuda/server/server.h"
+
+static pthread_mutex_t share_held_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct share_held *share_held_list;
+static _Atomic uint64_t share_held_given_bytes;
+
+void share_held_begin(void)
+{
+	share_forget_slot(&server.quota->shares, server.start.quota_slot);
+}
+
+uint64_t share_held_given(void)
+{
+	return share_held_given_bytes;
+}
+
+pthread_mutex_t *share_held_lock(void)
+{
+	(void)pthread_mutex_lock(&share_held_mutex);
+	return &share_held_mutex;
+}
+
+void share_held_unlock(pthread_mutex_t *const *mutex)
+{
+	(void)pthread_mutex_unlock(*mutex);
+}
+
+struct share_held *share_held_find(enum share_kind kind, uint64_t key)
+{
+	struct share_held *one = share_held_list;
+
+	while (one && (one->key != key || one->place->kind != kind))
+		one = one->next;
+	return one;
+}
+
+struct share_held *share_held_find_place(const struct share *place)
+{
+	struct share_held *one = share_held_list;
+
+	while (one && one->place != place)
+		one = one->next;
+	return one;
+}
+
+struct share_held *share_held_add(struct share *place, uint64_t key, uint64_t given, uint64_t context)
+{
+	struct share_held *one = malloc(sizeof(*one));
+
+	if (!one)
+		return NULL;
+	*one = (struct share_held){share_held_list, place, key, given, context, 1};
+	share_held_list = one;
+	share_held_given_bytes += given;
+	return one;
+}
+
+void share_held_end(struct share_held *one)
+{
+	struct share_held **at = &share_held_list;
+	struct share *place = one->place;
+
+	while (*at != one)
+		at = &(*at)->next;
+	*at = one->next;
+	share_held_given_bytes -= one->given;
+	free(one);
+	/* It may be held a second time, for another context. */
+	if (!share_held_find_place(place))
+		share_let_go(place, server.start.quota_slot);
+}
+
+void share_held_end_key(enum share_kind kind, uint64_t key)
+{
+	struct share_held *one;
+
+	SHARE_HELD_LOCK();
+	one = share_held_find(kind, key);
+	if (one)
+		share_held_end(one);
+}
+
+void share_held_end_context(uint64_t context)
+{
+	struct share_held *next;
+
+	SHARE_HELD_LOCK();
+	for (struct share_held *one = share_held_list; one; one = next) {
+		next = one->next;
+		if (one->context == context)
+			share_held_end(one);
+	}
+}

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# share_steps.py PART: what processes of PyTorch do together, where there are two GPUs.
+# needs: torch
+# parts: reduce
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+
+def reduce_one(rank, world):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29555", RANK=str(rank), WORLD_SIZE=str(world))
+    torch.cuda.set_device(rank)
+    dist.init_process_group("nccl")
+    torch.manual_seed(7)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(512, 512).cuda(), device_ids=[rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    losses = []
+    for step in range(10):
+        torch.manual_seed(100 + 10 * step + rank)
+        loss = model(torch.randn(64, 512, device="cuda")).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(f"{loss.item():.6f}")
+    total = torch.full((1 << 22,), float(rank + 1), device="cuda")
+    dist.all_reduce(total)
+    if rank == 0:
+        print(world, total[0].item(), total[-1].item(), *losses)
+    dist.destroy_process_group()
+
+
+def reduce():
+    """Training of one model by NCCL, a process for each GPU."""
+    world = torch.cuda.device_count()
+    if world < 2:
+        print("one GPU")
+        return
+    mp.spawn(reduce_one, args=(world,), nprocs=world)
+
+
+if __name__ == "__main__":
+    mp.set_start_method("spawn")
+    {"reduce": reduce}[sys.argv[1]]()
