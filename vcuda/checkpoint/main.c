@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,11 +22,13 @@
 #include "base/str.h"
 #include "model/version.h"
 #include "vcuda/checkpoint/rights.h"
+#include "vcuda/checkpoint/room.h"
 #include "vcuda/protocol/checkpoint.h"
+#include "vcuda/protocol/start.h"
 
 VERSION_NOTE();
 
-enum { ARGUMENTS_LEAST = 5, PROCESSES_MAX = 256, PATIENCE_MS = 10000, OUT_OF_MEMORY = 2 };
+enum { ARGUMENTS_LEAST = 5, PROCESSES_MAX = 256, PATIENCE_MS = 10000 };
 
 /* Of a process, as cuCheckpointProcessGetState() has it. */
 enum process_state { RUNNING, LOCKED, SAVED, FAILED, GONE };
@@ -47,6 +50,7 @@ static int processes[PROCESSES_MAX];
 static int process_count;
 static struct checkpoint_failure failure;
 static bool changed; /* one of the processes at least */
+static bool broken;  /* the driver could not restore one, and never will */
 
 /* ---- what happened ---- */
 
@@ -127,7 +131,10 @@ static int checkpoint_save(int pid)
 
 static int checkpoint_restore(int pid)
 {
-	return driver.restore(pid, NULL);
+	const int r = driver.restore(pid, NULL);
+
+	broken = broken || (r && !checkpoint_is_gone(pid));
+	return r;
 }
 
 static int checkpoint_unlock(int pid)
@@ -155,8 +162,13 @@ static bool checkpoint_bring_back(void)
 /* All are locked before the first is saved: none of them works on what another has. */
 static bool checkpoint_put_away(void)
 {
-	return checkpoint_each(RUNNING, CHECKPOINT_LOCK_PROCESS, checkpoint_lock) &&
-	       checkpoint_each(LOCKED, CHECKPOINT_SAVE, checkpoint_save) && checkpoint_is_all(SAVED);
+	if (!checkpoint_each(RUNNING, CHECKPOINT_LOCK_PROCESS, checkpoint_lock))
+		return false;
+	room_note(processes, process_count);
+	if (!checkpoint_each(LOCKED, CHECKPOINT_SAVE, checkpoint_save) || !checkpoint_is_all(SAVED))
+		return false;
+	room_note_freed();
+	return true;
 }
 
 static enum checkpoint_end checkpoint_suspend(void)
@@ -166,15 +178,16 @@ static enum checkpoint_end checkpoint_suspend(void)
 	return !changed || checkpoint_bring_back() ? CHECKPOINT_UNDONE : CHECKPOINT_LOST;
 }
 
-/* One that got no memory leaves none to the others: what they had until now is somebody's who came before. */
+/* Nothing is tried that has no room. */
 static enum checkpoint_end checkpoint_resume(void)
 {
+	if (!room_is_there())
+		return CHECKPOINT_NO_ROOM;
 	if (checkpoint_bring_back())
 		return CHECKPOINT_DONE;
-	if (changed && !checkpoint_put_away())
+	if (broken)
 		return CHECKPOINT_LOST;
-	return failure.step == CHECKPOINT_RESTORE && failure.number == OUT_OF_MEMORY ? CHECKPOINT_NO_ROOM
-										     : CHECKPOINT_UNDONE;
+	return !changed || checkpoint_put_away() ? CHECKPOINT_UNDONE : CHECKPOINT_LOST;
 }
 
 /* ---- the beginning ---- */
@@ -211,6 +224,7 @@ static bool checkpoint_load(const char *path)
 int main(int argc, char **argv)
 {
 	const bool suspend = argc > 1 && streq(argv[1], "suspend");
+	void *page;
 	int r;
 
 	if (argc < ARGUMENTS_LEAST || argc - ARGUMENTS_LEAST >= PROCESSES_MAX ||
@@ -227,6 +241,12 @@ int main(int argc, char **argv)
 	}
 	while (flock(CHECKPOINT_LOCK, LOCK_EX) < 0 && errno == EINTR)
 		;
+	page = mmap(NULL, sizeof(struct start_orders), PROT_READ | PROT_WRITE, MAP_SHARED, CHECKPOINT_LOCK, 0);
+	/* As root, before anything is heard of the processes: it makes nodes that are missing. */
+	if (page == MAP_FAILED || !room_open(argv[2], page)) {
+		(void)checkpoint_fail(CHECKPOINT_MEASURE, 0);
+		return checkpoint_end(CHECKPOINT_UNDONE);
+	}
 	r = rights_give_up((uid_t)strtoul(argv[3], NULL, 10));
 	if (r < 0)
 		(void)checkpoint_fail(CHECKPOINT_RIGHTS, -r);

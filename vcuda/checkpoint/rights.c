@@ -30,7 +30,7 @@ enum { DESCRIPTORS = 64 };
 	X(W, read) X(W, readv) X(W, pread64) X(W, write) X(W, writev) X(W, lseek) X(W, close) X(W, fstat) X(W, stat) \
 	X(W, lstat) X(W, newfstatat) X(W, statx) X(W, access) X(W, faccessat) X(W, faccessat2) X(W, readlink) \
 	X(W, readlinkat) X(W, getdents64) X(W, openat) X(W, open) X(W, dup) X(W, pipe2) X(W, poll) X(W, ppoll) \
-	X(W, mmap) X(W, munmap) X(W, mprotect) X(W, madvise) X(W, brk) \
+	X(W, ioctl) X(W, mmap) X(W, munmap) X(W, mprotect) X(W, madvise) X(W, brk) \
 	X(W, futex) X(W, set_robust_list) X(W, rseq) X(W, set_tid_address) X(W, sched_yield) X(W, arch_prctl) \
 	X(W, sched_getaffinity) X(W, sched_get_priority_max) X(W, sched_get_priority_min) \
 	X(W, getpid) X(W, gettid) X(W, getuid) X(W, geteuid) X(W, getgid) X(W, getegid) X(W, getrlimit) X(W, uname) \

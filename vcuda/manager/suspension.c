@@ -105,6 +105,7 @@ static void suspension_become(struct manager *manager, struct tenant *tenant, en
 	if (state == SUSPENSION_NONE && suspension->state != SUSPENSION_NONE)
 		suspension_order(manager, tenant, START_GO);
 	if (state == SUSPENSION_NONE) {
+		memset((void *)tenant->orders->away, 0, sizeof(tenant->orders->away));
 		suspension->wanted = suspension->by_hand = false;
 		suspension_begin_rest(manager, tenant);
 	}
@@ -184,7 +185,7 @@ static int suspension_run(struct tenant *tenant, const char *path, char *const *
 	int pair[2], r;
 	pid_t pid;
 
-	lock = page_open_again(tenant->orders_fd, O_RDONLY);
+	lock = page_open_again(tenant->orders_fd, O_RDWR);
 	if (program < 0 || lock < 0)
 		return program < 0 ? -errno : lock;
 	if (pipe2(pair, O_CLOEXEC | O_NONBLOCK) < 0)
@@ -239,6 +240,7 @@ static void suspension_explain(const struct suspension *suspension, int wait_sta
 	static const char *const steps[CHECKPOINT_STEPS] = {
 		[CHECKPOINT_RIGHTS] = "giving up rights",
 		[CHECKPOINT_LIBRARY] = "loading the driver",
+		[CHECKPOINT_MEASURE] = "NVML does not say how much of a GPU is free",
 		[CHECKPOINT_GET_STATE] = "cuCheckpointProcessGetState()",
 		[CHECKPOINT_LOCK_PROCESS] = "cuCheckpointProcessLock()",
 		[CHECKPOINT_SAVE] = "cuCheckpointProcessCheckpoint()",
@@ -253,6 +255,8 @@ static void suspension_explain(const struct suspension *suspension, int wait_sta
 	if (!said)
 		(void)snprintf(ret, SUSPENSION_TROUBLE, "ctr-gpu-vcuda-checkpoint ended with status %#x",
 			       (unsigned)wait_status);
+	else if (failure.step == CHECKPOINT_MEASURE)
+		(void)snprintf(ret, SUSPENSION_TROUBLE, "%s", steps[failure.step]);
 	else if (failure.step <= CHECKPOINT_LIBRARY)
 		(void)snprintf(ret, SUSPENSION_TROUBLE, "%s: %s", steps[failure.step],
 			       failure.number == ENOSYS ? "it cannot suspend, which R570 and later can"
@@ -445,13 +449,15 @@ static bool suspension_share_gpu(const struct tenant *one, const struct tenant *
 	return false;
 }
 
+/* One at a time on a GPU: each looks whether there is room before it begins. */
 static bool suspension_is_next(const struct manager *manager, const struct tenant *tenant)
 {
 	const int64_t queued = tenant->suspension.queued;
 
 	for (const struct tenant *other = manager->tenants; other; other = other->next)
-		if (other != tenant && !other->ending && other->suspension.queued &&
-		    (!queued || other->suspension.queued < queued) && suspension_share_gpu(tenant, other))
+		if (other != tenant && !other->ending && suspension_share_gpu(tenant, other) &&
+		    (other->suspension.state == SUSPENSION_RESUMING ||
+		     (other->suspension.queued && (!queued || other->suspension.queued < queued))))
 			return false;
 	return true;
 }

@@ -3,10 +3,10 @@
 
 /*
  * How the manager runs ctr-gpu-vcuda-checkpoint, as root: `ctr-gpu-vcuda-checkpoint suspend|resume LIBRARY UID PID…`.
- * LIBRARY is the driver's, an absolute path or what the loader finds; UID is the user of all these processes. On
- * descriptor 3 it holds a lock (flock(2)) as long as it works, so that one that is left of a manager which has ended is
- * waited for. On descriptor 1 it writes a struct checkpoint_failure unless all is done. Its status is an enum
- * checkpoint_end.
+ * LIBRARY is the driver's, an absolute path or what the loader finds; UID is the user of all these processes.
+ * Descriptor 3 is the page of the container's orders, where it writes down what is away. It holds a lock (flock(2)) on
+ * it as long as it works, so that one which is left of an earlier manager is waited for. On descriptor 1 it writes
+ * a struct checkpoint_failure unless all is done. Its status is an enum checkpoint_end.
  */
 
 #include <stdint.h>
@@ -25,6 +25,7 @@ enum checkpoint_end {
 enum checkpoint_step {
 	CHECKPOINT_RIGHTS,
 	CHECKPOINT_LIBRARY, /* it is not to be loaded, or has no such functions */
+	CHECKPOINT_MEASURE, /* NVML does not say how much of GPUs is free */
 	CHECKPOINT_GET_STATE,
 	CHECKPOINT_LOCK_PROCESS,
 	CHECKPOINT_SAVE,

@@ -77,6 +77,8 @@ struct start_orders {
 	_Atomic uint64_t locked_limit;
 	/* To each: enum start_order, and above START_ORDER_BITS another number for each order. A futex(2). */
 	_Atomic uint32_t order[START_QUOTA_SLOTS];
+	/* While they are suspended: what they had on each GPU, as NVML counts these. Written by who suspends them. */
+	_Atomic uint64_t away[START_GPUS];
 };
 
 /* Which it obeys between two entries of its client, and within a second when it sleeps. */

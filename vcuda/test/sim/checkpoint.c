@@ -40,6 +40,7 @@ struct lock_arguments {
 };
 
 static int state;
+static bool state_is_broken;
 static int questions[2], answers[2];
 bool sim_locked;
 
@@ -156,8 +157,11 @@ static CUresult checkpoint_restore(void)
 	if (state != STATE_CHECKPOINTED)
 		return WRONG_STATE;
 	checkpoint_take_time();
-	if (config_has_file("full"))
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	/* As a real driver 580: one for which there was no room can never be restored again. */
+	if (config_has_file("full") || state_is_broken) {
+		state_is_broken = true;
+		return config_has_file("full") ? CUDA_ERROR_OUT_OF_MEMORY : NO_RIGHT;
+	}
 	while (all_saved) {
 		struct saved *saved = all_saved;
 
