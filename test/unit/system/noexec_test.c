@@ -20,7 +20,7 @@ static void mount_it(void)
 	_cleanup_free_ char *inner = NULL;
 
 	if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0)
-		skip();
+		skip("needs root and a mount namespace of its own");
 	assert_int_equal(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
 	assert_int_equal(mount("none", home, "tmpfs", MS_NOEXEC, NULL), 0);
 	assert_int_equal(str_format(&inner, "%s/inner", home), 0);
