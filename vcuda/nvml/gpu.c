@@ -4,9 +4,14 @@
 
 #include <string.h>
 
+#include "vcuda/client/call.h"
 #include "vcuda/client/client.h"
 #include "vcuda/nvml/nvml_session.h"
 #include "vcuda/nvml_api.h"
+#include "vcuda/ops.h"
+
+/* nvmlGpuP2PStatus_t */
+enum { GPU_PEER_OK = 0, GPU_PEER_NOT_SUPPORTED = 5 };
 
 /* Numbers as in CUdevice_attribute. */
 enum {
@@ -324,4 +329,45 @@ nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned *is)
 nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *count)
 {
 	return nvmlDeviceIsMigDeviceHandle(device, count);
+}
+
+/*
+ * CUdevice_P2PAttribute, by nvmlGpuP2PCapsIndex_t: read, write, NVLink, atomics, PCIe. Of NVLink CUDA says nothing.
+ * NCCL asks of each two GPUs, and gives up where it gets no answer.
+ */
+static const int gpu_peer_by[] = {2, 2, 0, 3, 2};
+
+static nvmlReturn_t gpu_read_peer(CUdevice device, CUdevice peer, int attribute, nvmlGpuP2PStatus_t *ret)
+{
+	const uint64_t words[] = {(uint64_t)attribute, (uint64_t)device, (uint64_t)peer};
+	uint64_t value = 0;
+	CUresult r;
+
+	if (device == peer) {
+		*ret = GPU_PEER_OK;
+		return NVML_SUCCESS;
+	}
+	r = call_sync(OP_cuDeviceGetP2PAttribute, words, 3, NULL, 0, &value, sizeof(value));
+	if (!r)
+		*ret = (uint32_t)value ? GPU_PEER_OK : GPU_PEER_NOT_SUPPORTED;
+	return nvml_session_translate(r);
+}
+
+nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device, nvmlDevice_t peer, nvmlGpuP2PCapsIndex_t index,
+				    nvmlGpuP2PStatus_t *status)
+{
+	CUdevice from, to;
+	nvmlReturn_t r;
+
+	LOCK_HOLD(nvml_session_lock());
+	r = nvml_session_enter_device(device, &from);
+	if (!r)
+		r = nvml_session_enter_device(peer, &to);
+	if (r)
+		return r;
+	if (!status || index < 0 || (size_t)index >= sizeof(gpu_peer_by) / sizeof(gpu_peer_by[0]))
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (!gpu_peer_by[index])
+		return NVML_ERROR_NOT_SUPPORTED;
+	return gpu_read_peer(from, to, gpu_peer_by[index], status);
 }

@@ -30,7 +30,7 @@ struct lock *nvml_session_lock(void)
 	return known;
 }
 
-static nvmlReturn_t nvml_session_translate(CUresult result)
+nvmlReturn_t nvml_session_translate(CUresult result)
 {
 	static const struct {
 		CUresult cuda;

@@ -33,6 +33,9 @@ nvmlReturn_t nvml_session_read_usage(CUdevice device, struct wire_usage *ret);
 /** Asks the server for a sensor of a device, in NVML's unit. Return: NVML_ERROR_NOT_SUPPORTED if it has none. */
 nvmlReturn_t nvml_session_read_sensor(CUdevice device, enum wire_sensor sensor, unsigned *ret);
 
+/** Return: NVML's word for an answer of CUDA's. */
+nvmlReturn_t nvml_session_translate(CUresult result);
+
 /** The answer of a function that is not offered. */
 nvmlReturn_t nvml_session_refuse(const char *name);
 

@@ -10,7 +10,8 @@ typedef int nvmlReturn_t;
 typedef struct nvmlDevice_st *nvmlDevice_t;
 typedef struct nvmlEventSet_st *nvmlEventSet_t;
 typedef int nvmlClockType_t, nvmlEnableState_t, nvmlComputeMode_t, nvmlDeviceArchitecture_t, nvmlPstates_t,
-	nvmlBrandType_t, nvmlTemperatureSensors_t, nvmlTemperatureThresholds_t;
+	nvmlBrandType_t, nvmlTemperatureSensors_t, nvmlTemperatureThresholds_t, nvmlGpuP2PCapsIndex_t,
+	nvmlGpuP2PStatus_t;
 
 enum { NVML_BUS_LEGACY = 16, NVML_BUS = 32, NVML_UUID_TEXT = 41 };
 

@@ -40,6 +40,7 @@
 	X(nvmlDeviceGetMinorNumber, (nvmlDevice_t, unsigned *)) X(nvmlDeviceSetPersistenceMode, (nvmlDevice_t, int)) \
 	X(nvmlEventSetCreate, (nvmlEventSet_t *)) X(nvmlEventSetFree, (nvmlEventSet_t)) \
 	X(nvmlEventSetWait_v2, (nvmlEventSet_t, nvmlEventData_t *, unsigned)) \
+	X(nvmlDeviceGetP2PStatus, (nvmlDevice_t, nvmlDevice_t, int, int *)) \
 	X(cuInit, (unsigned)) X(cuDeviceGetCount, (int *)) X(cuDeviceGetUuid, (unsigned char *, int)) \
 	X(cuDeviceGetName, (char *, int, int)) X(cuDeviceGetPCIBusId, (char *, int, int)) X(cuDevicePrimaryCtxRetain, (void **, int)) \
 	X(cuCtxSetCurrent, (void *)) X(cuMemAlloc_v2, (unsigned long long *, size_t)) X(cuMemFree_v2, (unsigned long long))
@@ -298,6 +299,29 @@ static void ask_sensors(unsigned index, bool there)
 	      "kinds, places and devices that there are not");
 }
 
+/* The simulated GPUs reach each other. */
+static void ask_peers(void)
+{
+	nvmlDevice_t first = NULL, second = NULL;
+	int status[3] = {-1, -1, -1};
+
+	(void)api.nvmlDeviceGetHandleByIndex_v2(0, &first);
+	check(api.nvmlDeviceGetP2PStatus(first, first, 0, &status[0]) == 0 && status[0] == 0, "a GPU reaches itself");
+	check(api.nvmlDeviceGetP2PStatus(first, first, 2, &status[0]) == NVML_ERROR_NOT_SUPPORTED &&
+		      api.nvmlDeviceGetP2PStatus(first, first, 5, &status[0]) == NVML_ERROR_INVALID_ARGUMENT &&
+		      api.nvmlDeviceGetP2PStatus(first, first, -1, &status[0]) == NVML_ERROR_INVALID_ARGUMENT &&
+		      api.nvmlDeviceGetP2PStatus(first, first, 0, NULL) == NVML_ERROR_INVALID_ARGUMENT &&
+		      api.nvmlDeviceGetP2PStatus(first, (nvmlDevice_t)&api, 0, &status[0]) ==
+			      NVML_ERROR_INVALID_ARGUMENT,
+	      "ways, places and devices that there are not");
+	if (api.nvmlDeviceGetHandleByIndex_v2(1, &second) != 0)
+		return;
+	check(api.nvmlDeviceGetP2PStatus(first, second, 0, &status[0]) == 0 && status[0] == 0 &&
+		      api.nvmlDeviceGetP2PStatus(second, first, 1, &status[1]) == 0 && status[1] == 0 &&
+		      api.nvmlDeviceGetP2PStatus(first, second, 3, &status[2]) == 0 && status[2] == 0,
+	      "two GPUs read and write each other's memory");
+}
+
 static void ask_events(void)
 {
 	nvmlEventSet_t set = NULL;
@@ -407,6 +431,7 @@ int main(int argc, char **argv)
 		ask_device(i);
 	ask_memory(strtoull(argv[2], NULL, 10));
 	ask_events();
+	ask_peers();
 	ask_in_child();
 	ask_at_once();
 	check(api.nvmlInit() == 0 && api.nvmlShutdown() == 0 && api.nvmlDeviceGetCount_v2(&count) == 0,
