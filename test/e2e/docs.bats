@@ -113,7 +113,8 @@ commands() {
 	for verb in $(ctr-gpu --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
 		[[ $verb != help ]] || continue
 		echo "$verb"
-		for sub in $(ctr-gpu "$verb" --help | sed -n '1s/.* \([a-z]*|[a-z|]*\).*/\1/p' | tr '|' ' '); do
+		# A long first line goes on in the next.
+		for sub in $(ctr-gpu "$verb" --help | sed -n '1,2s/.* \([a-z]*|[a-z|]*\).*/\1/p' | tr '|' ' '); do
 			echo "$verb $sub"
 		done
 	done

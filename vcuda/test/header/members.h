@@ -12,6 +12,8 @@ MEMBER(CUdevprop, memPitch);
 MEMBER(CUdevprop, regsPerBlock);
 MEMBER(CUdevprop, clockRate);
 MEMBER(CUdevprop, textureAlign);
+MEMBER(CUipcMemHandle, reserved);
+MEMBER(CUipcEventHandle, reserved);
 MEMBER(CUmemLocation, type);
 MEMBER(CUmemLocation, id);
 MEMBER(CUmemAccessDesc, location);

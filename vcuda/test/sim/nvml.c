@@ -89,9 +89,10 @@ static unsigned nvml_list_others(struct process *list, unsigned most)
 		FILE *file = fopen(found.gl_pathv[i], "re");
 		char name[32] = "";
 
-		if (file && fgets(name, sizeof(name), file) && strncmp(name, "simcp ", 6) == 0)
-			list[count++] = (struct process){.pid = (unsigned)atoi(found.gl_pathv[i] + strlen("/proc/")),
-							 .used = 1 << 20};
+		const int pid = atoi(found.gl_pathv[i] + strlen("/proc/"));
+
+		if (file && fgets(name, sizeof(name), file) && strncmp(name, "simcp ", 6) == 0 && pid != getpid())
+			list[count++] = (struct process){.pid = (unsigned)pid, .used = 1 << 20};
 		if (file)
 			(void)fclose(file);
 	}
@@ -111,7 +112,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *gpu, unsigned *count, struct p
 	list[0] = (struct process){.pid = 1, .used = 1ULL << 33};
 	list[1] = (struct process){.pid = (unsigned)getpid(), .used = strcmp(mode, "zero") == 0 ? 0 : used ? used : 1};
 	*count = found ? 2 : 1;
-	/* Servers see no others. */
+	/* Servers see no others, but for those whose files are not limited. */
 	if (!found)
 		*count += nvml_list_others(list + 1, most - 2);
 	return 0;
