@@ -389,6 +389,7 @@ static struct {
 	{"nvmlComputeMode_t *", sizeof(nvmlComputeMode_t), 0, NULL},
 	{"nvmlEnableState_t *", sizeof(nvmlEnableState_t), 0, NULL},
 	{"nvmlPstates_t *", sizeof(nvmlPstates_t), 0, NULL},
+	{"nvmlGpuP2PStatus_t *", sizeof(nvmlGpuP2PStatus_t), 0, NULL},
 	{"nvmlBrandType_t *", sizeof(nvmlBrandType_t), 0, NULL},
 	{"nvmlUtilization_t *", sizeof(nvmlUtilization_t), 0, NULL},
 	{"nvmlTemperature_t *", sizeof(nvmlTemperature_t), NVML_VERSION(nvmlTemperature_t, 1), NULL},
