@@ -367,13 +367,11 @@ bool layer_overlay_is_lived_in(const struct layer_overlay *overlay);
 int layer_overlay_keep_times(struct layer_overlay *overlay, const char *path, int fd);
 
 /**
- * layer_overlay_drop_copy() - remove a file of the layer that is as the image's, which is seen then
+ * layer_overlay_uncover() - what the image has at a name just removed is seen again
  * @parent: of layer_overlay_keep_times()
- * @path:   of the file, in the root filesystem
+ *
+ * Not while a process lives in it: overlayfs keeps what that has looked up meanwhile, and so the name stays gone.
  */
-void layer_overlay_drop_copy(const struct layer_overlay *overlay, int parent, const char *name, const char *path);
-
-/** What the image has at a name just removed is seen again. @parent: of layer_overlay_keep_times() */
 void layer_overlay_uncover(const struct layer_overlay *overlay, int parent, const char *name);
 
 /**

@@ -268,50 +268,6 @@ static bool layer_overlay_look_below(const struct layer_overlay *overlay, const 
 	return false;
 }
 
-/* Of the image's newest layer that has something there. Return: whether it is a regular file; then with its handle. */
-static bool layer_overlay_open_below(const struct layer_overlay *overlay, const char *path, struct rootfs *ret_lower,
-				     int *ret_fd, struct stat *ret)
-{
-	for (size_t i = 0; i < overlay->lowers.count; i++) {
-		_cleanup_rootfs_ struct rootfs lower = ROOTFS_CLOSED;
-		_cleanup_close_ int fd = -1;
-
-		if (rootfs_open(AT_FDCWD, overlay->lowers.items[i], &lower) < 0)
-			return false;
-		fd = rootfs_open_unlinked(&lower, path, O_PATH | O_NOFOLLOW);
-		if (fd < 0)
-			continue;
-		if (fstat(fd, ret) < 0 || !S_ISREG(ret->st_mode))
-			return false;
-		*ret_fd = steal_fd(&fd);
-		*ret_lower = lower;
-		lower = ROOTFS_CLOSED;
-		return true;
-	}
-	return false;
-}
-
-void layer_overlay_drop_copy(const struct layer_overlay *overlay, int parent, const char *name, const char *path)
-{
-	_cleanup_close_ int own = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), image = -1;
-	_cleanup_free_ char *own_data = NULL, *image_data = NULL;
-	_cleanup_rootfs_ struct rootfs lower = ROOTFS_CLOSED;
-	size_t own_size, image_size;
-	struct stat st, below;
-
-	if (own < 0 || fstat(own, &st) < 0 || !S_ISREG(st.st_mode) ||
-	    !layer_overlay_open_below(overlay, path, &lower, &image, &below) || st.st_size != below.st_size ||
-	    st.st_mode != below.st_mode || st.st_uid != below.st_uid || st.st_gid != below.st_gid)
-		return;
-	lower.proc_self_fd = overlay->merged.proc_self_fd;
-	if (rootfs_read_handle(&overlay->merged, own, ROOTFS_REPLACED_MAX, &own_data, &own_size) < 0 ||
-	    rootfs_read_handle(&lower, image, ROOTFS_REPLACED_MAX, &image_data, &image_size) < 0 ||
-	    own_size != image_size || memcmp(own_data, image_data, own_size) != 0)
-		return;
-	if (unlinkat(parent, name, 0) == 0)
-		layer_overlay_uncover(overlay, parent, name);
-}
-
 /* Whether the layer has in a directory nothing but directories that the image has, too. */
 static bool layer_overlay_is_bare(const struct layer_overlay *overlay, const char *path)
 {

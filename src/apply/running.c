@@ -376,23 +376,19 @@ static int running_restore_guard(const struct running *running, const json_t *be
 }
 
 /* A directory in which something was made or replaced. */
-static void running_clean_place(struct layer_overlay *overlay, const json_t *entry)
+static void running_keep_times(struct layer_overlay *overlay, const json_t *entry)
 {
-	const char *path = running_text(entry, "path"), *name = running_text(entry, "name");
-	_cleanup_free_ char *whole = NULL;
-	_cleanup_close_ int fd = -1;
+	const char *path = running_text(entry, "path");
+	_cleanup_close_ int fd = rootfs_open_unlinked(&overlay->merged, *path ? path : "/", O_RDONLY | O_DIRECTORY);
 
-	if (!*name || strchr(name, '/') || str_format(&whole, "%s/%s", path, name) < 0)
-		return;
-	fd = rootfs_open_unlinked(&overlay->merged, *path ? path : "/", O_RDONLY | O_DIRECTORY);
-	if (fd < 0 || !mount_class_is_root(&overlay->merged, fd) ||
-	    layer_overlay_keep_times(overlay, *path ? path : "/", fd) < 0)
-		return;
-	if (streq(running_text(entry, "kind"), "replacement"))
-		layer_overlay_drop_copy(overlay, fd, name, whole);
+	if (fd >= 0 && mount_class_is_root(&overlay->merged, fd))
+		(void)layer_overlay_keep_times(overlay, *path ? path : "/", fd);
 }
 
-/* Files that are as the image's again leave the layer. Other root filesystems have none. */
+/*
+ * Directories of which the layer has nothing any more have the image's times. A file that was replaced stays in the
+ * layer, with the image's content: overlayfs allows no change below it while a process looks up names in it.
+ */
 static void running_clean_layer(const struct running *running, const json_t *steps)
 {
 	_cleanup_(layer_overlay_close) struct layer_overlay overlay = LAYER_OVERLAY_NONE;
@@ -405,7 +401,7 @@ static void running_clean_layer(const struct running *running, const json_t *ste
 		return;
 	overlay.merged.proc_self_fd = fds;
 	json_array_foreach (steps, i, entry)
-		running_clean_place(&overlay, entry);
+		running_keep_times(&overlay, entry);
 	layer_overlay_restore_times(&overlay);
 }
 
