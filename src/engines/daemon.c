@@ -176,6 +176,7 @@ static const char *daemon_check(const struct daemon_kind *kind, const struct pro
 static void daemon_describe(const struct process_view *view, struct daemon *daemon)
 {
 	daemon->pid = view->pid;
+	daemon->parent = view->state.parent;
 	daemon->arguments = process_view_read(view, "cmdline", &daemon->arguments_size);
 	daemon->environment = process_view_read(view, "environ", &daemon->environment_size);
 	daemon->root = openat(view->directory, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -344,13 +345,20 @@ int daemon_config(const struct daemon *daemon, const char *name, const char *let
 
 /*
  * dockerd writes that one's configuration below its --exec-root (moby libcontainerd/supervisor), /var/run/docker unless
- * told otherwise.
+ * told otherwise. With another root only its parent tells it from one whose file an administrator has called so.
  */
 bool daemon_stands_alone(const struct daemon *daemon)
 {
+	static const char dockers[] = "/containerd/containerd.toml";
 	const char *path = daemon_option(daemon, "--config", "-c");
+	size_t length = path ? strlen(path) : 0;
+	char parent[32];
 
-	return !path || !strstr(path, "/docker/containerd/");
+	if (!path || strstr(path, "/docker/containerd/"))
+		return !path;
+	(void)snprintf(parent, sizeof(parent), "/proc/%d", (int)daemon->parent);
+	return length < strlen(dockers) || !streq(path + length - strlen(dockers), dockers) ||
+	       !daemon_is_called(AT_FDCWD, parent, "dockerd");
 }
 
 /* ---- what it sees ---- */

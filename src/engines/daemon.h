@@ -67,6 +67,7 @@ struct process_state {
 	unsigned long long layout[10];
 	uid_t uids[PROCESS_VIEW_IDS];
 	bool in_container; /* it has a number in a pid namespace below ours, too */
+	pid_t parent;      /* may change: it is not compared */
 	dev_t device;      /* of its program; 0 where that is not to be seen */
 	ino_t inode;
 };
@@ -110,6 +111,7 @@ struct daemon_kind {
 
 struct daemon {
 	pid_t pid;       /* 0: none was found */
+	pid_t parent;    /* when it was looked at */
 	int pidfd;       /* -1: Linux before 5.3 */
 	uid_t uid;       /* of the user that started it */
 	char *arguments; /* each with its NUL */

@@ -41,6 +41,8 @@ static bool process_view_read_stat(const struct process_view *view, struct proce
 	size_t found = 0;
 
 	for (int i = 2; field && found < ARRAY_SIZE(layout); i++, field = strchr(field + 1, ' ')) {
+		if (i == 4)
+			ret->parent = (pid_t)strtol(field, NULL, 10);
 		if (i == 22)
 			ret->started = strtoull(field, NULL, 10);
 		if (i == layout[found])

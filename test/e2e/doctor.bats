@@ -670,10 +670,18 @@ setup_file() {
 		mkdir /etc/containerd
 		touch /etc/containerd/config.toml
 		doctor | grep containerd || echo "only Docker still"
+		# With another --exec-root, which not everybody may look into.
+		cp /bin/sh /run/programs/dockerd
+		mkdir -m 700 /run/engine
+		echo "/run/programs/containerd /run/script --config /run/engine/containerd/containerd.toml <>/run/wait & read line" >/run/starts
+		/run/programs/dockerd /run/starts <>/run/wait &
+		until [[ $(pgrep -xc containerd) -ge 2 ]]; do sleep 0.01; done
+		nobody ctr-gpu doctor 2>&1 | grep -E "^warning +containerd" || echo "no warning"
 		fake --config /srv/docker/containerd.toml
 		doctor'
 	expect_line "only Docker"
 	expect_line "only Docker still"
+	expect_line "no warning"
 	expect "containerd 1.6.20, running:"
 }
 
@@ -780,7 +788,11 @@ END
 @test "rootless: a user without subordinate ids, with them, and namespaces forbidden" {
 	run on wsl-nvidia 'wire; nobody ctr-gpu doctor --json | jq -r ".findings[] | select(.id | startswith(\"rootless\")) | .severity, .id, .remedy"'
 	expect_line rootless.no-ids
+	expect_line warning
 	expect "usermod --add-subuids"
+	# Where no engine needs them, nothing is missing.
+	run on wsl-nvidia 'rm -f /usr/bin/podman; PATH=$CTR_GPU_BUILD/bin:/usr/bin:/bin; wire; nobody ctr-gpu doctor --json | jq -r ".findings[] | select(.id == \"rootless.no-ids\") | .severity"'
+	expect_line note
 	run on wsl-nvidia 'wire; echo nobody:100000:65536 | tee /etc/subuid >/etc/subgid; SUDO_UID=65534 ctr-gpu doctor --json | jq -r ".findings[].id"'
 	expect_line rootless.ready
 	run on wsl-nvidia 'wire; echo 0 >/run/zero; mount --bind /run/zero /proc/sys/user/max_user_namespaces; ids; remedy rootless.forbidden'

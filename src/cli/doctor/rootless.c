@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "cli/doctor/doctor.h"
+#include "engines/daemon.h"
 #include "system/trusted_file.h"
 
 /* Lines `user:first:count`, the user by name or number. */
@@ -48,6 +49,13 @@ static const char *rootless_user_name(uid_t uid)
 	return name ? name : "";
 }
 
+/* A machine without an engine that users can run lacks nothing. */
+static enum severity rootless_severity(void)
+{
+	return path_lookup_is_here("podman") || path_lookup_is_here("dockerd-rootless.sh") ? SEVERITY_WARNING
+											   : SEVERITY_NOTE;
+}
+
 static void rootless_check_user(struct findings *findings, uid_t uid)
 {
 	const char *name = rootless_user_name(uid);
@@ -55,13 +63,13 @@ static void rootless_check_user(struct findings *findings, uid_t uid)
 
 	if (!rootless_has_subordinates("/etc/subuid", name, uid) ||
 	    !rootless_has_subordinates("/etc/subgid", name, uid))
-		findings_add(findings, "rootless.no-ids", SEVERITY_WARNING,
+		findings_add(findings, "rootless.no-ids", rootless_severity(),
 			     "%s has no subordinate ids in /etc/subuid and /etc/subgid\n"
 			     "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s",
 			     name[0] ? name : "this user", name);
 	/* Not only if setuid: distributions give it capabilities instead, which show as an attribute only. */
 	else if (stat("/usr/bin/newuidmap", &st) < 0 || !(st.st_mode & S_IXOTH))
-		findings_add(findings, "rootless.no-newuidmap", SEVERITY_WARNING,
+		findings_add(findings, "rootless.no-newuidmap", rootless_severity(),
 			     "/usr/bin/newuidmap is missing, which gives users their subordinate ids\n"
 			     "Install it: package uidmap or shadow-utils.");
 	else

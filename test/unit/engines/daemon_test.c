@@ -200,6 +200,22 @@ static void docker_s_own_containerd(void **state)
 	}
 }
 
+/* Where dockerd was told another --exec-root. */
+static void docker_s_own_containerd_elsewhere(void **state)
+{
+	static char arguments[] = "containerd\0--config\0/srv/engine/containerd/containerd.toml";
+	const struct daemon daemon = {
+		.arguments = arguments, .arguments_size = sizeof(arguments), .parent = getpid(), .root = -1};
+	char before[16];
+
+	(void)state;
+	assert_int_equal(prctl(PR_GET_NAME, before), 0);
+	assert_true(daemon_stands_alone(&daemon));
+	assert_int_equal(prctl(PR_SET_NAME, "dockerd"), 0);
+	assert_false(daemon_stands_alone(&daemon));
+	assert_int_equal(prctl(PR_SET_NAME, before), 0);
+}
+
 static void another_user_s_is_not_ours(void **state)
 {
 	struct detach_wait running = start(program, no_environment);
@@ -670,6 +686,7 @@ int main(void)
 		cmocka_unit_test(the_start_is_told_from_what_came_before_and_after),
 		cmocka_unit_test(one_of_several),
 		cmocka_unit_test(docker_s_own_containerd),
+		cmocka_unit_test(docker_s_own_containerd_elsewhere),
 		cmocka_unit_test(another_user_s_is_not_ours),
 		cmocka_unit_test(one_with_ids_of_two_users_is_of_neither),
 		cmocka_unit_test(one_in_a_container_does_not_count),
