@@ -524,6 +524,19 @@ static int apply_write_record(struct apply *apply)
 	return 0;
 }
 
+/* Last, since it cannot be taken back. The container has its devices without it. */
+static int apply_tell_systemd(struct apply *apply)
+{
+	int r;
+
+	undo_log_progress(apply->undo_log, "telling systemd of the devices", NULL);
+	r = devcgroup_finish(apply->cgroup, apply->container->running);
+	if (r < 0)
+		log_debug(apply->log, "systemd knows of the devices after its next daemon-reload only: %s",
+			  err_name(r));
+	return 0;
+}
+
 static int (*const steps[])(struct apply *) = {
 	apply_open_mounts,        apply_open_record,
 	apply_find_cgroup,        apply_guard_rule,
@@ -535,6 +548,7 @@ static int (*const steps[])(struct apply *) = {
 	apply_make_symlinks,      apply_change_modes,
 	apply_write_loader_files, apply_close_own,
 	apply_write_record,       apply_commit_grant,
+	apply_tell_systemd,
 };
 
 static int apply_do_all(struct apply *apply)

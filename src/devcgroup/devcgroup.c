@@ -36,6 +36,8 @@ struct devcgroup *devcgroup_free(struct devcgroup *cgroup)
 			(void)close(cgroup->levels[i].fd);
 		free(cgroup->levels[i].path);
 	}
+	cleanup_closep(&cgroup->systemd_fd);
+	free(cgroup->told);
 	free(cgroup->unit);
 	free(cgroup);
 	return NULL;
@@ -162,6 +164,7 @@ static int devcgroup_open_place(const struct cgroup_place *place, struct devcgro
 
 	if (!cgroup)
 		return -ENOMEM;
+	cgroup->systemd_fd = -1;
 	r = devcgroup_open_levels(cgroup, place);
 	if (r < 0)
 		return r;
@@ -301,16 +304,17 @@ int devcgroup_directory(const struct devcgroup *cgroup, size_t *ret_depth)
 
 void devcgroup_tidy(void)
 {
-	devcgroup_remove_stale_drop_ins(DEVCGROUP_TRANSIENT);
+	(void)devcgroup_remove_stale_drop_ins(DEVCGROUP_TRANSIENT, NULL);
 }
 
 /* Return: 0; 1 if a file was written; negative errno. */
 static int devcgroup_tell_systemd(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count,
 				  struct err *err)
 {
+	/* It has read that one for this unit, too, and would keep what it says beyond the next daemon-reload. */
+	bool misled = devcgroup_remove_stale_drop_ins(DEVCGROUP_TRANSIENT, cgroup->unit);
 	int r;
 
-	devcgroup_tidy();
 	if (!devcgroup_systemd_restricts(DEVCGROUP_TRANSIENT, cgroup->unit))
 		return 0;
 	/*
@@ -321,7 +325,23 @@ static int devcgroup_tell_systemd(struct devcgroup *cgroup, const struct devcgro
 		return 0;
 	r = devcgroup_write_drop_in(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count, cgroup->undo_log,
 				    &cgroup->additions.drop_in, err);
-	return r < 0 ? r : 1;
+	if (r < 0)
+		return r;
+	/* Now, as the container may have such a path, too. */
+	if (cgroup->systemd_fd < 0 && !misled)
+		cgroup->systemd_fd = devcgroup_systemd_connect();
+	if (cgroup->systemd_fd >= 0 && !cgroup->told &&
+	    devcgroup_drop_in_text(cgroup->unit, rules, count, &cgroup->told) < 0)
+		return -ENOMEM;
+	return 1;
+}
+
+int devcgroup_finish(struct devcgroup *cgroup, bool running)
+{
+	/* systemd empties the list of version 1 for an instant, in which processes that run could open nothing. */
+	if (!cgroup || !cgroup->told || (running && cgroup->version == &devcgroup_v1))
+		return 0;
+	return devcgroup_systemd_ask(cgroup->systemd_fd, cgroup->unit, false, cgroup->told);
 }
 
 int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count,

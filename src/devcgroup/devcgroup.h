@@ -102,5 +102,14 @@ int devcgroup_directory(const struct devcgroup *cgroup, size_t *ret_depth);
 int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count,
 		    struct undo_log *undo_log, struct err *err);
 
+/**
+ * devcgroup_finish() - tell systemd of what was allowed, when nothing can fail any more
+ * @cgroup:  NULL: nothing is done
+ * @running: the container's processes are
+ *
+ * Return: 0; negative errno, and systemd knows of it at its next daemon-reload.
+ */
+int devcgroup_finish(struct devcgroup *cgroup, bool running);
+
 /** devcgroup_tidy() - remove what was written for systemd units that are gone, or were started anew */
 void devcgroup_tidy(void);

@@ -41,6 +41,8 @@ struct devcgroup {
 	struct devcgroup_additions additions;
 	bool rewritten; /* devcgroup_take_back(): systemd may have written what our drop-in said */
 	void *state;    /* of the version */
+	int systemd_fd; /* to systemd, where it was told by a file; else -1 */
+	char *told;     /* what is in that file */
 };
 
 /**
@@ -69,10 +71,41 @@ bool devcgroup_systemd_knows(const char *transient, const char *unit, const stru
 int devcgroup_write_drop_in(const char *transient, const char *unit, const struct devcgroup_rule *rules, size_t count,
 			    struct undo_log *undo_log, char **ret_name, struct err *err);
 
-/** Removes that file, unless another container relies on it. @name: as above */
+/** What that file says, for a unit. @ret: new. Return: 0; -ENOMEM. */
+int devcgroup_drop_in_text(const char *unit, const struct devcgroup_rule *rules, size_t count, char **ret);
+
+/** Removes that file, unless another container relies on it, and has systemd forget what it says. @name: as above */
 void devcgroup_remove_drop_in(const char *transient, const char *name);
 
-/** Removes those of our files whose unit is gone, or was started after they were written. */
-void devcgroup_remove_stale_drop_ins(const char *transient);
+/**
+ * devcgroup_systemd_left() - what systemd knows without one of our files
+ * @folder: of the unit's files
+ * @gone:   what the file said
+ * @ret:    new; lines of DeviceAllow=; untouched if systemd was never asked
+ *
+ * Return: 0; negative errno.
+ */
+int devcgroup_systemd_left(int folder, const char *gone, char **ret);
+
+/** Connects to systemd, whose descriptors serve one call each. Return: descriptor; negative errno. */
+int devcgroup_systemd_connect(void);
+
+/**
+ * devcgroup_systemd_ask() - have systemd allow devices in a unit
+ * @fd:   devcgroup_systemd_connect()
+ * @anew: no others than these
+ * @text: has lines of DeviceAllow=
+ *
+ * Return: 0; -ETIMEDOUT; -EREMOTEIO if systemd refuses; negative errno.
+ */
+int devcgroup_systemd_ask(int fd, const char *unit, bool anew, const char *text);
+
+/** Looks for the answer in what systemd has sent. Return: 1; 0 if it is not there yet; as devcgroup_systemd_ask(). */
+int devcgroup_systemd_answer(const char *data, size_t size);
+
+/**
+ * Removes those of our files whose unit is gone, or was started after they were written. Return: whether @unit had one.
+ */
+bool devcgroup_remove_stale_drop_ins(const char *transient, const char *unit);
 
 #define DEVCGROUP_TRANSIENT "/run/systemd/transient"

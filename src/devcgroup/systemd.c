@@ -171,7 +171,11 @@ bool devcgroup_systemd_knows(const char *transient, const char *unit, const stru
 	return true;
 }
 
-static int systemd_drop_in_text(const char *unit, const struct devcgroup_rule *rules, size_t count, char **ret)
+/*
+ * By its number, which systemd 240 and later take without a look at the node, and by its path for earlier ones: there
+ * may be no such node where systemd lives.
+ */
+int devcgroup_drop_in_text(const char *unit, const struct devcgroup_rule *rules, size_t count, char **ret)
 {
 	_cleanup_free_ char *text = NULL;
 	int r = str_format(&text, "# Written by ctr-gpu: the devices that the container was given.\n[%s]\n",
@@ -187,7 +191,7 @@ static int systemd_drop_in_text(const char *unit, const struct devcgroup_rule *r
 			plain = plain && (isalnum((unsigned char)*path) || strchr("/-_.:+", *path));
 		if (plain)
 			r = str_append(&text, "DeviceAllow=%s %s\n", rule->path, rule->access);
-		else
+		if (r == 0)
 			r = str_append(&text, "DeviceAllow=/dev/%s/%u:%u %s\n", rule->type == 'b' ? "block" : "char",
 				       rule->major, rule->minor, rule->access);
 	}
@@ -271,12 +275,76 @@ static void systemd_undo_drop_in(const struct undo_log *undo_log, const struct u
 	systemd_remove_drop_in(undo_step->fds[0], undo_step->name);
 }
 
+/* Whether a file of ours in the unit's folder has the line. */
+static bool systemd_is_wanted(int folder_fd, const char *line)
+{
+	_cleanup_dir_ DIR *folder = fd_open_directory(folder_fd, ".", O_NOFOLLOW);
+	const struct dirent *entry;
+	bool wanted = false;
+
+	while (folder && !wanted && (entry = readdir(folder))) {
+		_cleanup_free_ char *text = NULL;
+
+		wanted = str_has_prefix(entry->d_name, DROP_IN) &&
+			 fd_read_file_at(folder_fd, entry->d_name, UNIT_FILE_MAX, &text, NULL) == 0 &&
+			 strstr(text, line);
+	}
+	return wanted;
+}
+
+int devcgroup_systemd_left(int folder, const char *gone, char **ret)
+{
+	_cleanup_free_ char *text = NULL, *left = NULL;
+	/* systemd writes all that it knows into this file whenever it is asked. */
+	int r = fd_read_file_at(folder, "50-DeviceAllow.conf", UNIT_FILE_MAX, &text, NULL);
+
+	if (r == 0)
+		r = str_format(&left, "%s", "");
+	for (const char *line = text; r == 0 && *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		_cleanup_free_ char *own = NULL;
+
+		r = str_format(&own, "%.*s\n", (int)strcspn(line, "\n"), line);
+		if (r == 0 && str_has_prefix(own, "DeviceAllow=/") && strstr(gone, own) &&
+		    !systemd_is_wanted(folder, own))
+			continue;
+		if (r == 0)
+			r = str_append(&left, "%s", own);
+	}
+	if (r == 0)
+		*ret = steal_ptr(left);
+	return r;
+}
+
+/* The unit's next change would bring the devices back. */
+static void systemd_forget(int transient_fd, const char *name, const char *gone)
+{
+	const char *slash = strrchr(name, '/');
+	_cleanup_free_ char *folder = slash ? strndup(name, (size_t)(slash - name)) : NULL, *left = NULL;
+	_cleanup_close_ int fd = -1, systemd = -1;
+
+	if (!folder || !systemd_has_suffix(folder, ".d"))
+		return;
+	fd = openat(transient_fd, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || devcgroup_systemd_left(fd, gone, &left) < 0)
+		return;
+	folder[strlen(folder) - strlen(".d")] = '\0';
+	systemd = devcgroup_systemd_connect();
+	if (systemd >= 0)
+		(void)devcgroup_systemd_ask(systemd, folder, true, left);
+}
+
 void devcgroup_remove_drop_in(const char *transient, const char *name)
 {
 	_cleanup_close_ int fd = open(transient, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_free_ char *text = NULL;
 
-	if (fd >= 0)
-		systemd_remove_drop_in(fd, name);
+	if (fd < 0)
+		return;
+	if (fd_read_file_at(fd, name, UNIT_FILE_MAX, &text, NULL) < 0)
+		text = NULL;
+	systemd_remove_drop_in(fd, name);
+	if (text)
+		systemd_forget(fd, name, text);
 }
 
 /* @name: of the file, below @transient. Return: 0; -EEXIST if another container of the unit was quicker; -errno. */
@@ -306,7 +374,7 @@ int devcgroup_write_drop_in(const char *transient, const char *unit, const struc
 	int r = str_format(&folder, "%s/%s.d", transient, unit);
 
 	if (r == 0)
-		r = systemd_drop_in_text(unit, rules, count, &text);
+		r = devcgroup_drop_in_text(unit, rules, count, &text);
 	if (r == 0)
 		r = str_format(&name, "%s.d/" DROP_IN "%016" PRIx64 ".conf", unit, str_hash(text));
 	if (r == 0)
@@ -347,7 +415,8 @@ static bool systemd_is_stale(const struct stat *unit, int folder_fd, const char 
 			 systemd_is_older(&st.st_mtim, &unit->st_mtim));
 }
 
-static void systemd_remove_if_stale(int transient_fd, const char *folder)
+/* Return: whether there was one. */
+static bool systemd_remove_if_stale(int transient_fd, const char *folder)
 {
 	_cleanup_free_ char *unit = strndup(folder, strlen(folder) - strlen(".d"));
 	const struct dirent *entry;
@@ -356,10 +425,10 @@ static void systemd_remove_if_stale(int transient_fd, const char *folder)
 	struct stat st;
 
 	if (!unit || !systemd_is_unit_name(unit))
-		return;
+		return false;
 	there = fstatat(transient_fd, unit, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	if (!there && errno != ENOENT)
-		return;
+		return false;
 	files = fd_open_directory(transient_fd, folder, O_NOFOLLOW);
 	while (files && (entry = readdir(files)))
 		if (str_has_prefix(entry->d_name, DROP_IN) &&
@@ -367,14 +436,19 @@ static void systemd_remove_if_stale(int transient_fd, const char *folder)
 			ours = unlinkat(directory_fd(files), entry->d_name, 0) == 0 || ours;
 	if (ours)
 		(void)unlinkat(transient_fd, folder, AT_REMOVEDIR);
+	return ours;
 }
 
-void devcgroup_remove_stale_drop_ins(const char *transient)
+bool devcgroup_remove_stale_drop_ins(const char *transient, const char *unit)
 {
 	_cleanup_dir_ DIR *folder = fd_open_directory(AT_FDCWD, transient, O_NOFOLLOW);
 	const struct dirent *entry;
+	bool found = false;
 
 	while (folder && (entry = readdir(folder)))
-		if (systemd_has_suffix(entry->d_name, ".d"))
-			systemd_remove_if_stale(directory_fd(folder), entry->d_name);
+		if (systemd_has_suffix(entry->d_name, ".d") &&
+		    systemd_remove_if_stale(directory_fd(folder), entry->d_name))
+			found = found || (unit && str_has_prefix(entry->d_name, unit) &&
+					  streq(entry->d_name + strlen(unit), ".d"));
+	return found;
 }

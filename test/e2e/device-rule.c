@@ -36,6 +36,8 @@ static int run(pid_t pid, const struct devcgroup_rule *rule, bool undo)
 		r = devcgroup_allow(cgroup, rule, 1, undo_log, &err);
 	if (r == 0 && undo)
 		undo_log_undo(undo_log);
+	else if (r == 0 && devcgroup_finish(cgroup, false) < 0)
+		(void)fprintf(stderr, "device-rule: systemd was not told\n");
 	devcgroup_free(cgroup);
 	(void)undo_log_free(undo_log);
 	return r == 0 ? EXIT_SUCCESS : fail(r, &err);
@@ -88,6 +90,8 @@ static int measure(pid_t pid, const struct devcgroup_rule *rule, size_t times)
 
 		if (r == 0 && cgroup)
 			r = devcgroup_allow(cgroup, rule, 1, undo_log, &err);
+		if (r == 0 && getenv("CTR_GPU_TEST_FINISH"))
+			(void)devcgroup_finish(cgroup, false);
 		taken[i] = now() - start;
 		undo_log_undo(undo_log);
 		devcgroup_free(cgroup);

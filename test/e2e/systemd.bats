@@ -117,11 +117,17 @@ rules_anew() {
 	hwrng_is open
 }
 
+# As if we had not told systemd.
+untell() {
+	inside rm "$(drop_in)"
+	inside sed -i -E '/hwrng|10:183/d' "/run/systemd/transient/$unit.d/50-DeviceAllow.conf"
+}
+
 @test "without what we tell systemd, the device goes" {
 	scope loses.scope "${strict[@]}"
 	allow
 	hwrng_is open
-	inside rm "$(drop_in)"
+	untell
 	rules_anew
 	hwrng_is forbidden
 }
@@ -129,7 +135,7 @@ rules_anew() {
 @test "a run after the device was lost brings it back" {
 	scope back.scope "${strict[@]}"
 	allow
-	inside rm "$(drop_in)"
+	untell
 	rules_anew
 	hwrng_is forbidden
 	allow
@@ -307,7 +313,7 @@ engine() {
 	hwrng_is open
 	rules_anew
 	hwrng_is open
-	inside rm "$(drop_in)"
+	untell
 	rules_anew
 	hwrng_is forbidden
 }
@@ -318,16 +324,44 @@ update() {
 	[[ $status -eq 0 || $output == *cpu.weight* ]]
 }
 
-@test "an update before systemd has read our file takes the device, and after a daemon-reload the next one brings it back" {
+@test "an update right after the start leaves the device, and so does one before and after a daemon-reload" {
 	engine runc runc
 	allow
 	hwrng_is open
 	update 512
-	hwrng_is forbidden
+	hwrng_is open
 	inside systemctl daemon-reload
 	update 256
 	hwrng_is open
+}
+
+# What ctr-gpu detach does. systemd forgets the device, and nothing else.
+@test "an update after the device was taken back does not bring it back" {
+	engine runc runc
+	allow
+	name=$(drop_in)
+	inside grep -q hwrng "/run/systemd/transient/$unit.d/50-DeviceAllow.conf"
+	before=$(inside grep -vE 'hwrng|10:183' "/run/systemd/transient/$unit.d/50-DeviceAllow.conf")
+	allow --take-back "${name#/run/systemd/transient/}"
+	hwrng_is forbidden
+	diff <(inside sort "/run/systemd/transient/$unit.d/50-DeviceAllow.conf" | grep .) <(sort <<<"$before" | grep .)
 	update 512
+	hwrng_is forbidden
+	rules_anew
+	hwrng_is forbidden
+}
+
+@test "a systemd that does not answer holds nothing up for long, and has its file" {
+	scope stopped.scope "${strict[@]}"
+	inside sh -c 'mv /run/systemd/private /run/systemd/private.kept'
+	inside perl -e 'use Socket; socket my $s, AF_UNIX, SOCK_STREAM, 0; bind $s, sockaddr_un("/run/systemd/private"); listen $s, 5; sleep 60' 3>&- &
+	listener=$!
+	until inside test -S /run/systemd/private; do sleep 0.05; done
+	run allow
+	kill "$listener"
+	inside mv /run/systemd/private.kept /run/systemd/private
+	[[ $status -eq 0 && $output == *"systemd was not told"* ]]
+	[ -n "$(drop_in)" ]
 	hwrng_is open
 }
 

@@ -56,6 +56,8 @@ docker_keeps() {
 	local container
 
 	container=$(docker run --detach "$@" debian sleep 600)
+	# Before systemd has read any file of ours.
+	docker update --cpu-shares 512 "$container"
 	keeps docker exec "$container" probe open /dev/dxg
 	run docker exec "$container" cat /proc/self/attr/current
 	expect_line "docker-default (enforce)"

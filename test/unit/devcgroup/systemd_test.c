@@ -8,7 +8,10 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/str.h"
@@ -169,6 +172,7 @@ static void drop_in_is_written_and_removed(void **state)
 	assert_string_equal(text, "# Written by ctr-gpu: the devices that the container was given.\n"
 				  "[Scope]\n"
 				  "DeviceAllow=/dev/dxg rw\n"
+				  "DeviceAllow=/dev/char/10:183 rw\n"
 				  "DeviceAllow=/dev/char/1:3 r\n"
 				  "DeviceAllow=/dev/block/7:5 rwm\n"
 				  "DeviceAllow=/dev/char/1:5 rw\n"
@@ -212,7 +216,7 @@ static void a_file_stays_while_another_container_relies_on_it(void **state)
 	/* With the unit, all of it goes. */
 	assert_int_equal(str_format(&command, "rm %s/a.scope", folder), 0);
 	assert_int_equal(system(command), 0);
-	devcgroup_remove_stale_drop_ins(folder);
+	assert_true(devcgroup_remove_stale_drop_ins(folder, "a.scope"));
 	assert_false(exists("a.scope.d"));
 	undo_log_free(others);
 }
@@ -322,7 +326,8 @@ static void stale_files_are_removed(void **state)
 	put("again.scope", "");
 	put("again.scope.d/50-ctr-gpu-2.conf", "");
 	put_back("again.scope.d/50-ctr-gpu-1.conf");
-	devcgroup_remove_stale_drop_ins(folder);
+	assert_true(devcgroup_remove_stale_drop_ins(folder, "again.scope"));
+	assert_false(devcgroup_remove_stale_drop_ins(folder, "here.scope"));
 	assert_true(exists("here.scope.d/50-ctr-gpu-1.conf"));
 	assert_false(exists("gone.scope.d"));
 	assert_false(exists("shared.scope.d/50-ctr-gpu-1.conf"));
@@ -332,7 +337,78 @@ static void stale_files_are_removed(void **state)
 	assert_true(exists("file.scope.d"));
 	assert_false(exists("again.scope.d/50-ctr-gpu-1.conf"));
 	assert_true(exists("again.scope.d/50-ctr-gpu-2.conf"));
-	devcgroup_remove_stale_drop_ins("/nonexistent");
+	assert_false(devcgroup_remove_stale_drop_ins("/nonexistent", NULL));
+}
+
+/* A message of systemd's without fields. */
+static void answer(int fd, unsigned char type, unsigned body)
+{
+	unsigned char message[16 + 64] = {__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 'l' : 'B', type, 0, 1};
+
+	memcpy(message + 4, &body, sizeof(body));
+	assert_int_equal(write(fd, message, 16 + body), 16 + body);
+}
+
+static int ask(const char *greeting, const unsigned char *types, size_t count, bool end)
+{
+	unsigned char sent[4096];
+	int pair[2], r;
+	ssize_t size;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(write(pair[1], greeting, strlen(greeting)), strlen(greeting));
+	for (size_t i = 0; i < count; i++)
+		answer(pair[1], types[i], 8 * (unsigned)i);
+	if (end)
+		assert_int_equal(shutdown(pair[1], SHUT_WR), 0);
+	r = devcgroup_systemd_ask(pair[0], "a.scope", true,
+				  "[Scope]\nDeviceAllow=\nDeviceAllow=/dev/dxg rw\nDeviceAllow=/dev/kfd r");
+	size = read(pair[1], sent, sizeof(sent));
+	assert_true(size > 0);
+	assert_memory_equal(sent, "\0AUTH EXTERNAL 3", 16);
+	assert_non_null(memmem(sent, (size_t)size, "\r\nBEGIN\r\n", 9));
+	assert_non_null(memmem(sent, (size_t)size, "\10\0\0\0/dev/dxg\0\0\0\0\2\0\0\0rw", 22));
+	assert_non_null(memmem(sent, (size_t)size, "\10\0\0\0/dev/kfd\0\0\0\0\1\0\0\0r", 21));
+	(void)close(pair[0]);
+	(void)close(pair[1]);
+	return r;
+}
+
+static void systemd_s_answer_is_found(void **state)
+{
+	static const unsigned char returns[] = {4, 4, 2}, fails[] = {4, 3}, signals[] = {4, 4, 4};
+
+	(void)state;
+	assert_int_equal(ask("OK 1234\r\n", returns, 3, false), 0);
+	assert_int_equal(ask("OK 1234\r\n", fails, 2, false), -EREMOTEIO);
+	assert_int_equal(ask("REJECTED\r\n", NULL, 0, false), -EACCES);
+	assert_int_equal(ask("OK 1234\r\n", signals, 3, true), -ECONNRESET);
+	assert_int_equal(ask("OK 1234\r\n", signals, 3, false), -ETIMEDOUT);
+	/* Each byte missing behind, and another order of bytes. */
+	for (size_t size = 0; size < strlen("OK 1\r\n"); size++)
+		assert_int_equal(devcgroup_systemd_answer("OK 1\r\n", size), 0);
+	assert_int_equal(devcgroup_systemd_answer("OK\n0\2\0\1\0\0\0\0\0\0\0\0\0\0\0\0", 19), -EACCES);
+	assert_int_equal(devcgroup_systemd_answer("OK \n0\2\0\1\0\0\0\0\0\0\0\0\0\0\0\0", 20), -EBADMSG);
+}
+
+static void systemd_keeps_what_others_want(void **state)
+{
+	_cleanup_free_ char *left = NULL, *path = NULL;
+	_cleanup_close_ int fd = -1;
+
+	(void)state;
+	make_folder("a.scope.d");
+	assert_int_equal(str_format(&path, "%s/a.scope.d", folder), 0);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(devcgroup_systemd_left(fd, "", &left), -ENOENT);
+	assert_null(left);
+	put("a.scope.d/50-DeviceAllow.conf", "[Scope]\nDeviceAllow=\nDeviceAllow=/dev/dxg rw\nDeviceAllow=/dev/dxg r\n"
+					     "DeviceAllow=/dev/kfd rw\nDeviceAllow=char-* m\n");
+	put("a.scope.d/50-ctr-gpu-2.conf", "[Scope]\nDeviceAllow=/dev/kfd rw\n");
+	assert_int_equal(
+		devcgroup_systemd_left(fd, "[Scope]\nDeviceAllow=/dev/dxg rw\nDeviceAllow=/dev/kfd rw\n", &left), 0);
+	assert_string_equal(left, "[Scope]\nDeviceAllow=\nDeviceAllow=/dev/dxg r\nDeviceAllow=/dev/kfd rw\n"
+				  "DeviceAllow=char-* m\n");
 }
 
 int main(void)
@@ -346,6 +422,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_link_in_the_place_of_the_folder_is_refused, start, stop),
 		cmocka_unit_test_setup_teardown(rules_of_a_unit_are_seen, start, stop),
 		cmocka_unit_test_setup_teardown(stale_files_are_removed, start, stop),
+		cmocka_unit_test(systemd_s_answer_is_found),
+		cmocka_unit_test_setup_teardown(systemd_keeps_what_others_want, start, stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

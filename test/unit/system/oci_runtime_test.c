@@ -76,7 +76,7 @@ static void a_program_is_asked_once(void **state)
 	assert_false(oci_runtime_holds_places("/run/runc"));
 	install("#!/bin/sh\nexit 1\n");
 	assert_false(oci_runtime_holds_places("/run/runc"));
-	install("#!/bin/sh\necho runc version 1.4.0; exec sleep 100 >/dev/null\n");
+	install("#!/bin/sh\necho runc version 1.4.0; exec sleep 100 >/dev/null 2>&1\n");
 	assert_true(oci_runtime_holds_places("/run/runc"));
 	assert_int_equal(chmod("/run/runc", 0777), 0);
 	assert_false(oci_runtime_holds_places("/run/runc"));
