@@ -364,7 +364,7 @@ analysed = $(addprefix $(O)/analysed/,$(filter-out src/guard/bpf/% vcuda/test/%,
 analyse: $(analysed)
 	@echo "The analyser finds nothing in $(words $(analysed)) files."
 # After any change of a header, all of them.
-$(analysed): $(O)/gen/try_program.h $(O)/gen/vcuda_rpc.h $(if $(guard_installed),$(O)/gen/guard_object.h) $(if $(plugin_installed),$(plugin_messages).h) $(vcuda_headers) test/analyse \
+$(analysed): $(O)/gen/try_program.h $(O)/gen/vcuda_rpc.h $(if $(guard_installed),$(O)/gen/guard_object.h) $(if $(plugin_installed),$(plugin_messages:=.h)) $(vcuda_headers) test/analyse \
 	$(wildcard include/*.h src/*/*.h src/*/*/*.h vcuda/*/*.h vcuda/*/*.def hooks/*.h hooks/*/*.h cluster/*.h test/*/*.h vcuda/test/*/*.h)
 $(analysed): $(O)/analysed/%: %
 	@mkdir -p $(@D)

@@ -60,6 +60,9 @@ void resources_fail(struct resources *resources);
 void resources_clear(struct resources *resources);
 
 /** Return: borrowed; NULL. */
+const struct resource *resources_find(const struct resources *resources, const char *name);
+
+/** Return: borrowed; NULL. */
 const struct device *resource_find(const struct resource *resource, const char *id);
 
 /* ---- preference ---- */

@@ -131,6 +131,9 @@ short registration_events(const struct registration *registration);
 /** Goes on as far as that is possible now. */
 enum registration_state registration_serve(struct registration *registration, short events);
 
+/** Return: the message of the answer, if all of it has come, until it is freed; NULL. */
+const uint8_t *registration_answer(const struct registration *registration, size_t *ret_size);
+
 /** Why it failed, in words, until it is freed; the peer's own are printable. */
 const char *registration_why(const struct registration *registration);
 

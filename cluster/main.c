@@ -34,6 +34,8 @@ struct plugin {
 	struct watcher watcher;
 	struct resources resources;
 	struct kubelet kubelet;
+	const char *metrics_where; /* NULL: nowhere */
+	struct metrics metrics;
 	struct endpoint endpoints[RESOURCES_MAX];
 	size_t endpoint_count;
 	unsigned told[RESOURCES_MAX]; /* which of a resource's changes the log has */
@@ -122,6 +124,7 @@ static void plugin_wait(struct plugin *plugin, struct waits *waits)
 	*waits = (struct waits){.until = INT64_MAX};
 	waits_add(waits, plugin->watcher.fd, POLLIN);
 	kubelet_gather(&plugin->kubelet, waits);
+	metrics_gather(&plugin->metrics, waits);
 	for (size_t i = 0; i < plugin->endpoint_count; i++)
 		endpoint_gather(&plugin->endpoints[i], waits);
 	left = waits->until - grpc_now();
@@ -143,6 +146,8 @@ static int plugin_run(struct plugin *plugin)
 			endpoint_serve(&plugin->endpoints[i], &waits);
 		if (r == 0)
 			kubelet_serve(&plugin->kubelet, plugin->endpoints, plugin->endpoint_count, &waits);
+		if (r == 0)
+			metrics_serve(&plugin->metrics, &plugin->resources, &waits);
 	}
 	return r;
 }
@@ -160,6 +165,8 @@ static int plugin_start(struct plugin *plugin)
 	r = watcher_start(plugin->mig_parts, &plugin->watcher);
 	if (r == 0)
 		r = kubelet_new(plugin->directory, &plugin->kubelet);
+	if (r == 0 && plugin->metrics_where)
+		r = metrics_open(plugin->metrics_where, &plugin->metrics);
 	return r < 0 ? r : filter_enter();
 }
 
@@ -180,6 +187,7 @@ static int plugin_main(struct plugin *plugin)
 	for (size_t i = 0; i < plugin->endpoint_count; i++)
 		endpoint_clear(&plugin->endpoints[i]);
 	kubelet_clear(&plugin->kubelet);
+	metrics_close(&plugin->metrics);
 	watcher_end(&plugin->watcher);
 	resources_clear(&plugin->resources);
 	free(plugin->why);
@@ -218,10 +226,19 @@ static int plugin_read_option(struct plugin *plugin, int option)
 		plugin->mig_parts = streq(optarg, "parts");
 		return plugin->mig_parts || streq(optarg, "whole") ? -1
 								   : plugin_refuse("--mig", optarg, "parts or whole");
+	case 'M':
+		plugin->metrics_where = optarg;
+		return optarg[0] == '/' || str_has_prefix(optarg, "127.0.0.1:")
+			       ? -1
+			       : plugin_refuse("--metrics", optarg, "an absolute path, or 127.0.0.1:PORT");
+	case 'l':
+		return labels_print(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 	case 'h':
-		return plugin_print("Usage: ctr-gpu-device-plugin [--strategy=LIST] [--mig=parts|whole] "
-				    "[--kubelet-directory=DIRECTORY]\nThe device plugin for Kubernetes of ctr-gpu ",
-				    "; see ctr-gpu-device-plugin(8).\n");
+		return plugin_print(
+			"Usage: ctr-gpu-device-plugin [--strategy=LIST] [--mig=parts|whole] "
+			"[--kubelet-directory=DIRECTORY] "
+			"[--metrics=PATH|127.0.0.1:PORT] [--labels]\nThe device plugin for Kubernetes of ctr-gpu ",
+			"; see ctr-gpu-device-plugin(8).\n");
 	case 'V':
 		return plugin_print("ctr-gpu-device-plugin ", "\n");
 	default:
@@ -236,11 +253,14 @@ int main(int argc, char **argv)
 		{"kubelet-directory", required_argument, NULL, 'd'},
 		{"strategy", required_argument, NULL, 's'},
 		{"mig", required_argument, NULL, 'm'},
+		{"metrics", required_argument, NULL, 'M'},
+		{"labels", no_argument, NULL, 'l'},
 		{"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, 'V'},
 		{0},
 	};
-	static struct plugin plugin = {.directory = PLUGIN_DIRECTORY, .mig_parts = true, .watcher = {.fd = -1}};
+	static struct plugin plugin = {
+		.directory = PLUGIN_DIRECTORY, .mig_parts = true, .watcher = {.fd = -1}, .metrics = {.listener = -1}};
 	int option, code = -1;
 
 	while (code < 0 && (option = getopt_long(argc, argv, "", options, NULL)) != -1)

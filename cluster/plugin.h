@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -22,7 +23,7 @@ void plugin_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* What poll(2) waits for. */
 
-enum { WAITS_MAX = 2 + 1 + RESOURCES_MAX * (1 + 8) };
+enum { METRICS_PEERS_MAX = 4, WAITS_MAX = 2 + 1 + RESOURCES_MAX * (1 + 8) + 2 + METRICS_PEERS_MAX };
 
 struct waits {
 	struct pollfd list[WAITS_MAX];
@@ -123,6 +124,38 @@ void strategy_print(unsigned strategies, char ret[static STRATEGY_TEXT_SIZE]);
 
 /** What this node's engine understands. Return: bits of enum strategy. */
 unsigned strategy_find(void);
+
+/* ---- metrics ---- */
+
+#define METRICS_POD_RESOURCES "/var/lib/kubelet/pod-resources/kubelet.sock"
+
+struct metrics_peer {
+	int fd;
+	char request[2048];
+	size_t size, sent;
+	char *answer; /* NULL: none yet */
+	bool asks;    /* for the page */
+	int64_t deadline;
+};
+
+struct metrics {
+	int listener; /* -1: no page is served */
+	struct metrics_peer peers[METRICS_PEERS_MAX];
+	size_t peer_count;
+	struct registration *call; /* that asks kubelet for pods */
+	int64_t until;
+};
+
+/** @where: an absolute path, or "127.0.0.1:PORT". Return: 0; -EINVAL if it is neither; negative errno. */
+int metrics_open(const char *where, struct metrics *ret);
+void metrics_close(struct metrics *metrics);
+void metrics_gather(const struct metrics *metrics, struct waits *waits);
+void metrics_serve(struct metrics *metrics, const struct resources *resources, const struct waits *waits);
+
+/* ---- labels ---- */
+
+/** Prints what this node has, a line a label. Return: 0; CTR_GPU_E_* or negative errno, which the log has. */
+int labels_print(FILE *file);
 
 /* ---- filter ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A call of ours: one stream on a connection of its own, whose answer's message says nothing. */
+/* A call of ours: one stream on a connection of its own. */
 
 #include <errno.h>
 #include <poll.h>
@@ -22,6 +22,7 @@ struct registration {
 	bool ended;
 	int code; /* gRPC's status; -1: none has come */
 	char http[4];
+	struct frame answer;
 	char words[REGISTRATION_WORDS];
 	char why[REGISTRATION_WORDS + 128];
 };
@@ -74,6 +75,18 @@ static int registration_on_header(nghttp2_session *session, const nghttp2_frame 
 	return 0;
 }
 
+/* A message that cannot be taken is as none. */
+static int registration_on_data(nghttp2_session *session, uint8_t flags, int32_t stream, const uint8_t *data,
+				size_t size, void *user)
+{
+	struct registration *registration = user;
+
+	(void)session;
+	(void)flags;
+	(void)stream;
+	return frame_read(&registration->answer, data, size) == GRPC_OK ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
 static int registration_on_close(nghttp2_session *session, int32_t stream, uint32_t error, void *user)
 {
 	struct registration *registration = user;
@@ -111,6 +124,7 @@ static int registration_begin_session(struct registration *registration)
 	if (r != 0)
 		return -ENOMEM;
 	nghttp2_session_callbacks_set_on_header_callback(callbacks, registration_on_header);
+	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, registration_on_data);
 	nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, registration_on_close);
 	r = nghttp2_session_client_new(&registration->wire.session, callbacks, registration);
 	nghttp2_session_callbacks_del(callbacks);
@@ -171,6 +185,7 @@ int registration_new(const char *path, const char *method, uint8_t *request, siz
 struct registration *registration_free(struct registration *registration)
 {
 	wire_clear(&registration->wire);
+	frame_clear(&registration->answer);
 	free(registration->request);
 	free(registration);
 	return NULL;
@@ -213,4 +228,12 @@ enum registration_state registration_serve(struct registration *registration, sh
 const char *registration_why(const struct registration *registration)
 {
 	return registration->why;
+}
+
+const uint8_t *registration_answer(const struct registration *registration, size_t *ret_size)
+{
+	if (!frame_is_whole(&registration->answer))
+		return NULL;
+	*ret_size = registration->answer.length;
+	return registration->answer.message;
 }

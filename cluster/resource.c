@@ -26,7 +26,7 @@ static bool resource_is_name(const char *text)
 	       strspn(text + vendor + 1, chars) == length - vendor - 1;
 }
 
-static struct resource *resources_find(struct resources *resources, const char *name)
+static struct resource *resources_seek(struct resources *resources, const char *name)
 {
 	for (size_t i = 0; i < resources->count; i++)
 		if (streq(resources->list[i].name, name))
@@ -34,10 +34,15 @@ static struct resource *resources_find(struct resources *resources, const char *
 	return NULL;
 }
 
+const struct resource *resources_find(const struct resources *resources, const char *name)
+{
+	return resources_seek((struct resources *)(uintptr_t)resources, name);
+}
+
 /* Return: NULL where one more has no room. */
 static struct resource *resources_get(struct resources *resources, const char *name)
 {
-	struct resource *resource = resources_find(resources, name);
+	struct resource *resource = resources_seek(resources, name);
 
 	if (resource)
 		return resource;
@@ -132,7 +137,7 @@ static int resource_take_look(struct resources *resources, const char *name, con
 
 	if (!resource_is_name(name) || (look->id && !resource_is_id(look->id)))
 		return 0;
-	resource = resources_find(resources, name);
+	resource = resources_seek(resources, name);
 	device = resource ? resource_find_again(resource, look) : NULL;
 	if (device) {
 		r = device->seen ? 0 : resource_set_device(device, look);

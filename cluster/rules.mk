@@ -16,16 +16,16 @@ plugin-left-out:
 endif
 
 # What kubelet is asked and asks, in C.
-plugin_messages = $(O)/gen/device_plugin.pb-c
-$(plugin_messages).h $(plugin_messages).c &: cluster/device_plugin.proto | needs
+plugin_messages = $(O)/gen/device_plugin.pb-c $(O)/gen/pod_resources.pb-c
+$(O)/gen/%.pb-c.h $(O)/gen/%.pb-c.c: cluster/%.proto | needs
 	@mkdir -p $(@D)
 	protoc-c --c_out=$(@D) --proto_path=$(<D) $<
-$(plugin_messages).o: $(plugin_messages).c
+$(plugin_messages:=.o): %.o: %.c
 	$(say) CC $<
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -w -c -o $@ $<
-$(O)/cluster/answer.o: $(plugin_messages).h
+$(O)/cluster/answer.o $(O)/cluster/metrics.o: $(plugin_messages:=.h)
 
-$(O)/bin/ctr-gpu-device-plugin: $(plugin_objects) $(plugin_messages).o $(O)/lib/libctr-gpu.a
+$(O)/bin/ctr-gpu-device-plugin: $(plugin_objects) $(plugin_messages:=.o) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ -Wl,--as-needed $(plugin_libraries) $(xdr_inside)

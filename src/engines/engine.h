@@ -127,6 +127,22 @@ bool engine_has_file(const struct engine *engine, const char *path);
 /** Return: the path of a user's own file, such as "docker/daemon.json", owned by the caller; NULL without memory. */
 char *engine_user_file(const char *name);
 
+/* ---- node ---- */
+
+/* A distribution of Kubernetes, known by its directory, whose node has engines of its own, or the machine's. */
+struct engine_node {
+	const char *label, *directory;
+	const char *files; /* what its containerd reads, a pattern of glob(7); NULL: the machine's engine is its own */
+	const char *file;  /* of these, the one to write to; NULL: it writes them anew at each start */
+	const char *restart;
+};
+
+/* Kubelet's directory of device plugins, with every distribution (deviceplugin/v1beta1/constants.go). */
+#define ENGINE_NODE_PLUGINS "/var/lib/kubelet/device-plugins"
+
+/** Return: what this machine is a node of; NULL: of none. */
+const struct engine_node *engine_node_find(void);
+
 /* ---- container pid ---- */
 
 /* Which process a container's name means. */

@@ -231,3 +231,24 @@ const struct engine *const engine_list[] = {
 	&engine_docker,   &engine_podman, &engine_containerd, &engine_crio,
 	&engine_buildkit, &engine_lxc,    &engine_apptainer,  NULL,
 };
+
+/* The first that is there. Where kubelet is, but none of the others, the engine is one of those above. */
+static const struct engine_node engine_nodes[] = {
+	{"k3s", "/var/lib/rancher/k3s/agent", "/var/lib/rancher/k3s/agent/etc/containerd/config.toml", NULL,
+	 "sudo systemctl restart k3s (on an agent, k3s-agent)"},
+	{"RKE2", "/var/lib/rancher/rke2/agent", "/var/lib/rancher/rke2/agent/etc/containerd/config.toml", NULL,
+	 "sudo systemctl restart rke2-server (on an agent, rke2-agent)"},
+	{"k0s", "/var/lib/k0s", "/etc/k0s/containerd.d/*.toml", "/etc/k0s/containerd.d/ctr-gpu.toml",
+	 "sudo k0s stop && sudo k0s start"},
+	{"MicroK8s", "/var/snap/microk8s/current", "/var/snap/microk8s/current/args/containerd-template.toml",
+	 "/var/snap/microk8s/current/args/containerd-template.toml", "sudo snap restart microk8s.daemon-containerd"},
+	{"kubelet", ENGINE_NODE_PLUGINS, NULL, NULL, NULL},
+};
+
+const struct engine_node *engine_node_find(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(engine_nodes); i++)
+		if (file_exists(engine_nodes[i].directory))
+			return &engine_nodes[i];
+	return NULL;
+}

@@ -12,22 +12,7 @@ setup_file() {
 	require_program containerd
 	require_program ctr
 	! declare -F use_tree >/dev/null || use_tree
-	archive "$(engine_directory containerd)/image.tar"
-}
-
-# archive FILE: the debian image as `docker save` writes it
-archive() {
-	local directory layer
-
-	directory=$(mktemp -d "$BATS_FILE_TMPDIR/archive-XXXXXX")
-	mkdir "$directory/layer"
-	layer=$directory/layer/layer.tar
-	tar -C "$(image debian)" -c . >"$layer"
-	jq -n --arg sum "sha256:$(sha256sum "$layer" | cut -d ' ' -f 1)" --arg architecture "$(dpkg --print-architecture)" \
-		'{architecture: $architecture, os: "linux", config: {Env: ["PATH=/usr/sbin:/usr/bin"]}, rootfs: {type: "layers", diff_ids: [$sum]}}' \
-		>"$directory/config.json"
-	echo '[{"Config": "config.json", "RepoTags": ["ctr-gpu-test/debian:latest"], "Layers": ["layer/layer.tar"]}]' >"$directory/manifest.json"
-	tar -C "$directory" -cf "$1" manifest.json config.json layer
+	image_archive debian ctr-gpu-test/debian:latest "$(engine_directory containerd)/image.tar"
 }
 
 # ctr_run PROFILE OPTIONS ARGUMENT…: `ctr run OPTIONS image ARGUMENT…` with a containerd of its own

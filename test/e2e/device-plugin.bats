@@ -207,3 +207,78 @@ one=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4 two=GPU-7b10aa04-0041-0000-0000-000
 	run -0 "$plugin" --help
 	[[ $output == *--strategy=* ]]
 }
+
+@test "labels say what a node has" {
+	labels() {
+		sandbox "$1" bash -ec 'rm -rf /etc/ctr-gpu; "$0" --labels' "$plugin"
+	}
+	diff <(labels wsl-two-nvidia) - <<-END
+		nvidia.com/gpu.has.NVIDIA-GeForce-RTX-4090=true
+		nvidia.com/gpu.has.NVIDIA-RTX-A2000=true
+		nvidia.com/gpu.count=2
+		nvidia.com/gpu.product=mixed
+		nvidia.com/gpu.backend=gpu-pv
+		nvidia.com/gpu.cuda=12.8
+		ctr-gpu.org/gpu.choice=environment
+	END
+	diff <(labels native-mig) - <<-END
+		nvidia.com/gpu.has.NVIDIA-H200=true
+		nvidia.com/gpu.count=2
+		nvidia.com/gpu.product=NVIDIA-H200
+		nvidia.com/gpu.backend=native
+		nvidia.com/gpu.driver=580.159.04
+		nvidia.com/gpu.cuda=13.0
+		nvidia.com/gpu.architecture=9.0
+	END
+	labels wsl-hybrid | grep -x "intel.com/gpu.product=Intel-R-Iris-R-Xe-Graphics"
+	labels native-intel | grep -x "intel.com/npu.count=1"
+	run --separate-stderr labels plain
+	[[ $status -ne 0 && -z $output && $stderr == *"no GPU here"* ]]
+	# Each is a label that Kubernetes takes.
+	for profile in wsl-two-nvidia wsl-hybrid wsl-amd-npu native-mig native-intel native-amd-partitions; do
+		labels "$profile" | grep -vE '^[a-z.-]+/[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?=[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$' && return 1
+	done
+	true
+}
+
+@test "metrics are served where they are wanted, to peers that ask for them" {
+	sandbox wsl-two-nvidia bash -ec 'mkdir -p /run/plugins; rm -rf /etc/ctr-gpu
+		"$0" --kubelet-directory=/run/plugins --metrics=/run/metrics 2>/run/log & plugin=$!
+		page() { curl --silent --max-time 8 --unix-socket /run/metrics "http://localhost$1"; }
+		for ((i = 0; i < 100; i++)); do [[ $(page /metrics) != *device_healthy{* ]] || break; sleep 0.1; done
+		page /metrics | grep -v "^#"; page / | grep -c "^# TYPE"; page /other
+		[[ $(stat -c %a /run/metrics) == 600 ]]
+		# Peers that say nothing, too much or end early keep others out for a while only.
+		/usr/bin/python3 - <<-END &
+			import socket, time
+			peers = []
+			for data in [b"", b"GET /metrics", b"x" * 5000, b"\\0" * 100, b"POST /metrics HTTP/1.1\\r\\n\\r\\n", b"GET /metrics HTTP/1.1\\r\\n\\r\\n"] * 5:
+			    peer = socket.socket(socket.AF_UNIX)
+			    peer.connect("/run/metrics")
+			    try:
+			        peer.send(data)
+			    except OSError:
+			        pass
+			    if data == b"":
+			        peers.append(peer)
+			open("/run/sent", "w")
+			time.sleep(60)
+			END
+		crowd=$!; until [[ -e /run/sent ]]; do sleep 0.05; done
+		for ((i = 0; i < 100; i++)); do [[ $(page /metrics) != *device_healthy{* ]] || break; sleep 0.1; done
+		((i < 100)); kill $plugin $crowd; wait $plugin' "$plugin" >"$BATS_TEST_TMPDIR/said"
+	diff "$BATS_TEST_TMPDIR/said" - <<-END
+		ctr_gpu_device_healthy{resource="nvidia.com/gpu",device="$one"} 1
+		ctr_gpu_device_healthy{resource="nvidia.com/gpu",device="$two"} 1
+		ctr_gpu_kubelet_answers 0
+		3
+		The page is /metrics.
+	END
+	sandbox plain bash -ec 'ip link set lo up 2>/dev/null; "$0" --kubelet-directory=/run/plugins --metrics=127.0.0.1:19445 2>/run/log & plugin=$!
+		for ((i = 0; i < 100; i++)); do ! curl --silent http://127.0.0.1:19445/metrics | grep -qx "ctr_gpu_kubelet_answers 0" || break; sleep 0.1; done
+		((i < 100)); kill $plugin; wait $plugin' "$plugin"
+	for where in 0.0.0.0:80 127.0.0.1:0 127.0.0.1:99999 localhost:80 relative; do
+		run sandbox plain timeout 5 "$plugin" --kubelet-directory=/run/plugins --metrics="$where"
+		[[ $status == 1 || $status == 2 ]] || { echo "$where: $output"; return 1; }
+	done
+}

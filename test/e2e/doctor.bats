@@ -1022,3 +1022,37 @@ opens_no() {
 		echo Y >/run/module/nvidia_uvm/parameters/uvm_disable_hmm; echo "switched off:"; ids'
 	[[ $output == *"note vcuda.memory"*"switched off:"*"ok vcuda.memory"* ]]
 }
+
+@test "a node of Kubernetes: what its engine lacks, then what kubelet lacks" {
+	run on wsl-nvidia 'mount -t tmpfs tmpfs /var/lib; words() { ids | grep kubernetes; }
+		echo none; words
+		mkdir -p /var/lib/kubelet/device-plugins /etc/k0s/containerd.d; echo plain; words
+		mkdir -p /var/lib/rancher/k3s/agent/etc/containerd; echo k3s; words; remedy kubernetes.no-runtime
+		printf "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.nvidia.options]\nBinaryName = \"/usr/bin/nvidia-container-runtime\"\n" \
+			>/var/lib/rancher/k3s/agent/etc/containerd/config.toml; echo k3s with it; words
+		mv /var/lib/rancher/k3s /var/lib/rancher/rke2; >/var/lib/rancher/rke2/agent/etc/containerd/config.toml; echo rke2; remedy kubernetes.no-runtime
+		rm -r /var/lib/rancher; mkdir /var/lib/k0s; echo k0s; remedy kubernetes.no-runtime
+		rmdir /var/lib/k0s; touch /var/lib/kubelet/device-plugins/{ctr-gpu-nvidia.com_gpu,nvidia-gpu}.sock; echo plugins; words
+		chmod 700 /var/lib/kubelet; echo nobody; nobody ctr-gpu doctor --json | jq -r ".findings[].id" | grep kubernetes'
+	[[ $output == "none
+plain
+ok kubernetes.node
+warning kubernetes.no-plugin
+k3s
+ok kubernetes.node
+warning kubernetes.no-runtime
+warning kubernetes.no-plugin
+Install the package ctr-gpu-nvidia-compat"*"systemctl restart k3s"*"
+k3s with it
+ok kubernetes.node
+warning kubernetes.no-plugin
+rke2
+Install"*"systemctl restart rke2-server"*"
+k0s
+sudo ctr-gpu setup kubernetes && sudo k0s stop && sudo k0s start
+plugins
+ok kubernetes.node
+ok kubernetes.plugin
+warning kubernetes.two-plugins
+nobody"* ]] || { echo "$output"; return 1; }
+}

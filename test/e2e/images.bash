@@ -178,3 +178,18 @@ image_copy() {
 	root=$(image "$1") || return
 	mkdir -p "$2" && cp -a "$root/." "$2/"
 }
+
+# image_archive NAME TAG FILE: an image as `docker save` writes it, which sleeps unless it is told what to do
+image_archive() {
+	local directory layer
+
+	directory=$(mktemp -d "$BATS_FILE_TMPDIR/archive-XXXXXX")
+	mkdir "$directory/layer"
+	layer=$directory/layer/layer.tar
+	tar -C "$(image "$1")" -c . >"$layer"
+	jq -n --arg sum "sha256:$(sha256sum "$layer" | cut -d ' ' -f 1)" --arg architecture "$(dpkg --print-architecture)" \
+		'{architecture: $architecture, os: "linux", config: {Env: ["PATH=/usr/sbin:/usr/bin:/bin"], Cmd: ["sleep", "infinity"]},
+		  rootfs: {type: "layers", diff_ids: [$sum]}}' >"$directory/config.json"
+	jq -n --arg tag "$2" '[{Config: "config.json", RepoTags: [$tag], Layers: ["layer/layer.tar"]}]' >"$directory/manifest.json"
+	tar -C "$directory" -cf "$3" manifest.json config.json layer
+}

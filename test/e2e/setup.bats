@@ -1304,6 +1304,52 @@ assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-r
 		grep -q "k3s" message'
 }
 
+@test "kubernetes: the engine and the file of each distribution, and back" {
+	in_machine '
+		mount -t tmpfs tmpfs /var/lib
+		refused setup kubernetes
+		grep -q "no node of Kubernetes" message
+		mkdir -p /var/lib/kubelet/device-plugins
+		setup kubernetes >out
+		grep -q ctr-gpu-device-plugin out
+		grep -q BinaryName /etc/containerd/config.toml
+		setup kubernetes --remove >/dev/null
+		if grep -qs nvidia /etc/containerd/config.toml; then exit 1; fi
+		fake crio
+		setup kubernetes --dry-run | grep -q "/etc/crio/crio.conf.d/99-ctr-gpu.conf"
+		ends
+		# Its containerd is told of another file, which imports this one.
+		mkdir -p /var/lib/k0s /etc/k0s
+		printf "version = 2\n" >/etc/k0s/containerd.toml
+		fake containerd --config /etc/k0s/containerd.toml
+		setup kubernetes --dry-run >/dev/null
+		[[ ! -e /etc/k0s/containerd.d ]]
+		setup kubernetes >out
+		grep -q BinaryName /etc/k0s/containerd.d/ctr-gpu.toml
+		grep -q "next: sudo k0s stop" out
+		if grep "does not read" out; then exit 1; fi
+		setup kubernetes --remove >/dev/null
+		[[ ! -e /etc/k0s/containerd.d/ctr-gpu.toml ]]
+		setup kubernetes >/dev/null
+		ends
+		setup all --remove >/dev/null
+		[[ ! -e /etc/k0s/containerd.d/ctr-gpu.toml ]]
+		cd /run
+		mount -t tmpfs tmpfs /var
+		mkdir -p /var/snap/microk8s/current/args
+		printf "version = 2\nimports = []\n" | tee before >/var/snap/microk8s/current/args/containerd-template.toml
+		setup kubernetes | grep -q "next: sudo snap restart"
+		grep -q BinaryName /var/snap/microk8s/current/args/containerd-template.toml
+		setup kubernetes --remove >/dev/null
+		cmp before /var/snap/microk8s/current/args/containerd-template.toml
+		rm -r /var/snap/microk8s
+		mkdir -p /var/lib/rancher/rke2/agent
+		refused setup kubernetes
+		grep -q "RKE2 .*anew" message
+		refused setup kubernetes --rootless
+		refused setup kubernetes --engine-config=/etc/containerd/config.toml'
+}
+
 @test "containerd: the CRI plugin starts with what was written" {
 	require_program containerd
 	in_machine '

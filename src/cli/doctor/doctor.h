@@ -39,6 +39,7 @@ void check_vcuda(struct doctor_context *examination);
 void check_kernel(struct doctor_context *examination);
 void check_cdi(struct doctor_context *examination);
 void check_engines(struct doctor_context *examination);
+void check_kubernetes(struct doctor_context *examination);
 void check_rootless(struct doctor_context *examination);
 void check_security(struct doctor_context *examination);
 void check_image(struct doctor_context *examination);

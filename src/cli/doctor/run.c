@@ -40,6 +40,7 @@ static const struct check checks[] = {
 	{CHECK_MACHINE, "the kernel", check_kernel},
 	{CHECK_MACHINE, "CDI specs", check_cdi},
 	{CHECK_MACHINE, "container engines", check_engines},
+	{CHECK_MACHINE, "Kubernetes", check_kubernetes},
 	{CHECK_MACHINE, "rootless containers", check_rootless},
 	{CHECK_MACHINE, "SELinux and AppArmor", check_security},
 	{CHECK_MACHINE, "the image", check_image},

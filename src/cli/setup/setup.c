@@ -56,26 +56,30 @@ static void setup_refuse_engine(const char *name, const struct argp_state *state
 		names[i] = engines[i]->facts->name;
 	if (!nearest)
 		nearest = suggest_nearest(names, ARRAY_SIZE(names), name);
-	argp_error(state, "ENGINE is docker, podman, containerd or crio, not '%s'%s%s%s", name,
+	argp_error(state, "ENGINE is docker, podman, containerd, crio or kubernetes, not '%s'%s%s%s", name,
 		   nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
 }
 
 static void setup_take_engine(struct setup *setup, const char *name, const struct argp_state *state)
 {
-	if (setup->engine || setup->all)
+	if (setup->engine || setup->all || setup->kubernetes)
 		argp_error(state, "'%s' is one argument too many", name);
 	for (size_t i = 0; i < ARRAY_SIZE(engines); i++)
 		if (streq(engines[i]->facts->name, name))
 			setup->engine = engines[i];
 	setup->all |= streq(name, "all");
-	if (!setup->engine && !setup->all)
+	setup->kubernetes |= streq(name, "kubernetes");
+	if (!setup->engine && !setup->all && !setup->kubernetes)
 		setup_refuse_engine(name, state);
 }
 
 static void setup_check_line(const struct setup *setup, const struct argp_state *state)
 {
-	if (!setup->engine && !setup->all)
-		argp_error(state, "ENGINE is missing: docker, podman, containerd or crio");
+	if (!setup->engine && !setup->all && !setup->kubernetes)
+		argp_error(state, "ENGINE is missing: docker, podman, containerd, crio or kubernetes");
+	if (setup->kubernetes && (setup->config || setup->rootless))
+		argp_error(state, "'kubernetes' finds the engine and its file; it goes without --engine-config and "
+				  "--rootless");
 	if (setup->all && (!setup->remove || setup->config))
 		argp_error(state, "'all' goes with --remove, and without --engine-config");
 	if (setup->remove && (setup->set_default || setup->replace))
@@ -287,8 +291,9 @@ static int setup_look(struct setup *setup)
 		r = setup_find_path(setup);
 	if (r)
 		return r;
-	/* Before anything is written. */
-	setup->unreached = setup->daemon.pid && !setup->remove && !setup_reaches_daemon(setup);
+	/* Before anything is written. The daemon of a node is told of other files than the one that is written. */
+	setup->unreached =
+		setup->daemon.pid && !setup->remove && !(setup->node && setup->config) && !setup_reaches_daemon(setup);
 	return 0;
 }
 
@@ -544,7 +549,7 @@ static int setup_put(struct setup *setup)
 {
 	bool changed = setup_is_changed(setup);
 	/* With a file of its own the user wants that file and nothing else. */
-	int r = setup->config ? 0 : setup_cdi_put(setup);
+	int r = setup->config && !setup->node ? 0 : setup_cdi_put(setup);
 
 	if (!r && setup->dry_run)
 		setup_show(setup);
@@ -599,7 +604,7 @@ static int setup_do_file(struct setup *setup)
 	bool changed;
 
 	if (!r)
-		r = setup_check_config(setup);
+		r = setup->node ? 0 : setup_check_config(setup);
 	if (!r && setup_is_saved(setup))
 		r = saved_state_open(&setup->state, !setup->dry_run);
 	/* As another one left it, if there was one to wait for. */
@@ -627,8 +632,10 @@ static int setup_do_file(struct setup *setup)
 	if (setup_is_early(setup))
 		setup_print(setup, "%s is not installed here; it reads the file when it is",
 			    setup->engine->facts->label);
-	else
+	else if (!setup->node || !setup->node->files)
 		setup->engine->advise(setup, changed);
+	if (setup->kubernetes)
+		kubernetes_advise(setup, changed);
 	return 0;
 }
 
@@ -706,8 +713,8 @@ int verb_setup(struct global_options *globals, int argc, char **argv)
 		.parser = setup_parse,
 		.args_doc = "ENGINE",
 		.children = global_options_children,
-		.doc = "Write into the configuration of docker, podman, containerd or crio what it needs to give "
-		       "containers the GPUs.",
+		.doc = "Write into the configuration of docker, podman, containerd or crio, or of a kubernetes node, "
+		       "what it needs to give containers the GPUs.",
 	};
 	_cleanup_setup_ struct setup setup = {.globals = globals, .daemon = DAEMON_NONE, .state = SAVED_STATE_CLOSED};
 	int r;
@@ -721,6 +728,8 @@ int verb_setup(struct global_options *globals, int argc, char **argv)
 		return output_print(
 			"a rootless engine is set up by the user who runs it, and you are root\n    Run this as that "
 			"user, without sudo.");
-	r = setup_look(&setup);
+	r = setup.kubernetes ? kubernetes_choose(&setup) : 0;
+	if (!r)
+		r = setup_look(&setup);
 	return r ? r : setup_do_file(&setup);
 }

@@ -68,7 +68,9 @@ struct setup {
 	struct global_options *globals;
 	const struct setup_engine *engine;
 	const char *config; /* --engine-config; NULL: the engine's own */
-	char *runtime;      /* ctr-gpu-runtime, an absolute path */
+	bool kubernetes;    /* the engine of a node of Kubernetes is meant */
+	const struct engine_node *node;
+	char *runtime; /* ctr-gpu-runtime, an absolute path */
 	const char *runtime_given;
 	bool dry_run, remove, replace, set_default, rootless;
 	bool all;             /* each engine that was set up, since ctr-gpu itself is to go */
@@ -105,6 +107,16 @@ struct setup_engine {
 	void (*advise)(struct setup *setup, bool changed);
 };
 extern const struct setup_engine setup_containerd, setup_crio, setup_docker, setup_podman;
+
+/* ---- kubernetes ---- */
+
+/** Finds setup->node, the engine of the node, and the file that its distribution wants. */
+int kubernetes_choose(struct setup *setup);
+
+/** Says what is left to do on the node. @changed: there is something for the engine to notice. */
+void kubernetes_advise(const struct setup *setup, bool changed);
+
+/* ---- all engines ---- */
 
 /** A remark for the user, indented behind the name of the engine. */
 void setup_print(const struct setup *setup, const char *format, ...) __attribute__((format(printf, 2, 3)));
