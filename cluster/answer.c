@@ -314,10 +314,10 @@ static V1beta1__ContainerAllocateResponse *answer_grant_ids(struct answer_scratc
 static int answer_check_ids(const struct resource *resource, const V1beta1__ContainerAllocateRequest *wish,
 			    struct grpc_answer *ret)
 {
-	if (wish->n_devices_ids > RESOURCE_DEVICES_MAX)
+	if (wish->n_devicesids > RESOURCE_DEVICES_MAX)
 		return answer_refuse(ret, GRPC_INVALID_ARGUMENT, "more devices than there are");
-	for (size_t i = 0; i < wish->n_devices_ids; i++) {
-		const struct device *device = resource_find(resource, wish->devices_ids[i]);
+	for (size_t i = 0; i < wish->n_devicesids; i++) {
+		const struct device *device = resource_find(resource, wish->devicesids[i]);
 
 		if (!device)
 			return answer_refuse(ret, GRPC_INVALID_ARGUMENT, "there is no such device");
@@ -348,7 +348,7 @@ static int answer_allocation_of(const V1beta1__AllocateRequest *wish, const stru
 		if (r != GRPC_OK)
 			return r;
 		response.container_responses[i] = answer_grant_ids(&scratch, resource, strategies,
-								   container->devices_ids, container->n_devices_ids);
+								   container->devicesids, container->n_devicesids);
 		if (!response.container_responses[i])
 			return answer_without_memory(ret);
 	}

@@ -203,6 +203,8 @@ static int connection_on_header(nghttp2_session *session, const nghttp2_frame *f
 		call->is_long = size >= sizeof(call->method) || memchr(value, 0, size);
 		if (!call->is_long && size > 0)
 			memcpy(call->method, value, size);
+		if (!call->is_long)
+			call->method[size] = '\0';
 	} else if (connection_is(":method", name, name_size))
 		call->is_post = connection_is("POST", value, size);
 	else if (connection_is("content-type", name, name_size))
@@ -258,6 +260,23 @@ static int connection_on_close(nghttp2_session *session, int32_t stream, uint32_
 	return 0;
 }
 
+/*
+ * Kubelet's gRPC of Kubernetes 1.20 has the socket's path for an authority, which is none in HTTP, and
+ * for which libnghttp2 would end the call. So the few headers that count are judged here alone.
+ */
+static int connection_new_session(struct connection *connection, const nghttp2_session_callbacks *callbacks)
+{
+	nghttp2_option *option;
+	int r = nghttp2_option_new(&option);
+
+	if (r != 0)
+		return r;
+	nghttp2_option_set_no_http_messaging(option, 1);
+	r = nghttp2_session_server_new2(&connection->wire.session, callbacks, connection, option);
+	nghttp2_option_del(option);
+	return r;
+}
+
 static int connection_begin_session(struct connection *connection)
 {
 	const nghttp2_settings_entry settings[] = {
@@ -275,7 +294,7 @@ static int connection_begin_session(struct connection *connection)
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, connection_on_data);
 	nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, connection_on_frame);
 	nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, connection_on_close);
-	r = nghttp2_session_server_new(&connection->wire.session, callbacks, connection);
+	r = connection_new_session(connection, callbacks);
 	nghttp2_session_callbacks_del(callbacks);
 	if (r != 0)
 		return -ENOMEM;

@@ -119,7 +119,7 @@ node_kubelet() {
 }
 
 node_plugin() {
-	node_run plugin "$CTR_GPU_BUILD/bin/ctr-gpu-device-plugin" ${node_plugin_options-}
+	node_run plugin "$CTR_GPU_BUILD/bin/ctr-gpu-device-plugin" ${node_plugin_options:+"$node_plugin_options"}
 }
 
 # node_kill NAME [SIGNAL]: and it has ended
@@ -147,7 +147,7 @@ node_start() {
 	mkdir -p /run/node "$directory"
 	for place in /var/lib/kubelet /var/log/pods /var/log/containers /etc/cni /etc/containerd; do
 		mkdir -p "$place"
-		mount -t tmpfs tmpfs "$place"
+		mount -t tmpfs -o mode=755 tmpfs "$place"
 	done
 	cd /run/node || return
 	node_network
@@ -198,3 +198,51 @@ is() {
 		[[ $(phase "$pod") == "$wanted" ]] || return
 	done
 }
+
+# said POD TEXT: its log has it
+said() {
+	kubectl logs "$1" | grep -q -- "$2"
+}
+
+running() {
+	kubectl get pods -o json | jq -r '.items[] | select(.status.phase == "Running" and .metadata.deletionTimestamp == null).metadata.name'
+}
+
+two_run() {
+	[[ $(running | wc -l) -eq 2 ]]
+}
+
+# count_is NUMBER PHASE
+count_is() {
+	[[ $(kubectl get pods -o json | jq --arg phase "$2" '[.items[] | select(.status.phase == $phase)] | length') -eq $1 ]]
+}
+
+registrations() {
+	grep -c 'kubelet has nvidia.com/gpu registered' "$directory/plugin.log"
+}
+
+# After a round of kills: what ended for want of another is started again, as a service manager does it.
+settled() {
+	local name
+
+	for name in containerd kubelet plugin; do
+		kill -0 "${node_pids[$name]}" 2>/dev/null || "node_$name"
+	done
+	[[ $(registrations) -gt $before ]] && offers nvidia.com/gpu 2 && node_is_ready && two_run
+}
+
+# By kubelet's own record, the pods that run have a GPU each, and not the same.
+one_each() {
+	local pods
+
+	pods=$(kubectl get pods -o json | jq '[.items[] | select(.status.phase == "Running" and .metadata.deletionTimestamp == null).metadata.uid]')
+	jq -e --argjson pods "$pods" '[.Data.PodDeviceEntries[] | select(.PodUID as $uid | $pods | index($uid)).DeviceIDs | if type == "object" then .[] else . end | .[]]
+		| length == 2 and (unique | length == 2)' /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint >/dev/null
+}
+
+dump() {
+	kubectl get pods -o wide
+	kubectl get node node1 -o json | jq -c '.status.allocatable, .status.conditions'
+	jq -c . /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint
+	tail -n 20 "$directory/plugin.log" "$directory/kubelet.log"
+} >&2

@@ -21,14 +21,19 @@ setup_file() {
 	image_archive debian localhost/debian:1 "$BATS_FILE_TMPDIR/image.tar"
 }
 
-# kubernetes PROFILE SCRIPT: a shell in which a node of such a host is up, with the functions of kubernetes.bash
+# kubernetes PROFILE SCRIPT [OPTION]: a shell in which a node of such a host is up, with the functions of kubernetes.bash
 kubernetes() {
 	mkdir -p "$BATS_TEST_TMPDIR/node"
 	ln -sf "$BATS_FILE_TMPDIR/image.tar" "$BATS_TEST_TMPDIR/node/image.tar"
-	sandbox "$1" unshare --net bash -ec 'directory=$1 programs=$2
+	sandbox "$1" unshare --net bash -ec 'directory=$1 programs=$2 node_plugin_options=$5
 		source "$3"
 		node_start
-		eval "$4"' kubernetes "$BATS_TEST_TMPDIR/node" "$programs" "$here/kubernetes.bash" "$2"
+		eval "$4"' kubernetes "$BATS_TEST_TMPDIR/node" "$programs" "$here/kubernetes.bash" "$2" "${3-}"
+}
+
+teardown_file() {
+	# kubelet's own, which had mounts of the sandbox above them
+	rmdir /var/lib/kubelet /var/log/pods /var/log/containers 2>/dev/null || true
 }
 
 @test "the plugin speaks the API that Kubernetes publishes" {
@@ -46,22 +51,122 @@ kubernetes() {
 
 @test "two pods of a host with two adapters behind /dev/dxg see one each, and a third waits until one ends" {
 	run kubernetes wsl-two-nvidia '
-		until_true 30 offers nvidia.com/gpu 2
-		for name in a b c; do pod "$name" "nvidia-smi -L | sed s/^.*UUID/UUID/; sleep 1000"; done | kubectl apply -f - >/dev/null
-		until_true 60 is Running a b || until_true 1 is Running a c || is Running b c
+		until_true 120 offers nvidia.com/gpu 2
+		for name in a b c; do pod "$name" "probe; sleep 1000"; done | kubectl apply -f - >/dev/null
+		until_true 120 two_run
 		waiting=$(kubectl get pods -o json | jq -r ".items[] | select(.status.phase == \"Pending\").metadata.name")
-		[[ $waiting == ? ]]
-		running=$(tr -d "$waiting" <<<"a b c")
-		for name in $running; do until_true 20 grep -q UUID <(kubectl logs "$name"); kubectl logs "$name"; done | sort
+		for name in a b c; do
+			[[ $name == "$waiting" ]] || { until_true 30 said "$name" device=; kubectl logs "$name" | grep -E "^(count|device)="; }
+		done
 		kubectl get pod "$waiting" -o json | jq -r ".status.conditions[] | select(.type == \"PodScheduled\").message"
-		kubectl delete pod --wait=false "${running:0:1}" >/dev/null
-		until_true 60 is Running "$waiting"
+		ending=$(tr -d "$waiting" <<<abc | cut -c 1)
+		kubectl delete pod --wait=false "$ending" >/dev/null
+		until_true 120 is Running "$waiting"
 		echo started
-		pod none "ls /usr/lib/wsl/drivers /dev/dxg" "{cpu: 10m}" | kubectl apply -f - >/dev/null
-		until_true 60 is Failed none; kubectl logs none | head -n 1'
+		pod none "ls -d /usr/lib/wsl/drivers /dev/dxg" "{cpu: 10m}" | kubectl apply -f - >/dev/null
+		until_true 120 is Failed none
+		kubectl logs none
+		curl --silent --unix-socket /run/metrics http://localhost/metrics | grep "^ctr_gpu_device_granted" | sort' --metrics=/run/metrics
 	expect_status 0
-	expect "UUID: $one"
-	expect "UUID: $two"
+	expect_line "device=NVIDIA GeForce RTX 4090"
+	expect_line "device=NVIDIA RTX A2000"
+	[[ $(grep -c "^count=1$" <<<"$output") -eq 2 ]]
 	expect "Insufficient nvidia.com/gpu"
-	expect started
+	expect_line started
+	expect "ls: /dev/dxg: No such file"
+	[[ $(grep -cE "^ctr_gpu_device_granted\{resource=\"nvidia.com/gpu\",device=\"($one|$two)\",namespace=\"default\",pod=\"[abc]\",container=\"one\"\} 1$" <<<"$output") -eq 2 ]]
+}
+
+@test "each vendor's GPUs are a resource of its own" {
+	run kubernetes wsl-hybrid '
+		until_true 120 offers nvidia.com/gpu 1
+		until_true 30 offers intel.com/gpu 1
+		pod green "ls /usr/lib/wsl/drivers" | kubectl apply -f - >/dev/null
+		pod blue "ls /usr/lib/wsl/drivers" "{intel.com/gpu: 1}" | kubectl apply -f - >/dev/null
+		until_true 120 is Succeeded green blue
+		kubectl logs green
+		kubectl logs blue'
+	expect_status 0
+	diff <(grep inf_ <<<"$output") <(stores wsl-hybrid | sed 's,.*/,,' | sort -r)
+}
+
+@test "four pods on four native GPUs open one each" {
+	run kubernetes native-four '
+		until_true 120 offers nvidia.com/gpu 4
+		for name in a b c d; do
+			pod "$name" "nvidia-smi -L; for i in 0 1 2 3; do mknod /tmp/nvidia\$i c 195 \$i; (: </tmp/nvidia\$i) 2>&1 | grep -q not.permitted || echo may open \$i; done; sleep 1000"
+		done | kubectl apply -f - >/dev/null
+		until_true 120 is Running a b c d
+		for name in a b c d; do until_true 30 said "$name" "may open"; kubectl logs "$name"; done'
+	expect_status 0
+	[[ $(grep "may open" <<<"$output" | sort) == $'may open 0\nmay open 1\nmay open 2\nmay open 3' ]]
+	[[ $(grep -o 'UUID: .*)' <<<"$output" | sort -u | wc -l) -eq 4 ]]
+}
+
+@test "parts of a divided GPU are devices like others" {
+	run kubernetes native-mig '
+		until_true 120 offers nvidia.com/gpu 5
+		for name in a b c d e; do pod "$name" "echo \$(ls /dev/nvidia-caps) \$(ls /dev | grep nvidia[0-9]); sleep 1000"; done | kubectl apply -f - >/dev/null
+		until_true 120 is Running a b c d e
+		for name in a b c d e; do until_true 30 said "$name" nvidia; kubectl logs "$name"; done'
+	expect_status 0
+	[[ $(grep -c '^nvidia0$' <<<"$output") -eq 1 ]]
+	[[ $(grep -E '^nvidia-cap[0-9]+ .*nvidia1$' <<<"$output" | sort -u | wc -l) -eq 4 ]]
+}
+
+@test "a GPU whose driver store vanishes is not allocatable until it is back" {
+	run kubernetes wsl-two-nvidia '
+		mkdir -p "$directory/stores"; cp -a /usr/lib/wsl/drivers/. "$directory/stores"
+		umount /usr/lib/wsl/drivers; mount --bind "$directory/stores" /usr/lib/wsl/drivers
+		until_true 120 offers nvidia.com/gpu 2
+		name=$(ls "$directory/stores" | head -n 1)
+		mv "$directory/stores/$name" "$directory/away"
+		until_true 60 offers nvidia.com/gpu 1
+		node_offers capacity nvidia.com/gpu
+		mv "$directory/away" "$directory/stores/$name"
+		until_true 60 offers nvidia.com/gpu 2
+		echo back'
+	expect_status 0
+	expect_line 2
+	expect_line back
+}
+
+@test "110 pods, two at a time, each with one GPU" {
+	run kubernetes wsl-two-nvidia '
+		until_true 120 offers nvidia.com/gpu 2
+		for ((i = 0; i < 110; i++)); do pod "pod-$i" probe; done | kubectl apply -f - >/dev/null
+		until_true 1500 count_is 110 Succeeded
+		cat /var/log/pods/default_pod-*/one/*.log | grep -oE "(count|device)=.*"'
+	expect_status 0
+	[[ $(grep -c "^count=1$" <<<"$output") -eq 110 ]]
+	[[ $(grep -c "^device=NVIDIA " <<<"$output") -eq 110 ]]
+	expect_line "device=NVIDIA GeForce RTX 4090"
+	expect_line "device=NVIDIA RTX A2000"
+}
+
+@test "kubelet, containerd and the plugin are killed in every order, and no GPU is lost or given twice" {
+	run kubernetes wsl-two-nvidia '
+		orders=("kubelet containerd plugin" "kubelet plugin containerd" "containerd kubelet plugin" "containerd plugin kubelet"
+			"plugin kubelet containerd" "plugin containerd kubelet")
+		until_true 120 offers nvidia.com/gpu 2
+		for name in a b c; do pod "$name" "nvidia-smi -L; sleep 10000"; done | kubectl apply -f - >/dev/null
+		until_true 120 two_run
+		rounds='"${CTR_GPU_TEST_ROUNDS:-50}"'
+		for ((round = 0; round < rounds; round++)); do
+			before=$(registrations)
+			for name in ${orders[round % 6]}; do node_kill "$name"; done
+			for name in ${orders[(round / 6) % 6]}; do "node_$name"; done
+			until_true 180 settled || { echo "round $round"; dump; exit 1; }
+			one_each || { echo "round $round"; dump; exit 1; }
+			# The one that waits takes the place of one that ends.
+			((round % 5 == 4)) || continue
+			ending=$(running | head -n 1)
+			kubectl delete pod "$ending" >/dev/null
+			until_true 120 two_run
+			pod "later-$round" "nvidia-smi -L; sleep 10000" | kubectl apply -f - >/dev/null
+			one_each || { echo "round $round"; dump; exit 1; }
+		done
+		echo "rounds: $round"'
+	expect_status 0
+	expect_line "rounds: ${CTR_GPU_TEST_ROUNDS:-50}"
 }

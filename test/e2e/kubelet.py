@@ -24,6 +24,8 @@ import grpc  # noqa: E402
 PLUGIN, DIRECTORY = sys.argv[1], sys.argv[2]
 SERVICE = "/v1beta1.DevicePlugin/"
 PATIENCE = 30
+# As kubelet of Kubernetes 1.20 names its peer, which HTTP does not allow.
+AUTHORITY = ("grpc.default_authority", f"{DIRECTORY}/ctr-gpu.sock")
 with open(PLUGIN, "rb") as file:
     SANITIZED = b"__asan_init" in file.read()  # and then it takes memory as it likes
 
@@ -129,7 +131,7 @@ class Resource:
     def __init__(self, kubelet, name):
         kubelet.wait(name)
         self.name, self.path = name, f"{DIRECTORY}/{kubelet.seen[name]}"
-        self.channel = grpc.insecure_channel(f"unix:{self.path}", options=[("grpc.use_local_subchannel_pool", 1)])
+        self.channel = grpc.insecure_channel(f"unix:{self.path}", options=[("grpc.use_local_subchannel_pool", 1), AUTHORITY])
         self.lists, self.ended = [], False
         self.stream = self.channel.unary_stream(SERVICE + "ListAndWatch")(b"")
         threading.Thread(target=self.follow, daemon=True).start()
