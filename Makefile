@@ -6,7 +6,7 @@
 # make bench      measure                  make lint      analysers    make fuzz    make coverage
 # make deb        Debian packages          make rpm       RPM packages
 # make check-unit                          the tests that need neither root nor engines
-# make check-clusters                      Slurm, with what it is told of GPUs
+# make check-clusters                      Slurm and Kubernetes, with what they are told of GPUs
 # make check-engines                       the engines of several Debian releases
 # make check-kernels                       under the kernels of several Debian releases; check-kernel: the quick part
 # make check-guard                         the guard under those kernels, on a stand-in for dxgkrnl; check-guard-quick: a part

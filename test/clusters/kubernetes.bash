@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
 #
-# A Kubernetes of one machine, node1, to be sourced in a sandbox (test/e2e/sandbox), with which everything ends: etcd, kube-apiserver,
+# A Kubernetes of one machine, node1: functions, to be sourced in a sandbox (test/e2e/sandbox), with which everything ends: etcd, kube-apiserver,
 # kube-scheduler, kube-controller-manager, kubelet, containerd and ctr-gpu-device-plugin. $directory is on a disk, has image.tar, and
-# gets the logs; $programs is what kubernetes-build prints. node_start starts all; each of kubelet, containerd and plugin can be
+# gets the logs; $programs is what kubernetes-build prints, $examples the folder of ours. node_start starts all (with $node_bare set
+# neither plugin nor runtime); each of kubelet, containerd and plugin can be
 # killed and started again.
 
 export KUBECONFIG=/run/node/kubeconfig PATH=$programs:$PATH:/usr/lib/cni
@@ -152,15 +153,14 @@ node_start() {
 	cd /run/node || return
 	node_network
 	node_containerd_file
-	ctr-gpu setup containerd >"$directory/setup.log"
+	[[ ${node_bare-} ]] || ctr-gpu setup containerd >"$directory/setup.log"
 	node_containerd
 	ctr -n k8s.io image import --snapshotter "${node_snapshotter:-overlayfs}" "$directory/image.tar" >/dev/null
 	node_server
 	node_kubelet
 	until_true 60 node_is_ready || { tail -n 20 "$directory/kubelet.log" >&2; return 1; }
-	cat <<-END | kubectl apply -f - >/dev/null
-		{"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "nvidia"}, "handler": "nvidia"}
-	END
+	[[ ! ${node_bare-} ]] || return 0
+	kubectl apply -f "$examples/runtime-class.yaml" >/dev/null
 	node_plugin
 }
 

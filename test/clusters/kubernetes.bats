@@ -25,10 +25,10 @@ setup_file() {
 kubernetes() {
 	mkdir -p "$BATS_TEST_TMPDIR/node"
 	ln -sf "$BATS_FILE_TMPDIR/image.tar" "$BATS_TEST_TMPDIR/node/image.tar"
-	sandbox "$1" unshare --net bash -ec 'directory=$1 programs=$2 node_plugin_options=$5
+	sandbox "$1" unshare --net bash -ec 'directory=$1 programs=$2 node_plugin_options=$5 examples=$6
 		source "$3"
-		node_start
-		eval "$4"' kubernetes "$BATS_TEST_TMPDIR/node" "$programs" "$here/kubernetes.bash" "$2" "${3-}"
+		[[ "$4" == *node_start* ]] || node_start
+		eval "$4"' kubernetes "$BATS_TEST_TMPDIR/node" "$programs" "$here/kubernetes.bash" "$2" "${3-}" "$here/../../examples/kubernetes"
 }
 
 teardown_file() {
@@ -169,4 +169,58 @@ teardown_file() {
 		echo "rounds: $round"'
 	expect_status 0
 	expect_line "rounds: ${CTR_GPU_TEST_ROUNDS:-50}"
+}
+
+# Lines of a page's blocks, one a line
+lines_of() {
+	"$e2e/../docs" tried kubernetes | cut -d $'\037' -f 2- | sed -n "s/^ $1\x1f//p" | tr '\036' '\n'
+}
+
+@test "what docs/clusters.md says to type makes a node, and a pod has a GPU" {
+	local part
+
+	for part in node pod labels daemon-set; do
+		lines_of "$part" >"$BATS_FILE_TMPDIR/$part"
+		[[ -s $BATS_FILE_TMPDIR/$part ]]
+	done
+	export shown=$BATS_FILE_TMPDIR
+	run kubernetes wsl-two-nvidia '
+		# What the packages install, and images that this machine has.
+		mkdir -p /usr/libexec/ctr-gpu
+		cp "$CTR_GPU_BUILD"/bin/ctr-gpu-{device-plugin,driverd} /usr/libexec/ctr-gpu/
+		mkdir -p /run/shown/examples
+		cp -r "$examples" /run/shown/examples/
+		sed -i -E "s,image: .*,image: localhost/debian:1," /run/shown/examples/kubernetes/*.yaml
+		sudo() { "$@"; }
+		systemctl() {
+			case $* in
+				"restart containerd") node_kill containerd TERM; node_containerd ;;
+				"enable --now ctr-gpu-device-plugin") node_plugin ;;
+				*) return 1 ;;
+			esac
+		}
+		typed() {
+			local line
+			while read -r line; do
+				[[ $line != "kubectl logs "* ]] || until_true 120 is Succeeded "${line##* }"
+				eval "$line"
+			done <"$shown/$1"
+		}
+		node_bare=1 node_start
+		cd /run/shown
+		typed node
+		until_true 60 offers nvidia.com/gpu 2
+		typed pod
+		typed labels >/dev/null
+		cat /etc/kubernetes/node-feature-discovery/features.d/ctr-gpu
+		node_kill plugin TERM
+		until_true 60 offers nvidia.com/gpu 0
+		typed daemon-set
+		until_true 120 offers nvidia.com/gpu 2
+		kubectl delete -f examples/kubernetes/pod-runtime-class.yaml
+		typed pod'
+	expect_status 0
+	[[ $(grep -c "^GPU 0: NVIDIA" <<<"$output") -eq 2 ]]
+	expect_line "nvidia.com/gpu.count=2"
+	expect "daemonset.apps/ctr-gpu-device-plugin created"
 }

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# check-clusters: what places containers and jobs on several machines, as far as it runs on one: Slurm of this distribution.
+# check-clusters: what places containers and jobs on several machines, as far as it runs on one: Slurm of this distribution, and
+# Kubernetes, which test/clusters/kubernetes-build builds of Debian 12's source package once and keeps below $CTR_GPU_KUBERNETES
+# (/var/cache/ctr-gpu-kubernetes). Wants a mirror of Debian. $CTR_GPU_TEST_ROUNDS: how often its programs are killed.
 
 nightly_groups += clusters
 nightly_dependencies += check-clusters
