@@ -101,6 +101,25 @@ static int resource_set_device(struct device *device, const struct resource_look
 	return changed;
 }
 
+/* What is at a place now has the place's name; what was there before is known by its own alone. */
+static void resource_take_place(struct resource *resource, const struct device *taker, const char *locator)
+{
+	for (size_t i = 0; locator && i < resource->count; i++) {
+		struct device *device = &resource->devices[i];
+
+		if (device != taker && device->locator && streq(device->locator, locator)) {
+			free(device->locator);
+			device->locator = NULL;
+		}
+	}
+}
+
+/* A part that is back at its place may be another, which the driver is asked first. */
+static bool resource_is_doubtful(const struct device *device, const struct resource_look *look)
+{
+	return !look->id && look->usable && !device->healthy && str_has_prefix(look->locator, "MIG-");
+}
+
 /* A driver that is not asked for the name tells where the device is. */
 static struct device *resource_find_again(struct resource *resource, const struct resource_look *look)
 {
@@ -124,6 +143,7 @@ static int resource_add_device(struct resource *resource, const struct resource_
 		return -ENOMEM;
 	}
 	resource->devices = devices;
+	resource_take_place(resource, NULL, look->locator);
 	resource->devices[resource->count++] = device;
 	resource->changes++;
 	return 0;
@@ -139,7 +159,12 @@ static int resource_take_look(struct resources *resources, const char *name, con
 		return 0;
 	resource = resources_seek(resources, name);
 	device = resource ? resource_find_again(resource, look) : NULL;
+	if (device && resource_is_doubtful(device, look)) {
+		resources->wants_names = true;
+		return 0;
+	}
 	if (device) {
+		resource_take_place(resource, device, look->id ? look->locator : NULL);
 		r = device->seen ? 0 : resource_set_device(device, look);
 		resource->changes += r > 0;
 		return r < 0 ? r : 0;

@@ -77,9 +77,13 @@ static json_t *watcher_describe(const struct adapter *adapter)
 	if (str_format(&resource, "%s/%s", adapter_domain(adapter), adapter->is_npu ? "npu" : "gpu") < 0 ||
 	    watcher_name(adapter, &id) < 0)
 		return NULL;
+	/* A part's place on its GPU is told without its driver, its name is not. */
 	return json_pack("{s:s, s:o, s:o, s:o, s:i, s:b}", "resource", resource, "id", print_string(id), "locator",
-			 print_string(adapter->has_luid ? luid : NULL), "store", print_string(adapter->driver_store),
-			 "numa", watcher_numa(adapter), "usable", adapter->unusable == 0);
+			 print_string(adapter->has_luid  ? luid
+				      : adapter->is_part ? adapter->uuid
+							 : NULL),
+			 "store", print_string(adapter->driver_store), "numa", watcher_numa(adapter), "usable",
+			 adapter->unusable == 0);
 }
 
 /* Of a divided GPU either the parts or the whole. */

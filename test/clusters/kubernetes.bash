@@ -146,7 +146,12 @@ node_start() {
 	local place
 
 	mkdir -p /run/node "$directory"
-	for place in /var/lib/kubelet /var/log/pods /var/log/containers /etc/cni /etc/containerd; do
+	# Of this machine's own directories nothing is changed.
+	for place in lib log; do
+		mkdir -p "/run/var/$place/upper" "/run/var/$place/work"
+		mount -t overlay -o "lowerdir=/var/$place,upperdir=/run/var/$place/upper,workdir=/run/var/$place/work" overlay "/var/$place"
+	done
+	for place in /etc/cni /etc/containerd; do
 		mkdir -p "$place"
 		mount -t tmpfs -o mode=755 tmpfs "$place"
 	done

@@ -65,6 +65,8 @@ one=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4 two=GPU-7b10aa04-0041-0000-0000-000
 		nvidia.com/gpu MIG-00050000-2273-35fb-29be-3f6c49b83a96 Healthy
 		registered nvidia.com/gpu
 	END
+	# Only a driver tells their names, and it is not asked all the time.
+	[[ $(play native-mig stays nvidia.com/gpu | grep -c "nvidia.com/gpu .* Healthy") -eq 5 ]]
 	diff <(play native-mig list nvidia.com/gpu --mig=whole) - <<-END
 		nvidia.com/gpu GPU-b703df58-2273-35fb-29be-3f6c49b83a95 Healthy
 		nvidia.com/gpu GPU-b703df58-2273-35fb-29be-3f6c49b83a96 Healthy

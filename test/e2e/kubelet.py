@@ -286,6 +286,14 @@ def case_list(*resources):
     print("registered", *sorted(kubelet.seen))
 
 
+def case_stays(name):
+    Plugin("--strategy=mounts")
+    resource = Resource(Kubelet(), name)
+    time.sleep(6)  # looks without names, every other second
+    for device, health, _ in resource.lists[-1]:
+        print(name, device, health)
+
+
 def case_allocate(name, strategy, *containers):
     Plugin(*([f"--strategy={strategy}"] if strategy != "default" else []))
     resource = Resource(Kubelet(), name)

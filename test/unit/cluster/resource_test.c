@@ -136,6 +136,29 @@ static void test_bounded(void **state)
 	"," GPU("b", ", \"numa\": 1, \"store\": \"/x\"") "," GPU("c", ", \"numa\": 0, \"store\": \"/x\"") "," GPU( \
 		"d", ", \"numa\": 1, \"store\": \"/y\"") "," GPU("e", ", \"numa\": 1, \"store\": \"/x\"")
 
+/* A part keeps its name while it stays; one that is made anew at its place is asked for its own. */
+static void test_part_made_anew(void **state)
+{
+	struct resources resources = {0};
+
+	(void)state;
+	look(&resources, GPU("MIG-a", ", \"locator\": \"MIG-GPU-1/1/0\""));
+	look(&resources, UNNAMED("MIG-GPU-1/1/0", "true"));
+	assert_true(resources.list[0].devices[0].healthy);
+	assert_false(resources.wants_names);
+	look(&resources, "");
+	assert_false(resources.list[0].devices[0].healthy);
+	look(&resources, UNNAMED("MIG-GPU-1/1/0", "true"));
+	assert_false(resources.list[0].devices[0].healthy);
+	assert_true(resources.wants_names);
+	look(&resources, GPU("MIG-b", ", \"locator\": \"MIG-GPU-1/1/0\""));
+	look(&resources, UNNAMED("MIG-GPU-1/1/0", "true"));
+	assert_int_equal(resources.list[0].count, 2);
+	assert_false(resources.list[0].devices[0].healthy);
+	assert_true(resources.list[0].devices[1].healthy);
+	resources_clear(&resources);
+}
+
 static void test_preference(void **state)
 {
 	static const struct {
@@ -181,7 +204,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_comes_and_goes), cmocka_unit_test(test_known_again),
 		cmocka_unit_test(test_not_listed),     cmocka_unit_test(test_bounded),
-		cmocka_unit_test(test_preference),
+		cmocka_unit_test(test_part_made_anew), cmocka_unit_test(test_preference),
 	};
 
 	return cmocka_run_group_tests_name("resource", tests, NULL, NULL);
