@@ -114,7 +114,7 @@ kubernetes() {
 		mkdir -p "$directory/stores"; cp -a /usr/lib/wsl/drivers/. "$directory/stores"
 		umount /usr/lib/wsl/drivers; mount --bind "$directory/stores" /usr/lib/wsl/drivers
 		until_true 120 offers nvidia.com/gpu 2
-		name=$(ls "$directory/stores" | head -n 1)
+		name='"$(basename "$(store wsl-two-nvidia 1)")"'
 		mv "$directory/stores/$name" "$directory/away"
 		until_true 60 offers nvidia.com/gpu 1
 		node_offers capacity nvidia.com/gpu
