@@ -24,10 +24,12 @@
 
 #include "apply/internal.h"
 #include "base/fd.h"
+#include "base/print.h"
 #include "guard/choice.h"
 #include "ldcache/loader.h"
 #include "lib/container.h"
 #include "lib/context.h"
+#include "model/request.h"
 #include "process/phase.h"
 #include "root/mount_class.h"
 
@@ -109,15 +111,25 @@ static json_t *running_print_directories(const struct plan *plan)
 	return list;
 }
 
+/* By which the same can be asked for again. */
+static json_t *running_print_capabilities(const struct plan *plan)
+{
+	const struct request request = {.capabilities = plan->capabilities};
+	_cleanup_strv_ struct strv names = {0};
+
+	return request_list_capabilities(&request, &names) < 0 ? NULL : print_strings(&names);
+}
+
 int running_describe(const struct running_rules *rules, json_t **ret)
 {
 	static const struct devcgroup_additions none;
 	const struct devcgroup_additions *additions = rules->cgroup ? devcgroup_additions_of(rules->cgroup) : &none;
-	json_t *json = json_pack("{s:b, s:o, s:s?, s:o, s:o}", "changed",
-				 additions->count > 0 || additions->drop_in || rules->guard->changed, "additions",
-				 additions_print(additions), "dropIn", additions->drop_in, "guard",
-				 running_print_guard(rules->guard), "libraryDirectories",
-				 running_print_directories(rules->plan));
+	json_t *json = json_pack(
+		"{s:b, s:o, s:s?, s:o, s:o, s:o, s:o}", "changed",
+		additions->count > 0 || additions->drop_in || rules->guard->changed, "additions",
+		additions_print(additions), "dropIn", additions->drop_in, "guard", running_print_guard(rules->guard),
+		"libraryDirectories", running_print_directories(rules->plan), "adapters",
+		print_strings(&rules->plan->adapters), "capabilities", running_print_capabilities(rules->plan));
 
 	if (!json)
 		return -ENOMEM;
@@ -534,6 +546,55 @@ int ctr_gpu_undo_running(struct ctr_gpu_context *context, struct ctr_gpu_contain
 		r = running_undo_all(&running);
 	undo_records_close(&running.records, path);
 	(void)munmap(running.result, sizeof(*running.result));
+	return r;
+}
+
+/* ---- what was given ---- */
+
+static int running_list_records(const struct undo_records *records, json_t *list)
+{
+	bool taken[UNDO_RECORDS_MAX];
+	int r = undo_records_list(records, taken);
+
+	for (unsigned number = 0; number < UNDO_RECORDS_MAX && r == 0; number++) {
+		_cleanup_json_ json_t *record = NULL;
+		json_t *more;
+		char name[16];
+		struct stat st;
+
+		(void)snprintf(name, sizeof(name), "%u", number);
+		/* It is read without the lock, so it may be gone by now. */
+		if (!taken[number] || fstatat(records->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    undo_record_read_running(records, number, &record) < 0)
+			continue;
+		more = json_object_get(record, "running");
+		if (json_object_set_new(more, "since", json_integer((json_int_t)st.st_mtim.tv_sec)) < 0 ||
+		    json_array_append(list, more) < 0)
+			r = json_is_object(more) ? -ENOMEM : 0;
+	}
+	return r;
+}
+
+int running_read_records(const struct ctr_gpu_container *container, const char *directory, json_t **ret)
+{
+	struct undo_records records = UNDO_RECORDS_CLOSED;
+	_cleanup_json_ json_t *list = json_array();
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = -1;
+	char key[CONTAINER_KEY_SIZE];
+	int r = list ? container_key(container, key) : -ENOMEM;
+
+	if (r == 0)
+		r = str_format(&path, "%s/%s", directory, key);
+	if (r < 0)
+		return r;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && errno != ENOENT)
+		return -errno;
+	records.fd = fd;
+	r = fd < 0 ? 0 : running_list_records(&records, list);
+	if (r == 0)
+		*ret = steal_ptr(list);
 	return r;
 }
 

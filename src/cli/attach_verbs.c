@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "cli/doctor/run.h"
 #include "cli/output.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
@@ -38,18 +39,14 @@ struct attach {
 /* A user's records lie where his own files of this boot do. */
 static int attach_find_records(struct attach *attach)
 {
-	const char *run = getenv("XDG_RUNTIME_DIR");
-	int r;
-
-	if (geteuid() == 0)
-		r = str_format(&attach->records, ATTACHED_DIRECTORY);
-	else if (run && run[0] == '/')
-		r = str_format(&attach->records, "%s/ctr-gpu/attached", run);
-	else
-		return output_print("XDG_RUNTIME_DIR is not set, where what is done is written down\n"
-				    "    It is set in a session: log in as this user, or set it to /run/user/%u.",
-				    (unsigned)geteuid());
-	return r < 0 ? output_no_memory() : 0;
+	attach->records = containers_find_records();
+	if (attach->records)
+		return 0;
+	return geteuid() == 0
+		       ? output_no_memory()
+		       : output_print("XDG_RUNTIME_DIR is not set, where what is done is written down\n"
+				      "    It is set in a session: log in as this user, or set it to /run/user/%u.",
+				      (unsigned)geteuid());
 }
 
 /* Before anything else: this asks engines. Return: 0, or the exit status. */

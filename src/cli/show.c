@@ -6,31 +6,46 @@
 #include "cli/output.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
+#include "lib/context.h"
 
 /* ---- info ---- */
 
 enum {
 	KEY_JSON = 0x100,
 	KEY_CSV,
+	KEY_CONTAINERS,
+};
+
+struct info {
+	enum ctr_gpu_format format;
+	bool containers;
 };
 
 static const struct argp_option info_options[] = {
 	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
 	{"csv", KEY_CSV, NULL, 0, "Print CSV", 0},
+	{"containers", KEY_CONTAINERS, NULL, 0, "Show the containers that run and have GPUs", 0},
 	{0},
 };
 
 static error_t info_parse(int key, char *argument, struct argp_state *state)
 {
-	enum ctr_gpu_format *format = state->input;
+	struct info *info = state->input;
 
 	(void)argument;
 	switch (key) {
 	case KEY_JSON:
 	case KEY_CSV:
-		if (*format != CTR_GPU_FORMAT_TEXT)
+		if (info->format != CTR_GPU_FORMAT_TEXT)
 			argp_error(state, "--json and --csv exclude each other");
-		*format = key == KEY_JSON ? CTR_GPU_FORMAT_JSON : CTR_GPU_FORMAT_CSV;
+		info->format = key == KEY_JSON ? CTR_GPU_FORMAT_JSON : CTR_GPU_FORMAT_CSV;
+		return 0;
+	case KEY_CONTAINERS:
+		info->containers = true;
+		return 0;
+	case ARGP_KEY_END:
+		if (info->containers && info->format == CTR_GPU_FORMAT_CSV)
+			argp_error(state, "--containers and --csv exclude each other");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -48,6 +63,17 @@ static bool info_has_usable(const struct ctr_gpu_host *host)
 	return false;
 }
 
+static int info_write_containers(struct session *session, enum ctr_gpu_format format)
+{
+	json_t *list = NULL;
+	int r = containers_list(session->context, session->host, &list);
+
+	r = r < 0 ? err_set(&session->context->err, r, "cannot look at the containers that run: %m")
+		  : containers_write(list, format, stdout);
+	json_decref(list);
+	return session_check(session, r);
+}
+
 int verb_info(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -57,18 +83,20 @@ int verb_info(struct global_options *globals, int argc, char **argv)
 		.doc = "Show the GPUs of this host, and why one cannot be used.",
 	};
 	_cleanup_session_ struct session session = {0};
-	enum ctr_gpu_format format = CTR_GPU_FORMAT_TEXT;
+	struct info info = {.format = CTR_GPU_FORMAT_TEXT};
 	int r, exit_status;
 
-	global_options_parse_verb(globals, &argp, argc, argv, &format);
-	output_set_json(format == CTR_GPU_FORMAT_JSON);
-	session.mute = format != CTR_GPU_FORMAT_CSV; /* the other two have notes */
+	global_options_parse_verb(globals, &argp, argc, argv, &info);
+	output_set_json(info.format == CTR_GPU_FORMAT_JSON);
+	session.mute = info.format != CTR_GPU_FORMAT_CSV; /* the other two have notes */
 	exit_status = session_open(&session, globals);
 	if (exit_status)
 		return exit_status;
 	r = ctr_gpu_host_new(session.context, &session.host);
+	if (!r && info.containers)
+		return info_write_containers(&session, info.format);
 	if (!r)
-		r = ctr_gpu_host_write(session.host, format, stdout);
+		r = ctr_gpu_host_write(session.host, info.format, stdout);
 	if (r)
 		return session_check(&session, r);
 	return doctor_warn_of_host(session.context, session.host, NULL) || !info_has_usable(session.host)

@@ -43,9 +43,6 @@ int verb_run(const struct argp *argp, const struct verb *table, const char *prog
 /* The changes that configure has saved for unconfigure. */
 #define CONFIGURED_DIRECTORY PATH_STATE "/configured"
 
-/* Where attach writes down what detach takes back: it ends with the boot, as mounts do. Below the user's for others. */
-#define ATTACHED_DIRECTORY PATH_RUN "/attached"
-
 int verb_attach(struct global_options *globals, int argc, char **argv);
 int verb_cdi(struct global_options *globals, int argc, char **argv);
 int verb_configure(struct global_options *globals, int argc, char **argv);

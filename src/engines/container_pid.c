@@ -27,6 +27,7 @@ enum {
 	NAME_LENGTH_MAX = 255,
 	ID_LENGTH_MIN = 8, /* of the beginning of an id */
 	NAMESPACES_MAX = 256,
+	CONTAINERS_MAX = 4096,
 	STAT_MAX = 4096,
 	MEMBERSHIP_MAX = 16 * 1024,
 };
@@ -45,7 +46,17 @@ static const struct container_pid_runtime {
 void container_pid_clear(struct container_pid *found)
 {
 	free(found->id);
+	free(found->name);
+	free(found->bundle);
 	*found = (struct container_pid){0};
+}
+
+void container_pids_clear(struct container_pids *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		container_pid_clear(&list->items[i]);
+	free(list->items);
+	*list = (struct container_pids){0};
 }
 
 /* Names are put into paths and into a request. */
@@ -98,19 +109,16 @@ static int container_pid_take(struct container_pid *found, pid_t pid, const char
 
 /* ---- Docker ---- */
 
-static int container_pid_ask_docker(const char *name, struct container_pid *found)
+static int container_pid_inspect(const struct daemon *daemon, const char *name, struct container_pid *found)
 {
-	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
 	_cleanup_free_ char *what = NULL;
 	_cleanup_json_ json_t *answer = NULL;
 	const char *id;
 	int r;
 
-	if (daemon_find(&engine_docker.daemon, geteuid(), &daemon) < 0 || daemon.pid == 0)
-		return 0;
 	if (str_format(&what, "/containers/%s/json", name) < 0)
 		return -ENOMEM;
-	answer = docker_api_get(&daemon, what);
+	answer = docker_api_get(daemon, what);
 	id = json_string_value(json_at(answer, "Id"));
 	if (!id)
 		return 0;
@@ -119,7 +127,32 @@ static int container_pid_ask_docker(const char *name, struct container_pid *foun
 	return r < 0 ? r : 0;
 }
 
+static int container_pid_ask_docker(const char *name, struct container_pid *found)
+{
+	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
+
+	if (daemon_find(&engine_docker.daemon, geteuid(), &daemon) < 0 || daemon.pid == 0)
+		return 0;
+	return container_pid_inspect(&daemon, name, found);
+}
+
 /* ---- runtimes ---- */
+
+/* As crun writes it; and as runc does, among what its configuration is labelled with. */
+static int container_pid_take_bundle(struct container_pid *found, const json_t *state)
+{
+	const char *bundle = json_string_value(json_object_get(state, "bundle"));
+	const json_t *label;
+	size_t i;
+
+	json_array_foreach (json_at(state, "config/labels"), i, label) {
+		const char *text = json_string_value(label);
+
+		if (!bundle && text && str_has_prefix(text, "bundle="))
+			bundle = text + strlen("bundle=");
+	}
+	return bundle && bundle[0] == '/' && !found->other ? str_replace(&found->bundle, bundle) : 0;
+}
 
 static int container_pid_find_state(const struct container_pid_runtime *runtime, const char *id, const char *engine,
 				    struct container_pid *found)
@@ -139,7 +172,7 @@ static int container_pid_find_state(const struct container_pid_runtime *runtime,
 	r = container_pid_take(found, (pid_t)json_integer_value(json_object_get(state, runtime->pid)),
 			       engine ? engine : runtime->engine, id,
 			       (unsigned long long)json_integer_value(json_object_get(state, runtime->started)));
-	return r < 0 ? r : 0;
+	return r == 1 ? container_pid_take_bundle(found, state) : r;
 }
 
 static int container_pid_find_states(const char *id, const char *engine, struct container_pid *found)
@@ -158,23 +191,37 @@ static bool container_pid_is_namespace(const char *name)
 	return container_pid_is_name(name);
 }
 
+static int container_pid_find_task(const char *namespace, const char *id, struct container_pid *found)
+{
+	_cleanup_free_ char *bundle = NULL, *path = NULL, *text = NULL;
+	int r = str_format(&bundle, CONTAINERD_TASKS "/%s/%s", namespace, id);
+
+	if (r < 0 || str_format(&path, "%s/init.pid", bundle) < 0)
+		return -ENOMEM;
+	text = container_pid_read(path, NULL);
+	r = text ? container_pid_take(found, (pid_t)strtol(text, NULL, 10), "containerd", id, 0) : 0;
+	if (r == 1 && !found->other)
+		found->bundle = steal_ptr(bundle);
+	return r < 0 ? r : 0;
+}
+
+static int container_pid_list_namespaces(struct strv *ret)
+{
+	int r = geteuid() == 0
+			? fd_list_names(AT_FDCWD, CONTAINERD_TASKS, container_pid_is_namespace, NAMESPACES_MAX, ret)
+			: 0;
+
+	return r == -ENOMEM ? r : 0;
+}
+
 static int container_pid_find_tasks(const char *id, struct container_pid *found)
 {
 	_cleanup_strv_ struct strv namespaces = {0};
-	int r = 0;
+	int r = container_pid_list_namespaces(&namespaces);
 
-	if (geteuid() != 0 ||
-	    fd_list_names(AT_FDCWD, CONTAINERD_TASKS, container_pid_is_namespace, NAMESPACES_MAX, &namespaces) < 0)
-		return 0;
-	for (size_t i = 0; i < namespaces.count && r >= 0; i++) {
-		_cleanup_free_ char *path = NULL, *text = NULL;
-
-		if (str_format(&path, CONTAINERD_TASKS "/%s/%s/init.pid", namespaces.items[i], id) < 0)
-			return -ENOMEM;
-		text = container_pid_read(path, NULL);
-		r = text ? container_pid_take(found, (pid_t)strtol(text, NULL, 10), "containerd", id, 0) : 0;
-	}
-	return r < 0 ? r : 0;
+	for (size_t i = 0; i < namespaces.count && r == 0; i++)
+		r = container_pid_find_task(namespaces.items[i], id, found);
+	return r;
 }
 
 /* ---- Podman and CRI-O ---- */
@@ -332,6 +379,201 @@ static unsigned long long container_pid_read_start(int process)
 	for (int number = STATE - 1; field && number < START; number++)
 		field = strchr(field + 1, ' ');
 	return field ? strtoull(field + 1, NULL, 10) : 0;
+}
+
+/* ---- lists ---- */
+
+/* Takes what was found, unless it is known; where that has no bundle, takes the bundle. Return: 0 or -ENOMEM. */
+static int container_pid_append(struct container_pids *list, struct container_pid *found, const char *name)
+{
+	struct container_pid *items;
+
+	for (size_t i = 0; i < list->count; i++)
+		if (list->items[i].pid == found->pid) {
+			if (!list->items[i].bundle)
+				list->items[i].bundle = steal_ptr(found->bundle);
+			return 0;
+		}
+	if (!found->pid)
+		return 0;
+	items = array_grow(list->items, list->count, sizeof(*items));
+	if (!items || (name && str_replace(&found->name, name) < 0))
+		return -ENOMEM;
+	list->items = items;
+	list->items[list->count++] = steal_struct(found);
+	return 0;
+}
+
+static int container_pid_list_docker(struct container_pids *list)
+{
+	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
+	_cleanup_json_ json_t *answer = NULL;
+	const json_t *item;
+	size_t i;
+	int r = 0;
+
+	if (daemon_find(&engine_docker.daemon, geteuid(), &daemon) < 0 || daemon.pid == 0)
+		return 0;
+	answer = docker_api_get(&daemon, "/containers/json");
+	json_array_foreach (answer, i, item) {
+		const char *id = json_string_value(json_object_get(item, "Id"));
+		const char *name = json_string_value(json_array_get(json_object_get(item, "Names"), 0));
+		_cleanup_container_pid_ struct container_pid found = {0};
+
+		if (r == 0 && id && container_pid_is_name(id))
+			r = container_pid_inspect(&daemon, id, &found);
+		if (r == 0)
+			r = container_pid_append(list, &found, name && name[0] == '/' ? name + 1 : name);
+	}
+	return r;
+}
+
+static int container_pid_list_storage(const char *storage, struct container_pids *list)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_json_ json_t *containers = NULL;
+	const json_t *item;
+	size_t i;
+	int r = str_format(&path, "%s/overlay-containers/containers.json", storage);
+
+	if (r < 0)
+		return r;
+	containers = container_pid_read_json(path);
+	json_array_foreach (containers, i, item) {
+		const char *id = json_string_value(json_object_get(item, "id"));
+		_cleanup_container_pid_ struct container_pid found = {0};
+
+		if (r == 0 && id && container_pid_is_name(id))
+			r = container_pid_find_states(id, "podman", &found);
+		if (r == 0)
+			r = container_pid_append(list, &found,
+						 json_string_value(json_array_get(json_object_get(item, "names"), 0)));
+	}
+	return r;
+}
+
+static int container_pid_list_podman(struct container_pids *list)
+{
+	_cleanup_strv_ struct strv storages = {0};
+	int r = container_pid_list_storages(&storages);
+
+	for (size_t i = 0; i < storages.count && r == 0; i++)
+		r = container_pid_list_storage(storages.items[i], list);
+	return r;
+}
+
+/* @find: of one of the names in a directory */
+static int container_pid_list_directory(const char *path, const void *owner,
+					int (*find)(const void *owner, const char *id, struct container_pid *found),
+					struct container_pids *list)
+{
+	_cleanup_strv_ struct strv ids = {0};
+	int r = fd_list_names(AT_FDCWD, path, container_pid_is_name, CONTAINERS_MAX, &ids);
+
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	for (size_t i = 0; i < ids.count && r == 0; i++) {
+		_cleanup_container_pid_ struct container_pid found = {0};
+
+		r = find(owner, ids.items[i], &found);
+		if (r == 0)
+			r = container_pid_append(list, &found, NULL);
+	}
+	return r;
+}
+
+static int container_pid_find_own_state(const void *owner, const char *id, struct container_pid *found)
+{
+	return container_pid_find_state(owner, id, NULL, found);
+}
+
+static int container_pid_list_states(struct container_pids *list)
+{
+	const char *run = geteuid() == 0 ? "" : getenv("XDG_RUNTIME_DIR");
+	int r = 0;
+
+	for (size_t i = 0; run && i < ARRAY_SIZE(runtimes) && r == 0; i++) {
+		_cleanup_free_ char *path = NULL;
+
+		r = *run ? str_format(&path, "%s/%s", run, runtimes[i].user)
+			 : str_format(&path, "%s", runtimes[i].root);
+		if (r == 0)
+			r = container_pid_list_directory(path, &runtimes[i], container_pid_find_own_state, list);
+	}
+	return r;
+}
+
+static int container_pid_find_own_task(const void *owner, const char *id, struct container_pid *found)
+{
+	return container_pid_find_task(owner, id, found);
+}
+
+static int container_pid_list_tasks(struct container_pids *list)
+{
+	_cleanup_strv_ struct strv namespaces = {0};
+	int r = container_pid_list_namespaces(&namespaces);
+
+	for (size_t i = 0; i < namespaces.count && r == 0; i++) {
+		_cleanup_free_ char *path = NULL;
+
+		r = str_format(&path, CONTAINERD_TASKS "/%s", namespaces.items[i]);
+		if (r == 0)
+			r = container_pid_list_directory(path, namespaces.items[i], container_pid_find_own_task, list);
+	}
+	return r;
+}
+
+int container_pid_list(struct container_pids *ret)
+{
+	int (*const lists[])(struct container_pids *) = {container_pid_list_docker, container_pid_list_podman,
+							 container_pid_list_states, container_pid_list_tasks};
+	struct container_pids list = {0};
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists) && r == 0; i++)
+		r = lists[i](&list);
+	if (r < 0)
+		container_pids_clear(&list);
+	else
+		*ret = list;
+	return r;
+}
+
+/* ---- processes ---- */
+
+const char *container_pid_find_bundle(struct container_pid *found, int process)
+{
+	_cleanup_free_ char *text = NULL, *program = NULL;
+	const char *parent, *name;
+	char path[48];
+
+	if (found->bundle || fd_read_kernel_file(process, "status", STAT_MAX, &text) < 0)
+		return found->bundle;
+	parent = strstr(text, "\nPPid:");
+	if (!parent)
+		return NULL;
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", atoi(parent + strlen("\nPPid:")));
+	if (fd_read_link_at(AT_FDCWD, path, &program) < 0)
+		return NULL;
+	name = strrchr(program, '/');
+	if (!name || !str_has_prefix(name + 1, "containerd-shim"))
+		return NULL;
+	memcpy(strrchr(path, '/'), "/cwd", sizeof("/cwd"));
+	if (fd_read_link_at(AT_FDCWD, path, &found->bundle) < 0)
+		found->bundle = NULL;
+	return found->bundle;
+}
+
+time_t container_pid_read_time(int process)
+{
+	const unsigned long long ticks = container_pid_read_start(process);
+	const long second = sysconf(_SC_CLK_TCK);
+	struct timespec now, boot;
+
+	if (!ticks || second <= 0 || clock_gettime(CLOCK_REALTIME, &now) < 0 ||
+	    clock_gettime(CLOCK_BOOTTIME, &boot) < 0)
+		return 0;
+	return now.tv_sec - boot.tv_sec + (time_t)(ticks / (unsigned long long)second);
 }
 
 bool container_pid_is(const struct container_pid *found, int process)

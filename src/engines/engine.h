@@ -7,6 +7,7 @@
  */
 
 #include <jansson.h>
+#include <time.h>
 
 #include "base/err.h"
 #include "engines/daemon.h"
@@ -151,12 +152,31 @@ struct container_pid {
 	pid_t pid;
 	const char *engine, *other; /* whose name it is, static; and whose else, with another process */
 	char *id;
+	char *name;                 /* what its engine calls it besides; NULL: nothing, or it was not asked for */
+	char *bundle;               /* directory of its config.json; NULL: not known */
 	unsigned long long started; /* in ticks since the boot; 0: not known */
 	bool asked;                 /* the engine's daemon has said it just now */
 };
 
 void container_pid_clear(struct container_pid *found);
 #define _cleanup_container_pid_ __attribute__((cleanup(container_pid_clear)))
+
+struct container_pids {
+	struct container_pid *items;
+	size_t count;
+};
+
+void container_pids_clear(struct container_pids *list);
+#define _cleanup_container_pids_ __attribute__((cleanup(container_pids_clear)))
+
+/** The first processes of all containers that run, the caller's own alone, each once. Return: 0 or -ENOMEM. */
+int container_pid_list(struct container_pids *ret);
+
+/** Where its engine has not said it: containerd's shim, its parent, works in its bundle. Return: NULL; borrowed. */
+const char *container_pid_find_bundle(struct container_pid *found, int process);
+
+/** When a process began, in seconds since 1970; 0: not known. @process: its directory in procfs */
+time_t container_pid_read_time(int process);
 
 /**
  * container_pid_find() - the first process of a container that runs

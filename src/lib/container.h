@@ -115,3 +115,12 @@ int container_open_bundle_root(const struct ctr_gpu_bundle *bundle, struct rootf
  * Return: 0; a result with @err set.
  */
 int container_check_root(struct rootfs *rootfs, const char *path, const struct stat *own_root, struct err *err);
+
+/**
+ * running_read_records() - what ctr_gpu_plan_apply() has given a container that runs, since it was started
+ * @directory: of ctr_gpu_container_set_record()
+ * @ret:       new array of {since, adapters, capabilities, …}, the first first; empty if nothing was
+ *
+ * Return: 0 or negative errno.
+ */
+int running_read_records(const struct ctr_gpu_container *container, const char *directory, json_t **ret);

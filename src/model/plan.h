@@ -169,8 +169,9 @@ struct plan {
 	unsigned grant_idle;        /* seconds of rest after which it is suspended; 0: never */
 	char *grant_library;        /* the driver's libcuda.so.1, for the servers; NULL: as the loader finds it */
 	struct plan_choice choice;
-	struct strv adapters; /* the selected ones, as a user would recognise them */
-	struct strv warnings; /* one sentence each */
+	struct strv adapters;  /* the selected ones, as a user would recognise them */
+	uint32_t capabilities; /* that were asked for (enum capability) */
+	struct strv warnings;  /* one sentence each */
 };
 
 void plan_clear(struct plan *plan);

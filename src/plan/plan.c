@@ -147,6 +147,7 @@ int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_reque
 	if (!plan)
 		return -ENOMEM;
 	plan->context = context;
+	plan->data.capabilities = planner.request->capabilities;
 	planner.plan = planner.native = &plan->data;
 	undo_log_progress(context->undo_log, "reading the drivers of this host", NULL);
 	if (asks)

@@ -41,6 +41,7 @@ void check_cdi(struct doctor_context *examination);
 void check_engines(struct doctor_context *examination);
 void check_kubernetes(struct doctor_context *examination);
 void check_rootless(struct doctor_context *examination);
+void check_containers(struct doctor_context *examination);
 void check_security(struct doctor_context *examination);
 void check_image(struct doctor_context *examination);
 void check_installation(struct doctor_context *examination);

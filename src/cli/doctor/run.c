@@ -42,6 +42,7 @@ static const struct check checks[] = {
 	{CHECK_MACHINE, "container engines", check_engines},
 	{CHECK_MACHINE, "Kubernetes", check_kubernetes},
 	{CHECK_MACHINE, "rootless containers", check_rootless},
+	{CHECK_MACHINE, "containers that run", check_containers},
 	{CHECK_MACHINE, "SELinux and AppArmor", check_security},
 	{CHECK_MACHINE, "the image", check_image},
 	{CHECK_MACHINE, "the installation", check_installation},

@@ -3,6 +3,9 @@
 
 /* `ctr-gpu doctor`: whether a container would get a GPU on this machine, and the first thing to do if not. */
 
+#include <jansson.h>
+#include <stdio.h>
+
 #include "ctr-gpu.h"
 
 struct doctor;
@@ -38,3 +41,19 @@ int doctor_write(const struct doctor *doctor, enum ctr_gpu_format format, bool v
  * Checks the GPUs and their driver only. Return: whether something is wrong.
  */
 bool doctor_warn_of_host(struct ctr_gpu_context *context, struct ctr_gpu_host *host, const struct ctr_gpu_plan *plan);
+
+/* ---- containers ---- */
+
+/** Return: where the records of `ctr-gpu attach` are, owned by the caller; NULL: this user has no such place. */
+char *containers_find_records(void);
+
+/**
+ * containers_list() - the containers that run and have GPUs, as far as the caller may look at them
+ * @ret: new array of {engine, id, name, pid, gpus, given: [{door, since, choice, refused}], lacks, old, restart, error}
+ *
+ * A container that does not answer is waited for 3 seconds. Return: 0 or negative errno.
+ */
+int containers_list(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, json_t **ret);
+
+/** Writes such a list, for a screen or as JSON. Return: 0; -ENOMEM; -EIO. */
+int containers_write(json_t *list, enum ctr_gpu_format format, FILE *file);

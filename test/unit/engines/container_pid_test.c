@@ -136,6 +136,39 @@ static void another_process_of_the_number_is_not_it(void **state)
 	assert_false(container_pid_is(&found, process));
 }
 
+/* Each process once, with the name and the bundle that its files have. What begins later has begun now. */
+static void all_that_run_are_listed_once(void **state)
+{
+	_cleanup_close_ int process = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_container_pids_ struct container_pids list = {0};
+	const struct container_pid *web = NULL, *own = NULL;
+	time_t now = time(NULL);
+
+	(void)state;
+	write_file("crun/own/status", "{\"pid\": 21, \"process-start-time\": 1, \"bundle\": \"relative\"}");
+	write_file("runc/labelled/state.json", "{\"init_process_pid\": 22, \"init_process_start\": 1, \"config\": "
+					       "{\"labels\": [7, \"other=x\", \"bundle=/srv/bundle\"]}}");
+	write_file("runc/again/state.json", "{\"init_process_pid\": 22, \"init_process_start\": 1}");
+	write_file("runc/ended/state.json", "{\"init_process_pid\": 0}");
+	assert_int_equal(container_pid_list(&list), 0);
+	for (size_t i = 0; i < list.count; i++) {
+		if (list.items[i].pid == getpid())
+			web = &list.items[i];
+		if (list.items[i].pid == 22)
+			own = &list.items[i];
+		assert_true(list.items[i].pid > 0);
+		assert_true(list.items[i].pid != 21 || !list.items[i].bundle);
+		for (size_t j = 0; j < i; j++)
+			assert_true(list.items[i].pid != list.items[j].pid);
+	}
+	assert_non_null(web);
+	assert_string_equal(web->name, "web");
+	assert_string_equal(web->engine, "podman");
+	assert_non_null(own);
+	assert_string_equal(own->bundle, "/srv/bundle");
+	assert_true(container_pid_read_time(process) >= now - 600 && container_pid_read_time(process) <= now + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -144,6 +177,7 @@ int main(void)
 		cmocka_unit_test(two_of_one_name_are_told),
 		cmocka_unit_test(a_file_that_others_can_write_is_not_read),
 		cmocka_unit_test(another_process_of_the_number_is_not_it),
+		cmocka_unit_test(all_that_run_are_listed_once),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);

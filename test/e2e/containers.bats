@@ -1,0 +1,174 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016,SC2154
+#
+# `ctr-gpu info --containers`: which containers that run have GPUs, by which door, and what they would get now. Each test has a
+# host of its own, with the engines in it.
+
+load engines
+
+setup_file() {
+	require_root
+	image debian >/dev/null
+}
+
+# A row a container: its name, the door, the GPUs, and whether to restart it.
+row='.containers[] | [.name // .id, (.given | map(.door) | join("+")), (.gpus | join("+")), .restart] | map(tostring) | join("|")'
+
+# with_docker PROFILE SCRIPT
+with_docker() {
+	local directory
+
+	directory=$(engine_directory "docker-$BATS_TEST_NUMBER")
+	run sandbox "$1" bash -c '
+		fail() { echo "FAILED: $*"; exit 1; }
+		directory=$1 row=$3
+		mkdir -p "$directory"
+		dockerd --data-root "$directory/data" --exec-root /run/exec --pidfile /run/docker.pid --iptables=false \
+			--ip6tables=false --bridge=none --cgroup-parent "$CTR_GPU_TEST_CGROUP" --add-runtime "nvidia=$CTR_GPU_BUILD/bin/ctr-gpu-runtime" \
+			--exec-opt native.cgroupdriver=cgroupfs >"$directory/log" 2>&1 &
+		for _ in {1..400}; do docker version >/dev/null 2>&1 && break; sleep 0.05; done
+		tar -C "$2" -c . | docker import - debian >/dev/null || exit
+		start() { docker run --detach --network none --name "$@" debian sleep 600 >/dev/null || fail "$1"; }
+		eval "$4" || exit
+		docker rm --force $(docker ps --quiet) >/dev/null
+	' containers "$directory" "$(image debian)" "$row" "$2"
+	expect_status 0
+	expect_not "FAILED: "
+}
+
+@test "by --gpus, by the runtime, by attach, by the engine's own options; and those that have none" {
+	with_docker wsl-hybrid '
+		start plain
+		start words -e NVIDIA_VISIBLE_DEVICES=all
+		start gpus --gpus "\"device=0\""
+		start shim --runtime nvidia -e NVIDIA_VISIBLE_DEVICES=all
+		start both --gpus "\"device=0\""
+		ctr-gpu attach both --device 0,1 || fail attach
+		start own --device /dev/dxg
+		ctr-gpu info --containers --json >/run/list || fail json
+		jq -r "$row" /run/list
+		[[ $(jq "[.containers[].given[].since] | map(select(. != null)) | map(fromdateiso8601 | . - now | fabs < 30) | all" /run/list) == true ]] ||
+			fail since
+		ctr-gpu info --containers
+		ctr-gpu info --containers --csv && fail csv
+		ctr-gpu detach both && docker rm --force gpus shim >/dev/null
+		ctr-gpu info --containers --json | jq -r "$row" | sed "s/^/then /"'
+	expect_line "gpus|gpus|0 NVIDIA GeForce RTX 4070 Laptop GPU|false"
+	expect_line "shim|runtime|0 NVIDIA GeForce RTX 4070 Laptop GPU+1 Intel(R) Iris(R) Xe Graphics|false"
+	expect_line "both|gpus+attach|0 NVIDIA GeForce RTX 4070 Laptop GPU+1 Intel(R) Iris(R) Xe Graphics|false"
+	expect_line "own|other|0 NVIDIA GeForce RTX 4070 Laptop GPU+1 Intel(R) Iris(R) Xe Graphics|false"
+	expect_not "plain|"
+	expect_not "words|"
+	expect "container both (docker, "
+	expect "    by            ctr-gpu attach, since 2"
+	expect "    now           it would get the same"
+	expect "--containers and --csv exclude each other"
+	expect_line "then both|gpus|0 NVIDIA GeForce RTX 4070 Laptop GPU|false"
+	expect_not "then gpus"
+}
+
+# A store of the same name is another directory after the update; one of another name is left over.
+@test "after an update of the driver: which to restart, by info and by doctor" {
+	with_docker wsl-nvidia '
+		store=$(ls -d /usr/lib/wsl/drivers/nv_dispi*)
+		start stays --gpus all
+		start gone --gpus all --volume /usr/lib/wsl/lib:/usr/lib/wsl/drivers/nv_old:ro
+		ctr-gpu doctor --verbose | tr -s " \n" " " | grep -c "started with another driver: it has /usr/lib/wsl/drivers/nv_old"
+		cp -a "$store" /run/new && mount --bind /run/new "$store" || fail "no update"
+		start fresh --gpus all
+		ctr-gpu info --containers --json | jq -r "$row" || fail json
+		ctr-gpu info --containers
+		ctr-gpu doctor | tr -s " \n" " "
+		docker restart --time 0 stays >/dev/null
+		ctr-gpu info --containers --json | jq -r "$row" | sed "s/^/then /"'
+	expect_line 1
+	expect_line "stays|gpus|0 NVIDIA GeForce RTX 4090|true"
+	expect_line "gone|gpus|0 NVIDIA GeForce RTX 4090|true"
+	expect_line "fresh|gpus|0 NVIDIA GeForce RTX 4090|false"
+	expect_line "    lacks         $(store wsl-nvidia 0)"
+	expect_line "    has           /usr/lib/wsl/drivers/nv_old"
+	expect_line "    now           restart it: it would get other files or devices"
+	expect "container stays (docker) was started with another driver: it lacks $(store wsl-nvidia 0)"
+	expect "docker restart stays"
+	expect_line "then stays|gpus|0 NVIDIA GeForce RTX 4090|false"
+	expect_line "then gone|gpus|0 NVIDIA GeForce RTX 4090|true"
+}
+
+@test "a native driver with another libcuda" {
+	with_docker native-nvidia '
+		start one --gpus all
+		start own --device /dev/nvidiactl --device /dev/nvidia0
+		ctr-gpu info --containers --json | jq -r "$row"
+		library=$(ctr-gpu list | grep "/libcuda.so\.[0-9.]*$" | grep -v "so.1$" | head -n 1)
+		cp "$library" /run/new && mount --bind /run/new "$library" || fail "no update"
+		ctr-gpu info --containers --json | jq -r "($row), (.containers[].lacks[])"
+		umount "$library"'
+	expect_line "one|gpus|0 NVIDIA H200|false"
+	expect_line "own|other|0 NVIDIA H200|false"
+	expect_line "one|gpus|0 NVIDIA H200|true"
+	expect "/usr/lib/ctr-gpu/"
+}
+
+# With a file system in it that does not answer (tools/stall.c), a container is named, and the others are shown all the same.
+@test "a container that does not answer" {
+	[[ -c /dev/fuse ]] || skip "needs /dev/fuse"
+	with_docker wsl-nvidia '
+		mkdir -p /run/volume
+		start stuck --volume /run/volume:/volume:rslave
+		start well --gpus all
+		stall /run/volume dxg || fail stall
+		docker exec stuck busybox ln -s /volume/dxg /dev/dxg
+		SECONDS=0
+		ctr-gpu info --containers --json | jq -r "($row), (.containers[] | .error // empty)"
+		ctr-gpu info --containers | cat
+		echo "took $((SECONDS < 12))"
+		kill "$(pidof stall)"'
+	expect_line "well|gpus|0 NVIDIA GeForce RTX 4090|false"
+	expect_line "stuck|||false"
+	expect_line "a file system in it does not answer (FUSE, NFS, 9p)"
+	expect "    not known:    a file system in it"
+	expect_line "took 1"
+}
+
+of_a_runtime() {
+	rm -rf "$BATS_TEST_TMPDIR/bundle"
+	bundle debian "$BATS_TEST_TMPDIR/bundle" '.process.args = ["sleep", "600"]'
+	run sandbox wsl-nvidia bash -c '
+		cd "$1" || exit
+		jq --arg path "$CTR_GPU_TEST_CGROUP/three" ".linux.cgroupsPath = \$path" config.json >config.new && mv config.new config.json
+		memlock "$3" run --detach three </dev/null >/dev/null 2>&1 || exit
+		ctr-gpu info --containers --json | jq -r "$2"
+		"$3" delete --force three' containers "$BATS_TEST_TMPDIR/bundle" "$row" "$1"
+	expect_status 0
+	expect_line "three|hook|0 NVIDIA GeForce RTX 4090|false"
+}
+
+@test "runc and crun" {
+	both of_a_runtime
+}
+
+of_podman() {
+	run "$@" bash -c '
+		$memlock podman run --runtime crun --detach --name given -e NVIDIA_VISIBLE_DEVICES=all $options debian sleep 600 >/dev/null || exit
+		$memlock podman run --runtime crun --detach --name plain $options debian sleep 600 >/dev/null || exit
+		ctr-gpu info --containers --json | jq -r "$row"
+		ctr-gpu attach plain >/dev/null 2>&1
+		ctr-gpu info --containers --json | jq -r "$row"
+		podman rm --force given plain >/dev/null 2>&1'
+	expect_status 0
+	expect_line "given|hook|0 NVIDIA GeForce RTX 4090|false"
+	expect_line "plain|attach|0 NVIDIA GeForce RTX 4090|false"
+	[[ $(grep -c '^given' <<<"$output") -eq 2 && $(grep -c '^plain' <<<"$output") -eq 1 ]]
+}
+
+@test "podman, with root and without" {
+	require_program podman
+	require_program newuidmap
+	podman_setup
+	export row
+	directory=$(engine_directory podman)
+	of_podman sandbox wsl-nvidia env memlock=memlock options="--cgroup-parent ctr-gpu-test" CONTAINERS_CONF="$directory/containers.conf" \
+		CONTAINERS_STORAGE_CONF="$directory/storage.conf"
+	of_podman rootless wsl-nvidia env row="$row"
+}
