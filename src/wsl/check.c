@@ -427,6 +427,12 @@ static void check_guard_report(struct doctor_context *examination, const char *o
 			     ? "Mend it, or set \"choice\" to \"auto\" in /etc/ctr-gpu/config.json."
 			     : "Install ctr-gpu-guard on a kernel that can hold it (docs/guard.md) and run ctr-gpu "
 			       "refresh, or choose all GPUs.");
+	/* A hook cannot, and a CDI spec must not, as several of its devices may be asked for. */
+	if (grade != CHOICE_STRICT && grade != CHOICE_STORE)
+		findings_add(&examination->findings, "choice.variables", SEVERITY_NOTE,
+			     "only the runtime nvidia sets all variables that name a chosen GPU\n"
+			     "Instead of --gpus '\"device=1\"': docker run --runtime=nvidia -e "
+			     "NVIDIA_VISIBLE_DEVICES=1");
 }
 
 static void check_guard_add(struct doctor_context *examination, const char *weakness)

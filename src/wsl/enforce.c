@@ -41,8 +41,8 @@ static int enforce_by_environment(const char *obstacle, struct plan_choice *choi
 {
 	choice->grade = "environment";
 	return str_format(&choice->reason,
-			  "the others' driver stores are not mounted, and variables name the chosen ones; " ASKS_ITSELF
-			  "%s%s",
+			  "the others' driver stores are not mounted, and variables name the chosen ones "
+			  "(all of them by --runtime=nvidia alone, none by docker run --gpus); " ASKS_ITSELF "%s%s",
 			  obstacle ? "; no guard: " : "", obstacle ? obstacle : "");
 }
 
