@@ -16,6 +16,12 @@ static const struct {
 	{"utility", CAPABILITY_UTILITY}, {"video", CAPABILITY_VIDEO},
 };
 
+const struct request_unserved request_unserved[REQUEST_UNSERVED] = {
+	{"NVIDIA_GDS", "--device /dev/nvidia-fs0 (each of them) --volume /run/udev:/run/udev:ro"},
+	{"NVIDIA_MOFED", "--device /dev/infiniband"},
+	{"NVIDIA_GDRCOPY", "--device /dev/gdrdrv"},
+};
+
 void request_clear(struct request *request)
 {
 	device_names_clear(&request->devices);

@@ -49,9 +49,16 @@ struct request {
 	bool nodes_only;              /* the device nodes, and nothing of what else a plan has */
 	bool nvswitches;              /* the nodes of NVSwitches, for a fabric manager in the container */
 	bool mig_config, mig_monitor; /* to make parts of GPUs; to see every container's parts */
+	uint32_t unserved;            /* bits of request_unserved[] */
 	enum request_mode mode;
 	uint64_t vcuda_memory; /* of GPUs; 0: as much as the settings give */
 };
+
+/* Hardware beside the GPUs that NVIDIA's tools give by a variable, and that a user has to name here. */
+enum { REQUEST_UNSERVED = 3 };
+extern const struct request_unserved {
+	const char *variable, *options; /* of docker run and podman run */
+} request_unserved[REQUEST_UNSERVED];
 
 void request_clear(struct request *request);
 

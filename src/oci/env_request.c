@@ -398,6 +398,18 @@ static int env_request_mode(const struct env_request *ask, struct request *reque
 	return 0;
 }
 
+static uint32_t env_request_unserved(const struct env_request *ask)
+{
+	uint32_t bits = 0;
+
+	for (size_t i = 0; i < REQUEST_UNSERVED; i++) {
+		const char *value = env_request_get(ask, request_unserved[i].variable);
+
+		bits |= value && streq(value, "enabled") ? 1U << i : 0;
+	}
+	return bits;
+}
+
 int env_request_read_properties(const struct env_request *ask, const struct settings *settings, struct request *request,
 				struct err *err)
 {
@@ -405,6 +417,7 @@ int env_request_read_properties(const struct env_request *ask, const struct sett
 	int r;
 
 	request->nvswitches = switches && streq(switches, "enabled") && env_request_may_by_variable(ask, settings);
+	request->unserved = env_request_unserved(ask);
 	r = env_request_imex_channels(ask, settings, request);
 	if (r == 0)
 		r = env_request_mode(ask, request, err);

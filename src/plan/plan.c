@@ -135,6 +135,17 @@ static int plan_vcuda(struct planner *planner, const struct selection *selection
 	return r;
 }
 
+static int plan_warn_of_unserved(const struct planner *planner)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < REQUEST_UNSERVED && r == 0; i++)
+		if (planner->request->unserved & 1U << i)
+			r = strv_format(&planner->plan->warnings, "%s=enabled gives nothing; name what it means: %s",
+					request_unserved[i].variable, request_unserved[i].options);
+	return r;
+}
+
 int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_request *request,
 		     const struct ctr_gpu_host *host, struct ctr_gpu_plan **ret_plan)
 {
@@ -163,6 +174,8 @@ int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_reque
 		r = vcuda_decide(&context->settings, planner.request, &vcuda, &context->err);
 	if (r == 0 && asks)
 		r = vcuda ? plan_vcuda(&planner, &selection) : plan_backends(&planner, &selection);
+	if (r == 0 && asks)
+		r = plan_warn_of_unserved(&planner);
 	if (r != 0) {
 		ctr_gpu_plan_unref(plan);
 		return r;

@@ -431,8 +431,7 @@ static void check_guard_report(struct doctor_context *examination, const char *o
 	if (grade != CHOICE_STRICT && grade != CHOICE_STORE)
 		findings_add(&examination->findings, "choice.variables", SEVERITY_NOTE,
 			     "only the runtime nvidia sets all variables that name a chosen GPU\n"
-			     "Instead of --gpus '\"device=1\"': docker run --runtime=nvidia -e "
-			     "NVIDIA_VISIBLE_DEVICES=1");
+			     "docker run --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=1, instead of --gpus");
 }
 
 static void check_guard_add(struct doctor_context *examination, const char *weakness)

@@ -253,6 +253,16 @@ uuid() {
 	same wsl-nvidia 00000000:01:00.0
 }
 
+@test "what NVIDIA's tools give by other variables is named, and how to have it" {
+	local profile=native-nvidia devices=0 capabilities=compute variables=$'NVIDIA_GDS=enabled\nNVIDIA_GDRCOPY=enabled\nNVIDIA_MOFED=no'
+
+	for door in hook nvidia_hook runtime; do
+		on_host "door_$door" >"$BATS_TEST_TMPDIR/other"
+		[[ $(jq -r '[.warnings[] | select(contains("=enabled gives nothing; name what it means: --device /dev/"))] | length' \
+			"$BATS_TEST_TMPDIR/other") -eq 2 ]]
+	done
+}
+
 @test "two vendors under WSL2" {
 	same wsl-hybrid all
 	same wsl-hybrid 0 compute,utility,video,graphics

@@ -408,6 +408,22 @@ static void who_may_ask_for_devices(void **state)
 	}
 }
 
+static void what_is_not_given_is_known(void **state)
+{
+	static const char *const environment[] = {"NVIDIA_GDS=enabled", "NVIDIA_MOFED=disabled",
+						  "NVIDIA_GDRCOPY=enabled", NULL};
+	const struct env_request ask = {.environment = environment};
+	const struct settings settings = {.accept_environment = true};
+	struct request request = {0};
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(env_request_read_properties(&ask, &settings, &request, &err), 0);
+	assert_int_equal(request.unserved, 1 << 0 | 1 << 2);
+	assert_string_equal(request_unserved[2].variable, "NVIDIA_GDRCOPY");
+	request_clear(&request);
+}
+
 static void who_may_ask_for_more(void **state)
 {
 	static const char *const environment[] = {"NVIDIA_IMEX_CHANNELS=3", "NVIDIA_NVSWITCH=enabled", NULL};
@@ -573,6 +589,7 @@ int main(void)
 		cmocka_unit_test(requirements_of_the_environment),
 		cmocka_unit_test(the_environment_leaves_given_devices_alone),
 		cmocka_unit_test(who_may_ask_for_devices),
+		cmocka_unit_test(what_is_not_given_is_known),
 		cmocka_unit_test(who_may_ask_for_more),
 		cmocka_unit_test(rights_over_parts_of_gpus),
 		cmocka_unit_test(words_that_an_image_may_have),
