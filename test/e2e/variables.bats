@@ -84,7 +84,7 @@ table() {
 	row hook "Podman, \`-e NVIDIA_VISIBLE_DEVICES\` (hook)"
 	row shim "\`docker run --runtime=nvidia\` (shim)"
 	row cdi "\`--device nvidia.com/gpu=0\`, \`--gpus\` of Docker 29.2 and Podman 5 (CDI)"
-	row cdi-all "the same, after \`ctr-gpu cdi generate --capabilities=all\`"
+	row cdi-all "the same, after \`cdi generate --capabilities=all\`"
 }
 
 @test "the table of doors and variables in docs/how-it-works.md is what containers see" {
