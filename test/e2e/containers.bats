@@ -95,6 +95,7 @@ with_docker() {
 	expect_line "then gone|gpus|0 NVIDIA GeForce RTX 4090|true"
 }
 
+# bats test_tags=nightly
 @test "a native driver with another libcuda" {
 	with_docker native-nvidia '
 		start one --gpus all
