@@ -12,7 +12,7 @@ vcuda_client_objects = $(patsubst %.c,$(O)/vcuda-client/%.o,$(vcuda_client_sourc
 vcuda_server_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard vcuda/server/*.c))) $(O)/vcuda-server/cases.o
 vcuda_nvml_objects = $(patsubst %.c,$(O)/vcuda-client/%.o,$(sort $(wildcard vcuda/nvml/*.c)) $(addprefix vcuda/client/,pci_bus_id.c call.c connect.c thread.c visible.c)) \
 	$(O)/vcuda-client/nvml_stubs.o
-vcuda_programs = $(O)/bin/ctr-gpu-vcuda $(O)/bin/ctr-gpu-vcuda-checkpoint $(O)/lib/vcuda/libcuda.so.1 $(O)/lib/vcuda/libnvidia-ml.so.1
+vcuda_programs = $(addprefix $(O)/bin/,ctr-gpu-vcuda ctr-gpu-vcuda-checkpoint ctr-gpu-vcuda-turns) $(O)/lib/vcuda/libcuda.so.1 $(O)/lib/vcuda/libnvidia-ml.so.1
 
 $(vcuda_gen)/generate: $(sort $(wildcard vcuda/generate/*)) $(addprefix vcuda/protocol/,cuda.def nvml.def tables.def) | needs
 	@mkdir -p $(@D)
@@ -87,5 +87,12 @@ $(O)/bin/ctr-gpu-vcuda-checkpoint: $(vcuda_checkpoint_objects) $(O)/lib/libctr-g
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -ldl
+
+# Whose turn it is on a GPU.
+vcuda_turns_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard vcuda/turns/*.c)))
+$(O)/bin/ctr-gpu-vcuda-turns: $(vcuda_turns_objects) $(O)/lib/libctr-gpu.a
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^
 
 all: $(vcuda_programs)

@@ -21,7 +21,9 @@ enum {
 	KEY_HOST_MEMORY,
 	KEY_MAX_CLIENTS,
 	KEY_IDLE,
+	KEY_SHARE,
 	IDLE_MOST = 30 * 24 * 3600,
+	SHARE_MOST = 1000,
 	LOOK_MS = 100
 };
 
@@ -144,6 +146,7 @@ static void vcuda_print_grant(const struct vcudad_grant *grant, const char *unli
 	vcuda_print_host_memory(grant, unlimited);
 	if (!*unlimited)
 		vcuda_print_processors(grant);
+	(void)printf("    share      %u of its GPUs' time, where others want it, too\n", grant->share);
 	(void)printf("    processes  %u of %u; %llu so far, %llu refused, %llu crashed\n", grant->clients,
 		     grant->max_clients, (unsigned long long)grant->connects, (unsigned long long)grant->denied,
 		     (unsigned long long)grant->crashes);
@@ -161,7 +164,7 @@ static json_t *vcuda_pack_grant(const struct vcudad_grant *grant, bool limited)
 				   }));
 
 	return json_pack(
-		"{s:o, s:i, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:b, s:i, s:o}",
+		"{s:o, s:i, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:b, s:i, s:i, s:o}",
 		"container", print_string(grant->id), "pid", grant->pid, "uid", (json_int_t)grant->uid, "gpus", gpus,
 		"memory", grant->memory ? json_integer((json_int_t)grant->memory) : json_null(), "used",
 		(json_int_t)grant->used, "hostMemory",
@@ -171,7 +174,8 @@ static json_t *vcuda_pack_grant(const struct vcudad_grant *grant, bool limited)
 		(json_int_t)grant->max_clients, "clients", (json_int_t)grant->clients, "connects",
 		(json_int_t)grant->connects, "denied", (json_int_t)grant->denied, "crashes", (json_int_t)grant->crashes,
 		"kept", grant->kept, "state", print_string(grant->state), "byHand", grant->by_hand, "idle",
-		(int)grant->idle, "trouble", print_string(*grant->trouble ? grant->trouble : NULL));
+		(int)grant->idle, "share", (int)grant->share, "trouble",
+		print_string(*grant->trouble ? grant->trouble : NULL));
 }
 
 static int vcuda_print_list(const struct vcudad_grants *list, bool json)
@@ -203,6 +207,7 @@ static const struct argp_option limit_options[] = {
 	{"host-memory", KEY_HOST_MEMORY, "AMOUNT", 0, "What its servers may have of the host's memory together: 8G", 0},
 	{"max-clients", KEY_MAX_CLIENTS, "NUMBER", 0, "How many of its processes may use CUDA at once", 0},
 	{"idle", KEY_IDLE, "SECONDS", 0, "After how long a rest it is suspended; 0: never", 0},
+	{"share", KEY_SHARE, "NUMBER", 0, "Its share of its GPUs' time, as it is to others': 1 to 1000", 0},
 	{0},
 };
 
@@ -246,6 +251,16 @@ static void vcuda_parse_idle(struct vcuda *vcuda, const char *argument, const st
 	vcuda->limit.idle = (u_int)seconds;
 }
 
+static void vcuda_parse_share(struct vcuda *vcuda, const char *argument, const struct argp_state *state)
+{
+	uint64_t share = 0;
+
+	if (!str_parse_size(argument, &share) || share > SHARE_MOST)
+		argp_error(state, "--share is a number from 1 to 1000, not \"%s\"", argument);
+	vcuda->limit.has_share = true;
+	vcuda->limit.share = (u_int)share;
+}
+
 static error_t vcuda_parse(int key, char *argument, struct argp_state *state)
 {
 	struct vcuda *vcuda = state->input;
@@ -265,6 +280,9 @@ static error_t vcuda_parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_IDLE:
 		vcuda_parse_idle(vcuda, argument, state);
+		return 0;
+	case KEY_SHARE:
+		vcuda_parse_share(vcuda, argument, state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -326,7 +344,7 @@ static int vcuda_limit(struct global_options *globals, int argc, char **argv)
 
 	global_options_parse_verb(globals, &argp, argc, argv, &vcuda);
 	if (!vcuda.limit.has_memory && !vcuda.limit.has_host_memory && !vcuda.limit.has_max_clients &&
-	    !vcuda.limit.has_idle) {
+	    !vcuda.limit.has_idle && !vcuda.limit.has_share) {
 		(void)output_print("nothing to change is given\n"
 				   "    Try: ctr-gpu vcuda limit %.128s --memory=2G --max-clients=4",
 				   vcuda.limit.id);

@@ -196,6 +196,8 @@ static const struct key vcuda_keys[] = {
 	 .member = offsetof(struct settings, vcuda_max_clients), .least = 1, .most = MOST_VCUDA_CLIENTS},
 	{"idle", settings_read_number, "seconds, a whole number from 0 to 2592000",
 	 .member = offsetof(struct settings, vcuda_idle), .most = LONGEST_VCUDA_IDLE_S},
+	{"share", settings_read_number, "a whole number from 1 to 1000",
+	 .member = offsetof(struct settings, vcuda_share), .least = 1, .most = MOST_SHARE},
 };
 static const struct table vcuda_table = {vcuda_keys, ARRAY_SIZE(vcuda_keys), "\"vcuda\": "};
 

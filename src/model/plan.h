@@ -167,6 +167,7 @@ struct plan {
 	uint64_t grant_host_memory; /* of the host, for its servers; 0: half of it */
 	unsigned grant_max_clients; /* processes at once */
 	unsigned grant_idle;        /* seconds of rest after which it is suspended; 0: never */
+	unsigned grant_share;       /* of these GPUs' time, to others' */
 	char *grant_library;        /* the driver's libcuda.so.1, for the servers; NULL: as the loader finds it */
 	struct plan_choice choice;
 	struct strv adapters;  /* the selected ones, as a user would recognise them */

@@ -52,6 +52,7 @@ struct request {
 	uint32_t unserved;            /* bits of request_unserved[] */
 	enum request_mode mode;
 	uint64_t vcuda_memory; /* of GPUs; 0: as much as the settings give */
+	unsigned vcuda_share;  /* of GPUs' time, to others'; 0: the same */
 };
 
 /* Hardware beside the GPUs that NVIDIA's tools give by a variable, and that a user has to name here. */

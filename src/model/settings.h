@@ -48,6 +48,8 @@ enum choice_grade {
 /* The ways to ask for a GPU. */
 enum entry { ENTRY_HOOK, ENTRY_RUNTIME, ENTRY_CDI, ENTRIES };
 
+enum { USUAL_SHARE = 100, MOST_SHARE = 1000 };
+
 struct settings {
 	struct log log;
 	enum inventory_source inventory;
@@ -71,4 +73,5 @@ struct settings {
 	uint64_t vcuda_host_memory; /* of the host, for a container's servers; 0: half of it */
 	unsigned vcuda_max_clients; /* processes of a container that use CUDA at once */
 	unsigned vcuda_idle;        /* seconds after which a container that rests is suspended; 0: never */
+	unsigned vcuda_share;       /* of its GPUs' time, to others'; 0: as usual, 100 */
 };

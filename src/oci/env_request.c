@@ -381,8 +381,19 @@ static int env_request_requirements(const struct env_request *ask, const struct 
 	return r < 0 ? r : request_add_requirement(request, text, err);
 }
 
+static bool env_request_parse_share(const char *text, unsigned *ret)
+{
+	uint64_t share;
+
+	if (!str_parse_size(text, &share) || share > MOST_SHARE)
+		return false;
+	*ret = (unsigned)share;
+	return true;
+}
+
 static int env_request_mode(const struct env_request *ask, struct request *request, struct err *err)
 {
+	const char *share = env_request_get(ask, "CTR_GPU_SHARE");
 	const char *mode = env_request_get(ask, "CTR_GPU_MODE"), *memory = env_request_get(ask, "CTR_GPU_MEMORY");
 
 	if (mode && streq(mode, "vcuda"))
@@ -395,6 +406,9 @@ static int env_request_mode(const struct env_request *ask, struct request *reque
 	if (memory && *memory && !str_parse_size(memory, &request->vcuda_memory))
 		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
 			       "CTR_GPU_MEMORY is a number of bytes such as 4G or 512M, not \"%.32s\"", memory);
+	if (share && *share && !env_request_parse_share(share, &request->vcuda_share))
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
+			       "CTR_GPU_SHARE is a whole number from 1 to 1000, not \"%.32s\"", share);
 	return 0;
 }
 

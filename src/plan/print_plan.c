@@ -61,6 +61,8 @@ static void print_plan_grant(const struct plan *plan, const struct plan_grant *g
 	print_safe(file, "), %s, %u processes", memory, plan->grant_max_clients);
 	if (plan->grant_idle)
 		(void)fprintf(file, ", suspended after %u s of rest", plan->grant_idle);
+	if (plan->grant_share != USUAL_SHARE)
+		(void)fprintf(file, ", share %u of its time", plan->grant_share);
 	(void)fputs("; no device node", file);
 	print_plan_reason(file, grant->reason);
 }
@@ -178,12 +180,12 @@ static int print_plan_json(const struct plan *plan, FILE *file)
 	json_t *devices = LIST_JSON(device, devices, "s:o, s:i, s:i, s:s, s:o", "path", print_string(e->path), "major",
 				    (int)major(e->number), "minor", (int)minor(e->number), "access", e->access, "group",
 				    e->group ? json_integer(e->group) : json_null());
-	json_t *grants =
-		LIST_JSON(grant, grants, "s:o, s:o, s:o, s:o, s:o, s:i, s:i", "uuid", print_string(e->uuid),
-			  "pciAddress", print_string(e->address), "name", print_string(e->name), "memory",
-			  plan->grant_memory ? json_integer((json_int_t)plan->grant_memory) : json_null(), "hostMemory",
-			  plan->grant_host_memory ? json_integer((json_int_t)plan->grant_host_memory) : json_null(),
-			  "maxClients", (int)plan->grant_max_clients, "idle", (int)plan->grant_idle);
+	json_t *grants = LIST_JSON(
+		grant, grants, "s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i", "uuid", print_string(e->uuid), "pciAddress",
+		print_string(e->address), "name", print_string(e->name), "memory",
+		plan->grant_memory ? json_integer((json_int_t)plan->grant_memory) : json_null(), "hostMemory",
+		plan->grant_host_memory ? json_integer((json_int_t)plan->grant_host_memory) : json_null(), "maxClients",
+		(int)plan->grant_max_clients, "idle", (int)plan->grant_idle, "share", (int)plan->grant_share);
 	json_t *mounts = LIST_JSON(mount, mounts, "s:o, s:o, s:b, s:b", "source", print_string(e->source), "target",
 				   print_string(e->target), "directory", e->directory, "noexec",
 				   (e->flags & PLAN_MOUNT_NOEXEC) != 0);

@@ -135,6 +135,7 @@ nvidia_package() {
 		usr/lib/systemd/system/ctr-gpu-vcudad.socket
 		usr/libexec/ctr-gpu/ctr-gpu-vcuda
 		usr/libexec/ctr-gpu/ctr-gpu-vcuda-checkpoint
+		usr/libexec/ctr-gpu/ctr-gpu-vcuda-turns
 		usr/libexec/ctr-gpu/ctr-gpu-vcudad
 		usr/share/ctr-gpu/openrc/ctr-gpu-vcudad
 		usr/share/ctr-gpu/openrc/ctr-gpu-vcudad.logrotate

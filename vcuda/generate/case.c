@@ -164,6 +164,23 @@ static bool case_makes(const struct function *f)
 	return false;
 }
 
+/* The word that says in which stream the GPU has work by it; 0: it has none. */
+static const char *case_stream(const struct function *f, char ret[static 16])
+{
+	int word = 0;
+
+	if (strcmp(f->driver, "begins") != 0)
+		return "0";
+	if (function_is(f, "hand"))
+		return "REQUEST_LAUNCH_STREAM";
+	for (int i = 0; i < f->count && !argument_is(&f->argument[i], "STREAM"); i++)
+		word += !argument_is(&f->argument[i], "OUT OUT0 NEW NAME");
+	if (word == 0 || word == f->count)
+		definition_stop("it begins work, and has no stream behind another argument", f->name);
+	(void)snprintf(ret, 16, "%d", word);
+	return ret;
+}
+
 static const char *case_time(const struct function *f)
 {
 	return strcmp(f->driver, "waits") == 0  ? "REQUEST_MAY_WAIT"
@@ -177,10 +194,13 @@ void case_print_all(void)
 		if (function_is(&functions[i], "sync async client"))
 			(function_count_kind(&functions[i], "DROP") ? case_print_end : case_print)(&functions[i]);
 	printf("const struct request_kind request_kinds[] = {\n");
-	for (int i = 0; i < function_count; i++)
-		if (function_has_op(&functions[i]))
-			printf("\t[OP_%s] = {serve_%s, \"%s\", %s, %s},\n", functions[i].name, functions[i].name,
-			       functions[i].name, case_time(&functions[i]),
-			       case_makes(&functions[i]) ? "true" : "false");
+	for (int i = 0; i < function_count; i++) {
+		const struct function *f = &functions[i];
+		char word[16];
+
+		if (function_has_op(f))
+			printf("\t[OP_%s] = {serve_%s, \"%s\", %s, %s, %s},\n", f->name, f->name, f->name, case_time(f),
+			       case_makes(f) ? "true" : "false", case_stream(f, word));
+	}
 	printf("};\n");
 }

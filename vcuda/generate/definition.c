@@ -117,14 +117,8 @@ static void definition_parse(const struct line *line, const char *name, size_t l
 	/* Whether other threads go on meanwhile is for each to be said. Nobody waits for the answer of an async one. */
 	if (!function_is_nvml(function) &&
 	    !definition_is(line->driver, !function_has_op(function)       ? "-"
-					 : function_is(function, "async") ? "now"
-									  : "now waits asks"))
-		definition_stop("what the driver does meanwhile is not said", function->name);
-	/* Whether other threads go on meanwhile is for each to be said. Nobody waits for the answer of an async one. */
-	if (!function_is_nvml(function) &&
-	    !definition_is(line->driver, !function_has_op(function)       ? "-"
-					 : function_is(function, "async") ? "now"
-									  : "now waits asks"))
+					 : function_is(function, "async") ? "now begins"
+									  : "now begins waits asks"))
 		definition_stop("what the driver does meanwhile is not said", function->name);
 	for (int i = 0; i < function_count - 1; i++)
 		if (strcmp(functions[i].name, function->name) == 0)

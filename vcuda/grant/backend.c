@@ -230,6 +230,18 @@ static int vcuda_add_gpu(const struct adapter *adapter, struct plan *plan, struc
 	return plan_add_grant(plan, &grant);
 }
 
+/* What the container asks for lowers what the host gives. */
+static int vcuda_set_share(const struct settings *settings, const struct request *request, struct plan *plan)
+{
+	const unsigned given = settings->vcuda_share ? settings->vcuda_share : USUAL_SHARE;
+
+	plan->grant_share = request->vcuda_share && request->vcuda_share < given ? request->vcuda_share : given;
+	return request->vcuda_share > given
+		       ? strv_add(&plan->warnings,
+				  "CTR_GPU_SHARE asks for more of the GPUs' time than this host gives a container")
+		       : 0;
+}
+
 static int vcuda_set_memory(const struct settings *settings, const struct request *request, struct plan *plan)
 {
 	plan->grant_max_clients = settings->vcuda_max_clients;
@@ -278,6 +290,8 @@ int vcuda_plan(const struct settings *settings, const struct request *request, c
 	struct left_out left_out = {0};
 	int r = vcuda_set_memory(settings, request, plan);
 
+	if (r == 0)
+		r = vcuda_set_share(settings, request, plan);
 	if (r == 0)
 		r = vcuda_find_driver(native, &plan->grant_library);
 

@@ -76,6 +76,7 @@ static void grant_describe(const struct plan *plan, struct vcudad_gpu *gpus, str
 	ret->max_clients = plan->grant_max_clients;
 	ret->host_memory = plan->grant_host_memory;
 	ret->idle = plan->grant_idle;
+	ret->share = plan->grant_share;
 }
 
 /* The container gets it, whatever is in it. */

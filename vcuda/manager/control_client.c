@@ -116,6 +116,8 @@ static int control_client_make_tenant(const struct vcudad_request *wish, struct 
 	tenant->host_memory = wish->host_memory;
 	tenant->suspension.idle = wish->idle < SUSPENSION_IDLE_MAX ? wish->idle : SUSPENSION_IDLE_MAX;
 	tenant->max_clients = wish->max_clients < MANAGER_CLIENTS_MAX ? wish->max_clients : MANAGER_CLIENTS_MAX;
+	if (wish->share > 0)
+		tenant->share = wish->share < TURN_SHARE_MOST ? wish->share : TURN_SHARE_MOST;
 	tenant->library = strdup(wish->library);
 	if (r == 0 && !tenant->library)
 		r = -ENOMEM;
@@ -147,12 +149,12 @@ static void control_client_describe_grant(const struct tenant *tenant)
 	for (size_t i = 0; i < tenant->gpu_count; i++)
 		(void)json_array_append_new(gpus, json_string(tenant->gpus[i].uuid));
 	audit_write("grant", tenant,
-		    json_pack("{s:i, s:i, s:o, s:o, s:I, s:o, s:i}", "pid", (int)tenant->pid, "uid", (int)tenant->uid,
-			      "gpus", gpus, "memory",
+		    json_pack("{s:i, s:i, s:o, s:o, s:I, s:o, s:i, s:i}", "pid", (int)tenant->pid, "uid",
+			      (int)tenant->uid, "gpus", gpus, "memory",
 			      tenant->memory ? json_integer((json_int_t)tenant->memory) : json_null(), "hostMemory",
 			      (json_int_t)tenant->host_memory, "processors",
 			      processors > 0 ? json_real(processors) : json_null(), "maxClients",
-			      (int)tenant->max_clients));
+			      (int)tenant->max_clients, "share", (int)tenant->share));
 }
 
 /* Return: the container that is meant, new or the same once more; NULL with @ret filled. */
@@ -179,11 +181,12 @@ static struct tenant *control_client_grant_tenant(struct manager *manager, const
 	tenant = tenant_new(wish->id);
 	r = tenant ? control_client_make_tenant(wish, tenant) : -ENOMEM;
 	if (r == 0)
-		r = tenant_open(manager, tenant, -1, -1);
+		r = tenant_open(manager, tenant, -1, -1, -1);
 	if (r < 0) {
 		control_client_refuse(ret, -r, control_client_explain(r));
 		return NULL;
 	}
+	decider_add(manager, tenant);
 	control_client_describe_grant(tenant);
 	return steal_ptr(tenant);
 }
@@ -285,6 +288,10 @@ static void control_client_limit(struct manager *manager, const struct vcudad_li
 		control_client_refuse(ret, EINVAL, "a container is idle for 30 days at most");
 		return;
 	}
+	if (limit->has_share && (limit->share == 0 || limit->share > TURN_SHARE_MOST)) {
+		control_client_refuse(ret, EINVAL, "a container's share of its GPUs' time is from 1 to 1000");
+		return;
+	}
 	if (limit->has_host_memory && !control_client_limit_host_memory(manager, tenant, limit->host_memory, ret))
 		return;
 	if (limit->has_memory)
@@ -293,11 +300,15 @@ static void control_client_limit(struct manager *manager, const struct vcudad_li
 		tenant->max_clients = limit->max_clients;
 	if (limit->has_idle)
 		tenant->suspension.idle = limit->idle;
+	if (limit->has_share) {
+		tenant->share = limit->share;
+		decider_weigh(manager, tenant);
+	}
 	manager->changed = true;
 	audit_write("limit", tenant,
-		    json_pack("{s:I, s:I, s:i, s:i}", "memory", (json_int_t)tenant->memory, "hostMemory",
+		    json_pack("{s:I, s:I, s:i, s:i, s:i}", "memory", (json_int_t)tenant->memory, "hostMemory",
 			      (json_int_t)tenant->host_memory, "maxClients", (int)tenant->max_clients, "idle",
-			      (int)tenant->suspension.idle));
+			      (int)tenant->suspension.idle, "share", (int)tenant->share));
 }
 
 static void control_client_list_tenant(const struct tenant *tenant, struct vcudad_gpu *gpus, struct vcudad_grant *ret)
@@ -323,6 +334,7 @@ static void control_client_list_tenant(const struct tenant *tenant, struct vcuda
 		.state = (char *)(uintptr_t)suspension_name(&tenant->suspension),
 		.by_hand = tenant->suspension.by_hand,
 		.idle = tenant->suspension.idle,
+		.share = tenant->share,
 		.trouble = (char *)(uintptr_t)tenant->suspension.trouble,
 	};
 }

@@ -43,7 +43,7 @@ enum {
 	ANOTHER_TRIES = 40,
 	STATE_FILE_AGAIN_MS = 1000,
 	CHANGES_AGAIN_MS = 100, /* for a container may change its own limits all the time */
-	WAITS_MAX = 3 + MANAGER_PEERS_MAX + 3 * MANAGER_TENANTS_MAX + 3 * MANAGER_WORKERS_MAX + MANAGER_TENANTS_MAX,
+	WAITS_MAX = 4 + MANAGER_PEERS_MAX + 3 * MANAGER_TENANTS_MAX + 3 * MANAGER_WORKERS_MAX + MANAGER_TENANTS_MAX,
 };
 
 static volatile sig_atomic_t ended;
@@ -235,6 +235,9 @@ static void vcudad_gather(struct loop *loop)
 		vcudad_wake_at(loop, loop->now + STATE_FILE_AGAIN_MS);
 	if (loop->manager.has_processors)
 		vcudad_gather_changes(loop);
+	if (loop->manager.decider.pid)
+		vcudad_wait_for(loop, loop->manager.decider.fd, POLLIN, &loop->manager.decider);
+	vcudad_wake_at(loop, decider_next(&loop->manager));
 	vcudad_gather_tenants(loop);
 	vcudad_gather_workers(loop);
 }
@@ -286,8 +289,10 @@ static void vcudad_serve_containers(struct loop *loop)
 		else if (vcudad_is_ready(loop, tenant, tenant->listener))
 			(void)suspension_resume(tenant);
 		suspension_look(&loop->manager, tenant, manager_now());
-		if (tenant->ending && tenant->clients == 0 && !tenant->suspension.program)
+		if (tenant->ending && tenant->clients == 0 && !tenant->suspension.program) {
+			decider_drop(&loop->manager, tenant);
 			tenant_remove(&loop->manager, tenant);
+		}
 	}
 }
 
@@ -325,6 +330,7 @@ static void vcudad_run(struct loop *loop)
 			continue;
 		vcudad_serve_containers(loop);
 		vcudad_serve_peers(loop);
+		decider_look(&loop->manager, vcudad_is_ready(loop, &loop->manager.decider, loop->manager.decider.fd));
 		vcudad_write_state_file(&loop->manager);
 	}
 }
@@ -367,8 +373,11 @@ int main(int argc, char **argv)
 	vcudad_prepare();
 	loop.manager.server = vcudad_find_program("ctr-gpu-vcuda");
 	loop.manager.checkpoint = vcudad_find_program("ctr-gpu-vcuda-checkpoint");
+	loop.manager.decider.path = vcudad_find_program("ctr-gpu-vcuda-turns");
 	loop.manager.host_memory = pinned_memory_measure_host();
-	r = loop.manager.server && loop.manager.checkpoint ? vcudad_make_folders(loop.manager.directory) : -ENOMEM;
+	r = loop.manager.server && loop.manager.checkpoint && loop.manager.decider.path
+		    ? vcudad_make_folders(loop.manager.directory)
+		    : -ENOMEM;
 	if (r < 0)
 		return vcudad_log_error("cannot make " HOME "/vcuda", r);
 	r = vcudad_open_control(&loop.control);

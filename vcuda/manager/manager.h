@@ -18,6 +18,7 @@
 #include "vcuda/manager/cgroup.h"
 #include "vcuda/manager/suspension.h"
 #include "vcuda/protocol/start.h"
+#include "vcuda/protocol/turns.h"
 
 enum {
 	MANAGER_GPUS_MAX = 16,
@@ -65,8 +66,9 @@ struct tenant {
 	struct suspension suspension;
 	struct cpu_limit processor; /* what its servers may have of the host's, as it was set last */
 	unsigned max_clients;
-	int listener;            /* -1: none any more */
-	int quota_fd, orders_fd; /* what servers get */
+	uint32_t share;                    /* its weight, where others want the GPUs' time, too */
+	int listener;                      /* -1: none any more */
+	int quota_fd, orders_fd, turns_fd; /* what servers get */
 	struct start_quota *quota;
 	struct start_orders *orders;
 	bool kept;
@@ -99,6 +101,14 @@ struct worker {
 	bool stopped;      /* by us */
 };
 
+/* ctr-gpu-vcuda-turns. */
+struct decider {
+	const char *path;
+	pid_t pid;        /* 0: it does not run */
+	int fd;           /* that it reads from; closed at its end */
+	int64_t start_at; /* not before */
+};
+
 struct manager {
 	struct tenant *tenants;
 	struct worker *workers;
@@ -107,14 +117,15 @@ struct manager {
 	const char *ledger;     /* path */
 	const char *server;     /* path of ctr-gpu-vcuda */
 	const char *checkpoint; /* and of ctr-gpu-vcuda-checkpoint */
-	bool changed;           /* since the ledger was written */
-	uint64_t host_memory;   /* of the host, for all containers; 0: as much as each may have */
-	int groups;             /* directory of the manager's control group; -1: none */
-	char unlimited[128];    /* why there is none */
-	bool has_processors;    /* containers' groups limit these, too */
-	int hierarchy;          /* where cgroup version 2 is mounted, if so */
-	int watch;              /* of inotify(7), and of what containers themselves may have, if so */
-	unsigned looks;         /* at containers' groups since that was made */
+	struct decider decider;
+	bool changed;         /* since the ledger was written */
+	uint64_t host_memory; /* of the host, for all containers; 0: as much as each may have */
+	int groups;           /* directory of the manager's control group; -1: none */
+	char unlimited[128];  /* why there is none */
+	bool has_processors;  /* containers' groups limit these, too */
+	int hierarchy;        /* where cgroup version 2 is mounted, if so */
+	int watch;            /* of inotify(7), and of what containers themselves may have, if so */
+	unsigned looks;       /* at containers' groups since that was made */
 };
 
 /** Return: milliseconds of the monotonic clock. */
@@ -155,10 +166,14 @@ int tenant_add_gpu(struct tenant *tenant, const char *uuid, const char *address,
  * tenant_open() - give it a user, a quota and its socket, and take it among the manager's
  * @quota:  a quota that its servers have already, taken in any case; -1: a new one
  * @orders: the same of their orders
+ * @turns:  and of their turns
  *
  * Return: 0, and it is the manager's; -ENOSPC if there are too many; negative errno.
  */
-int tenant_open(struct manager *manager, struct tenant *tenant, int quota, int orders);
+int tenant_open(struct manager *manager, struct tenant *tenant, int quota, int orders, int turns);
+
+/** Return: 0; negative errno. @ret: a user that nobody is */
+int tenant_draw_uid(const struct manager *manager, uid_t *ret);
 
 /** Whether no container has servers of that user, and no process is left that is that user. */
 bool tenant_may_use_uid(const struct manager *manager, uid_t uid);
@@ -229,6 +244,25 @@ void server_process_stop(struct worker *worker);
 
 /** Forgets one that has ended, gives back what it had of its container's quota, and says so if it crashed. */
 void server_process_remove(struct manager *manager, struct worker *worker);
+
+/** Gives up root. For a child of the manager. Return: 0; negative errno. */
+int server_process_become_user(uid_t uid);
+
+/*
+ * ctr-gpu-vcuda-turns, which decides whose turn it is on a GPU (vcuda/protocol/turns.h). It is there once there are two
+ * containers. Without one, or when it has ended, there are no turns, and servers go on as the driver has them.
+ */
+
+/** Tells it of a container; that one has ended; that its weight is another. */
+void decider_add(struct manager *manager, const struct tenant *tenant);
+void decider_drop(struct manager *manager, const struct tenant *tenant);
+void decider_weigh(struct manager *manager, const struct tenant *tenant);
+
+/** Starts it if it is needed and does not run. @ended: its end of the socket is closed */
+void decider_look(struct manager *manager, bool ended);
+
+/** Return: when to do that; INT64_MAX: when something happens. */
+int64_t decider_next(const struct manager *manager);
 
 /* Which of its GPUs a container's programs find first: the least loaded one when the first of them connects. */
 

@@ -29,7 +29,7 @@ enum {
 	SENT_MAX = 253,     /* descriptors with one datagram */
 	ABOVE = 16,         /* no descriptor of the server's is as high */
 	EXIT_NOT_RUN = 127,
-	SERVER_FDS = START_ORDERS + 1 - START_CLIENT,
+	SERVER_FDS = START_TURNS + 1 - START_CLIENT,
 	SPINNERS_LEAST = 2,      /* processors */
 	SWEEP_MS = 1000,         /* a process that is killed has so long */
 	PROCESSES_MAX = 4 << 20, /* as many as Linux can have */
@@ -67,6 +67,8 @@ static void server_process_empty_slot(const struct tenant *tenant, unsigned slot
 	__atomic_store_n((uint32_t *)&tenant->orders->order[slot], 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n((uint32_t *)&tenant->quota->obeyed[slot], 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n((uint32_t *)&tenant->quota->wanted[slot], 0, __ATOMIC_SEQ_CST);
+	for (unsigned gpu = 0; gpu < START_GPUS; gpu++)
+		__atomic_store_n((uint32_t *)&tenant->quota->needs[gpu][slot], 0, __ATOMIC_SEQ_CST);
 }
 
 /* ---- the child ---- */
@@ -85,7 +87,7 @@ static int server_process_limit_threads(void)
 }
 
 /* Nothing that it executes or loads is run as root. */
-static int server_process_become_user(uid_t uid)
+int server_process_become_user(uid_t uid)
 {
 	if (server_process_limit_threads() < 0 || setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 ||
 	    setresuid(uid, uid, uid) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
@@ -100,8 +102,9 @@ static int server_process_become_user(uid_t uid)
  * nothing is. It may write no file, so it looks for no cache of compiled code. @program: open, since its user need not
  * reach its path
  */
-static _Noreturn void server_process_become(int program, const int fds[SERVER_FDS], const struct tenant *tenant)
+static _Noreturn void server_process_become(int program, int client, int events, const struct tenant *tenant)
 {
+	const int fds[SERVER_FDS] = {client, events, tenant->quota_fd, tenant->orders_fd, tenant->turns_fd};
 	char *const arguments[] = {(char *)"ctr-gpu-vcuda", NULL};
 	char *const environment[] = {(char *)"CUDA_MPS_PIPE_DIRECTORY=/nonexistent", (char *)"CUDA_CACHE_DISABLE=1",
 				     NULL};
@@ -230,8 +233,7 @@ int server_process_start(struct manager *manager, struct tenant *tenant, int cli
 	if (worker.pid < 0)
 		return -errno;
 	if (worker.pid == 0)
-		server_process_become(
-			program, (const int[SERVER_FDS]){client, theirs, tenant->quota_fd, tenant->orders_fd}, tenant);
+		server_process_become(program, client, theirs, tenant);
 	/* Nobody else reaps it, so the number is its own. */
 	r = pidref_open(worker.pid, 0, &pidfd, &worker.started);
 	worker.pidfd = pidfd;

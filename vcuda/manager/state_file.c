@@ -47,12 +47,12 @@ static json_t *state_file_list_gpus(const struct tenant *tenant)
 
 static json_t *state_file_describe(const struct manager *manager, const struct tenant *tenant)
 {
-	return json_pack("{s:s, s:i, s:I, s:I, s:s, s:I, s:I, s:i, s:i, s:I, s:I, s:I, s:s, s:b, s:i, s:o, s:o}", "id",
-			 tenant->id, "pid", (int)tenant->pid, "started", (json_int_t)tenant->started, "uid",
+	return json_pack("{s:s, s:i, s:I, s:I, s:s, s:I, s:I, s:i, s:i, s:i, s:I, s:I, s:I, s:s, s:b, s:i, s:o, s:o}",
+			 "id", tenant->id, "pid", (int)tenant->pid, "started", (json_int_t)tenant->started, "uid",
 			 (json_int_t)tenant->uid, "library", tenant->library, "memory", (json_int_t)tenant->memory,
-			 "hostMemory", (json_int_t)tenant->host_memory, "maxClients", (int)tenant->max_clients, "first",
-			 (int)tenant->first, "connects", (json_int_t)tenant->connects, "denied",
-			 (json_int_t)tenant->denied, "crashes", (json_int_t)tenant->crashes, "suspension",
+			 "hostMemory", (json_int_t)tenant->host_memory, "maxClients", (int)tenant->max_clients, "share",
+			 (int)tenant->share, "first", (int)tenant->first, "connects", (json_int_t)tenant->connects,
+			 "denied", (json_int_t)tenant->denied, "crashes", (json_int_t)tenant->crashes, "suspension",
 			 suspension_name(&tenant->suspension), "byHand", tenant->suspension.by_hand, "idle",
 			 (int)tenant->suspension.idle, "gpus", state_file_list_gpus(tenant), "servers",
 			 state_file_list_workers(manager, tenant));
@@ -133,6 +133,8 @@ static int state_file_fill(const json_t *entry, struct tenant *tenant)
 	tenant->memory = (uint64_t)state_file_number(entry, "memory");
 	tenant->host_memory = (uint64_t)state_file_number(entry, "hostMemory");
 	tenant->max_clients = (unsigned)state_file_number(entry, "maxClients");
+	if (state_file_number(entry, "share") > 0)
+		tenant->share = (uint32_t)state_file_number(entry, "share");
 	tenant->connects = (uint64_t)state_file_number(entry, "connects");
 	tenant->denied = (uint64_t)state_file_number(entry, "denied");
 	tenant->crashes = (uint64_t)state_file_number(entry, "crashes");
@@ -168,7 +170,8 @@ static int state_file_reattach(struct manager *manager, const json_t *entry)
 		r = tenant_open(
 			manager, tenant,
 			state_file_take_page(servers, START_QUOTA, sizeof(struct start_quota), PAGE_OF_ALL),
-			state_file_take_page(servers, START_ORDERS, sizeof(struct start_orders), PAGE_OF_MANAGER));
+			state_file_take_page(servers, START_ORDERS, sizeof(struct start_orders), PAGE_OF_MANAGER),
+			state_file_take_page(servers, START_TURNS, sizeof(struct start_turns), PAGE_OF_MANAGER));
 	if (r < 0)
 		return r;
 	adopted = steal_ptr(tenant);

@@ -66,7 +66,8 @@ struct tenant *tenant_new(const char *id)
 	if (!tenant)
 		return NULL;
 	(void)snprintf(tenant->id, sizeof(tenant->id), "%s", id);
-	tenant->pidfd = tenant->listener = tenant->quota_fd = tenant->orders_fd = tenant->group = -1;
+	tenant->pidfd = tenant->listener = tenant->quota_fd = tenant->orders_fd = tenant->turns_fd = tenant->group = -1;
+	tenant->share = TURN_SHARE_USUAL;
 	tenant->first = -1;
 	tenant->suspension = SUSPENSION_NEW;
 	/* Of one that is taken over, what was shared out is not known; of another, servers have nothing. */
@@ -97,6 +98,7 @@ void tenant_free(struct tenant *tenant)
 		(void)munmap(tenant->orders, sizeof(*tenant->orders));
 	cleanup_closep(&tenant->quota_fd);
 	cleanup_closep(&tenant->orders_fd);
+	cleanup_closep(&tenant->turns_fd);
 	fd_closer_close(&tenant->listener, 1);
 	cleanup_closep(&tenant->group);
 	cleanup_closep(&tenant->pidfd);
@@ -173,6 +175,13 @@ static int tenant_map_orders(struct tenant *tenant, int fd)
 	return tenant->orders_fd < 0 ? tenant->orders_fd : 0;
 }
 
+/* The manager itself neither reads nor writes there. */
+static int tenant_open_turns(struct tenant *tenant, int fd)
+{
+	tenant->turns_fd = page_open_again(fd, O_RDONLY);
+	return tenant->turns_fd < 0 ? tenant->turns_fd : 0;
+}
+
 /* ---- its socket ---- */
 
 static void tenant_remove_directory(const struct manager *manager, const char *id)
@@ -244,7 +253,7 @@ bool tenant_may_use_uid(const struct manager *manager, uid_t uid)
 	return tenant_uid_is_free(uid);
 }
 
-static int tenant_draw_uid(const struct manager *manager, uid_t *ret)
+int tenant_draw_uid(const struct manager *manager, uid_t *ret)
 {
 	int r;
 
@@ -254,9 +263,9 @@ static int tenant_draw_uid(const struct manager *manager, uid_t *ret)
 	return r;
 }
 
-int tenant_open(struct manager *manager, struct tenant *tenant, int quota, int orders)
+int tenant_open(struct manager *manager, struct tenant *tenant, int quota, int orders, int turns)
 {
-	_cleanup_close_ int orders_fd = orders;
+	_cleanup_close_ int orders_fd = orders, turns_fd = turns;
 	int r = 0;
 
 	tenant->quota_fd = quota;
@@ -270,11 +279,15 @@ int tenant_open(struct manager *manager, struct tenant *tenant, int quota, int o
 		tenant->quota_fd = page_make(sizeof(struct start_quota), PAGE_OF_ALL);
 	if (orders < 0)
 		orders_fd = page_make(sizeof(struct start_orders), PAGE_OF_MANAGER);
-	if (tenant->quota_fd < 0 || orders_fd < 0)
-		return tenant->quota_fd < 0 ? tenant->quota_fd : orders_fd;
+	if (turns < 0)
+		turns_fd = page_make(sizeof(struct start_turns), PAGE_OF_MANAGER);
+	if (tenant->quota_fd < 0 || orders_fd < 0 || turns_fd < 0)
+		return -ENOMEM;
 	r = tenant_map_quota(tenant);
 	if (r == 0)
 		r = tenant_map_orders(tenant, orders_fd);
+	if (r == 0)
+		r = tenant_open_turns(tenant, turns_fd);
 	if (!tenant->host_memory)
 		tenant->host_memory = manager->host_memory;
 	if (r == 0)

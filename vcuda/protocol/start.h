@@ -38,10 +38,12 @@ enum {
 	 * manager's user alone may open it for writing. It stays open for the next manager, at /proc/PID/fd/6.
 	 */
 	START_ORDERS = 6,
+	/* The same of sizeof(struct start_turns) (vcuda/protocol/turns.h), at /proc/PID/fd/7. */
+	START_TURNS = 7,
 };
 
 enum {
-	START_MAGIC = 0x76437536, /* changes when a struct below does */
+	START_MAGIC = 0x76437537, /* changes when a struct below does */
 	START_GPUS = 16,
 	START_QUOTA_SLOTS = 256,
 	START_PATH = 256,
@@ -64,6 +66,8 @@ struct start_quota {
 	_Atomic uint32_t wanted[START_QUOTA_SLOTS];
 	/* 0: it has work; else how many entries its client has sent, one more, when it fell asleep. */
 	_Atomic uint64_t rests[START_QUOTA_SLOTS];
+	/* What it needs of each GPU's time: enum turn_need. */
+	_Atomic uint32_t needs[START_GPUS][START_QUOTA_SLOTS];
 	/* What several have, of device memory: in no used[], and counted as one of these. */
 	struct shares shares;
 };

@@ -464,7 +464,7 @@ static inline CUresult code_begin_launch(struct request *q, struct code_launch *
 	launch->config.hStream = 0;
 	launch->config.numAttrs = attributes;
 	if (!r)
-		r = request_stream(q, 5, &launch->config.hStream);
+		r = request_stream(q, REQUEST_LAUNCH_STREAM, &launch->config.hStream);
 	if (r)
 		return r;
 	return attributes > LAUNCH_ATTRIBUTES ||

@@ -62,6 +62,7 @@ static struct remains contexts_begin_end(uint64_t handle)
 	contexts_forget_orphans(handle);
 	arena_forget_context(handle);
 	lane_forget_context();
+	turn_forget_context(handle);
 	texture_forget_context(handle);
 	return (struct remains){staging_take_context(handle), fence_take_context(handle)};
 }
@@ -152,7 +153,9 @@ static CUresult contexts_reply(struct request *q, uint64_t real, uint64_t gpu, u
 	}
 	(void)driver.cuCtxSetCurrent(real);
 	lane_forget_context();
+	turn_add_context(handle, server.granted[gpu]);
 	if (!contexts_count(handle, gpu, expected)) {
+		turn_forget_context(handle);
 		contexts_forget(handle, (struct remains){NULL, NULL});
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}

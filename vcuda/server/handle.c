@@ -346,6 +346,16 @@ bool handle_look_stream(uint64_t value, CUstream *ret)
 	return handle;
 }
 
+CUresult handle_find_stream(uint64_t value, uint32_t thread, uint64_t context, CUstream *ret)
+{
+	if (value == WIRE_STREAM_THREAD)
+		return handle_thread_stream(thread, context, ret);
+	if (value >= WIRE_STREAM_NAMES)
+		return handle_look_stream(value, ret) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	*ret = value;
+	return CUDA_SUCCESS;
+}
+
 static struct handle *handle_find_own(uint32_t thread, uint64_t context)
 {
 	for (uint32_t i = 0; i < handle_count; i++)

@@ -90,6 +90,9 @@ bool handle_let_go(uint64_t handle);
 /** Return: the stream that stands for the null stream of a thread's own, made when it is first used. */
 CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream *ret);
 
+/** Finds what a thread names as a stream: one with a handle, a null stream, or its own. @context: the current one's */
+CUresult handle_find_stream(uint64_t value, uint32_t thread, uint64_t context, CUstream *ret);
+
 /** Return: the handle of that stream, if it is what the thread used last as its null stream; 0 otherwise. */
 uint64_t handle_of_thread(uint32_t thread, uint64_t context);
 

@@ -449,6 +449,22 @@ static CUresult lane_wait(struct lane *lane)
 
 /* ---- lanes ---- */
 
+static void lane_obey(void);
+
+static __attribute__((noinline)) CUresult lane_serve_in_turn(struct request *q, const struct request_kind *kind)
+{
+	enum turn_answer answer = turn_begin(q, kind->stream);
+	CUresult r;
+
+	for (; answer == TURN_ORDERS; answer = turn_begin(q, kind->stream))
+		lane_obey();
+	lane_set_context(q->header.context);
+	r = kind->serve(q);
+	if (answer == TURN_TAKEN && r == CUDA_SUCCESS)
+		turn_end();
+	return r;
+}
+
 static inline CUresult lane_serve(struct request *q)
 {
 	const struct request_kind *kind = lane_kind(q);
@@ -456,6 +472,10 @@ static inline CUresult lane_serve(struct request *q)
 	q->reply_bytes = 0;
 	if (kind->makes && !handle_has_room())
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (kind->stream && server_has_rivals())
+		return lane_serve_in_turn(q, kind);
+	if (atomic_load_explicit(&turn_open_work, memory_order_relaxed) > 0)
+		turn_mark();
 	lane_set_context(q->header.context);
 	return kind->serve(q);
 }
@@ -573,6 +593,8 @@ static void lane_idle(struct lane *lane)
 	int64_t began;
 	bool spun;
 
+	if (turn_open_work > 0)
+		turn_mark();
 	bell_wake(&server.wire->ring.tail);
 	atomic_store_explicit(&lane_lead, LEAD_FREE, memory_order_release);
 	spun = lane_spin(tail, spin);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
 #include <time.h>
@@ -60,7 +61,11 @@ static int server_read_start(void)
 		start->host_memory = (uint64_t)memory->totalram * memory->mem_unit / 4;
 	server.quota = mmap(NULL, sizeof(*server.quota), PROT_READ | PROT_WRITE, MAP_SHARED, START_QUOTA, 0);
 	server.orders = mmap(NULL, sizeof(*server.orders), PROT_READ, MAP_SHARED, START_ORDERS, 0);
-	return server.quota == MAP_FAILED || server.orders == MAP_FAILED ? -errno : 0;
+	server.turns = mmap(NULL, sizeof(*server.turns), PROT_READ, MAP_SHARED, START_TURNS, 0);
+	if (server.quota == MAP_FAILED || server.orders == MAP_FAILED || server.turns == MAP_FAILED)
+		return -errno;
+	server.rivals = &server.turns->rivals[start->quota_slot];
+	return 0;
 }
 
 /* Neither side can make it smaller under the other's hands. */
@@ -176,6 +181,8 @@ static int server_prepare(void)
 		(void)fputs("ctr-gpu-vcuda: started by ctr-gpu-vcudad, not by hand; see ctr-gpu-vcuda(8)\n", stderr);
 	if (r < 0)
 		return server_fail("reading the start parameters", -r, CUDA_ERROR_SYSTEM_NOT_READY);
+	/* Of all threads to come: they sleep for less than what the kernel rounds up to otherwise. */
+	(void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 	/* What may be opened is said by whole paths, too. */
 	if (server.start.library[0] != '\0' && server.start.library[0] != '/')
 		return server_fail("loading a driver whose path is not absolute", EINVAL, CUDA_ERROR_SYSTEM_NOT_READY);

@@ -61,14 +61,7 @@ CUresult request_handles(struct request *q, unsigned word, enum wire_type type, 
 
 CUresult request_stream(struct request *q, unsigned word, CUstream *ret)
 {
-	const uint64_t stream = q->argument[word];
-
-	if (stream == WIRE_STREAM_THREAD)
-		return handle_thread_stream(q->header.thread, q->header.context, ret);
-	if (stream >= WIRE_STREAM_NAMES)
-		return handle_look_stream(stream, ret) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-	*ret = stream;
-	return CUDA_SUCCESS;
+	return handle_find_stream(q->argument[word], q->header.thread, q->header.context, ret);
 }
 
 uint64_t request_stream_handle(const struct request *q, unsigned word)

@@ -68,8 +68,11 @@ struct request_kind {
 	CUresult (*serve)(struct request *q);
 	const char *name;
 	enum request_time waits;
-	bool makes; /* what gets a handle */
+	bool makes;     /* what gets a handle */
+	uint8_t stream; /* the word with that of the GPU's work, which begins by it; 0: none does */
 };
+
+enum { REQUEST_LAUNCH_STREAM = 5 };
 
 extern const struct request_kind request_kinds[];
 
@@ -231,6 +234,32 @@ void lane_leave(struct request *q, struct object_ref hold);
 
 /** Lanes have another current context than they know, or none. */
 void lane_forget_context(void);
+
+/*
+ * Turns on a GPU (vcuda/protocol/turns.h), where another container has work, too. The GPU has some milliseconds of work
+ * at most from this server then, so that a turn can end. With the lead, but for turn_forget_context().
+ */
+
+/** How much has begun behind the last mark. */
+extern _Atomic unsigned turn_open_work;
+
+/**
+ * turn_begin() - wait for this server's turn on the GPU that the request has work for
+ * @word: that of its stream
+ *
+ * Return: TURN_TAKEN: turn_end() is to be told when it has begun. TURN_ORDERS: the manager's are to be obeyed, and then
+ * it begins anew. TURN_NONE: no turn is needed.
+ */
+enum turn_answer { TURN_NONE, TURN_TAKEN, TURN_ORDERS };
+enum turn_answer turn_begin(const struct request *q, unsigned word);
+void turn_end(void);
+
+/** Marks what has begun, so that it is seen when it is done. Before anything else is done with its stream. */
+void turn_mark(void);
+
+/** A context is on a GPU of the grant's numbering; and it is about to end, with all that is in it. */
+void turn_add_context(uint64_t context, unsigned gpu);
+void turn_forget_context(uint64_t context);
 
 /* Marks behind what a stream has to do. */
 

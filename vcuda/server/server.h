@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "vcuda/protocol/start.h"
+#include "vcuda/protocol/turns.h"
 #include "vcuda/protocol/types.h"
 #include "vcuda/protocol/wire.h"
 
@@ -15,6 +16,8 @@ struct server {
 	uint8_t *staging;
 	struct start_quota *quota;
 	const struct start_orders *orders;
+	const struct start_turns *turns;
+	const _Atomic uint32_t *rivals; /* this server's word of these */
 	long spin, long_spin;        /* nanoseconds: the least and the most that it spins before it sleeps; 0: none */
 	long wait_spin;              /* the same while it waits for the GPU */
 	uint64_t arena;              /* address of the page-locked memory; 0: the client could not have it there */
@@ -24,6 +27,12 @@ struct server {
 };
 
 extern struct server server;
+
+/** Whether there is a rival on any GPU. A load of memory that is written when that changes. */
+static inline bool server_has_rivals(void)
+{
+	return atomic_load_explicit(server.rivals, memory_order_relaxed) != 0;
+}
 
 /** Tells the manager of something. */
 void server_tell(enum start_event_kind kind, uint64_t number, const char *text);

@@ -2,7 +2,8 @@
 
 /*
  * grant ID LIBRARY MEMORY UUID COMMAND…: has the manager grant a GPU to this process, as the hook has it to a
- * container's, and executes COMMAND with our client library's socket. For machines without a container engine.
+ * container's, and executes COMMAND with our client library's socket. GRANT_SHARE is its share of the GPU's time. For
+ * machines without a container engine.
  */
 
 #include <stdio.h>
@@ -21,6 +22,7 @@ int main(int argc, char **argv)
 	struct vcudad_done done = {0};
 	struct vcudad_gpu gpu = {.address = (char *)"", .name = (char *)"granted"};
 	struct vcudad_request wish = {.pid = getpid(), .gpus = {1, &gpu}, .max_clients = CLIENTS};
+	const char *share = getenv("GRANT_SHARE");
 	char path[256];
 	int fd, r;
 
@@ -30,6 +32,7 @@ int main(int argc, char **argv)
 	wish.library = argv[2];
 	wish.memory = strtoull(argv[3], NULL, 0);
 	gpu.uuid = argv[4];
+	wish.share = share ? (u_int)strtoul(share, NULL, 10) : 0;
 	r = control_open(&fd);
 	if (r == 0)
 		r = control_ask(fd, VCUDAD_GRANT, &wish, &granted);

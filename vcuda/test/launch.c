@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "vcuda/protocol/start.h"
+#include "vcuda/protocol/turns.h"
 
 enum { SERVERS_MAX = 250 };
 
@@ -33,7 +34,7 @@ static struct pollfd sockets[SERVERS_MAX + 1];
 static pid_t pids[SERVERS_MAX + 1];
 static struct start_quota *quota;
 static struct start_orders *orders;
-static int quota_fd, orders_fd, count = 1;
+static int quota_fd, orders_fd, turns_fd, count = 1;
 
 static int listen_at(const char *path)
 {
@@ -54,11 +55,11 @@ static void become_server(int client, int manager)
 	char *const arguments[] = {(char *)"ctr-gpu-vcuda", NULL}, *const nothing[] = {NULL};
 	/* Out of the way of the numbers that they get. */
 	int from[] = {fcntl(client, F_DUPFD, 10), fcntl(manager, F_DUPFD, 10), fcntl(quota_fd, F_DUPFD, 10),
-		      fcntl(orders_fd, F_DUPFD, 10)};
+		      fcntl(orders_fd, F_DUPFD, 10), fcntl(turns_fd, F_DUPFD, 10)};
 
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 5; i++)
 		(void)dup2(from[i], START_CLIENT + i);
-	(void)close_range(START_ORDERS + 1, ~0U, 0);
+	(void)close_range(START_TURNS + 1, ~0U, 0);
 	execve(server, arguments, nothing);
 	perror(server);
 	_exit(127);
@@ -212,7 +213,9 @@ int main(int argc, char **argv)
 		start.gpus[i].ordinal = first_ordinal + i;
 	quota_fd = memfd_create("quota", MFD_CLOEXEC);
 	orders_fd = memfd_create("orders", MFD_CLOEXEC);
-	if (ftruncate(quota_fd, sizeof(*quota)) < 0 || ftruncate(orders_fd, sizeof(*orders)) < 0)
+	turns_fd = memfd_create("turns", MFD_CLOEXEC);
+	if (ftruncate(quota_fd, sizeof(*quota)) < 0 || ftruncate(orders_fd, sizeof(*orders)) < 0 ||
+	    ftruncate(turns_fd, sizeof(struct start_turns)) < 0)
 		return 2;
 	quota = mmap(NULL, sizeof(*quota), PROT_READ | PROT_WRITE, MAP_SHARED, quota_fd, 0);
 	orders = mmap(NULL, sizeof(*orders), PROT_READ | PROT_WRITE, MAP_SHARED, orders_fd, 0);

@@ -39,11 +39,11 @@ $(vcuda_conform): $(vcuda_conform_objects)
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -pthread -ldl
 
 # A manager without a policy, and the program of the measurements.
-test_programs += $(O)/vcuda/test/launch $(O)/vcuda/test/measure $(O)/vcuda/test/scrub $(O)/vcuda/test/takes $(O)/vcuda/test/holds
-$(O)/vcuda/test/launch: vcuda/test/launch.c vcuda/protocol/start.h
+test_programs += $(O)/vcuda/test/launch $(O)/vcuda/test/measure $(O)/vcuda/test/scrub $(O)/vcuda/test/takes $(O)/vcuda/test/holds $(O)/vcuda/test/turns
+$(O)/vcuda/test/launch: vcuda/test/launch.c vcuda/protocol/start.h vcuda/protocol/turns.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) -std=gnu17 -O2 $(warnings) -o $@ $<
-$(O)/vcuda/test/measure $(O)/vcuda/test/scrub $(O)/vcuda/test/takes $(O)/vcuda/test/holds: $(O)/vcuda/test/%: vcuda/test/real/%.c
+$(O)/vcuda/test/measure $(O)/vcuda/test/scrub $(O)/vcuda/test/takes $(O)/vcuda/test/holds $(O)/vcuda/test/turns: $(O)/vcuda/test/%: vcuda/test/real/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -o $@ $< -pthread -ldl
 
@@ -135,6 +135,7 @@ ci_groups += vcuda vcuda/header vcuda/linkage vcuda/nvml
 # Its units.
 $(patsubst %,$(O)/vcuda/test/unit/manager/%_test,pidref cgroup manager): $(filter-out %/main.o,$(vcudad_objects))
 $(O)/vcuda/test/unit/manager/manager_test: override LDFLAGS += -Wl,--wrap=setsockopt,--wrap=fork
+$(O)/vcuda/test/unit/turns/turns_test: $(O)/vcuda/turns/turns.o
 $(O)/vcuda/test/unit/server/quota_test: $(O)/vcuda/server/quota.o
 $(O)/vcuda/test/unit/server/image_test: $(patsubst %,$(O)/vcuda/server/%.o,image ptx_parse)
 $(O)/vcuda/test/unit/server/handle_test: $(O)/vcuda/server/handle.o

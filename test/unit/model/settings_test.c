@@ -69,7 +69,7 @@ static void vcuda_is_off_unless_it_is_switched_on(void **state)
 	assert_int_equal(settings.vcuda_idle, 0);
 	settings_clear(&settings);
 	assert_int_equal(
-		parse("{\"vcuda\": {\"mode\": \"force\", \"memory\": \"8G\", \"host_memory\": \"3G\", \"max_clients\": 256, \"idle\": 600}}",
+		parse("{\"vcuda\": {\"mode\": \"force\", \"memory\": \"8G\", \"host_memory\": \"3G\", \"max_clients\": 256, \"idle\": 600, \"share\": 300}}",
 		      &settings, &err),
 		0);
 	assert_int_equal(settings.vcuda_mode, VCUDA_FORCE);
@@ -77,6 +77,7 @@ static void vcuda_is_off_unless_it_is_switched_on(void **state)
 	assert_int_equal(settings.vcuda_host_memory, 3ULL << 30);
 	assert_int_equal(settings.vcuda_max_clients, 256);
 	assert_int_equal(settings.vcuda_idle, 600);
+	assert_int_equal(settings.vcuda_share, 300);
 	settings_clear(&settings);
 }
 
@@ -121,8 +122,10 @@ static void what_makes_no_sense_is_refused(void **state)
 		{"{\"vcuda\": {\"max_clients\": 0}}",
 		 "\"vcuda\": \"max_clients\" must be a whole number from 1 to 256"},
 		{"{\"vcuda\": {\"max_clients\": 257}}", "\"vcuda\": \"max_clients\" must be"},
+		{"{\"vcuda\": {\"share\": 0}}", "\"vcuda\": \"share\" must be a whole number from 1 to 1000"},
+		{"{\"vcuda\": {\"share\": 1001}}", "\"vcuda\": \"share\" must be a whole number from 1 to 1000"},
 		{"{\"vcuda\": {\"idle\": 2592001}}", "\"vcuda\": \"idle\" must be seconds, a whole number from 0"},
-		{"{\"vcuda\": {\"share\": 1}}", "\"vcuda\": unknown key \"share\""},
+		{"{\"vcuda\": {\"shares\": 1}}", "\"vcuda\": unknown key \"shares\""},
 		{"{\"colour\": 1}", "unknown key \"colour\""},
 		{"{\"inventory\": \"auto\", \"inventory\": \"auto\"}", "duplicate"},
 	};

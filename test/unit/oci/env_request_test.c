@@ -523,21 +523,27 @@ static void words_that_an_image_may_have(void **state)
 }
 
 /* As many as a config.json of the largest size holds. */
-static void vcuda_is_asked_for_by_two_variables(void **state)
+static void vcuda_is_asked_for_by_variables(void **state)
 {
 	const struct {
 		const char *const *environment;
 		int r;
 		enum request_mode mode;
 		uint64_t memory;
+		unsigned share;
 	} cases[] = {
-		{ENV("NVIDIA_VISIBLE_DEVICES=all"), 0, REQUEST_ANY_MODE, 0},
-		{ENV("NVIDIA_VISIBLE_DEVICES=0", "CTR_GPU_MODE=vcuda"), 0, REQUEST_VCUDA, 0},
-		{ENV("NVIDIA_VISIBLE_DEVICES=0", "CTR_GPU_MODE="), 0, REQUEST_ANY_MODE, 0},
-		{ENV("NVIDIA_VISIBLE_DEVICES=0", "CTR_GPU_MODE=vcuda", "CTR_GPU_MODE=device"), 0, REQUEST_DEVICE, 0},
-		{ENV("NVIDIA_VISIBLE_DEVICES=0", "CTR_GPU_MEMORY=4G"), 0, REQUEST_ANY_MODE, 4ULL << 30},
-		{ENV("NVIDIA_VISIBLE_DEVICES=0", "CTR_GPU_MODE=cuda"), CTR_GPU_E_BAD_ARGUMENT, 0, 0},
-		{ENV("NVIDIA_VISIBLE_DEVICES=0", "CTR_GPU_MEMORY=4 G"), CTR_GPU_E_BAD_ARGUMENT, 0, 0},
+		{ENV("NVIDIA_VISIBLE_DEVICES=all"), 0, REQUEST_ANY_MODE, 0, 0},
+		{ENV("NVIDIA_VISIBLE_DEVICES=0", "CTR_GPU_MODE=vcuda"), 0, REQUEST_VCUDA, 0, 0},
+		{ENV("NVIDIA_VISIBLE_DEVICES=0", "CTR_GPU_MODE="), 0, REQUEST_ANY_MODE, 0, 0},
+		{ENV("NVIDIA_VISIBLE_DEVICES=0", "CTR_GPU_MODE=vcuda", "CTR_GPU_MODE=device"), 0, REQUEST_DEVICE, 0, 0},
+		{ENV("NVIDIA_VISIBLE_DEVICES=0", "CTR_GPU_MEMORY=4G"), 0, REQUEST_ANY_MODE, 4ULL << 30, 0},
+		{ENV("NVIDIA_VISIBLE_DEVICES=0", "CTR_GPU_MODE=cuda"), CTR_GPU_E_BAD_ARGUMENT, 0, 0, 0},
+		{ENV("NVIDIA_VISIBLE_DEVICES=0", "CTR_GPU_MEMORY=4 G"), CTR_GPU_E_BAD_ARGUMENT, 0, 0, 0},
+		{ENV("NVIDIA_VISIBLE_DEVICES=0", "CTR_GPU_SHARE=25"), 0, REQUEST_ANY_MODE, 0, 25},
+		{ENV("NVIDIA_VISIBLE_DEVICES=0", "CTR_GPU_SHARE="), 0, REQUEST_ANY_MODE, 0, 0},
+		{ENV("NVIDIA_VISIBLE_DEVICES=0", "CTR_GPU_SHARE=0"), CTR_GPU_E_BAD_ARGUMENT, 0, 0, 0},
+		{ENV("NVIDIA_VISIBLE_DEVICES=0", "CTR_GPU_SHARE=1001"), CTR_GPU_E_BAD_ARGUMENT, 0, 0, 0},
+		{ENV("NVIDIA_VISIBLE_DEVICES=0", "CTR_GPU_SHARE=half"), CTR_GPU_E_BAD_ARGUMENT, 0, 0, 0},
 	};
 
 	(void)state;
@@ -547,7 +553,8 @@ static void vcuda_is_asked_for_by_two_variables(void **state)
 		int r = read_environment(&request, cases[i].environment, &err);
 
 		if (r != cases[i].r ||
-		    (r == 0 && (request.mode != cases[i].mode || request.vcuda_memory != cases[i].memory)))
+		    (r == 0 && (request.mode != cases[i].mode || request.vcuda_memory != cases[i].memory ||
+				request.vcuda_share != cases[i].share)))
 			fail_msg("case %zu: %s", i, err.text);
 		request_clear(&request);
 	}
@@ -593,7 +600,7 @@ int main(void)
 		cmocka_unit_test(who_may_ask_for_more),
 		cmocka_unit_test(rights_over_parts_of_gpus),
 		cmocka_unit_test(words_that_an_image_may_have),
-		cmocka_unit_test(vcuda_is_asked_for_by_two_variables),
+		cmocka_unit_test(vcuda_is_asked_for_by_variables),
 		cmocka_unit_test(many_variables_take_no_time),
 	};
 

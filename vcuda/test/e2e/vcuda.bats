@@ -92,17 +92,45 @@ answers() {
 	[[ $(grep -c " ms$" "$scratch/$1.out") == "$2" && $(grep " ms$" "$scratch/$1.out" | tail -n 1) == "$3 "* ]]
 }
 
+# spent NAME: milliseconds of turns on its first GPU, of all its servers, as the page says that the decider writes
+spent() {
+	local pid
+
+	pid=$(pgrep -u "$(ctr-gpu vcuda list --json | jq ".containers | map(select(.container == \"$1\"))[0].uid")" | head -n 1) || return
+	od -An -v -w8 -t u8 -j $((8 * ((4 + 256 * 4 + 16 * 256 * 4 + 7) / 8))) -N $((256 * 8)) "/proc/$pid/fd/7" |
+		awk '{ sum += $1 } END { print int(sum / 1e6) }'
+}
+
+# spend NAME: it has had turns since
+spend() {
+	local before
+
+	before=$(spent "$1") && sleep 0.1 && (($(spent "$1") > before))
+}
+
+# divided ONE OTHER LEAST MOST: how many times as long turns ONE has in two seconds
+divided() {
+	local one other
+
+	one=$(spent "$1") other=$(spent "$2")
+	sleep 2
+	one=$(($(spent "$1") - one)) other=$(($(spent "$2") - other))
+	echo "$1 $one ms, $2 $other ms"
+	awk -v one="$one" -v other="$other" -v least="$3" -v most="$4" 'BEGIN { exit !(one >= least * other && one <= most * other && other > 0) }'
+}
+
 # on_host SCRIPT: with these functions, where vCUDA is allowed and a bundle for $devices is ready
 on_host() {
 	local scratch=$BATS_TEST_TMPDIR settings='{"vcuda": {"mode": "allow", "memory": "1G", "max_clients": 16}}'
 
 	bundle debian "$scratch/bundle" ".process.env = [\"PATH=/usr/bin\", \"NVIDIA_VISIBLE_DEVICES=${devices:-all}\", \"CTR_GPU_MODE=vcuda\"]
 		| .mounts += [[\"cuda-add\", \"test/real/cuda-add\"], [\"hold\", \"test/tools/vcuda-hold\"], [\"ask\", \"vcuda/test/nvml/ask\"],
-			[\"occupy\", \"test/tools/vcuda-occupy\"], [\"holds\", \"vcuda/test/holds\"] | {destination: (\"/usr/bin/\" + .[0]),
+			[\"occupy\", \"test/tools/vcuda-occupy\"], [\"holds\", \"vcuda/test/holds\"],
+			[\"turns\", \"vcuda/test/turns\"] | {destination: (\"/usr/bin/\" + .[0]),
 			type: \"bind\", source: (\"$CTR_GPU_BUILD/\" + .[1]), options: [\"bind\", \"ro\"]}]
 		| ${filter:-.}"
 	export scratch runtime
-	export -f driver manager container soon said listed audited is asks answers
+	export -f driver manager container soon said listed audited is asks answers spent spend divided
 	run sandbox "${profile:-wsl-two-nvidia}" timeout --kill-after=1 60 bash -euc '
 		mkdir -p /etc/ctr-gpu && echo "$0" >/etc/ctr-gpu/config.json
 		trap '\''jobs=$?; [[ $jobs == 0 ]] || { cat "$scratch"/*.out "$scratch/audit"; }'\'' EXIT
@@ -355,6 +383,38 @@ add_on_both() {
 			asks one check && soon answers one "$rounds" right
 		done
 		audited adopt
+	'
+}
+
+@test "containers that all have work have turns on a GPU, by their shares; who is alone needs none" {
+	devices=0 on_host '
+		driver && manager
+		container one "turns 2000000 queue 0 1e11"
+		first=$container
+		soon listed ".containers | length == 1"
+		container two "turns 100000 queue 0 1e11" CTR_GPU_SHARE=25
+		second=$container
+		soon spend one && soon spend two
+		listed ".containers | map(.share) | sort == [25, 100]"
+		divided one two 2.4 6
+		ctr-gpu vcuda limit two --share=100
+		divided one two 0.6 1.7
+		ctr-gpu vcuda list | grep "share      100 of its GPUs"
+		ctr-gpu vcuda limit two --share=1001 2>&1 | grep "from 1 to 1000"
+		# Without whoever decides, they go on, and the next one decides again.
+		kill -KILL "$(pgrep -x ctr-gpu-vcuda-t)"
+		soon audited turns-ended
+		soon spend one && soon spend two
+		kill -KILL "$manager"; wait "$manager" || true
+		manager
+		soon spend one && soon spend two
+		divided one two 0.6 1.7
+		[[ $(pgrep -cxr R,S,D ctr-gpu-vcuda-t) == 1 ]]
+		runc --root /run/runtime kill two KILL
+		soon listed ".containers | length == 1"
+		sleep 0.3
+		spend one && exit 1
+		runc --root /run/runtime kill one KILL
 	'
 }
 

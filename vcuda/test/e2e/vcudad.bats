@@ -15,7 +15,7 @@ setup_file() {
 	image debian >/dev/null
 	# The manager starts the server beside it.
 	mkdir -p "$root/bin" "$root/lib/vcuda"
-	cp "$CTR_GPU_BUILD"/bin/ctr-gpu{,-hook,-driverd,-vcudad,-vcuda-checkpoint} "$root/bin/"
+	cp "$CTR_GPU_BUILD"/bin/ctr-gpu{,-hook,-driverd,-vcudad,-vcuda-checkpoint,-vcuda-turns} "$root/bin/"
 	cp "$CTR_GPU_BUILD/test/tools/vcuda-standin" "$root/bin/ctr-gpu-vcuda"
 	cp "$CTR_GPU_BUILD/lib/libctr-gpu.so.0" "$root/lib/vcuda/libcuda.so.1"
 	ln -s ctr-gpu-hook "$root/bin/ctr-gpu-runtime"
@@ -106,7 +106,7 @@ on_host() {
 		grep -qx "server pid=[0-9]* slot=0 uid=21[0-4][0-9]* limit=1073741824 gpus=5a3f1c2b,7b10aa04" "$scratch/one.out"
 		grep -q "No such file or directory" "$scratch/one.out"
 		grep -qx "libcuda.so.1" "$scratch/one.out"
-		grep -qx "highest=7" "$scratch/one.out"
+		grep -qx "highest=8" "$scratch/one.out"
 		grep -qx "variables=CUDA_MPS_PIPE_DIRECTORY=/nonexistent CUDA_CACHE_DISABLE=1" "$scratch/one.out"
 		grep -qE "^uid=(21[0-4][0-9]+) gid=\\1 groups=0 gain=0$" "$scratch/one.out"
 		[[ $(stat -c %a /run/ctr-gpu/vcuda) == 700 && $(stat -c %a /run/ctr-gpu/vcudad.sock) == 600 ]]
@@ -351,7 +351,7 @@ def text(value):
 def grant(name, processors):
     return (text(name) + struct.pack(\">iII\", 7, 2100000001, 1) + text(b\"GPU-1\") + text(b\"\") + text(b\"One\") +
         struct.pack(\">QQIIQQQIQQd\", 2 << 30, 1 << 30, 16, 1, 3, 2, 1, 1, 4 << 30, 3 << 30, processors) +
-        text(b\"waiting\") + struct.pack(\">II\", 0, 600) + text(b\"no room\"))
+        text(b\"waiting\") + struct.pack(\">III\", 0, 600, 300) + text(b\"no room\"))
 list = struct.pack(\">I\", 2) + grant(b\"few\", 1.5) + grant(b\"free\", 0) + struct.pack(\">II\", 1, 256) + text(b\"\") + struct.pack(\">I\", 1)
 refused = struct.pack(\">i\", 95) + text(b\"this host uses cgroup version 1\")
 s = socket.socket(socket.AF_UNIX)
@@ -369,6 +369,7 @@ for answer in (list, list, refused):
 		said list "^    host       3.0 GiB in use of 4.0 GiB, by its servers$"
 		said list "^    state      suspended, waits for memory of its GPUs$"
 		said list "^    idle       suspended when it has rested for 600 s$"
+		said list "^    share      300 of its GPUs. time, where others want it, too$"
 		said list "^    trouble    no room$"
 		said list "^    processors 1.5 at most, for its servers$"
 		said list "^    processors no limit for its servers$"

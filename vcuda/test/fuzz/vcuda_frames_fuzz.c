@@ -90,6 +90,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	orders = fuzz_map(sizeof(*orders));
 	orders->limit = LIMIT;
 	server.orders = orders;
+	server.turns = fuzz_map(sizeof(*server.turns));
+	server.rivals = server.turns->rivals;
 	server.start.host_memory = LIMIT;
 	server.start.gpu_count = 1;
 	server.driver_version = 13000;

@@ -196,6 +196,29 @@ static void a_container_may_ask_for_less_memory_and_never_for_more(void **state)
 	}
 }
 
+static void a_container_may_ask_for_less_of_the_time_and_never_for_more(void **state)
+{
+	static const struct {
+		unsigned settings, asked, given;
+		size_t warnings;
+	} cases[] = {{0, 0, 100, 0},   {0, 33, 33, 0},     {0, 101, 100, 1},
+		     {300, 0, 300, 0}, {300, 300, 300, 0}, {50, 100, 50, 1}};
+	const struct adapter *const selected[] = {&first};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct settings settings = {.vcuda_share = cases[i].settings};
+		struct plan plan = {0};
+		struct err err = {0};
+
+		assert_int_equal(
+			make(&settings, (struct request){.vcuda_share = cases[i].asked}, selected, 1, &plan, &err), 0);
+		if (plan.grant_share != cases[i].given || plan.warnings.count != cases[i].warnings)
+			fail_msg("case %zu: %u", i, plan.grant_share);
+		plan_clear(&plan);
+	}
+}
+
 static struct plan_mount *mounted(struct plan_mount *mount, const char *source, const char *target, bool directory)
 {
 	*mount = (struct plan_mount){.source = strdup(source), .target = strdup(target), .reason = strdup("")};
@@ -261,6 +284,7 @@ int main(void)
 		cmocka_unit_test(gpus_that_are_divided_are_left_out),
 		cmocka_unit_test(what_servers_cannot_find_is_refused),
 		cmocka_unit_test(a_container_may_ask_for_less_memory_and_never_for_more),
+		cmocka_unit_test(a_container_may_ask_for_less_of_the_time_and_never_for_more),
 		cmocka_unit_test(old_drivers_are_known_by_their_version),
 		cmocka_unit_test(the_drivers_library_is_where_a_plan_for_devices_has_it),
 	};

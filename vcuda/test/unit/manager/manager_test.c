@@ -85,7 +85,7 @@ static struct tenant *add_tenant(struct manager *manager, const char *id, const 
 	assert_int_equal(pidref_open(getpid(), 0, &tenant->pidfd, &tenant->started), 0);
 	for (; *uuids; uuids++)
 		assert_int_equal(tenant_add_gpu(tenant, *uuids, "", "name"), 0);
-	assert_int_equal(tenant_open(manager, tenant, -1, -1), 0);
+	assert_int_equal(tenant_open(manager, tenant, -1, -1, -1), 0);
 	return tenant;
 }
 
@@ -627,7 +627,7 @@ static void a_new_manager_shares_what_is_left(void **state)
 	assert_int_equal(tenant_add_gpu(two, UUID_B, "", ""), 0);
 	three = add_tenant(&next, "three", second_gpu, 0);
 	add_tenant(&next, "four", second_gpu, 0);
-	assert_int_equal(tenant_open(&next, two, fcntl(one->quota_fd, F_DUPFD_CLOEXEC, 0), -1), 0);
+	assert_int_equal(tenant_open(&next, two, fcntl(one->quota_fd, F_DUPFD_CLOEXEC, 0), -1, -1), 0);
 	assert_int_equal(two->orders->locked_limit, 500);
 	assert_int_equal(three->orders->locked_limit, 350);
 	world_end(&next);

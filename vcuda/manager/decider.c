@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/manager/manager.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "vcuda/manager/page.h"
+
+enum {
+	DECIDER_AGAIN_MS = 1000, /* after one has ended */
+	DECIDER_FEWEST = 2,      /* containers: one has no rival */
+	ABOVE = 16,
+	EXIT_NOT_RUN = 127,
+};
+
+/* ---- what it is told ---- */
+
+static void decider_describe(const struct tenant *tenant, struct turns_order *ret)
+{
+	for (size_t i = 0; i < tenant->gpu_count; i++)
+		memcpy(ret->gpus[i], tenant->gpus[i].bytes, sizeof(ret->gpus[i]));
+	ret->gpu_count = (uint32_t)tenant->gpu_count;
+}
+
+/* One that does not read is of no use, and another is started. @fds: two, or NULL */
+static void decider_send(struct decider *decider, struct turns_order *order, const int *fds)
+{
+	struct iovec data = {order, sizeof(*order)};
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+	} control = {
+		.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(2 * sizeof(int))}};
+	struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
+
+	if (fds) {
+		memcpy(CMSG_DATA(&control.header), fds, 2 * sizeof(int));
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+	}
+	if (sendmsg(decider->fd, &message, MSG_NOSIGNAL) < 0)
+		(void)shutdown(decider->fd, SHUT_RDWR);
+}
+
+void decider_add(struct manager *manager, const struct tenant *tenant)
+{
+	struct turns_order order = {.kind = TURNS_ADD, .user = tenant->uid, .share = tenant->share};
+	_cleanup_close_ int quota = -1, turns = -1;
+
+	if (!manager->decider.pid)
+		return;
+	quota = page_open_again(tenant->quota_fd, O_RDONLY);
+	turns = page_open_again(tenant->turns_fd, O_RDWR);
+	decider_describe(tenant, &order);
+	if (quota >= 0 && turns >= 0)
+		decider_send(&manager->decider, &order, (const int[]){quota, turns});
+}
+
+void decider_drop(struct manager *manager, const struct tenant *tenant)
+{
+	struct turns_order order = {.kind = TURNS_DROP, .user = tenant->uid};
+
+	if (manager->decider.pid)
+		decider_send(&manager->decider, &order, NULL);
+}
+
+void decider_weigh(struct manager *manager, const struct tenant *tenant)
+{
+	struct turns_order order = {.kind = TURNS_WEIGH, .user = tenant->uid, .share = tenant->share};
+
+	if (manager->decider.pid)
+		decider_send(&manager->decider, &order, NULL);
+}
+
+/* ---- its life ---- */
+
+static _Noreturn void decider_become(int program, int fd, uid_t uid)
+{
+	char *const arguments[] = {(char *)"ctr-gpu-vcuda-turns", NULL}, *const environment[] = {NULL};
+	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	sigset_t none;
+
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)setsid();
+	program = fcntl(program, F_DUPFD_CLOEXEC, ABOVE);
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, ABOVE);
+	for (int i = 0; i < TURNS_MANAGER; i++)
+		if (null < 0 || dup2(null, i) < 0)
+			_exit(EXIT_NOT_RUN);
+	if (dup2(fd, TURNS_MANAGER) < 0 || close_range(TURNS_MANAGER + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0 ||
+	    chdir("/") < 0 || server_process_become_user(uid) < 0)
+		_exit(EXIT_NOT_RUN);
+	(void)execveat(program, "", arguments, environment, AT_EMPTY_PATH);
+	_exit(EXIT_NOT_RUN);
+}
+
+static int decider_start(struct manager *manager)
+{
+	struct decider *decider = &manager->decider;
+	_cleanup_close_ int program = open(decider->path, O_PATH | O_CLOEXEC), ours = -1, theirs = -1;
+	int pair[2], r;
+	uid_t uid;
+	pid_t pid;
+
+	if (program < 0)
+		return -errno;
+	r = tenant_draw_uid(manager, &uid);
+	if (r < 0)
+		return r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	ours = pair[0];
+	theirs = pair[1];
+	(void)fcntl(ours, F_SETFL, O_NONBLOCK);
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		decider_become(program, theirs, uid);
+	decider->pid = pid;
+	decider->fd = steal_fd(&ours);
+	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		decider_add(manager, tenant);
+	return 0;
+}
+
+static void decider_end(struct decider *decider)
+{
+	int wait_status;
+
+	cleanup_closep(&decider->fd);
+	(void)kill(decider->pid, SIGKILL);
+	(void)waitpid(decider->pid, &wait_status, 0);
+	decider->pid = 0;
+	decider->start_at = manager_now() + DECIDER_AGAIN_MS;
+}
+
+int64_t decider_next(const struct manager *manager)
+{
+	return !manager->decider.pid && manager->tenant_count >= DECIDER_FEWEST ? manager->decider.start_at : INT64_MAX;
+}
+
+void decider_look(struct manager *manager, bool ended)
+{
+	struct decider *decider = &manager->decider;
+	int r;
+
+	if (ended && decider->pid) {
+		audit_write("turns-ended", NULL, NULL);
+		decider_end(decider);
+	}
+	if (decider_next(manager) > manager_now())
+		return;
+	r = decider_start(manager);
+	if (r < 0) {
+		audit_write("turns-not-started", NULL, json_pack("{s:s}", "error", strerror(-r)));
+		decider->start_at = manager_now() + DECIDER_AGAIN_MS;
+	}
+}
