@@ -222,7 +222,7 @@ parks() {
 
 # $CTR_GPU_GUARD_CALLS is how many; of a program 200,000 at most, since the driver keeps a handle of the hidden adapter for each list.
 # bats test_tags=attack
-@test "of the calls of an honest program with 64 threads none fails, or hardly one where the kernel preempts itself" {
+@test "of the calls of an honest program with 64 threads none fails, and hardly a list names another adapter where the kernel preempts itself" {
 	local more left=${CTR_GPU_GUARD_CALLS:-20000}
 
 	mapfile -t more < <(race_options)

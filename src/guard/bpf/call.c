@@ -37,26 +37,22 @@ const volatile bool guard_can_stay = false;
 extern void bpf_preempt_disable(void) __weak __ksym;
 extern void bpf_preempt_enable(void) __weak __ksym;
 
-/*
- * Before Linux 7.1 no task can make storage on a processor where another task is preempted while it looks at its own.
- * A task without a share of the processor stays preempted for seconds.
- */
-static __always_inline void *call_get_storage(void *map, struct task_struct *task, __u64 flags)
+__hidden void call_stay(void)
 {
-	void *storage;
-
 	if (guard_can_stay)
 		bpf_preempt_disable();
-	storage = bpf_task_storage_get(map, task, NULL, flags);
+}
+
+__hidden void call_stay_no_more(void)
+{
 	if (guard_can_stay)
 		bpf_preempt_enable();
-	return storage;
 }
 
 /* Return: NULL if it never made a guarded call. */
 static __always_inline struct call *call_get(void)
 {
-	return call_get_storage(&calls, bpf_get_current_task_btf(), 0);
+	return bpf_task_storage_get(&calls, bpf_get_current_task_btf(), NULL, 0);
 }
 
 __hidden struct call *call_get_begun(void)
@@ -70,7 +66,7 @@ static __always_inline struct process *call_get_process(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	return call_get_storage(&processes, task->group_leader, 0);
+	return bpf_task_storage_get(&processes, task->group_leader, NULL, 0);
 }
 
 /* Newer kernels do not wait for a lock that another processor has: one failure does not mean a lack of memory. */
@@ -79,7 +75,7 @@ static __always_inline void *call_make(void *map, struct task_struct *task)
 	void *storage = NULL;
 
 	for (int i = 0; i < MAKE_TRIES && !storage; i++)
-		storage = call_get_storage(map, task, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		storage = bpf_task_storage_get(map, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	return storage;
 }
 

@@ -34,6 +34,16 @@ struct call {
 	struct adapter_info infos[GUARD_ADAPTERS_MAX];
 };
 
+/**
+ * call_stay() - no other task runs on this processor until call_stay_no_more()
+ *
+ * So a task is preempted in a program at its end alone, when its work is done. Amid it, before Linux 7.1, the task
+ * would keep all others of the processor from making storage, for seconds if it has no share of the processor. The
+ * kernel skips the program for them all the same.
+ */
+void call_stay(void);
+void call_stay_no_more(void);
+
 /** Return: the caller's; NULL if it is not in one. */
 struct call *call_get_begun(void);
 

@@ -3,6 +3,7 @@
 #include "guard/bpf/driver.h"
 
 #include "guard/bpf/call.h"
+#include "guard/bpf/list.h"
 #include "guard/bpf/scope.h"
 
 enum { ARGUMENTS_MAX = 64 }; /* bytes of them that are cleared */
@@ -47,16 +48,21 @@ __hidden void driver_begin_late(struct file *file, unsigned int command, unsigne
 
 static __always_inline void driver_begin(struct file *file, unsigned int command, unsigned long arguments)
 {
+	call_stay();
 	if (!scope_is_idle() && !call_get_begun())
 		driver_begin_late(file, command, arguments);
+	call_stay_no_more();
 }
 
-__hidden void driver_end(void)
+__hidden void driver_end(int answer)
 {
 	struct call *call = scope_is_idle() ? NULL : call_get_begun();
 
-	if (call)
-		call_leave(call);
+	if (!call)
+		return;
+	if (guard_preempts)
+		list_end_late(call, answer);
+	call_leave(call);
 }
 
 SEC("fentry/dxgk_unlocked_ioctl")
@@ -73,17 +79,24 @@ int BPF_PROG(guard_begin_compat, struct file *file, unsigned int command, unsign
 	return 0;
 }
 
-SEC("fexit/dxgk_unlocked_ioctl")
-int BPF_PROG(guard_end_native)
+static __always_inline void driver_return(long answer)
 {
-	driver_end();
+	call_stay();
+	driver_end((int)answer);
+	call_stay_no_more();
+}
+
+SEC("fexit/dxgk_unlocked_ioctl")
+int BPF_PROG(guard_end_native, struct file *file, unsigned int command, unsigned long arguments, long answer)
+{
+	driver_return(answer);
 	return 0;
 }
 
 SEC("fexit/dxgk_compat_ioctl")
-int BPF_PROG(guard_end_compat)
+int BPF_PROG(guard_end_compat, struct file *file, unsigned int command, unsigned long arguments, long answer)
 {
-	driver_end();
+	driver_return(answer);
 	return 0;
 }
 
@@ -101,7 +114,9 @@ __hidden void driver_check_call(struct dxgadapter *adapter)
 SEC("fexit/dxgprocess_adapter_by_handle")
 int BPF_PROG(guard_by_handle, struct dxgprocess *process, __u64 handle, struct dxgadapter *result)
 {
+	call_stay();
 	driver_check_call(result);
+	call_stay_no_more();
 	return 0;
 }
 
@@ -109,14 +124,18 @@ int BPF_PROG(guard_by_handle, struct dxgprocess *process, __u64 handle, struct d
 SEC("fexit/dxgprocess_device_by_object_handle")
 int BPF_PROG(guard_by_device, struct dxgprocess *process, int type, __u64 handle, struct dxgdevice *result)
 {
+	call_stay();
 	if (result)
 		driver_check_call(BPF_CORE_READ(result, adapter));
+	call_stay_no_more();
 	return 0;
 }
 
 SEC("fentry/dxgvmb_send_query_statistics")
 int BPF_PROG(guard_statistics, __u64 process, struct dxgadapter *adapter)
 {
+	call_stay();
 	driver_check_call(adapter);
+	call_stay_no_more();
 	return 0;
 }

@@ -7,7 +7,7 @@
 
 /** Begins a call that the gate, which was skipped, did not see. */
 void driver_begin_late(struct file *file, unsigned int command, unsigned long arguments);
-void driver_end(void);
+void driver_end(int answer);
 
 /** Condemns the caller if its choice has not got the adapter. */
 void driver_check_call(struct dxgadapter *adapter);

@@ -47,6 +47,8 @@ int BPF_PROG(guard_fault, unsigned long address, struct pt_regs *regs, unsigned 
 SEC("fentry/handle_mm_fault")
 int BPF_PROG(guard_fault_any, void *area, unsigned long address, unsigned int flags)
 {
+	call_stay();
 	fault_note(address, flags & FAULT_FLAG_WRITE);
+	call_stay_no_more();
 	return 0;
 }

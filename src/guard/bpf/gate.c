@@ -35,7 +35,8 @@ static __always_inline int gate_find_obstacle(struct call *call)
 	return call->request.missing && !request_luid_end(&call->request) && !call_take_place(call) ? -EFAULT : 0;
 }
 
-static __always_inline int gate_check(struct file *file, unsigned int command, unsigned long arguments, int answer)
+static __always_inline int gate_find_answer(struct file *file, unsigned int command, unsigned long arguments,
+					    int answer)
 {
 	struct request request = {0};
 	struct call *call;
@@ -62,6 +63,16 @@ static __always_inline int gate_check(struct file *file, unsigned int command, u
 	r = gate_find_obstacle(call);
 	if (r)
 		call_leave(call);
+	return r;
+}
+
+static __always_inline int gate_check(struct file *file, unsigned int command, unsigned long arguments, int answer)
+{
+	int r;
+
+	call_stay();
+	r = gate_find_answer(file, command, arguments, answer);
+	call_stay_no_more();
 	return r;
 }
 
@@ -97,10 +108,13 @@ int BPF_PROG(guard_lsm32, struct file *file, unsigned int command, unsigned long
 /* Another security module may refuse what the gate let pass, at the caller's own wish (Landlock): then it is over. */
 static __always_inline void gate_end_refused(unsigned int command, int answer)
 {
-	struct call *call = answer && (command >> 8 & 0xff) == TYPE_DXG ? call_get_begun() : NULL;
+	struct call *call;
 
+	call_stay();
+	call = answer && (command >> 8 & 0xff) == TYPE_DXG ? call_get_begun() : NULL;
 	if (call)
 		call_leave(call);
+	call_stay_no_more();
 }
 
 SEC("fexit/security_file_ioctl")

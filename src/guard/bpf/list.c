@@ -31,27 +31,25 @@ static __always_inline __u32 list_weigh(__u64 luid, __u32 handle)
  * saw in memory. So a process whose arguments have been exchanged when we look is stopped, and so is one for which the
  * driver opens an adapter although we saw no list.
  */
-static __always_inline void list_note(struct call *call, __u64 luid, __u32 handle)
+static __always_inline void list_check_place(struct call *call)
 {
-	if (!list_is_asked(call)) {
+	if (!list_is_asked(call))
 		call_note_copied(call);
-		return;
-	}
-	if (!call->request.list || !call->request.room || request_is_exchanged(&call->request))
+	else if (!call->request.list || !call->request.room || request_is_exchanged(&call->request))
 		call_mark_for_kill(call);
-	if (call->opened < GUARD_ADAPTERS_MAX)
-		call->sum += list_weigh(luid, handle);
-	call->opened++;
 }
 
-__hidden void list_note_opened(struct call *call, struct dxgadapter *adapter, const void *handle)
+static __always_inline void list_note(struct call *call, struct dxgadapter *adapter, __u32 word)
 {
 	__u64 luid = scope_luid(adapter);
 	struct adapter_info *info;
-	__u32 index = call->found, word = 0;
+	__u32 index = call->found;
 
-	(void)bpf_probe_read_kernel(&word, sizeof(word), handle);
-	list_note(call, luid, word);
+	if (list_is_asked(call)) {
+		if (call->opened < GUARD_ADAPTERS_MAX)
+			call->sum += list_weigh(luid, word);
+		call->opened++;
+	}
 	if (!scope_allows(&call->request.key, luid)) {
 		if (!list_is_asked(call))
 			call_mark_for_kill(call);
@@ -67,26 +65,36 @@ __hidden void list_note_opened(struct call *call, struct dxgadapter *adapter, co
 	call->found = index + 1;
 }
 
+__hidden void list_note_opened(struct call *call, struct dxgadapter *adapter, const void *handle)
+{
+	__u32 word = 0;
+
+	(void)bpf_probe_read_kernel(&word, sizeof(word), handle);
+	list_check_place(call);
+	list_note(call, adapter, word);
+}
+
 SEC("fexit/dxgprocess_open_adapter")
 int BPF_PROG(guard_opened, struct dxgprocess *process, struct dxgadapter *adapter, struct d3dkmthandle *handle,
 	     int answer)
 {
-	struct call *call = call_get_begun();
+	struct call *call;
 
-	if (!call)
-		return 0;
-	call->opening = 0;
-	if (answer >= 0)
+	call_stay();
+	call = call_get_begun();
+	if (call)
+		call->opening = 0;
+	if (call && answer >= 0)
 		list_note_opened(call, adapter, handle);
+	call_stay_no_more();
 	return 0;
 }
 
-/* Not static, so that the verifier looks at them once, and not in every round of a loop. */
-int list_clear_some(__u64 list, __u32 from, __u32 to);
+/* Not static, so that the verifier looks at it once. Where the kernel preempts itself it is not called. */
 __u64 list_add_up(__u64 list, __u32 count);
 
 /* Return: how many entries; none if there is nothing left, or that cannot be. */
-__noinline int list_clear_some(__u64 list, __u32 from, __u32 to)
+static __noinline int list_clear_some(__u64 list, __u32 from, __u32 to)
 {
 	__u32 others;
 
@@ -170,13 +178,33 @@ static __always_inline __u32 list_count(const struct call *call, __u64 place)
 }
 
 /*
+ * The last opening, whose end no program saw: the handle is in the driver's list alone now. It need not be true. Nor is
+ * the list's room what it was: the driver has written its count there.
+ */
+static __always_inline void list_note_last(struct call *call)
+{
+	struct dxgadapter *adapter = (void *)call->opening;
+	__u32 word = 0;
+
+	call->opening = 0;
+	(void)bpf_probe_read_user(&word, sizeof(word),
+				  (void *)(call->request.list + (__u64)call->opened * sizeof(struct adapter_info)));
+	list_note(call, adapter, word);
+}
+
+/*
  * @place: of the count
  * Return: the count to write there.
  */
 static __always_inline __u32 list_rewrite(struct call *call, __u64 place)
 {
-	bool fits = call->found <= call->request.room;
-	__u32 count = list_count(call, place), written;
+	__u32 count, written;
+	bool fits;
+
+	if (guard_preempts && call->opening)
+		list_note_last(call);
+	fits = call->found <= call->request.room;
+	count = list_count(call, place);
 
 	/* More than there is room for is a count of what there is; nothing was written then. */
 	if (count <= call->request.room && !guard_preempts && scope_is_first())
@@ -234,22 +262,64 @@ __hidden void list_end_enum2(struct call *call, __u64 arguments, int answer)
 	(void)bpf_probe_write_user((void *)place, &told, sizeof(told));
 }
 
+__hidden void list_end_late(struct call *call, int answer)
+{
+	if (call->request.number == ENUM_ADAPTERS3)
+		list_end_enum3(call, call->request.arguments, answer);
+	else if (call->request.number == ENUM_ADAPTERS2)
+		list_end_enum2(call, call->request.arguments, answer);
+}
+
+static __always_inline void list_return3(void *arguments, int answer)
+{
+	struct call *call;
+
+	call_stay();
+	call = call_get_begun();
+	if (call)
+		list_end_enum3(call, (__u64)arguments, answer);
+	call_stay_no_more();
+}
+
+static __always_inline void list_return2(void *arguments, int answer)
+{
+	struct call *call;
+
+	call_stay();
+	call = call_get_begun();
+	if (call)
+		list_end_enum2(call, (__u64)arguments, answer);
+	call_stay_no_more();
+}
+
 SEC("fexit/dxgkio_enum_adapters3")
 int BPF_PROG(guard_enum3, struct dxgprocess *process, void *arguments, int answer)
 {
-	struct call *call = call_get_begun();
-
-	if (call)
-		list_end_enum3(call, (__u64)arguments, answer);
+	list_return3(arguments, answer);
 	return 0;
 }
 
 SEC("fexit/dxgkio_enum_adapters")
 int BPF_PROG(guard_enum2, struct dxgprocess *process, void *arguments, int answer)
 {
-	struct call *call = call_get_begun();
+	list_return2(arguments, answer);
+	return 0;
+}
 
-	if (call)
-		list_end_enum2(call, (__u64)arguments, answer);
+/*
+ * Again, for kernels that preempt themselves: a task is preempted in one of them alone, so what the kernel skips of one
+ * it hardly skips of the other.
+ */
+SEC("fexit/dxgkio_enum_adapters3")
+int BPF_PROG(guard_again_enum3, struct dxgprocess *process, void *arguments, int answer)
+{
+	list_return3(arguments, answer);
+	return 0;
+}
+
+SEC("fexit/dxgkio_enum_adapters")
+int BPF_PROG(guard_again_enum2, struct dxgprocess *process, void *arguments, int answer)
+{
+	list_return2(arguments, answer);
 	return 0;
 }

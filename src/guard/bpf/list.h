@@ -5,6 +5,9 @@
 
 #include "guard/bpf/call.h"
 
+/* Whether the kernel preempts itself, set by the loader. */
+extern const volatile bool guard_preempts;
+
 /** Whether the call is an enumeration. */
 bool list_is_asked(const struct call *call);
 
@@ -26,3 +29,6 @@ void list_end_enum3(struct call *call, __u64 arguments, int answer);
  * EOVERFLOW of the driver, before it has opened any.
  */
 void list_end_enum2(struct call *call, __u64 arguments, int answer);
+
+/** A call has ended that may be an enumeration whose own end no program saw, since the kernel preempts itself. */
+void list_end_late(struct call *call, int answer);

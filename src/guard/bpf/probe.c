@@ -39,24 +39,30 @@ int BPF_KPROBE(guard_probe_begin32, struct file *file, unsigned int command, uns
 }
 
 SEC("kretprobe/dxgk_unlocked_ioctl")
-int BPF_KRETPROBE(guard_probe_end)
+int BPF_KRETPROBE(guard_probe_end, long answer)
 {
-	driver_end();
+	driver_end((int)answer);
 	return 0;
 }
 
 SEC("kretprobe/dxgk_compat_ioctl")
-int BPF_KRETPROBE(guard_probe_end32)
+int BPF_KRETPROBE(guard_probe_end32, long answer)
 {
-	driver_end();
+	driver_end((int)answer);
 	return 0;
 }
 
-/* The kernel follows only so many callers at once to a function's end: of others the last end may be missed. */
+/*
+ * The kernel follows only so many callers at once to a function's end: of others the last end may be missed. Where its
+ * list was, there may be anything by now.
+ */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(guard_probe_exit)
 {
-	driver_end();
+	struct call *call = scope_is_idle() ? NULL : call_get_begun();
+
+	if (call)
+		call_leave(call);
 	return 0;
 }
 
@@ -100,6 +106,9 @@ int BPF_KPROBE(guard_probe_open, struct dxgprocess *process, struct dxgadapter *
 
 	if (!call)
 		return 0;
+	/* No program saw the last one's end. */
+	if (call->opening && list_is_asked(call))
+		list_note_opened(call, (void *)call->opening, (void *)call->opening_handle);
 	call->opening = (__u64)adapter;
 	call->opening_handle = (__u64)handle;
 	if (!list_is_asked(call))

@@ -7,6 +7,7 @@
 enum {
 	PAGE = 4096, /* or more */
 	PAGES = 4,   /* that arguments lie on, besides the first */
+	TABLE_TRIES = 3,
 };
 
 __hidden void request_begin(struct request *request, unsigned int command, unsigned long arguments)
@@ -59,15 +60,32 @@ __hidden __u32 request_luid_end(const struct request *request)
 	return place >= 0 ? place + sizeof(__u64) : 0;
 }
 
-__hidden bool request_hides(const struct guard_key *who, struct dxgprocess *process, __u32 handle)
+/* @table: the process's handles */
+static __always_inline bool request_hides_in(const struct guard_key *who, struct dxgprocess *process,
+					     struct hmgrentry *table, __u32 handle)
 {
-	struct hmgrentry *table = BPF_CORE_READ(process, local_handle_table.entry_table);
 	__u32 size = BPF_CORE_READ(process, local_handle_table.table_size), index = handle >> 6 & 0xffffff;
 	struct hmgrentry *entry = (void *)table + (__u64)index * bpf_core_type_size(struct hmgrentry);
 
 	if (index >= size || BPF_CORE_READ_BITFIELD_PROBED(entry, type) != HMGRENTRY_TYPE_DXGADAPTER)
 		return false;
 	return !scope_allows(who, scope_luid(BPF_CORE_READ(entry, object)));
+}
+
+/* The driver frees the table when it has made a larger one; what was read from it then may be anything. */
+__hidden bool request_hides(const struct guard_key *who, struct dxgprocess *process, __u32 handle)
+{
+	struct hmgrentry *table = BPF_CORE_READ(process, local_handle_table.entry_table), *later;
+
+	for (int i = 0; i < TABLE_TRIES; i++) {
+		if (!request_hides_in(who, process, table, handle))
+			return false;
+		later = BPF_CORE_READ(process, local_handle_table.entry_table);
+		if (later == table)
+			return true;
+		table = later;
+	}
+	return true;
 }
 
 static __always_inline bool request_lacks(const struct request *request, __u32 offset)

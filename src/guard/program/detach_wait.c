@@ -69,6 +69,8 @@ void probes_choose(struct bpf_object *programs, const struct btf_facts *facts, b
 
 		if (str_has_prefix(name, "guard_probe_"))
 			(void)bpf_program__set_autoload(program, wanted && possible);
+		else if (str_has_prefix(name, "guard_again_"))
+			(void)bpf_program__set_autoload(program, wanted);
 		else if (streq(name, "guard_lsm"))
 			(void)bpf_program__set_autoload(program, wanted && facts->has_bpf_lsm);
 		else if (streq(name, "guard_lsm32"))
