@@ -54,7 +54,7 @@ __ctr_gpu_values() {
 	SOURCE) printf '%s\n' auto dxcore ioctl ;;
 	VENDOR/CLASS) printf '%s\n' nvidia.com/gpu amd.com/gpu intel.com/gpu amd.com/npu intel.com/npu ctr-gpu.org/vcuda ;;
 	ENGINE\[:DOOR) printf '%s\n' docker{,:gpus,:runtime,:cdi} podman{,:hook,:gpus,:runtime,:cdi} containerd ;;
-	ENGINE) printf '%s\n' docker podman containerd crio kubernetes ;;
+	ENGINE) printf '%s\n' docker podman containerd crio kubernetes vcuda ;;
 	esac
 }
 

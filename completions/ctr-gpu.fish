@@ -50,7 +50,7 @@ function __ctr_gpu_values --argument-names program word current
         case 'ENGINE[:DOOR'
             printf '%s\n' docker{,:gpus,:runtime,:cdi} podman{,:hook,:gpus,:runtime,:cdi} containerd
         case ENGINE
-            printf '%s\n' docker podman containerd crio kubernetes
+            printf '%s\n' docker podman containerd crio kubernetes vcuda
     end
 end
 

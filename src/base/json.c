@@ -136,3 +136,13 @@ json_t *json_at(const json_t *json, const char *path)
 
 	return path[length] ? json_at(member, path + length + 1) : member;
 }
+
+json_t *json_share(uint64_t amount)
+{
+	char text[BYTES_TEXT_SIZE];
+
+	if (STR_SHARE_PERCENT(amount) == 0)
+		return amount ? json_integer((json_int_t)amount) : json_null();
+	str_format_share(amount, text);
+	return json_string(text);
+}

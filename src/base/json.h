@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/cleanup.h"
 
@@ -48,3 +49,6 @@ int json_print(const json_t *json, size_t flags, char **ret);
 
 /** Return: what is at a path, names of members with '/' between them, borrowed; NULL. */
 json_t *json_at(const json_t *json, const char *path);
+
+/** Return: an amount with a share (base/str.h) for programs to read: bytes, "50%", null for all; a new reference. */
+json_t *json_share(uint64_t amount);

@@ -291,6 +291,50 @@ void str_format_size(uint64_t bytes, char ret[static BYTES_TEXT_SIZE])
 		       units[unit]);
 }
 
+bool str_parse_share(const char *text, uint64_t *ret)
+{
+	char *end;
+	unsigned long percent;
+
+	if (streq(text, "all")) {
+		*ret = 0;
+		return true;
+	}
+	if (text[0] < '0' || text[0] > '9')
+		return false;
+	percent = strtoul(text, &end, 10);
+	if (streq(end, "%") && percent >= 1 && percent <= 100) {
+		*ret = STR_SHARE(percent);
+		return true;
+	}
+	return str_parse_size(text, ret) && STR_SHARE_PERCENT(*ret) == 0;
+}
+
+void str_format_share(uint64_t amount, char ret[static BYTES_TEXT_SIZE])
+{
+	const uint64_t bytes = STR_SHARE_BYTES(amount);
+	const unsigned percent = STR_SHARE_PERCENT(amount);
+	size_t used = 0;
+
+	ret[0] = '\0';
+	if (bytes > 0) {
+		str_format_size(bytes, ret);
+		used = strlen(ret);
+	}
+	if (percent > 0)
+		(void)snprintf(ret + used, BYTES_TEXT_SIZE - used, "%s%u%%", bytes > 0 ? ", at most " : "", percent);
+}
+
+uint64_t str_share_of(uint64_t amount, uint64_t whole)
+{
+	const uint64_t bytes = STR_SHARE_BYTES(amount), percent = STR_SHARE_PERCENT(amount),
+		       share = whole / 100 * percent + whole % 100 * percent / 100;
+
+	if (percent == 0)
+		return bytes > 0 ? bytes : UINT64_MAX;
+	return bytes > 0 && bytes < share ? bytes : share;
+}
+
 /* ---- what a terminal shows as it is ---- */
 
 /* Bytes of a character, and the first that needs so many (RFC 3629). */

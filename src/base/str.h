@@ -94,6 +94,24 @@ bool str_parse_size(const char *text, uint64_t *ret);
 void str_format_size(uint64_t bytes, char ret[static BYTES_TEXT_SIZE]);
 
 /*
+ * An amount of something whose size is known elsewhere: bytes below STR_SHARE_SHIFT, and above it a percentage of the
+ * whole. If it has both, the smaller one counts; 0 is all of it.
+ */
+enum { STR_SHARE_SHIFT = 56 };
+#define STR_SHARE(percent) ((uint64_t)(percent) << STR_SHARE_SHIFT)
+#define STR_SHARE_BYTES(amount) ((amount) & (STR_SHARE(1) - 1))
+#define STR_SHARE_PERCENT(amount) ((unsigned)((amount) >> STR_SHARE_SHIFT))
+
+/** Reads what str_parse_size() does, "1%" to "100%", and "all". Return: whether it is one. */
+bool str_parse_share(const char *text, uint64_t *ret);
+
+/** Writes "8.0 GiB", "50%", or "4.0 GiB, at most 50%"; nothing for all of it. */
+void str_format_share(uint64_t amount, char ret[static BYTES_TEXT_SIZE]);
+
+/** Return: how much it is of @whole; UINT64_MAX: all of it. */
+uint64_t str_share_of(uint64_t amount, uint64_t whole);
+
+/*
  * What others wrote, on a terminal or in a log: text and nothing else. An escape sequence begins with a control
  * character, of which UTF-8 has a second set; and some characters turn the order in which others are shown.
  */

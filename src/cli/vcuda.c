@@ -9,6 +9,7 @@
 
 #include "vcuda_rpc.h"
 
+#include "base/json.h"
 #include "base/print.h"
 #include "base/str.h"
 #include "cli/output.h"
@@ -96,7 +97,7 @@ static void vcuda_print_memory(const struct vcudad_grant *grant)
 	char used[BYTES_TEXT_SIZE], all[BYTES_TEXT_SIZE];
 
 	str_format_size(grant->used, used);
-	str_format_size(grant->memory, all);
+	str_format_share(grant->memory, all);
 	print_safe(stdout, "    memory     %s in use of %s\n", used, grant->memory ? all : "all that there is");
 }
 
@@ -166,8 +167,7 @@ static json_t *vcuda_pack_grant(const struct vcudad_grant *grant, bool limited)
 	return json_pack(
 		"{s:o, s:i, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:b, s:i, s:i, s:o}",
 		"container", print_string(grant->id), "pid", grant->pid, "uid", (json_int_t)grant->uid, "gpus", gpus,
-		"memory", grant->memory ? json_integer((json_int_t)grant->memory) : json_null(), "used",
-		(json_int_t)grant->used, "hostMemory",
+		"memory", json_share(grant->memory), "used", (json_int_t)grant->used, "hostMemory",
 		limited ? json_integer((json_int_t)grant->host_memory) : json_null(), "hostUsed",
 		limited ? json_integer((json_int_t)grant->host_used) : json_null(), "processors",
 		grant->processors > 0 ? json_real(grant->processors) : json_null(), "maxClients",
@@ -203,7 +203,7 @@ static int vcuda_print_list(const struct vcudad_grants *list, bool json)
 
 static const struct argp_option list_options[] = {{"json", KEY_JSON, NULL, 0, "Print JSON", 0}, {0}};
 static const struct argp_option limit_options[] = {
-	{"memory", KEY_MEMORY, "AMOUNT", 0, "What its processes may have of the GPUs together: 8G, 512M, or all", 0},
+	{"memory", KEY_MEMORY, "AMOUNT", 0, "What its processes may have of the GPUs together: 8G, 50%, or all", 0},
 	{"host-memory", KEY_HOST_MEMORY, "AMOUNT", 0, "What its servers may have of the host's memory together: 8G", 0},
 	{"max-clients", KEY_MAX_CLIENTS, "NUMBER", 0, "How many of its processes may use CUDA at once", 0},
 	{"idle", KEY_IDLE, "SECONDS", 0, "After how long a rest it is suspended; 0: never", 0},
@@ -215,8 +215,9 @@ static void vcuda_parse_memory(struct vcuda *vcuda, const char *argument, const 
 {
 	uint64_t bytes = 0;
 
-	if (!streq(argument, "all") && !str_parse_size(argument, &bytes))
-		argp_error(state, "--memory is an amount such as 8G or 512M, or all, not \"%s\"", argument);
+	if (!str_parse_share(argument, &bytes))
+		argp_error(state, "--memory is an amount such as 8G, a share such as 50%%, or all, not \"%s\"",
+			   argument);
 	vcuda->limit.has_memory = true;
 	vcuda->limit.memory = bytes;
 }

@@ -20,6 +20,7 @@ enum {
 	LONGEST_DRIVER_TIMEOUT_S = 3600,
 	DEFAULT_DEADLINE_S = 60, /* above the driver timeout, below the timeout in ctr-gpu.json */
 	LONGEST_DEADLINE_S = 3600,
+	DEFAULT_VCUDA_PERCENT = 50, /* of the GPUs' memory: two containers fit on one */
 	DEFAULT_VCUDA_CLIENTS = 16,
 	MOST_VCUDA_CLIENTS = 256,
 	LONGEST_VCUDA_IDLE_S = 30 * 24 * 3600,
@@ -35,6 +36,7 @@ void settings_init(struct settings *settings)
 		.deadline_s = DEFAULT_DEADLINE_S,
 		.accept_environment = true,
 		.accept_mounts = true,
+		.vcuda_memory = STR_SHARE(DEFAULT_VCUDA_PERCENT),
 		.vcuda_max_clients = DEFAULT_VCUDA_CLIENTS,
 	};
 }
@@ -184,12 +186,20 @@ static int settings_read_bytes(struct settings *settings, const struct key *key,
 		       : -EINVAL;
 }
 
+static int settings_read_share(struct settings *settings, const struct key *key, const json_t *value)
+{
+	return json_is_string(value) && str_parse_share(json_string_value(value), settings_member(settings, key))
+		       ? 0
+		       : -EINVAL;
+}
+
 static const char *const modes[] = {
 	[VCUDA_OFF] = "off", [VCUDA_ALLOW] = "allow", [VCUDA_DEFAULT] = "default", [VCUDA_FORCE] = "force", NULL};
 static const struct key vcuda_keys[] = {
 	{"mode", settings_read_enum, "\"off\", \"allow\", \"default\" or \"force\"",
 	 .member = offsetof(struct settings, vcuda_mode), .names = modes},
-	{"memory", settings_read_bytes, "an amount such as \"8G\"", .member = offsetof(struct settings, vcuda_memory)},
+	{"memory", settings_read_share, "an amount such as \"8G\", a share such as \"50%\", or \"all\"",
+	 .member = offsetof(struct settings, vcuda_memory)},
 	{"host_memory", settings_read_bytes, "an amount such as \"8G\"",
 	 .member = offsetof(struct settings, vcuda_host_memory)},
 	{"max_clients", settings_read_number, "a whole number from 1 to 256",

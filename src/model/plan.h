@@ -163,7 +163,7 @@ struct plan {
 	size_t obstacle_count;
 	struct plan_grant *grants;
 	size_t grant_count;
-	uint64_t grant_memory;      /* of these GPUs together; 0: all of it */
+	uint64_t grant_memory;      /* of these GPUs together, with a share (base/str.h); 0: all of it */
 	uint64_t grant_host_memory; /* of the host, for its servers; 0: half of it */
 	unsigned grant_max_clients; /* processes at once */
 	unsigned grant_idle;        /* seconds of rest after which it is suspended; 0: never */

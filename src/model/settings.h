@@ -69,7 +69,7 @@ struct settings {
 	bool strict_requirements; /* requirements that would only warn stop the start */
 	bool disable_requirements;
 	enum vcuda_mode vcuda_mode;
-	uint64_t vcuda_memory;      /* of GPUs, for a container; 0: all that they have */
+	uint64_t vcuda_memory;      /* of GPUs, for a container: an amount with a share (base/str.h); 0: all */
 	uint64_t vcuda_host_memory; /* of the host, for a container's servers; 0: half of it */
 	unsigned vcuda_max_clients; /* processes of a container that use CUDA at once */
 	unsigned vcuda_idle;        /* seconds after which a container that rests is suspended; 0: never */

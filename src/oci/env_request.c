@@ -403,7 +403,8 @@ static int env_request_mode(const struct env_request *ask, struct request *reque
 	else if (mode && *mode)
 		return err_set(err, CTR_GPU_E_BAD_ARGUMENT, "CTR_GPU_MODE is \"vcuda\" or \"device\", not \"%.32s\"",
 			       mode);
-	if (memory && *memory && !str_parse_size(memory, &request->vcuda_memory))
+	if (memory && *memory &&
+	    (!str_parse_size(memory, &request->vcuda_memory) || STR_SHARE_PERCENT(request->vcuda_memory) > 0))
 		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
 			       "CTR_GPU_MEMORY is a number of bytes such as 4G or 512M, not \"%.32s\"", memory);
 	if (share && *share && !env_request_parse_share(share, &request->vcuda_share))

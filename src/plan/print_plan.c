@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <sys/sysmacros.h>
 
+#include "base/json.h"
 #include "base/print.h"
 #include "base/str.h"
 #include "ctr-gpu.h"
@@ -55,7 +56,7 @@ static void print_plan_grant(const struct plan *plan, const struct plan_grant *g
 	char memory[BYTES_TEXT_SIZE] = "all of its memory";
 
 	if (plan->grant_memory)
-		str_format_size(plan->grant_memory, memory);
+		str_format_share(plan->grant_memory, memory);
 	print_safe(file, "vcuda       %s (", grant->uuid);
 	print_write_text(grant->name ? grant->name : "unnamed", file);
 	print_safe(file, "), %s, %u processes", memory, plan->grant_max_clients);
@@ -183,7 +184,7 @@ static int print_plan_json(const struct plan *plan, FILE *file)
 	json_t *grants = LIST_JSON(
 		grant, grants, "s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i", "uuid", print_string(e->uuid), "pciAddress",
 		print_string(e->address), "name", print_string(e->name), "memory",
-		plan->grant_memory ? json_integer((json_int_t)plan->grant_memory) : json_null(), "hostMemory",
+		json_share(plan->grant_memory), "hostMemory",
 		plan->grant_host_memory ? json_integer((json_int_t)plan->grant_host_memory) : json_null(), "maxClients",
 		(int)plan->grant_max_clients, "idle", (int)plan->grant_idle, "share", (int)plan->grant_share);
 	json_t *mounts = LIST_JSON(mount, mounts, "s:o, s:o, s:b, s:b", "source", print_string(e->source), "target",

@@ -250,8 +250,10 @@ static int vcuda_set_memory(const struct settings *settings, const struct reques
 	plan->grant_host_memory = settings->vcuda_host_memory;
 	if (!request->vcuda_memory)
 		return 0;
-	if (!settings->vcuda_memory || request->vcuda_memory <= settings->vcuda_memory) {
-		plan->grant_memory = request->vcuda_memory;
+	/* Of a share, the container's server knows how much it is. */
+	if (!STR_SHARE_BYTES(settings->vcuda_memory) ||
+	    request->vcuda_memory <= STR_SHARE_BYTES(settings->vcuda_memory)) {
+		plan->grant_memory = request->vcuda_memory | STR_SHARE(STR_SHARE_PERCENT(settings->vcuda_memory));
 		return 0;
 	}
 	return strv_add(&plan->warnings, "CTR_GPU_MEMORY asks for more memory than this host gives a container");

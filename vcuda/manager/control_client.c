@@ -11,6 +11,7 @@
 #include "vcuda_rpc.h"
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "base/str.h"
 #include "vcuda/build.h"
 #include "vcuda/manager/pidref.h"
@@ -151,7 +152,7 @@ static void control_client_describe_grant(const struct tenant *tenant)
 	audit_write("grant", tenant,
 		    json_pack("{s:i, s:i, s:o, s:o, s:I, s:o, s:i, s:i}", "pid", (int)tenant->pid, "uid",
 			      (int)tenant->uid, "gpus", gpus, "memory",
-			      tenant->memory ? json_integer((json_int_t)tenant->memory) : json_null(), "hostMemory",
+			      json_share(tenant->memory), "hostMemory",
 			      (json_int_t)tenant->host_memory, "processors",
 			      processors > 0 ? json_real(processors) : json_null(), "maxClients",
 			      (int)tenant->max_clients, "share", (int)tenant->share));
@@ -306,7 +307,7 @@ static void control_client_limit(struct manager *manager, const struct vcudad_li
 	}
 	manager->changed = true;
 	audit_write("limit", tenant,
-		    json_pack("{s:I, s:I, s:i, s:i, s:i}", "memory", (json_int_t)tenant->memory, "hostMemory",
+		    json_pack("{s:o, s:I, s:i, s:i, s:i}", "memory", json_share(tenant->memory), "hostMemory",
 			      (json_int_t)tenant->host_memory, "maxClients", (int)tenant->max_clients, "idle",
 			      (int)tenant->suspension.idle, "share", (int)tenant->share));
 }

@@ -9,6 +9,9 @@
 #include "base/str.h"
 #include "model/adapter.h"
 
+/* What a GPU is taken to have where only shares of it are compared with amounts. */
+#define GPU_ASSIGN_WHOLE ((uint64_t)64 << 30)
+
 static int gpu_assign_read_digit(char character)
 {
 	if (character >= '0' && character <= '9')
@@ -54,7 +57,7 @@ static struct gpu_assign_load gpu_assign_measure(const struct manager *manager, 
 			continue;
 		load.clients += other->clients;
 		/* Whoever may take all of it counts as more than whoever may not. */
-		if (__builtin_add_overflow(load.memory, other->memory ? other->memory : UINT64_MAX, &load.memory))
+		if (__builtin_add_overflow(load.memory, str_share_of(other->memory, GPU_ASSIGN_WHOLE), &load.memory))
 			load.memory = UINT64_MAX;
 	}
 	return load;

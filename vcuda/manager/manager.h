@@ -57,7 +57,7 @@ struct tenant {
 	size_t gpu_count;
 	ssize_t first; /* the GPU that its programs find first; -1: nothing has connected yet */
 	char *library;
-	uint64_t memory;      /* 0: what the GPUs have */
+	uint64_t memory;      /* with a share (base/str.h); 0: what the GPUs have */
 	uint64_t host_limit;  /* of the host's memory that is page-locked */
 	uint64_t host_memory; /* of the host's in all */
 	int group;            /* directory of the servers' control group; -1: none */

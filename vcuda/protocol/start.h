@@ -75,7 +75,10 @@ _Static_assert((int)START_QUOTA_SLOTS == (int)SHARE_SLOTS, "each has a bit");
 
 /* What the manager says to a container's servers, any time. */
 struct start_orders {
-	/* start_quota.used in all; 0: no device memory at all; UINT64_MAX: what the card has */
+	/*
+	 * start_quota.used in all, with a share of the GPUs of struct start (base/str.h). 0: no device memory at all;
+	 * UINT64_MAX: what the card has
+	 */
 	_Atomic uint64_t limit;
 	/* start_quota.locked in all; start.host_memory is one, too. 0: that alone */
 	_Atomic uint64_t locked_limit;

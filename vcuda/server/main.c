@@ -117,6 +117,7 @@ static int server_greet(const int descriptors[2])
 static CUresult server_find_gpus(void)
 {
 	static const uint8_t none[16];
+	size_t bytes = 0;
 	int count = 0;
 	CUresult r = driver.cuDeviceGetCount(&count);
 
@@ -136,6 +137,8 @@ static CUresult server_find_gpus(void)
 		}
 		if (!found)
 			r = CUDA_ERROR_NO_DEVICE;
+		if (!r && driver.cuDeviceTotalMem_v2(&bytes, server.gpu[i]) == CUDA_SUCCESS)
+			server.gpu_bytes += bytes;
 	}
 	return r;
 }

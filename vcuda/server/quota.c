@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/str.h"
 #include "vcuda/server/server.h"
 
 enum { QUOTA_HASH = 4096, QUOTA_TRIES = 16 };
@@ -53,7 +54,10 @@ static uint64_t quota_locked(void)
 
 uint64_t quota_limit(void)
 {
-	return server.orders->limit;
+	const uint64_t limit = server.orders->limit;
+
+	/* Of GPUs that the driver has said nothing of yet, nothing. */
+	return limit == UINT64_MAX || limit == 0 ? limit : str_share_of(limit, server.gpu_bytes);
 }
 
 bool quota_is_limited(void)

@@ -23,6 +23,7 @@ struct server {
 	uint64_t arena;              /* address of the page-locked memory; 0: the client could not have it there */
 	CUdevice gpu[START_GPUS];    /* the driver's numbers of those that the client sees */
 	uint8_t granted[START_GPUS]; /* the grant's numbers of them */
+	uint64_t gpu_bytes;          /* the memory of all that are granted */
 	int driver_version;
 };
 

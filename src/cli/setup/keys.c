@@ -40,7 +40,7 @@ static int keys_list(const struct setup_engine *engine, struct strv *ret)
 	int r = 0;
 
 	for (const char *const *section = keys_sections(facts); r == 0 && *section; section++) {
-		r = strv_take(ret, keys_runtime_path(facts, *section));
+		r = facts->runtime ? strv_take(ret, keys_runtime_path(facts, *section)) : 0;
 		for (size_t i = 0; i < ARRAY_SIZE(others) && r == 0; i++)
 			if (others[i])
 				r = strv_take(ret, keys_join(*section, others[i], strlen(others[i])));
@@ -260,7 +260,7 @@ int keys_forget(const struct setup_engine *engine, json_t *file)
 {
 	const struct engine *facts = engine->facts;
 
-	for (const char *const *section = keys_sections(facts); *section; section++) {
+	for (const char *const *section = keys_sections(facts); facts->runtime && *section; section++) {
 		_cleanup_free_ char *path = keys_runtime_path(facts, *section),
 				    *chosen =
 					    keys_join(*section, facts->default_runtime, strlen(facts->default_runtime));

@@ -43,7 +43,8 @@ static const struct argp_option options[] = {
 	{0},
 };
 
-static const struct setup_engine *const engines[] = {&setup_docker, &setup_podman, &setup_containerd, &setup_crio};
+static const struct setup_engine *const engines[] = {&setup_docker, &setup_podman, &setup_containerd, &setup_crio,
+						     &setup_vcuda};
 
 /* ---- the command line ---- */
 
@@ -56,7 +57,7 @@ static void setup_refuse_engine(const char *name, const struct argp_state *state
 		names[i] = engines[i]->facts->name;
 	if (!nearest)
 		nearest = suggest_nearest(names, ARRAY_SIZE(names), name);
-	argp_error(state, "ENGINE is docker, podman, containerd, crio or kubernetes, not '%s'%s%s%s", name,
+	argp_error(state, "ENGINE is docker, podman, containerd, crio, kubernetes or vcuda, not '%s'%s%s%s", name,
 		   nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
 }
 
@@ -76,7 +77,7 @@ static void setup_take_engine(struct setup *setup, const char *name, const struc
 static void setup_check_line(const struct setup *setup, const struct argp_state *state)
 {
 	if (!setup->engine && !setup->all && !setup->kubernetes)
-		argp_error(state, "ENGINE is missing: docker, podman, containerd, crio or kubernetes");
+		argp_error(state, "ENGINE is missing: docker, podman, containerd, crio, kubernetes or vcuda");
 	if (setup->kubernetes && (setup->config || setup->rootless))
 		argp_error(state, "'kubernetes' finds the engine and its file; it goes without --engine-config and "
 				  "--rootless");
@@ -84,6 +85,9 @@ static void setup_check_line(const struct setup *setup, const struct argp_state 
 		argp_error(state, "'all' goes with --remove, and without --engine-config");
 	if (setup->remove && (setup->set_default || setup->replace))
 		argp_error(state, "--remove undoes --set-as-default and --replace; it does not go with them");
+	if (setup->engine == &setup_vcuda && (setup->replace || setup->rootless || setup->runtime_given))
+		argp_error(state,
+			   "'vcuda' is root's and no engine: --replace, --rootless and --runtime do not go with it");
 	if (setup->config && (!*setup->config || setup->config[strlen(setup->config) - 1] == '/'))
 		argp_error(state, "--engine-config is a file, not '%s'", setup->config);
 	if (setup->runtime_given && setup->runtime_given[0] != '/')
@@ -281,7 +285,7 @@ static int setup_look(struct setup *setup)
 	setup->runtime = setup->runtime_given ? strdup(setup->runtime_given) : path_of_program("ctr-gpu-runtime");
 	if (!setup->runtime)
 		return output_no_memory();
-	if (!setup->remove && access(setup->runtime, X_OK) < 0)
+	if (!setup->remove && setup_has_runtimes(engine) && access(setup->runtime, X_OK) < 0)
 		return output_print("the program %s is missing\n    Install all of ctr-gpu, or name it with --runtime.",
 				    setup->runtime);
 	r = engine->facts->daemon.name ? setup_find_daemon(setup, geteuid()) : 0;
@@ -463,12 +467,14 @@ static bool setup_is_named(const char *path)
 /* Whether an engine of root's is set up still; CDI specs are root's. */
 static bool setup_is_needed(const struct setup *setup)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(engines); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(engines) && setup_has_runtimes(engines[i]); i++) {
 		const char *path = engines[i]->file ? engines[i]->file : engines[i]->facts->files[0];
 
 		if (setup_is_named(path) && !(setup->dry_run && streq(path, setup->path)))
 			return true;
 	}
+	if (setup->engine != &setup_vcuda && setup_vcuda_is_on())
+		return true;
 	return setup->rootless || json_object_size(setup->state.entries) > (setup->dry_run && setup->entry);
 }
 
@@ -496,7 +502,7 @@ static int setup_remove(struct setup *setup)
 		setup_print(setup, "%s: nothing to remove", setup->file.path);
 	if (!r && setup->entry && !setup->dry_run)
 		r = saved_state_set(&setup->state, setup->file.path, NULL);
-	return r || setup->all || setup_is_needed(setup) ? r : setup_cdi_remove(setup);
+	return r || setup->all || setup_is_needed(setup) ? r : setup_cdi_remove(setup, SETUP_CDI_OURS);
 }
 
 static bool setup_is_saved(const struct setup *setup)
@@ -548,8 +554,8 @@ static void setup_print_setting(const struct nvidia_setting *setting, void *user
 static int setup_put(struct setup *setup)
 {
 	bool changed = setup_is_changed(setup);
-	/* With a file of its own the user wants that file and nothing else. */
-	int r = setup->config && !setup->node ? 0 : setup_cdi_put(setup);
+	/* With a file of its own the user wants that file and nothing else. vCUDA's spec depends on its file. */
+	int r = (setup->config && !setup->node) || setup->engine->finish ? 0 : setup_cdi_put(setup);
 
 	if (!r && setup->dry_run)
 		setup_show(setup);
@@ -567,8 +573,8 @@ static int setup_put(struct setup *setup)
 /* Whether the engine is not installed. A user's own one may be anywhere. */
 static bool setup_is_early(const struct setup *setup)
 {
-	return !setup->remove && !setup->config && !setup->rootless && !setup->daemon.pid &&
-	       !engine_is_installed(setup->engine->facts);
+	return setup_has_runtimes(setup->engine) && !setup->remove && !setup->config && !setup->rootless &&
+	       !setup->daemon.pid && !engine_is_installed(setup->engine->facts);
 }
 
 /* A tree that was built in a home works, until its owner puts another program there. */
@@ -625,6 +631,8 @@ static int setup_do_file(struct setup *setup)
 		r = output_no_memory();
 	if (r)
 		return r;
+	if (setup->engine->finish)
+		return setup->config ? 0 : setup->engine->finish(setup);
 	if (!setup->remove)
 		toolkit_config_each(setup_print_setting, setup);
 	if (!setup->remove && geteuid() == 0)
@@ -699,11 +707,11 @@ static int setup_remove_all(struct setup *setup)
 			if (name && streq(name, engines[i]->facts->name))
 				worst = (r = setup_remove_one(setup, engines[i], path)) ? r : worst;
 		}
-		/* CRI-O is root's alone. */
-		if (engines[i] != &setup_crio || geteuid() == 0)
+		/* CRI-O and vCUDA are root's alone, and vCUDA's file is an administrator's as well. */
+		if (engines[i] != &setup_vcuda && (engines[i] != &setup_crio || geteuid() == 0))
 			worst = (r = setup_remove_one(setup, engines[i], NULL)) ? r : worst;
 	}
-	return worst || geteuid() != 0 ? worst : setup_cdi_remove(setup);
+	return worst || geteuid() != 0 ? worst : setup_cdi_remove(setup, SETUP_CDI_OURS);
 }
 
 int verb_setup(struct global_options *globals, int argc, char **argv)
@@ -714,7 +722,7 @@ int verb_setup(struct global_options *globals, int argc, char **argv)
 		.args_doc = "ENGINE",
 		.children = global_options_children,
 		.doc = "Write into the configuration of docker, podman, containerd or crio, or of a kubernetes node, "
-		       "what it needs to give containers the GPUs.",
+		       "what it needs to give containers the GPUs; or start vCUDA (vcuda).",
 	};
 	_cleanup_setup_ struct setup setup = {.globals = globals, .daemon = DAEMON_NONE, .state = SAVED_STATE_CLOSED};
 	int r;

@@ -96,6 +96,8 @@ struct setup_engine {
 	int (*look)(struct setup *setup);
 	/* Puts what is missing into what the file says. */
 	int (*edit)(struct setup *setup, json_t *file);
+	/* Does the rest when the file is as it is to be, or says what it would do. May be NULL. */
+	int (*finish)(struct setup *setup);
 	/*
 	 * Whether its daemon notices what is put at this path of the file, or removed from it, only when it starts;
 	 * NULL: always so.
@@ -106,7 +108,13 @@ struct setup_engine {
 	/* Says what else is needed, and what makes the daemon notice. @changed: there is something to notice. */
 	void (*advise)(struct setup *setup, bool changed);
 };
-extern const struct setup_engine setup_containerd, setup_crio, setup_docker, setup_podman;
+extern const struct setup_engine setup_containerd, setup_crio, setup_docker, setup_podman, setup_vcuda;
+
+/** Whether ctr-gpu's configuration has vCUDA's mode on. */
+bool setup_vcuda_is_on(void);
+
+/** Whether it is an engine's, which has runtimes; vCUDA's manager has none. */
+bool setup_has_runtimes(const struct setup_engine *engine);
 
 /* ---- kubernetes ---- */
 
@@ -197,8 +205,10 @@ int keys_compare(struct setup *setup);
 /** Writes a spec for each kind of adapter, unless one exists. Succeeds also on a host without a GPU. */
 int setup_cdi_put(const struct setup *setup);
 
-/** Removes those that ctr-gpu has written. */
-int setup_cdi_remove(const struct setup *setup);
+#define SETUP_CDI_OURS "ctr-gpu-*.json"
+
+/** Removes those that ctr-gpu has written, of this name, with "*" for any part of it. */
+int setup_cdi_remove(const struct setup *setup, const char *name);
 
 /* ---- diff ---- */
 

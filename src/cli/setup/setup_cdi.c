@@ -149,10 +149,10 @@ static int setup_cdi_remove_spec(const struct setup *setup, const char *path)
 	return r;
 }
 
-int setup_cdi_remove(const struct setup *setup)
+int setup_cdi_remove(const struct setup *setup, const char *name)
 {
 	_cleanup_strv_ struct strv specs = {0};
-	int r = setup_cdi_find("ctr-gpu-*.json", &specs);
+	int r = setup_cdi_find(name, &specs);
 
 	for (size_t i = 0; i < specs.count && !r; i++)
 		r = setup_cdi_remove_spec(setup, specs.items[i]);

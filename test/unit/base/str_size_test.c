@@ -79,11 +79,48 @@ static void amounts_are_written(void **state)
 	}
 }
 
+static void shares_are_read_and_written(void **state)
+{
+	static const struct {
+		const char *text, *written;
+		uint64_t amount, of_1000;
+	} cases[] = {
+		{"all", "", 0, UINT64_MAX},
+		{"1%", "1%", STR_SHARE(1), 10},
+		{"100%", "100%", STR_SHARE(100), 1000},
+		{"2K", "2.0 KiB", 2048, 2048},
+	};
+	static const char *const none[] = {"",    "%",   "0%",    "101%", "50 %",           "50%%",
+					   "-5%", "+5%", "50.5%", "All",  "70368744177664K"};
+	char text[BYTES_TEXT_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint64_t amount = 7;
+
+		assert_true(str_parse_share(cases[i].text, &amount));
+		assert_true(amount == cases[i].amount && str_share_of(amount, 1000) == cases[i].of_1000);
+		str_format_share(amount, text);
+		assert_string_equal(text, cases[i].written);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(none); i++) {
+		uint64_t amount = 7;
+
+		if (str_parse_share(none[i], &amount))
+			fail_msg("%s", none[i]);
+	}
+	str_format_share(STR_SHARE(100) | STR_SHARE_BYTES(UINT64_MAX), text);
+	assert_string_equal(text, "65536.0 TiB, at most 100%");
+	assert_true(str_share_of(STR_SHARE(50) | 499, 1000) == 499 && str_share_of(STR_SHARE(50) | 501, 1000) == 500);
+	assert_true(str_share_of(STR_SHARE(50), 0) == 0 && str_share_of(STR_SHARE(100), UINT64_MAX) == UINT64_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(amounts_are_read),
 		cmocka_unit_test(amounts_are_written),
+		cmocka_unit_test(shares_are_read_and_written),
 	};
 
 	return cmocka_run_group_tests_name("bytes", tests, NULL, NULL);

@@ -121,7 +121,7 @@ divided() {
 
 # on_host SCRIPT: with these functions, where vCUDA is allowed and a bundle for $devices is ready
 on_host() {
-	local scratch=$BATS_TEST_TMPDIR settings='{"vcuda": {"mode": "allow", "memory": "1G", "max_clients": 16}}'
+	local scratch=$BATS_TEST_TMPDIR settings=${settings:-'{"vcuda": {"mode": "allow", "memory": "1G", "max_clients": 16}}'}
 
 	bundle debian "$scratch/bundle" ".process.env = [\"PATH=/usr/bin\", \"NVIDIA_VISIBLE_DEVICES=${devices:-all}\", \"CTR_GPU_MODE=vcuda\"]
 		| .mounts += [[\"cuda-add\", \"test/real/cuda-add\"], [\"hold\", \"test/tools/vcuda-hold\"], [\"ask\", \"vcuda/test/nvml/ask\"],
@@ -232,6 +232,89 @@ add_on_both() {
 		container one "hold 67108864 1 </dev/null"
 		wait "$container"
 		said one "total=67108864" && said one "67108864: 0" && said one "1: 2"
+	'
+}
+
+@test "a container has a share of its GPUs' memory: half of it, or what the configuration says" {
+	settings='{"vcuda": {"mode": "allow"}}' devices=1 on_host '
+		driver && manager
+		container one "until [ -e /tmp/more ]; do sleep 0.1; done; hold 4294967296 1 </dev/null"
+		soon listed ".containers[0].memory == \"50%\""
+		ctr-gpu vcuda list | grep "memory     0 bytes in use of 50%$"
+		audited grant ".memory == \"50%\""
+		touch "$scratch/bundle/rootfs/tmp/more"
+		soon said one "total=4294967296" && soon said one "4294967296: 0" && soon said one "1: 2"
+		container two "until [ -e /tmp/less ]; do sleep 0.1; done; hold 1 </dev/null" CTR_GPU_MEMORY=3G
+		soon listed "any(.containers[]; .memory == \"3.0 GiB, at most 50%\")"
+		touch "$scratch/bundle/rootfs/tmp/less"
+		soon said two "total=3221225472"
+	'
+	settings='{"vcuda": {"mode": "allow", "memory": "25%"}}' devices=all on_host '
+		driver && manager
+		container three "until [ -e /tmp/most ]; do sleep 0.1; done; hold 1 </dev/null" CTR_GPU_MEMORY=31G
+		soon listed ".containers[0].memory == \"31.0 GiB, at most 25%\""
+		touch "$scratch/bundle/rootfs/tmp/most"
+		soon said three "total=8589934592"
+	'
+}
+
+@test "setup vcuda has containers get GPUs by it, and --remove takes that back" {
+	on_host '
+		driver && rm -rf /etc/ctr-gpu/config.json /etc/cdi
+		# A service manager that says what it was told; the manager runs without it.
+		printf "%s\n" "#!/bin/sh" "echo \"\$*\" >>\"$scratch/systemctl\"" >"$scratch/fake" && chmod +x "$scratch/fake"
+		[[ -e /usr/bin/systemctl ]] && mount --bind "$scratch/fake" /usr/bin/systemctl
+		ctr-gpu setup vcuda --dry-run >"$scratch/shown" 2>"$scratch/remarks"
+		grep -q "^+.*\"mode\": \"allow\"" "$scratch/shown" && grep -q "would be written" "$scratch/remarks"
+		[[ ! -e /etc/ctr-gpu/config.json && ! -e /etc/cdi && ! -e $scratch/systemctl ]]
+		ctr-gpu setup vcuda >"$scratch/remarks"
+		grep -q "next: .*ctr-gpu-vcudad" "$scratch/remarks" && [[ ! -e $scratch/systemctl ]]
+		jq -e ".vcuda.mode == \"allow\"" /etc/ctr-gpu/config.json
+		jq -e ".kind == \"ctr-gpu.org/vcuda\"" /etc/cdi/ctr-gpu-vcuda.json
+		manager
+		container one "cuda-add"
+		wait "$container"
+		said one ".*sums are right"
+		ctr-gpu setup vcuda >"$scratch/remarks" && cat "$scratch/remarks" && grep -q "everything is there" "$scratch/remarks"
+		ctr-gpu setup vcuda --set-as-default >/dev/null
+		jq -e ".vcuda.mode == \"default\"" /etc/ctr-gpu/config.json
+		ctr-gpu setup vcuda --remove >/dev/null
+		[[ ! -e /etc/ctr-gpu/config.json && -z $(ls /etc/cdi) && ! -e /var/lib/ctr-gpu/setup.json ]]
+
+		# What an engine needs stays.
+		ctr-gpu setup podman >/dev/null && ctr-gpu setup vcuda >/dev/null && [[ -e /etc/cdi/ctr-gpu-vcuda.json ]]
+		ctr-gpu setup vcuda --remove >/dev/null
+		[[ ! -e /etc/cdi/ctr-gpu-vcuda.json && -n $(ls /etc/cdi) ]]
+		ctr-gpu setup vcuda >/dev/null && ctr-gpu setup podman --remove >/dev/null
+		[[ -e /etc/cdi/ctr-gpu-vcuda.json ]]
+		ctr-gpu setup vcuda --remove >/dev/null
+		[[ -z $(ls /etc/cdi) ]]
+
+		# With systemd, in a file of an administrator who writes more into it meanwhile.
+		mkdir -p /run/systemd/system
+		printf "{\n\t\"vcuda\": {\n\t\t\"memory\": \"1G\"\n\t}\n}\n" >/etc/ctr-gpu/config.json
+		cp /etc/ctr-gpu/config.json "$scratch/before"
+		ctr-gpu setup vcuda >/dev/null
+		[[ $(cat "$scratch/systemctl") == "enable --now ctr-gpu-vcudad.service ctr-gpu-vcudad.socket" ]]
+		jq ".vcuda.idle = 5" /etc/ctr-gpu/config.json >/etc/new.json && cat /etc/new.json >/etc/ctr-gpu/config.json
+		ctr-gpu setup vcuda --remove >/dev/null
+		[[ $(tail -n 1 "$scratch/systemctl") == "disable --now ctr-gpu-vcudad.service ctr-gpu-vcudad.socket" ]]
+		jq -e ".vcuda == {memory: \"1G\", idle: 5}" /etc/ctr-gpu/config.json
+		cp "$scratch/before" /etc/ctr-gpu/config.json
+		ctr-gpu setup vcuda >/dev/null
+		ctr-gpu setup vcuda --remove >/dev/null
+		cmp "$scratch/before" /etc/ctr-gpu/config.json
+		# What he has decided stays, with the service.
+		ctr-gpu setup vcuda >/dev/null
+		echo "{\"vcuda\": {\"mode\": \"force\"}}" >/etc/ctr-gpu/config.json
+		rm "$scratch/systemctl"
+		ctr-gpu setup vcuda --remove | grep -q "the mode \"force\" stays"
+		[[ ! -e $scratch/systemctl ]]
+		ctr-gpu setup vcuda --replace 2>/dev/null && exit 1
+		# One that fails is said.
+		printf "%s\n" "#!/bin/sh" "exit 1" >"$scratch/fake"
+		ctr-gpu setup vcuda 2>"$scratch/remarks" && exit 1
+		grep -q "systemctl enable --now .* has failed" "$scratch/remarks"
 	'
 }
 

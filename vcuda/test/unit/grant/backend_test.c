@@ -179,7 +179,14 @@ static void a_container_may_ask_for_less_memory_and_never_for_more(void **state)
 	static const struct {
 		uint64_t settings, asked, given;
 		size_t warnings;
-	} cases[] = {{0, 0, 0, 0}, {0, 5, 5, 0}, {8, 0, 8, 0}, {8, 5, 5, 0}, {8, 8, 8, 0}, {8, 9, 8, 1}};
+	} cases[] = {{0, 0, 0, 0},
+		     {0, 5, 5, 0},
+		     {8, 0, 8, 0},
+		     {8, 5, 5, 0},
+		     {8, 8, 8, 0},
+		     {8, 9, 8, 1},
+		     {STR_SHARE(50), 0, STR_SHARE(50), 0},
+		     {STR_SHARE(50), 9, STR_SHARE(50) | 9, 0}};
 	const struct adapter *const selected[] = {&first};
 
 	(void)state;

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * vCUDA: its mode in ctr-gpu's own configuration, the CDI spec that follows from that, and the manager's service. It is
+ * no engine, and serves all of them.
+ */
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/paths.h"
+#include "base/str.h"
+#include "cli/output.h"
+#include "cli/setup/setup.h"
+#include "cli/verbs.h"
+#include "system/program_output.h"
+
+#define MODE "vcuda/mode"
+#define SERVICE "ctr-gpu-vcudad"
+#define SPEC "ctr-gpu-vcuda.json"
+
+enum { ANSWER_MAX = 4096 };
+
+static const char *const files[] = {PATH_CONFIG, NULL};
+static const struct engine facts = {.name = "vcuda", .label = "vCUDA", .format = ENGINE_JSON, .files = files};
+
+bool setup_has_runtimes(const struct setup_engine *engine)
+{
+	return engine->facts->runtime;
+}
+
+/* ---- the file ---- */
+
+bool setup_vcuda_is_on(void)
+{
+	_cleanup_config_file_ struct config_file file = {0};
+	_cleanup_json_ json_t *json = NULL;
+	struct text_buffer_error error;
+	const char *mode;
+
+	if (config_file_read(PATH_CONFIG, &file) || json_file_read(&file.text, &json, &error) < 0)
+		return false;
+	mode = json_string_value(json_at(json, MODE));
+	return mode && !streq(mode, "off");
+}
+
+static bool vcuda_is_installed(void)
+{
+	static const char *const places[] = {"../libexec/ctr-gpu/" SERVICE, SERVICE};
+	bool found = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(places) && !found; i++) {
+		_cleanup_free_ char *path = path_of_program(places[i]);
+
+		found = path && access(path, X_OK) == 0;
+	}
+	return found;
+}
+
+static int vcuda_look(struct setup *setup)
+{
+	int r = setup_refuse_user(setup);
+
+	if (r || setup->remove || setup->config)
+		return r;
+	if (setup->globals->config && str_replace(&setup->path, setup->globals->config) < 0)
+		return output_no_memory();
+	return vcuda_is_installed() ? 0
+				    : output_print("vCUDA's manager " SERVICE " is missing\n"
+						   "    Install the package ctr-gpu-vcuda, and try again.");
+}
+
+/* A mode that gives containers more than is wanted stays, and so does a share. */
+static int vcuda_edit(struct setup *setup, json_t *file)
+{
+	const char *wanted = setup->set_default ? "default" : "allow", *mode = json_string_value(json_at(file, MODE));
+	bool off = !mode || streq(mode, "off") || (setup->set_default && streq(mode, "allow"));
+
+	return off ? keys_put(setup, file, "", MODE, json_string(wanted)) : 0;
+}
+
+/* ---- the service ---- */
+
+static bool vcuda_is_there(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0;
+}
+
+/* Without systemd it is said what to do: elsewhere a service is where an administrator has put it. */
+static int vcuda_advise_service(const struct setup *setup)
+{
+	const char *start = vcuda_is_there("/run/openrc") ? "rc-update add " SERVICE " default && rc-service " SERVICE
+							    " start"
+							  : "start " SERVICE " as root (ctr-gpu-vcudad(8))";
+	const char *stop = vcuda_is_there("/run/openrc") ? "rc-service " SERVICE " stop && rc-update del " SERVICE
+							 : "end " SERVICE;
+
+	setup_print(setup, "next: %s", setup->remove ? stop : start);
+	return 0;
+}
+
+static int vcuda_run_service(const struct setup *setup)
+{
+	const char *verb = setup->remove ? "disable" : "enable";
+	const char *const units[] = {SERVICE ".service", SERVICE ".socket"};
+	const char *program = vcuda_is_there("/usr/bin/systemctl") ? "/usr/bin/systemctl" : "/bin/systemctl";
+	const char *const arguments[] = {program, verb, "--now", units[0], units[1], NULL};
+	_cleanup_free_ char *answer = NULL;
+	size_t size;
+
+	if (!vcuda_is_there("/run/systemd/system"))
+		return vcuda_advise_service(setup);
+	if (setup->dry_run) {
+		setup_print(setup, "systemctl %s --now %s %s would be run", verb, units[0], units[1]);
+		return 0;
+	}
+	if (!program_output_read(arguments, ANSWER_MAX, &answer, &size))
+		return output_print("systemctl %s --now %s %s has failed\n"
+				    "    What it says: run it by hand; what the manager said: journalctl -u " SERVICE,
+				    verb, units[0], units[1]);
+	setup_print(setup, "the service " SERVICE " is %s",
+		    setup->remove ? "stopped" : "started, now and at each boot");
+	return 0;
+}
+
+/* A mode that an administrator has written needs its manager. */
+static int vcuda_finish_remove(struct setup *setup)
+{
+	const char *mode = json_string_value(json_at(setup->then, MODE));
+	int r;
+
+	if (mode && !streq(mode, "off")) {
+		setup_print(setup, "%s: the mode \"%s\" stays, and so does the service", setup->file.path, mode);
+		return 0;
+	}
+	r = vcuda_run_service(setup);
+	return r ? r : setup_cdi_remove(setup, SPEC);
+}
+
+static int vcuda_finish(struct setup *setup)
+{
+	int r;
+
+	if (setup->remove)
+		return vcuda_finish_remove(setup);
+	if (setup->dry_run)
+		setup_print(setup, "a CDI spec of ctr-gpu.org/vcuda would be written, unless there is one");
+	r = setup->dry_run ? 0 : setup_cdi_put(setup);
+	return r ? r : vcuda_run_service(setup);
+}
+
+const struct setup_engine setup_vcuda = {
+	.facts = &facts,
+	.beside = MODE,
+	.look = vcuda_look,
+	.edit = vcuda_edit,
+	.finish = vcuda_finish,
+};
