@@ -153,12 +153,12 @@ offered_on_host() {
 	for shell in bash zsh fish; do
 		command -v "$shell" >/dev/null || continue
 		run offered "$shell" "ctr-gpu setup "
-		[[ $output == $'containerd\ncrio\ndocker\nkubernetes\npodman' ]] || { echo "$shell: $output"; return 1; }
+		[[ $output == $'containerd\ncrio\ndocker\nkubernetes\npodman\nvcuda' ]] || { echo "$shell: $output"; return 1; }
 	done
 	for shell in bash zsh fish; do
 		command -v "$shell" >/dev/null || continue
 		run offered "$shell" "ctr-gpu setup --remove "
-		[[ $output == $'all\ncontainerd\ncrio\ndocker\nkubernetes\npodman' ]] || { echo "$shell: $output"; return 1; }
+		[[ $output == $'all\ncontainerd\ncrio\ndocker\nkubernetes\npodman\nvcuda' ]] || { echo "$shell: $output"; return 1; }
 		run offered "$shell" "ctr-gpu doctor --try="
 		[[ ${output//--try=/} == $'containerd\ndocker\ndocker:cdi\ndocker:gpus\ndocker:runtime\npodman\npodman:cdi\npodman:gpus\npodman:hook\npodman:runtime' ]] ||
 			{ echo "$shell: $output"; return 1; }

@@ -253,7 +253,7 @@ static bool vcudad_is_ready(const struct loop *loop, const void *owner, int fd)
 static void vcudad_serve_worker(struct loop *loop, struct worker *worker)
 {
 	if (vcudad_is_ready(loop, worker, worker->events))
-		server_process_receive_reply(worker);
+		server_process_receive_reply(&loop->manager, worker);
 	if (vcudad_is_ready(loop, worker, worker->pidfd)) {
 		server_process_remove(&loop->manager, worker);
 		return;

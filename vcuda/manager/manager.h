@@ -93,7 +93,9 @@ struct worker {
 	uint64_t client_started;
 	int events; /* -1: closed */
 	unsigned slot;
-	unsigned told;     /* datagrams that were read */
+	unsigned told;  /* datagrams that were read */
+	unsigned asked; /* for descriptors of others, lately */
+	int64_t asked_at;
 	uint64_t rests;    /* as it told last */
 	int64_t rested_at; /* since when it has told the same */
 	int64_t kill_at;   /* 0: it may live */
@@ -236,8 +238,8 @@ int server_process_reattach(struct manager *manager, struct tenant *tenant, cons
  */
 void server_process_sweep(const struct manager *manager);
 
-/** Reads what it tells. */
-void server_process_receive_reply(struct worker *worker);
+/** Reads what it tells, and gives it what it wants of another server of its container. */
+void server_process_receive_reply(const struct manager *manager, struct worker *worker);
 
 /** Its client or its container has ended, or it is no longer wanted: asks it to end, and notes when to kill it. */
 void server_process_stop(struct worker *worker);

@@ -6,15 +6,18 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/close_range.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +30,8 @@ enum {
 	REPORTED_MAX = 256, /* datagrams of one server that are read */
 	HEARD_MAX = 32,     /* of its datagrams before others have their turn */
 	SENT_MAX = 253,     /* descriptors with one datagram */
+	WANTED_MAX = 512,   /* descriptors of others that one server gets at once */
+	WANTED_RATE = 64,   /* and in each second afterwards */
 	ABOVE = 16,         /* no descriptor of the server's is as high */
 	EXIT_NOT_RUN = 127,
 	SERVER_FDS = START_TURNS + 1 - START_CLIENT,
@@ -367,7 +372,66 @@ static ssize_t server_process_receive(struct worker *worker, struct start_event 
 	return 0;
 }
 
-void server_process_receive_reply(struct worker *worker)
+/* ---- what one server has for another ---- */
+
+static bool server_process_may_want(struct worker *worker, int64_t now)
+{
+	const int64_t gone = (now - worker->asked_at) * WANTED_RATE / 1000;
+
+	if (gone > 0) {
+		worker->asked = gone < worker->asked ? worker->asked - (unsigned)gone : 0;
+		worker->asked_at = now;
+	}
+	if (worker->asked >= WANTED_MAX)
+		return false;
+	worker->asked++;
+	return true;
+}
+
+/*
+ * Memory alone: to close anything else could wait, and be this process's to do. Return: a descriptor of the container's
+ * server in that slot; -1.
+ */
+static int server_process_take_memory(const struct manager *manager, const struct tenant *tenant, uint64_t wanted)
+{
+	for (const struct worker *worker = manager->workers; worker; worker = worker->next) {
+		int fd;
+
+		if (worker->tenant != tenant || worker->slot != wanted >> 32)
+			continue;
+		fd = (int)syscall(SYS_pidfd_getfd, worker->pidfd, (int)(uint32_t)wanted, 0);
+		if (fd < 0 || fcntl(fd, F_GET_SEALS) >= 0)
+			return fd;
+		fd_closer_close(&fd, 1);
+	}
+	return -1;
+}
+
+/* One that does not read its answers gets no more: descriptors on their way count as this process's. */
+static bool server_process_answer(const struct manager *manager, struct worker *worker, struct start_event *event)
+{
+	_cleanup_close_ int fd = -1;
+	struct iovec data = {event, sizeof(*event)};
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
+	struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
+	int unread = 0;
+
+	if (!server_process_may_want(worker, manager_now()) || ioctl(worker->events, SIOCOUTQ, &unread) < 0 ||
+	    unread > 0)
+		return false;
+	fd = server_process_take_memory(manager, worker->tenant, event->number);
+	if (fd >= 0) {
+		memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+	}
+	return sendmsg(worker->events, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(*event);
+}
+
+void server_process_receive_reply(const struct manager *manager, struct worker *worker)
 {
 	for (int i = 0; i < HEARD_MAX && worker->events >= 0; i++) {
 		struct start_event event;
@@ -375,6 +439,9 @@ void server_process_receive_reply(struct worker *worker)
 
 		if (size < 0 && errno == EAGAIN)
 			return;
+		if (size == sizeof(event) && event.kind == START_EVENT_WANT &&
+		    server_process_answer(manager, worker, &event))
+			continue;
 		if (size == sizeof(event))
 			audit_server(worker->tenant, &event, manager_now());
 		/* Whoever goes on would keep us at work, and an honest server notices nothing. */
@@ -419,7 +486,7 @@ void server_process_remove(struct manager *manager, struct worker *worker)
 		place = &(*place)->next;
 	*place = worker->next;
 	if (worker->events >= 0)
-		server_process_receive_reply(worker);
+		server_process_receive_reply(manager, worker);
 	server_process_reap(worker);
 	server_process_empty_slot(worker->tenant, worker->slot);
 	worker->tenant->clients--;

@@ -5,6 +5,7 @@
  * What processes of a container share by handles: memory of a GPU, and events. Each that the driver has made a handle
  * of has a place in the memory of the container's servers. Clients hold a token of it, which none can guess, and never
  * see what the driver made. Memory counts for its place, and so for the container, as long as one server holds it.
+ * Files in memory that drivers share have places, too.
  *
  * A server writes its own bit, and may be killed at any moment. Its manager, which takes the numbers of its slot back,
  * takes its bits back, too.
@@ -27,7 +28,7 @@ enum {
 #define SHARE_BETWEEN(step) ((void)(step))
 #endif
 
-enum share_kind { SHARE_MEMORY = 1, SHARE_EVENT };
+enum share_kind { SHARE_MEMORY = 1, SHARE_EVENT, SHARE_FILE };
 
 struct share {
 	_Atomic uint64_t bytes;

@@ -134,6 +134,11 @@ enum start_event_kind {
 	START_EVENT_STICKY,    /* number: the CUresult that this client's context is lost with */
 	START_EVENT_REACHED,   /* the client's kernels reach all of its memory; number: on which GPU; text: by what */
 	START_EVENT_ESTIMATED, /* it cannot ask how much the driver has taken by itself; text: why */
+	/*
+	 * For no audit. number: the slot of another server of the container, and its descriptor of a memfd in the low
+	 * 32 bits. The manager answers with the same, and the descriptor, if it is one.
+	 */
+	START_EVENT_WANT,
 };
 
 struct start_event {

@@ -33,7 +33,7 @@ _Static_assert(sizeof(struct share_token) == SHARE_HANDLE && sizeof(CUipcMemHand
 
 /* ---- places ---- */
 
-static struct share *share_take_place(void)
+struct share *share_take_place(void)
 {
 	struct shares *shares = &server.quota->shares;
 

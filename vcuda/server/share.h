@@ -17,6 +17,9 @@ struct share_held {
 	unsigned opened;
 };
 
+/** Return: a place to fill in, which others see once it is SHARE_READY; NULL. */
+struct share *share_take_place(void);
+
 /** Takes back what a server before this one has left in its slot. */
 void share_held_begin(void);
 

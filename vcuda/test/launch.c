@@ -85,6 +85,28 @@ static void run_server(int client)
 		count++;
 }
 
+/* As the manager does it. */
+static void give(int slot, const struct start_event *event)
+{
+	const uint64_t from = event->number >> 32;
+	const int pidfd = from < SERVERS_MAX ? (int)syscall(SYS_pidfd_open, pids[from], 0) : -1;
+	const int fd = (int)syscall(SYS_pidfd_getfd, pidfd, (int)(uint32_t)event->number, 0);
+	struct iovec data = {(void *)event, sizeof(*event)};
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
+	const struct msghdr message = {.msg_iov = &data,
+				       .msg_iovlen = 1,
+				       .msg_control = fd < 0 ? NULL : &control,
+				       .msg_controllen = fd < 0 ? 0 : sizeof(control)};
+
+	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	(void)sendmsg(sockets[slot].fd, &message, MSG_NOSIGNAL);
+	(void)close(fd);
+	(void)close(pidfd);
+}
+
 static void read_server(int slot)
 {
 	static const char *const names[] = {"",      "ready",   "failed", "refused", "table",
@@ -93,6 +115,10 @@ static void read_server(int slot)
 	int status = 0;
 
 	if (recv(sockets[slot].fd, &event, sizeof(event), 0) == sizeof(event)) {
+		if (event.kind == START_EVENT_WANT) {
+			give(slot, &event);
+			return;
+		}
 		event.text[sizeof(event.text) - 1] = '\0';
 		if (getenv("LAUNCH_VERBOSE"))
 			fprintf(stderr, "launch: server %d: %s %llu %s\n", slot, names[event.kind & 15],

@@ -63,7 +63,7 @@ static void vcuda_is_off_unless_it_is_switched_on(void **state)
 	settings_clear(&settings);
 	assert_int_equal(parse("{}", &settings, &err), 0);
 	assert_int_equal(settings.vcuda_mode, VCUDA_OFF);
-	assert_int_equal(settings.vcuda_memory, 0);
+	assert_true(settings.vcuda_memory == STR_SHARE(50));
 	assert_int_equal(settings.vcuda_host_memory, 0);
 	assert_int_equal(settings.vcuda_max_clients, 16);
 	assert_int_equal(settings.vcuda_idle, 0);

@@ -3,6 +3,7 @@
 /*
  * chaos: run by vcuda/test/launch, as TAP. Starts clients, kills most at a random moment and crashes the servers of some, and
  * then looks for what is left: servers, descriptors of the manager, bytes of the quota. "chaos client SEED" is one client.
+ * CHAOS_LATEST=MICROSECONDS: the most between two that are killed, for a driver that starts slowly.
  */
 
 #include <dirent.h>
@@ -305,6 +306,8 @@ static int chaos_run(const char *what)
 /* Return: how many of those killed ended in another way than by that. */
 static int chaos_kill_clients(unsigned seed)
 {
+	const char *text = getenv("CHAOS_LATEST");
+	const unsigned latest = text ? (unsigned)strtoul(text, NULL, 10) : LATEST;
 	pid_t clients[AT_ONCE] = {0};
 	int status, early = 0;
 
@@ -312,7 +315,7 @@ static int chaos_kill_clients(unsigned seed)
 		pid_t *client = &clients[i % AT_ONCE];
 
 		if (*client) {
-			chaos_sleep((unsigned)rand_r(&seed) % LATEST);
+			chaos_sleep((unsigned)rand_r(&seed) % latest);
 			(void)kill(*client, SIGKILL);
 			(void)waitpid(*client, &status, 0);
 			early += !WIFSIGNALED(status);

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -41,6 +42,32 @@ __attribute__((constructor)) static void ipc_open_file(void)
 static size_t ipc_round(size_t size)
 {
 	return (size + PAGE - 1) & ~(size_t)(PAGE - 1);
+}
+
+/*
+ * With EVENTS=shm an event is a file of its own, by whatever shm_open() is here: in a server, the server's. It stays, so
+ * that the test sees where it was made.
+ */
+static struct shared_event *ipc_open_event(int64_t process, uint64_t number, bool make)
+{
+	struct shared_event *event;
+	char name[64];
+	int fd;
+
+	(void)snprintf(name, sizeof(name), "/cuda.shm.sim.%llx.%llx", (long long)process, (unsigned long long)number);
+	fd = shm_open(name, O_RDWR | (make ? O_CREAT | O_EXCL : 0), 0600);
+	if (fd < 0 || (make && ftruncate(fd, PAGE) < 0))
+		return NULL;
+	event = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	(void)close(fd);
+	return event == MAP_FAILED ? NULL : event;
+}
+
+static bool ipc_has_files(void)
+{
+	const char *events = config_value("EVENTS");
+
+	return events && strcmp(events, "shm") == 0;
 }
 
 /* The file is as large as all of it from the beginning. Its first page is the counter's. */
@@ -172,8 +199,10 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle *ret, CUevent event)
 	LEAVE_IF(ipc_file < 0, CUDA_ERROR_NOT_SUPPORTED);
 	if (!event->shared) {
 		event->shared_at = ipc_take(sizeof(*event->shared));
-		event->shared = ipc_map(NULL, event->shared_at, sizeof(*event->shared));
+		event->shared = ipc_has_files() ? ipc_open_event(getpid(), event->shared_at, true)
+						: ipc_map(NULL, event->shared_at, sizeof(*event->shared));
 	}
+	LEAVE_IF(!event->shared, 205);
 	handle.offset = event->shared_at;
 	memcpy(ret, &handle, sizeof(handle));
 	LEAVE(CUDA_SUCCESS);
@@ -182,6 +211,7 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle *ret, CUevent event)
 CUresult cuIpcOpenEventHandle(CUevent *ret, CUipcEventHandle from)
 {
 	struct ipc_handle handle;
+	struct shared_event *shared;
 	CUcontext context;
 
 	CALL_CONTEXT(context);
@@ -189,9 +219,12 @@ CUresult cuIpcOpenEventHandle(CUevent *ret, CUipcEventHandle from)
 	LEAVE_IF(!ret, CUDA_ERROR_INVALID_VALUE);
 	LEAVE_IF(handle.magic != MAGIC_EVENT, 205);
 	LEAVE_IF(handle.pid == getpid(), CUDA_ERROR_INVALID_CONTEXT);
+	shared = ipc_has_files() ? ipc_open_event(handle.pid, handle.offset, false)
+				 : ipc_map(NULL, handle.offset, handle.size);
+	LEAVE_IF(!shared, 205);
 	*ret = object_new(OBJECT_EVENT, sizeof(**ret), context);
 	(*ret)->flags = EVENT_INTERPROCESS | 2;
-	(*ret)->shared = ipc_map(NULL, handle.offset, handle.size);
+	(*ret)->shared = shared;
 	(*ret)->taken = true;
 	LEAVE(CUDA_SUCCESS);
 }

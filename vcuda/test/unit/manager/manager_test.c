@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -647,13 +648,83 @@ static void a_server_is_heard_so_often(void **state)
 	while (worker.events >= 0 && sent < 1000) {
 		assert_int_equal(send(pair[1], "x", 1, MSG_NOSIGNAL), 1);
 		sent++;
-		server_process_receive_reply(&worker);
+		server_process_receive_reply(&(struct manager){0}, &worker);
 	}
 	assert_int_equal(sent, 256);
 	/* Another process closes it, where the kernel cannot refuse descriptors. */
 	assert_int_equal(poll(&(struct pollfd){.fd = pair[1]}, 1, AT_ONCE_MS), 1);
 	assert_int_equal(send(pair[1], "x", 1, MSG_NOSIGNAL), -1);
 	(void)close(pair[1]);
+}
+
+/* ---- what one server has for another ---- */
+
+/* Return: the descriptor that came; -1: none did; -2: no answer. */
+static int want(const struct manager *manager, struct worker *worker, int end, uint64_t slot, int fd)
+{
+	struct start_event event = {.kind = START_EVENT_WANT, .number = slot << 32 | (uint32_t)fd}, answer = {0};
+	struct iovec data = {&answer, sizeof(answer)};
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct msghdr message = {
+		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	int got = -1;
+
+	assert_int_equal(send(end, &event, sizeof(event), MSG_NOSIGNAL), sizeof(event));
+	server_process_receive_reply(manager, worker);
+	if (recvmsg(end, &message, MSG_DONTWAIT) != sizeof(answer))
+		return -2;
+	assert_true(answer.kind == START_EVENT_WANT && answer.number == event.number);
+	if (message.msg_controllen > 0)
+		memcpy(&got, CMSG_DATA(&control.header), sizeof(got));
+	return got;
+}
+
+static void a_server_gets_memory_of_its_containers_alone(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 0),
+		      *two = add_tenant(&world->manager, "two", second_gpu, 0);
+	int self = (int)syscall(SYS_pidfd_open, getpid(), 0), memory = memfd_create("test", MFD_CLOEXEC), pair[2];
+	struct worker stranger = {.tenant = two, .pidfd = self, .slot = 4, .events = -1},
+		      giver = {.next = &stranger, .tenant = one, .pidfd = self, .slot = 3, .events = -1},
+		      taker = {.next = &giver, .tenant = one, .pidfd = self, .slot = 2};
+	const struct manager manager = {.workers = &taker};
+	struct stat a, b;
+	int got, count = 0;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
+	taker.events = pair[0];
+	got = want(&manager, &taker, pair[1], 3, memory);
+	assert_true(got >= 0 && fstat(got, &a) == 0 && fstat(memory, &b) == 0 && a.st_ino == b.st_ino);
+	(void)close(got);
+	/* No memory; not there; of another container; of a slot without a server. */
+	assert_int_equal(want(&manager, &taker, pair[1], 3, pair[1]), -1);
+	assert_int_equal(want(&manager, &taker, pair[1], 3, 9999), -1);
+	assert_int_equal(want(&manager, &taker, pair[1], 4, memory), -1);
+	assert_int_equal(want(&manager, &taker, pair[1], 5, memory), -1);
+	/* While an answer is not read, there is no other. */
+	for (int i = 0; i < 3; i++) {
+		const struct start_event event = {.kind = START_EVENT_WANT, .number = 3ULL << 32 | (unsigned)memory};
+
+		assert_int_equal(send(pair[1], &event, sizeof(event), MSG_NOSIGNAL), sizeof(event));
+	}
+	server_process_receive_reply(&manager, &taker);
+	assert_int_equal(recv(pair[1], &(struct start_event){0}, sizeof(struct start_event), MSG_DONTWAIT),
+			 sizeof(struct start_event));
+	assert_int_equal(recv(pair[1], &(struct start_event){0}, sizeof(struct start_event), MSG_DONTWAIT), -1);
+	/* Nor does one get so many that the manager does nothing else. */
+	while (taker.events >= 0 && count < 5000 && (got = want(&manager, &taker, pair[1], 3, memory)) >= 0) {
+		(void)close(got);
+		count++;
+	}
+	assert_between(count, 400, 1000);
+	cleanup_closep(&taker.events);
+	(void)close(pair[1]);
+	(void)close(memory);
+	(void)close(self);
 }
 
 /* ---- what nobody reads ---- */
@@ -763,7 +834,7 @@ static void let_container_send(struct world *world)
 		fds[i] = i == 3 ? pair[1] : -1;
 		others[i] = send_lingering(pair[1]);
 	}
-	server_process_receive_reply(&server);
+	server_process_receive_reply(&(struct manager){0}, &server);
 	assert_int_equal(server.events, -1);
 	assert_between(manager_now() - began, 0, AT_ONCE_MS);
 	for (int i = 0; i < 5; i++) {
@@ -897,6 +968,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(uuids_are_read_or_refused),
 		cmocka_unit_test(names_are_those_of_directories),
+		WITH_WORLD(a_server_gets_memory_of_its_containers_alone),
 		WITH_WORLD(the_least_loaded_gpu_is_first),
 		WITH_WORLD(connections_wait_above_a_rate),
 		WITH_WORLD(a_place_is_kept_for_each_container_without_a_server),

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Files in memory that drivers of a container's servers share. For events that processes give each other, NVIDIA's
+ * library makes a file in /dev/shm in one process and opens it in the other, by a name in its handle. A server may make
+ * and open no file, and the name would be known to the whole host. But as every library it looks shm_open() up in the
+ * program first. Here such a file is a memfd, whose name has a place among what the container shares. Another server
+ * gets it of the manager, which takes it out of the server that has it.
+ */
+
+#include "vcuda/server/share.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "vcuda/server/server.h"
+
+enum { SHARE_FILE_PATIENCE_MS = 2000, SHARE_FILE_NAME = 48 };
+
+/* In a place's handle. */
+struct share_file {
+	uint32_t slot, fd; /* the server that has it, and its number there */
+	char name[SHARE_FILE_NAME];
+	uint32_t reserved[2];
+};
+_Static_assert(sizeof(struct share_file) == SHARE_HANDLE, "one is copied to the other");
+
+/* Return: the place of a file, as it is now in @ret; NULL. */
+static struct share *share_file_find(const char *name, struct share_file *ret)
+{
+	struct shares *shares = &server.quota->shares;
+
+	for (uint32_t i = 0; i < share_count(shares); i++) {
+		struct share *place = &shares->place[i];
+
+		if (place->state != SHARE_READY || place->kind != SHARE_FILE)
+			continue;
+		memcpy(ret, place->handle, sizeof(*ret));
+		if (strncmp(ret->name, name, sizeof(ret->name)) == 0)
+			return place;
+	}
+	return NULL;
+}
+
+/* ---- making ---- */
+
+/* The driver closes its own. Return: a descriptor for it; -1. */
+static int share_file_make(const char *name)
+{
+	_cleanup_close_ int ours = memfd_create("ctr-gpu-vcuda-share", MFD_CLOEXEC), given = -1;
+	struct share_file file = {.slot = server.start.quota_slot};
+	struct share *place;
+
+	given = ours < 0 ? -1 : fcntl(ours, F_DUPFD_CLOEXEC, 0);
+	place = given < 0 ? NULL : share_take_place();
+	if (!place)
+		return -1;
+	file.fd = (uint32_t)ours;
+	(void)snprintf(file.name, sizeof(file.name), "%s", name);
+	place->kind = SHARE_FILE;
+	place->bytes = 0;
+	memcpy(place->handle, &file, sizeof(file));
+	share_hold(place, server.start.quota_slot);
+	place->state = SHARE_READY;
+	(void)steal_fd(&ours);
+	return steal_fd(&given);
+}
+
+/* ---- getting one of another server ---- */
+
+/* Return: what came with the answer; -1. */
+static int share_file_receive(uint64_t number)
+{
+	struct pollfd manager = {.fd = START_MANAGER, .events = POLLIN};
+	struct start_event event;
+	struct iovec data = {&event, sizeof(event)};
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct msghdr message = {
+		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	_cleanup_close_ int fd = -1;
+
+	if (poll(&manager, 1, SHARE_FILE_PATIENCE_MS) != 1 ||
+	    recvmsg(START_MANAGER, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != sizeof(event))
+		return -1;
+	if (message.msg_controllen >= sizeof(control.header) && control.header.cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
+	/* To an earlier question, whose answer came too late. */
+	if (event.kind != START_EVENT_WANT || event.number != number)
+		return share_file_receive(number);
+	return steal_fd(&fd);
+}
+
+/* What another server says may be anything; it is of the same container, and the driver checks what it reads there. */
+static int share_file_get(const struct share_file *file)
+{
+	static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+	const uint64_t number = (uint64_t)file->slot << 32 | file->fd;
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	if (file->slot == server.start.quota_slot)
+		return fcntl((int)file->fd, F_DUPFD_CLOEXEC, 0);
+	(void)pthread_mutex_lock(&one_at_a_time);
+	server_tell(START_EVENT_WANT, number, "");
+	fd = share_file_receive(number);
+	(void)pthread_mutex_unlock(&one_at_a_time);
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? steal_fd(&fd) : -1;
+}
+
+/* ---- in place of the C library's, for the driver's libraries ---- */
+
+__attribute__((visibility("default"))) int share_file_open(const char *name, int flags,
+							   mode_t mode) __asm__("shm_open");
+__attribute__((visibility("default"))) int share_file_unlink(const char *name) __asm__("shm_unlink");
+
+int share_file_open(const char *name, int flags, mode_t mode)
+{
+	struct share_file file;
+	const struct share *place;
+	int fd = -1;
+
+	(void)mode;
+	errno = EACCES;
+	if (!server.quota || strlen(name) >= SHARE_FILE_NAME)
+		return -1;
+	place = share_file_find(name, &file);
+	if ((place && flags & O_EXCL) || (!place && !(flags & O_CREAT))) {
+		errno = place ? EEXIST : ENOENT;
+		return -1;
+	}
+	fd = place ? share_file_get(&file) : share_file_make(name);
+	if (fd < 0)
+		errno = EACCES;
+	return fd;
+}
+
+int share_file_unlink(const char *name)
+{
+	struct share_file file;
+	struct share *place = server.quota ? share_file_find(name, &file) : NULL;
+
+	if (!place || file.slot != server.start.quota_slot) {
+		errno = place ? EACCES : ENOENT;
+		return -1;
+	}
+	share_let_go(place, server.start.quota_slot);
+	return close((int)file.fd);
+}
