@@ -167,10 +167,10 @@ nvmlReturn_t nvmlShutdown(void)
 /*
  * The one table of functions without documentation that nvidia-smi asks for: a size in bytes, and functions behind it.
  * Without it nvidia-smi ends, and says that it is of another version than the library. What it calls of the functions
- * may be refused, so all of them are.
+ * may be refused, so all of them are but those that list processes.
  */
 
-enum { TABLE_SLOTS = 255 };
+enum { TABLE_SLOTS = 255, TABLE_COMPUTE = 212, TABLE_GRAPHICS, TABLE_MPS };
 
 static nvmlReturn_t table_refuse(void)
 {
@@ -179,8 +179,13 @@ static nvmlReturn_t table_refuse(void)
 
 static const struct {
 	size_t bytes;
-	nvmlReturn_t (*slot[TABLE_SLOTS])(void);
-} table = {sizeof(table), {[0 ... TABLE_SLOTS - 1] = table_refuse}};
+	void (*slot[TABLE_SLOTS])(void);
+} table = {sizeof(table),
+	   {[0 ... TABLE_COMPUTE - 1] = (void (*)(void))table_refuse,
+	    [TABLE_COMPUTE] = (void (*)(void))usage_list_compute,
+	    [TABLE_GRAPHICS] = (void (*)(void))usage_list_none,
+	    [TABLE_MPS] = (void (*)(void))usage_list_none,
+	    [TABLE_MPS + 1 ... TABLE_SLOTS - 1] = (void (*)(void))table_refuse}};
 
 nvmlReturn_t nvmlInternalGetExportTable(const void **ret, const void *uuid)
 {

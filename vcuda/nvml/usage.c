@@ -117,3 +117,47 @@ nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned
 	(void)processes;
 	return nvmlDeviceGetMaxMigDeviceCount(device, count);
 }
+
+/* ---- for nvidia-smi ---- */
+
+static nvmlReturn_t usage_check_driver(void)
+{
+	static const char known[] = "580.";
+	char version[80];
+	nvmlReturn_t r = nvmlSystemGetDriverVersion(version, sizeof(version));
+
+	if (r)
+		return r;
+	return strncmp(version, known, strlen(known)) == 0 ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+}
+
+nvmlReturn_t usage_list_compute(nvmlDevice_t device, unsigned *count, struct usage_process *processes)
+{
+	struct wire_usage usage = {0};
+	nvmlReturn_t r = usage_check_driver();
+
+	if (!r)
+		r = usage_read(device, count, &usage);
+	if (!r)
+		r = usage_fit(count, processes, usage.count);
+	for (unsigned i = 0; i < usage.count && !r; i++) {
+		struct usage_process *process = &processes[i];
+
+		process->pid = usage.process[i].id;
+		process->used = usage_of(&usage.process[i]);
+		process->gpu_instance = process->compute_instance = UINT32_MAX;
+		process->reserved = 0;
+		/* One of another pid namespace, or that has just ended. */
+		if (nvmlSystemGetProcessName(usage.process[i].id, process->name, sizeof(process->name)))
+			memcpy(process->name, "[Not Found]", sizeof("[Not Found]"));
+	}
+	return r;
+}
+
+nvmlReturn_t usage_list_none(nvmlDevice_t device, unsigned *count, struct usage_process *processes)
+{
+	nvmlReturn_t r = usage_check_driver();
+
+	(void)processes;
+	return r ? r : nvmlDeviceGetMaxMigDeviceCount(device, count);
+}

@@ -154,7 +154,7 @@ int shares_counted(struct control_client *peer, uint64_t context)
 /* Handles of more events than a container has places for. */
 int shares_places(struct control_client *peer, uint64_t context)
 {
-	enum { MANY = 5000, PLACES = 4096 };
+	enum { MANY = 5000, PLACES = 4095 /* and one for the file that they are in */ };
 	static uint64_t events[MANY];
 	struct token token;
 	int given = 0, r = 0;

@@ -20,7 +20,7 @@
 #define FUNCTIONS(X) \
 	X(nvmlInit_v2, (void)) X(nvmlInit, (void)) X(nvmlShutdown, (void)) X(nvmlSystemGetDriverVersion, (char *, unsigned)) \
 	X(nvmlSystemGetNVMLVersion, (char *, unsigned)) X(nvmlSystemGetCudaDriverVersion_v2, (int *)) \
-	X(nvmlSystemGetProcessName, (unsigned, char *, unsigned)) \
+	X(nvmlSystemGetProcessName, (unsigned, char *, unsigned)) X(nvmlInternalGetExportTable, (const void **, const void *)) \
 	X(nvmlDeviceGetCount_v2, (unsigned *)) X(nvmlDeviceGetHandleByIndex_v2, (unsigned, nvmlDevice_t *)) \
 	X(nvmlDeviceGetHandleByUUID, (const char *, nvmlDevice_t *)) \
 	X(nvmlDeviceGetHandleByPciBusId_v2, (const char *, nvmlDevice_t *)) X(nvmlDeviceGetIndex, (nvmlDevice_t, unsigned *)) \
@@ -233,6 +233,49 @@ static void ask_memory(unsigned long long most)
 	      "what is freed is free");
 }
 
+/* The list of nvidia-smi 580, by its table: what a program of that version finds there. */
+static void ask_table(const char *driver)
+{
+	static const unsigned char uuid[16] = {0xc4, 0xfe, 0x3e, 0x6c, 0xc9, 0x8f, 0x6c, 0x4e,
+					       0xa3, 0x27, 0xee, 0x69, 0x6e, 0x12, 0xf7, 0xc4};
+	static struct {
+		unsigned long long pid, used;
+		unsigned instances[2];
+		unsigned long long reserved;
+		char name[8224];
+	} list[MOST];
+	const bool known = strncmp(driver, "580.", 4) == 0;
+	int (*const *table)(nvmlDevice_t, unsigned *, void *) = NULL;
+	nvmlProcessInfo_v2_t processes[MOST];
+	unsigned count = MOST, plain = MOST;
+	nvmlDevice_t device = NULL;
+	unsigned long long pointer;
+	void *context;
+
+	(void)api.nvmlDeviceGetHandleByIndex_v2(0, &device);
+	if (api.cuDevicePrimaryCtxRetain(&context, 0) || api.cuCtxSetCurrent(context) ||
+	    api.cuMemAlloc_v2(&pointer, ALLOCATED))
+		return;
+	(void)api.nvmlDeviceGetComputeRunningProcesses_v3(device, &plain, processes);
+	check(api.nvmlInternalGetExportTable((const void **)&table, uuid) == 0, "there is nvidia-smi's table");
+	if (known) {
+		check(table[213](device, &count, list) == 0 && count == 1 && list[0].pid == (unsigned)getpid() &&
+			      list[0].used == processes[0].usedGpuMemory && list[0].instances[0] == ~0U &&
+			      strcmp(list[0].name + strlen(list[0].name) - strlen("ask"), "ask") == 0,
+		      "which lists this process, with its memory and name");
+		count = 0;
+		check(table[213](device, &count, NULL) == NVML_ERROR_INSUFFICIENT_SIZE && count == 1,
+		      "and says how many there are");
+	}
+	for (int i = known ? 214 : 213; i <= 215; i++) {
+		count = MOST;
+		check(table[i](device, &count, list) == (known ? 0 : NVML_ERROR_NOT_SUPPORTED) &&
+			      count == (known ? 0 : MOST),
+		      known ? "none draws or is MPS's" : "of another version it lists nothing");
+	}
+	(void)api.cuMemFree_v2(pointer);
+}
+
 /* As the simulated driver has them: each number, and the GPU's, from 1 on. */
 static const struct {
 	const char *what;
@@ -430,6 +473,7 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < (unsigned)atoi(argv[1]); i++)
 		ask_device(i);
 	ask_memory(strtoull(argv[2], NULL, 10));
+	ask_table(argv[3]);
 	ask_events();
 	ask_peers();
 	ask_in_child();

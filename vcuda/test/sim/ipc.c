@@ -15,7 +15,15 @@
 
 #include "sim.h"
 
-enum { PAGE = 4096, LAZY_PEERS = 1, EVENT_INTERPROCESS = 4, MAGIC_MEMORY = 0x6d656d, MAGIC_EVENT = 0x657674 };
+enum {
+	PAGE = 4096,
+	LAZY_PEERS = 1,
+	EVENT_INTERPROCESS = 4,
+	EVENT_BYTES = 64,
+	EVENTS_BYTES = 1 << 20,
+	MAGIC_MEMORY = 0x6d656d,
+	MAGIC_EVENT = 0x657674
+};
 
 struct ipc_handle {
 	uint64_t magic, offset, size;
@@ -45,22 +53,31 @@ static size_t ipc_round(size_t size)
 }
 
 /*
- * With EVENTS=shm an event is a file of its own, by whatever shm_open() is here: in a server, the server's. It stays, so
- * that the test sees where it was made.
+ * With EVENTS=shm a process's events are in a file of its own, by whatever shm_open() is here: in a server, the server's.
+ * It stays, so that the test sees where it was made.
  */
-static struct shared_event *ipc_open_event(int64_t process, uint64_t number, bool make)
+static struct shared_event *ipc_open_event(int64_t process, uint64_t offset)
 {
-	struct shared_event *event;
+	const bool make = process == getpid() && offset == 0;
 	char name[64];
+	void *memory;
 	int fd;
 
-	(void)snprintf(name, sizeof(name), "/cuda.shm.sim.%llx.%llx", (long long)process, (unsigned long long)number);
+	(void)snprintf(name, sizeof(name), "/cuda.shm.sim.%llx", (long long)process);
 	fd = shm_open(name, O_RDWR | (make ? O_CREAT | O_EXCL : 0), 0600);
-	if (fd < 0 || (make && ftruncate(fd, PAGE) < 0))
+	if (fd < 0 || (make && ftruncate(fd, EVENTS_BYTES) < 0))
 		return NULL;
-	event = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	memory = mmap(NULL, EVENTS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	(void)close(fd);
-	return event == MAP_FAILED ? NULL : event;
+	return memory == MAP_FAILED ? NULL : (struct shared_event *)(void *)((char *)memory + offset);
+}
+
+/* Return: where in the file, from 0 on. */
+static uint64_t ipc_take_event(void)
+{
+	static _Atomic uint64_t next;
+
+	return next++ * EVENT_BYTES % EVENTS_BYTES;
 }
 
 static bool ipc_has_files(void)
@@ -198,8 +215,8 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle *ret, CUevent event)
 	LEAVE_IF(!ret, CUDA_ERROR_INVALID_VALUE);
 	LEAVE_IF(ipc_file < 0, CUDA_ERROR_NOT_SUPPORTED);
 	if (!event->shared) {
-		event->shared_at = ipc_take(sizeof(*event->shared));
-		event->shared = ipc_has_files() ? ipc_open_event(getpid(), event->shared_at, true)
+		event->shared_at = ipc_has_files() ? ipc_take_event() : ipc_take(sizeof(*event->shared));
+		event->shared = ipc_has_files() ? ipc_open_event(getpid(), event->shared_at)
 						: ipc_map(NULL, event->shared_at, sizeof(*event->shared));
 	}
 	LEAVE_IF(!event->shared, 205);
@@ -219,8 +236,8 @@ CUresult cuIpcOpenEventHandle(CUevent *ret, CUipcEventHandle from)
 	LEAVE_IF(!ret, CUDA_ERROR_INVALID_VALUE);
 	LEAVE_IF(handle.magic != MAGIC_EVENT, 205);
 	LEAVE_IF(handle.pid == getpid(), CUDA_ERROR_INVALID_CONTEXT);
-	shared = ipc_has_files() ? ipc_open_event(handle.pid, handle.offset, false)
-				 : ipc_map(NULL, handle.offset, handle.size);
+	shared =
+		ipc_has_files() ? ipc_open_event(handle.pid, handle.offset) : ipc_map(NULL, handle.offset, handle.size);
 	LEAVE_IF(!shared, 205);
 	*ret = object_new(OBJECT_EVENT, sizeof(**ret), context);
 	(*ret)->flags = EVENT_INTERPROCESS | 2;
