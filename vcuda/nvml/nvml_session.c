@@ -163,39 +163,3 @@ nvmlReturn_t nvmlShutdown(void)
 		client_close();
 	return NVML_SUCCESS;
 }
-
-/*
- * The one table of functions without documentation that nvidia-smi asks for: a size in bytes, and functions behind it.
- * Without it nvidia-smi ends, and says that it is of another version than the library. What it calls of the functions
- * may be refused, so all of them are but those that list processes.
- */
-
-enum { TABLE_SLOTS = 255, TABLE_COMPUTE = 212, TABLE_GRAPHICS, TABLE_MPS };
-
-static nvmlReturn_t table_refuse(void)
-{
-	return nvml_session_refuse("table");
-}
-
-static const struct {
-	size_t bytes;
-	void (*slot[TABLE_SLOTS])(void);
-} table = {sizeof(table),
-	   {[0 ... TABLE_COMPUTE - 1] = (void (*)(void))table_refuse,
-	    [TABLE_COMPUTE] = (void (*)(void))usage_list_compute,
-	    [TABLE_GRAPHICS] = (void (*)(void))usage_list_none,
-	    [TABLE_MPS] = (void (*)(void))usage_list_none,
-	    [TABLE_MPS + 1 ... TABLE_SLOTS - 1] = (void (*)(void))table_refuse}};
-
-nvmlReturn_t nvmlInternalGetExportTable(const void **ret, const void *uuid)
-{
-	static const uint8_t known[16] = {0xc4, 0xfe, 0x3e, 0x6c, 0xc9, 0x8f, 0x6c, 0x4e,
-					  0xa3, 0x27, 0xee, 0x69, 0x6e, 0x12, 0xf7, 0xc4};
-
-	if (!ret || !uuid)
-		return NVML_ERROR_INVALID_ARGUMENT;
-	if (memcmp(uuid, known, sizeof(known)) != 0)
-		return NVML_ERROR_NOT_FOUND;
-	*ret = &table;
-	return NVML_SUCCESS;
-}

@@ -44,22 +44,3 @@ nvmlDevice_t nvml_session_handle(CUdevice device);
 
 /** Copies text, or says that there is too little room. */
 nvmlReturn_t nvml_session_copy_text(char *to, unsigned length, const char *from);
-
-/*
- * Functions of nvidia-smi's table. Where they stand there, and what they fill in, was seen with nvidia-smi 580 on an
- * H100; another version's could be something else, so for drivers of others they are refused.
- */
-struct usage_process {
-	unsigned long long pid, used;
-	unsigned gpu_instance, compute_instance;
-	unsigned long long reserved;
-	char name[8192];
-	char rest[32];
-};
-_Static_assert(sizeof(struct usage_process) == 8256, "as far as one is behind the other");
-
-/** As nvmlDeviceGetComputeRunningProcesses_v3(), with names. */
-nvmlReturn_t usage_list_compute(nvmlDevice_t device, unsigned *count, struct usage_process *processes);
-
-/** The same of what no process of a container does. */
-nvmlReturn_t usage_list_none(nvmlDevice_t device, unsigned *count, struct usage_process *processes);

@@ -120,6 +120,19 @@ nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned
 
 /* ---- for nvidia-smi ---- */
 
+/*
+ * Functions of nvidia-smi's table. Where they stand there, and what they fill in, was seen with nvidia-smi 580 on an
+ * H100; another version's could be something else, so for drivers of others they are refused.
+ */
+struct usage_process {
+	unsigned long long pid, used;
+	unsigned gpu_instance, compute_instance;
+	unsigned long long reserved;
+	char name[8192];
+	char rest[32];
+};
+_Static_assert(sizeof(struct usage_process) == 8256, "as far as one is behind the other");
+
 static nvmlReturn_t usage_check_driver(void)
 {
 	static const char known[] = "580.";
@@ -131,7 +144,8 @@ static nvmlReturn_t usage_check_driver(void)
 	return strncmp(version, known, strlen(known)) == 0 ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
 }
 
-nvmlReturn_t usage_list_compute(nvmlDevice_t device, unsigned *count, struct usage_process *processes)
+/* As nvmlDeviceGetComputeRunningProcesses_v3(), with names. */
+static nvmlReturn_t usage_list_compute(nvmlDevice_t device, unsigned *count, struct usage_process *processes)
 {
 	struct wire_usage usage = {0};
 	nvmlReturn_t r = usage_check_driver();
@@ -154,10 +168,47 @@ nvmlReturn_t usage_list_compute(nvmlDevice_t device, unsigned *count, struct usa
 	return r;
 }
 
-nvmlReturn_t usage_list_none(nvmlDevice_t device, unsigned *count, struct usage_process *processes)
+/* The same of what no process of a container does. */
+static nvmlReturn_t usage_list_none(nvmlDevice_t device, unsigned *count, struct usage_process *processes)
 {
 	nvmlReturn_t r = usage_check_driver();
 
 	(void)processes;
 	return r ? r : nvmlDeviceGetMaxMigDeviceCount(device, count);
+}
+
+/*
+ * The one table of functions without documentation that nvidia-smi asks for: a size in bytes, and functions behind it.
+ * Without it nvidia-smi ends, and says that it is of another version than the library. What it calls of the functions
+ * may be refused, so all of them are but those that list processes.
+ */
+
+enum { TABLE_SLOTS = 255, TABLE_COMPUTE = 212, TABLE_GRAPHICS, TABLE_MPS };
+
+static nvmlReturn_t usage_refuse(void)
+{
+	return nvml_session_refuse("table");
+}
+
+static const struct {
+	size_t bytes;
+	void (*slot[TABLE_SLOTS])(void);
+} table = {sizeof(table),
+	   {[0 ... TABLE_COMPUTE - 1] = (void (*)(void))usage_refuse,
+	    [TABLE_COMPUTE] = (void (*)(void))usage_list_compute,
+	    [TABLE_GRAPHICS] = (void (*)(void))usage_list_none,
+	    [TABLE_MPS] = (void (*)(void))usage_list_none,
+	    [TABLE_MPS + 1 ... TABLE_SLOTS - 1] = (void (*)(void))usage_refuse}};
+
+nvmlReturn_t nvmlInternalGetExportTable(const void **ret, const void *uuid)
+{
+	static const uint8_t known[16] = {0xc4, 0xfe, 0x3e, 0x6c, 0xc9, 0x8f, 0x6c, 0x4e,
+					  0xa3, 0x27, 0xee, 0x69, 0x6e, 0x12, 0xf7, 0xc4};
+
+	if (!ret || !uuid)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	if (memcmp(uuid, known, sizeof(known)) != 0)
+		return NVML_ERROR_NOT_FOUND;
+	*ret = &table;
+	return NVML_SUCCESS;
 }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# share_steps.py PART: what processes of PyTorch do together, where there are two GPUs.
+# share_steps.py PART: what processes of PyTorch do together; "reduce" where there are two GPUs.
 # needs: torch
-# parts: reduce
+# parts: reduce tensors
 import os
 import sys
 
@@ -42,6 +42,33 @@ def reduce():
     mp.spawn(reduce_one, args=(world,), nprocs=world)
 
 
+def take_tensors(queue, answers):
+    total = 0.0
+    for _ in range(8):
+        tensor = queue.get()
+        total += tensor.sum().item()
+        tensor.add_(1)
+        torch.cuda.synchronize()
+        answers.put(1)
+        del tensor
+    answers.put(total)
+
+
+def tensors():
+    """Tensors of the GPU, with events behind which they are filled, that another process reads and changes."""
+    queue, answers = mp.Queue(), mp.Queue()
+    other = mp.Process(target=take_tensors, args=(queue, answers))
+    other.start()
+    changed = []
+    for number in range(8):
+        tensor = torch.full((1 << 18,), float(number), device="cuda")
+        queue.put(tensor)
+        answers.get()
+        changed.append(tensor[-1].item())
+    print(answers.get(), *changed)
+    other.join()
+
+
 if __name__ == "__main__":
     mp.set_start_method("spawn")
-    {"reduce": reduce}[sys.argv[1]]()
+    {"reduce": reduce, "tensors": tensors}[sys.argv[1]]()
