@@ -69,7 +69,7 @@ static int checkpoint_end(enum checkpoint_end end)
 {
 	if (end != CHECKPOINT_DONE)
 		(void)!write(STDOUT_FILENO, &failure, sizeof(failure));
-	return end;
+	return (int)end;
 }
 
 /* ---- the processes ---- */
