@@ -471,6 +471,7 @@ static const struct verb commands[] = {
 	{"suspend", " CONTAINER", "Put away what a container has on its GPUs", vcuda_suspend},
 	{"resume", " CONTAINER", "Bring it back", vcuda_resume},
 	{"revoke", " CONTAINER", "Take a container's GPUs away", vcuda_revoke},
+	{"audit", "", "Show what happened to containers", vcuda_audit_show},
 	{0},
 };
 
@@ -478,7 +479,7 @@ int verb_vcuda(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.parser = verb_parse,
-		.args_doc = "list|limit|suspend|resume|revoke [ARGUMENT...]",
+		.args_doc = "list|limit|suspend|resume|revoke|audit [ARGUMENT...]",
 		.children = global_options_children,
 		.doc = "Look after containers that have GPUs by vCUDA, without a device.\v"
 		       "'ctr-gpu vcuda COMMAND --help' shows a command's own options; ctr-gpu(1) explains them all.",

@@ -100,6 +100,11 @@ int load_run(const struct session *session, struct load_options options, bool dr
  */
 int report_write(struct session *session, const struct doctor *doctor, const char *path);
 
+/* ---- vcuda ---- */
+
+/** `ctr-gpu vcuda audit`. Return: the exit status. */
+int vcuda_audit_show(struct global_options *globals, int argc, char **argv);
+
 /* ---- cdi ---- */
 
 /* The commands of `ctr-gpu cdi`. */

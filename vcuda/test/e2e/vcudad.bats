@@ -308,6 +308,39 @@ on_host() {
 	'
 }
 
+@test "vcuda audit shows what happened to all containers or to one, from the manager's file or systemd's journal" {
+	on_host '
+		manager
+		container one "client; sleep 60"
+		container two "client; sleep 60"
+		soon said one gpus= && soon said two gpus=
+		vcuda revoke one
+		soon audited end
+		mount -t tmpfs tmpfs /var/log
+		vcuda audit 2>"$scratch/error" && exit 1
+		grep -q "cannot read the audit /var/log/ctr-gpu-vcudad.log: No such file" "$scratch/error"
+		{ echo "[warning] a line that is no JSON"; cat "$scratch/audit"; echo "{\"event\":\"\\u001b[31m\",\"container\":\"two\"}"; } >/var/log/ctr-gpu-vcudad.log
+		vcuda audit >"$scratch/of-all"
+		grep -E "^[0-9T:Z-]{20}  end +one" "$scratch/of-all"
+		grep -E "^[0-9T:Z-]{20}  grant +two +.*gpus=" "$scratch/of-all"
+		grep -q -e warning -e "$(printf "\\033")" "$scratch/of-all" && exit 1
+		vcuda audit tw >"$scratch/of-two"
+		grep -q "  grant  " "$scratch/of-two"
+		grep -q "  one" "$scratch/of-two" && exit 1
+		vcuda audit one --json | jq -e "[.events[] | .event] | index(\"grant\") < index(\"end\")"
+		vcuda audit one two 2>"$scratch/error" && exit 1
+		mkdir -p /run/systemd/system
+		cp "$scratch/audit" /var/log/journal && rm /var/log/ctr-gpu-vcudad.log
+		printf "#!/bin/sh\necho \"-- Boot --\"; cat /var/log/journal\n" >"$scratch/journalctl" && chmod 755 "$scratch/journalctl"
+		[[ -e /usr/bin/journalctl ]] || : >/usr/bin/journalctl
+		mount --bind "$scratch/journalctl" /usr/bin/journalctl
+		vcuda audit one | grep -E "  end +one"
+		printf "#!/bin/sh\nexit 1\n" >"$scratch/journalctl"
+		vcuda audit 2>"$scratch/error" && exit 1
+		grep -q "journalctl does not show the audit" "$scratch/error"
+	'
+}
+
 @test "an id that is longer than the manager takes is not taken for a manager that does not answer" {
 	on_host '
 		manager
