@@ -1335,7 +1335,10 @@ assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-r
 		setup all --remove >/dev/null
 		[[ ! -e /etc/k0s/containerd.d/ctr-gpu.toml ]]
 		cd /run
-		mount -t tmpfs tmpfs /var
+		# The checkout may be below /var, so it is not covered.
+		mkdir /run/upper-var /run/work-var
+		mount -t overlay -o lowerdir=/var,upperdir=/run/upper-var,workdir=/run/work-var overlay /var
+		mount -t tmpfs tmpfs /var/lib
 		mkdir -p /var/snap/microk8s/current/args
 		printf "version = 2\nimports = []\n" | tee before >/var/snap/microk8s/current/args/containerd-template.toml
 		setup kubernetes | grep -q "next: sudo snap restart"

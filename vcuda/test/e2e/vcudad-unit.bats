@@ -19,7 +19,7 @@ setup_file() {
 	mkdir -p "$directory"
 	"$e2e/systemd-world" start "$directory" 2
 	inside bash -ec 'mkdir -p /usr/libexec/ctr-gpu /run/driver /run/client
-		cp "$0"/bin/ctr-gpu /usr/bin; cp "$0"/bin/ctr-gpu-vcuda{,d,-checkpoint} /usr/libexec/ctr-gpu
+		cp "$0"/bin/ctr-gpu /usr/bin; cp "$0"/bin/ctr-gpu-vcuda{,d,-checkpoint,-turns} /usr/libexec/ctr-gpu
 		cp "$0"/vcuda/test/sim/lib{cuda,nvidia-ml}.so.1 /run/driver; printf "GPUS=1\nUUIDS=5a3f1c2b0001000000000000a5c0e3d4\n" >/run/driver/sim.conf
 		cp "$0"/lib/vcuda/libcuda.so.1 "$0"/test/real/cuda-add "$0"/test/tools/vcuda-hold "$0"/vcuda/test/holds /run/client
 		cp "$1"/ctr-gpu-vcudad.* /usr/lib/systemd/system; rm -rf /etc/ctr-gpu; mknod -m 666 /dev/dxg c 10 183
@@ -52,7 +52,7 @@ container = int(sys.argv[3]) or subprocess.Popen(["sleep", "1000"], stdin=subpro
 s = socket.socket(socket.AF_UNIX)
 s.connect("/run/ctr-gpu/vcudad.sock")
 gpu = text(b"GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4") + text(b"") + text(b"")
-granted = call(s, 1, text(name) + struct.pack(">iI", container, 1) + gpu + text(b"/run/driver/libcuda.so.1") + struct.pack(">QIQI", 1 << 30, 4, int(sys.argv[2]), 0))
+granted = call(s, 1, text(name) + struct.pack(">iI", container, 1) + gpu + text(b"/run/driver/libcuda.so.1") + struct.pack(">QIQII", 1 << 30, 4, int(sys.argv[2]), 0, 0))
 assert granted[:4] == b"\0\0\0\0", granted
 assert call(s, 2, text(name))[:4] == b"\0\0\0\0"
 print(container)
@@ -92,6 +92,20 @@ client() {
 	expect_status 0
 	expect "GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4"
 	expect "1048576 sums are right"
+}
+
+@test "turns are decided on under the unit's restrictions, by a user without rights" {
+	grant first >/dev/null
+	grant second >/dev/null
+	run inside bash -c 'for _ in {1..150}; do decider=$(pgrep -x ctr-gpu-vcuda-t) && break; sleep 0.02; done
+		sleep 0.2; grep -E "^(Uid|CapEff|NoNewPrivs|Seccomp):" "/proc/$decider/status"; ctr-gpu vcuda revoke first; ctr-gpu vcuda revoke second'
+	expect_status 0
+	[[ $output =~ Uid:$'\t'2[0-9]{9} ]]
+	expect_line $'CapEff:\t0000000000000000'
+	expect_line $'NoNewPrivs:\t1'
+	expect_line $'Seccomp:\t2'
+	run inside grep -c turns- /run/audit
+	expect_line 0
 }
 
 @test "a container is suspended and resumed under the unit's restrictions" {
