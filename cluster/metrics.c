@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -34,13 +35,15 @@ static int metrics_listen_unix(const char *path, int *ret)
 {
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct stat st;
 
 	if (fd < 0)
 		return -errno;
 	if (strlen(path) >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
 	memcpy(address.sun_path, path, strlen(path) + 1);
-	if (unlink(path) < 0 && errno != ENOENT)
+	/* What an earlier plugin has left; any other file was named by mistake, and bind(2) refuses it. */
+	if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && unlink(path) < 0)
 		return -errno;
 	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, METRICS_BACKLOG) < 0)
 		return -errno;

@@ -279,6 +279,10 @@ one=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4 two=GPU-7b10aa04-0041-0000-0000-000
 	sandbox plain bash -ec 'ip link set lo up 2>/dev/null; "$0" --kubelet-directory=/run/plugins --metrics=127.0.0.1:19445 2>/run/log & plugin=$!
 		for ((i = 0; i < 100; i++)); do ! curl --silent http://127.0.0.1:19445/metrics | grep -qx "ctr_gpu_kubelet_answers 0" || break; sleep 0.1; done
 		((i < 100)); kill $plugin; wait $plugin' "$plugin"
+	# A file of somebody's that was named by mistake stays.
+	echo kept >"$BATS_TEST_TMPDIR/file"
+	run sandbox plain timeout 5 "$plugin" --kubelet-directory=/run/plugins --metrics="$BATS_TEST_TMPDIR/file"
+	[[ $status == 1 && $(cat "$BATS_TEST_TMPDIR/file") == kept ]] || { echo "$output"; return 1; }
 	for where in 0.0.0.0:80 127.0.0.1:0 127.0.0.1:99999 localhost:80 relative; do
 		run sandbox plain timeout 5 "$plugin" --kubelet-directory=/run/plugins --metrics="$where"
 		[[ $status == 1 || $status == 2 ]] || { echo "$where: $output"; return 1; }
