@@ -222,7 +222,7 @@ int cdi_generate_like(struct ctr_gpu_context *context, const struct ctr_gpu_host
 	const struct cdi_hook *hook = cdi_check_first_hook(old);
 	const char *capabilities =
 		strv_variable(hook ? &hook->environment : &old->edits.environment, CDI_CAPABILITIES_VARIABLE);
-	struct request request = {.kind = REQUEST_ALL};
+	struct request request = {.kind = REQUEST_ALL, .groups = old->needed == CDI_0_7};
 	const struct cdi_options wish = {.kind = old->kind, .hook = hook ? hook->path : NULL, .request = &request};
 	int r;
 
@@ -248,6 +248,14 @@ static int cdi_check_list_missing_devices(const struct cdi_spec *in, const struc
 	return r;
 }
 
+static bool cdi_check_has_all(const struct strv *in, const struct strv *of)
+{
+	for (size_t i = 0; i < of->count; i++)
+		if (!strv_contains(in, of->items[i]))
+			return false;
+	return true;
+}
+
 /* Nodes besides, as of IMEX channels, may have been wished for. */
 static bool cdi_check_edits_match(const struct cdi_edits *old, const struct cdi_edits *new)
 {
@@ -265,7 +273,8 @@ static bool cdi_check_edits_match(const struct cdi_edits *old, const struct cdi_
 		if (j == old->mount_count)
 			return false;
 	}
-	return old->mount_count == new->mount_count;
+	return old->mount_count == new->mount_count &&cdi_check_has_all(&old->groups, &new->groups) &&
+	       cdi_check_has_all(&new->groups, &old->groups);
 }
 
 static int cdi_check_tell_stale(struct cdi_file *file, const struct strv *devices, const char *what)

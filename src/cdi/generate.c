@@ -21,6 +21,7 @@ struct generation {
 	const struct cdi_options *wish;
 	struct strv names;        /* of devices so far */
 	struct strv library_dirs; /* of all of them */
+	bool has_groups;
 	json_t *devices;
 };
 
@@ -202,13 +203,15 @@ static int cdi_generate_plan_unhooked(struct generation *generation, struct ctr_
 }
 
 /* The plan for some adapters, whose library directories are remembered. A spec without hooks needs all of it. */
-static int cdi_generate_plan(struct generation *generation, const char *devices, struct ctr_gpu_plan **ret)
+static int cdi_generate_plan(struct generation *generation, const char *devices, uint32_t capabilities,
+			     struct ctr_gpu_plan **ret)
 {
 	struct ctr_gpu_request request = {.context = generation->context, .data = *generation->wish->request};
 	int r;
 
 	request.data.devices = (struct device_names){0};
 	request.data.nodes_only = generation->wish->hook != NULL;
+	request.data.capabilities = capabilities;
 	if (cdi_generate_is_vcuda(generation->wish->kind))
 		request.data.mode = REQUEST_VCUDA;
 	r = request_set_devices(&request.data, devices);
@@ -222,11 +225,48 @@ static int cdi_generate_plan(struct generation *generation, const char *devices,
 	return r;
 }
 
+static json_t *cdi_generate_list_groups(const struct plan *plan)
+{
+	json_t *groups = json_array();
+
+	for (size_t i = 0; i < plan->device_count; i++) {
+		bool listed = !plan->devices[i].group;
+
+		for (size_t j = 0; j < i && !listed; j++)
+			listed = plan->devices[j].group == plan->devices[i].group;
+		if (!listed && cdi_generate_append(groups, json_integer(plan->devices[i].group)) < 0)
+			return json_decref(groups), NULL;
+	}
+	return groups;
+}
+
+/* A container may ask the hook for any part of the driver, and a hook can give no group. */
+static int cdi_generate_add_groups(struct generation *generation, const char *device, json_t *edits)
+{
+	const struct request *request = generation->wish->request;
+	_cleanup_plan_ struct ctr_gpu_plan *plan = NULL;
+	_cleanup_json_ json_t *groups = NULL;
+	int r;
+
+	if (!request->groups)
+		return 0;
+	r = cdi_generate_plan(generation, device, generation->wish->hook ? CAPABILITY_ALL : request->capabilities,
+			      &plan);
+	if (r != 0)
+		return r;
+	groups = cdi_generate_list_groups(&plan->data);
+	if (!groups)
+		return -ENOMEM;
+	generation->has_groups = generation->has_groups || json_array_size(groups) > 0;
+	return json_array_size(groups) == 0 ? 0 : json_object_set(edits, "additionalGids", groups) < 0 ? -ENOMEM : 0;
+}
+
 /* @name in the spec for what the hook knows as @device. */
 static int cdi_generate_add_device(struct generation *generation, const char *name, const char *device,
 				   const struct plan *plan)
 {
 	json_t *edits, *env;
+	int r;
 
 	if (strv_contains(&generation->names, name) || !cdi_is_device_name(name))
 		return 0;
@@ -238,9 +278,10 @@ static int cdi_generate_add_device(struct generation *generation, const char *na
 	if (json_array_size(env) > 0)
 		(void)json_object_set(edits, "env", env);
 	json_decref(env);
-	if (!env) {
+	r = env ? cdi_generate_add_groups(generation, device, edits) : -ENOMEM;
+	if (r != 0) {
 		json_decref(edits);
-		return -ENOMEM;
+		return r;
 	}
 	if (cdi_generate_append(generation->devices, json_pack("{s:s, s:o}", "name", name, "containerEdits", edits)) <
 	    0)
@@ -275,18 +316,19 @@ static int cdi_generate_add_adapter(struct generation *generation, const struct 
 {
 	_cleanup_plan_ struct ctr_gpu_plan *plan = NULL, *gpu = NULL;
 	char number[ADAPTER_NUMBER_SIZE], luid[LUID_TEXT_SIZE];
+	const uint32_t capabilities = generation->wish->request->capabilities;
 	const char *kind = generation->wish->kind;
 	int r;
 
 	adapter_format_number(adapter, number);
-	r = cdi_generate_plan(generation, number, &plan);
+	r = cdi_generate_plan(generation, number, capabilities, &plan);
 	if (!adapter->is_part)
 		(void)snprintf(number, sizeof(number), "%d", selection_number_of(generation->host, kind, adapter));
 	if (r == 0)
 		r = cdi_generate_add_name(generation, number, &plan->data);
 	/* A name that several partitions have means all of them. */
 	if (r == 0 && adapter->partitions) {
-		r = cdi_generate_plan(generation, adapter->pci_address, &gpu);
+		r = cdi_generate_plan(generation, adapter->pci_address, capabilities, &gpu);
 		if (r == 0)
 			r = cdi_generate_add_name(generation, adapter->pci_address, &gpu->data);
 		if (r == 0)
@@ -342,7 +384,7 @@ static int cdi_generate_add_all(struct generation *generation, const struct sele
 
 	r = cdi_generate_name_all(generation, selection, &device);
 	if (r == 0)
-		r = cdi_generate_plan(generation, device, &plan);
+		r = cdi_generate_plan(generation, device, generation->wish->request->capabilities, &plan);
 	if (r == 0)
 		cdi_generate_warn(generation, &plan->data);
 	return r == 0 ? cdi_generate_add_device(generation, "all", device, &plan->data) : r;
@@ -445,6 +487,8 @@ static const char *cdi_generate_lowest_version(const struct generation *generati
 {
 	const char *class = strchr(generation->wish->kind, '/');
 
+	if (generation->has_groups)
+		return cdi_versions[CDI_0_7];
 	if (strchr(class, '.'))
 		return cdi_versions[CDI_0_6];
 	for (size_t i = 0; i < generation->names.count; i++)

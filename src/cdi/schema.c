@@ -213,6 +213,27 @@ static int cdi_schema_take_strings(struct schema_reader *reader, const json_t *j
 	return r;
 }
 
+/* Engines decode 32 bits without a sign. */
+static int cdi_schema_take_groups(struct schema_reader *reader, const json_t *json, struct strv *ret)
+{
+	const json_t *item;
+	size_t i;
+	int r = 0;
+
+	json_array_foreach (cdi_schema_get(json, "additionalGids"), i, item) {
+		json_int_t group = json_integer_value(item);
+
+		if (r == 0)
+			r = json_is_integer(item) && group >= 0 && group <= UINT32_MAX
+				    ? strv_format(ret, "%" JSON_INTEGER_FORMAT, group)
+				    : cdi_schema_problem(
+					      reader->spec,
+					      "\"additionalGids\" of %s has an item that is no group's number",
+					      reader->where);
+	}
+	return r;
+}
+
 static int cdi_schema_check_environment(struct schema_reader *reader, const struct strv *environment)
 {
 	int r = 0;
@@ -348,6 +369,8 @@ static int cdi_schema_read_edits(struct schema_reader *reader, const json_t *jso
 		r = cdi_schema_take_strings(reader, json, "env", &edits->environment);
 	if (r == 0)
 		r = cdi_schema_check_environment(reader, &edits->environment);
+	if (r == 0)
+		r = cdi_schema_take_groups(reader, json, &edits->groups);
 	if (r == 0)
 		r = cdi_schema_read_list(reader, json, "deviceNodes", cdi_schema_read_node, edits);
 	if (r == 0)

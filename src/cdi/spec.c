@@ -32,6 +32,7 @@ static void cdi_spec_edits_clear(struct cdi_edits *edits)
 	}
 	free(edits->hooks);
 	strv_clear(&edits->environment);
+	strv_clear(&edits->groups);
 }
 
 void cdi_spec_clear(struct cdi_spec *spec)

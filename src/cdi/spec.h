@@ -35,6 +35,7 @@ struct cdi_edits {
 	struct cdi_hook *hooks;
 	size_t hook_count;
 	struct strv environment;
+	struct strv groups; /* numbers */
 };
 
 struct cdi_device {

@@ -47,6 +47,7 @@ struct request {
 	bool requirements_disabled;
 	struct strv imex_channels;    /* numbers, or "all" */
 	bool nodes_only;              /* the device nodes, and nothing of what else a plan has */
+	bool groups;                  /* in a CDI spec: those whose members may open nodes that others may not */
 	bool nvswitches;              /* the nodes of NVSwitches, for a fabric manager in the container */
 	bool mig_config, mig_monitor; /* to make parts of GPUs; to see every container's parts */
 	uint32_t unserved;            /* bits of request_unserved[] */

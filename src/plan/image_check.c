@@ -117,8 +117,8 @@ static int image_check_list_groups(const struct plan *plan, const struct oci_con
 			continue;
 		r = strv_format(ret,
 				"%s is for root and group %s, and user %u of the container is in it not yet: start the "
-				"container with --group-add %s, or through ctr-gpu-runtime or CDI, which need no such "
-				"option",
+				"container with --group-add %s, or through ctr-gpu-runtime, or by CDI with a spec that "
+				"'ctr-gpu cdi generate --groups' wrote",
 				device->path, group, config->user, group);
 		if (r == 0)
 			r = strv_add(&told, group);

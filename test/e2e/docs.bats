@@ -67,7 +67,13 @@ run_command() {
 		read -ra words <<<"$text"
 		verb=
 		for word in "${words[@]:1}"; do
-			[[ $verb || $word == -* ]] || verb=$word
+			if [[ $word == -* ]]; then
+				[[ $verb != cdi ]] || break
+			elif [[ ! $verb ]]; then
+				verb=$word
+			elif [[ $verb == cdi ]]; then
+				verb="cdi $word"
+			fi
 		done
 		[[ $verb != COMMAND && $verb != … ]] || continue
 		count=$((count + 1))

@@ -160,6 +160,34 @@ asked() {
 	expect_not LD_LIBRARY_PATH
 }
 
+@test "CDI specs give the groups of nodes where that is asked for, and never group 0" {
+	local groups='.cdiVersion, (.devices[0].containerEdits.additionalGids | tostring)' status_file='bind() { mount --bind "$1" /var/lib/dpkg/status; }
+		printf "Package: podman\nStatus: install ok installed\nVersion: %s+ds1-1\n\n" 4.9.3 >/run/old
+		printf "Package: podman\nStatus: install ok installed\nVersion: %s+ds1-1\n\n" 5.1.0 >/run/new
+		printf "Package: %s\nStatus: install ok installed\nVersion: 1.7.24~ds1-1\n\n" containerd >>/run/new'
+
+	run sandbox native-amd bash -c "ctr-gpu cdi generate --groups --output - | jq -r '$groups'"
+	[[ $output == $'0.7.0\n[992]' ]]
+	# The card is for screens, and for its own group; the default has neither.
+	run sandbox native-desktop bash -c "chgrp 44 /dev/dri/card*; ctr-gpu cdi generate --kind nvidia.com/gpu --groups --output - | jq -r '$groups'"
+	[[ $output == $'0.7.0\n[992,44]' || $output == $'0.7.0\n[44,992]' ]]
+	run sandbox native-desktop bash -c "ctr-gpu cdi generate --kind nvidia.com/gpu --output - | jq -r '$groups'"
+	[[ $output == $'0.5.0\nnull' ]]
+	run sandbox native-amd bash -c "chgrp 0 /dev/dri/* /dev/kfd; ctr-gpu cdi generate --groups --output - | jq -r '$groups'"
+	[[ $output == $'0.5.0\nnull' ]]
+	# An engine that would refuse the file keeps it away from where that one looks.
+	run sandbox native-amd bash -c "$status_file; bind /run/old; ctr-gpu cdi generate --groups; ls /etc/cdi; ctr-gpu cdi generate --groups --output=/run/cdi-new/"
+	expect "Podman 4.9.3 knows CDI up to 0.6.0, and would refuse a spec with groups, which is of 0.7.0"
+	expect_line "amd.com/gpu: /run/cdi-new/ctr-gpu-amd.json"
+	expect_no_line ctr-gpu-amd.json
+	# A refresh keeps them, and follows them.
+	run sandbox native-amd bash -c "$status_file; bind /run/new; ctr-gpu cdi generate --groups && ctr-gpu cdi check && chgrp 993 /dev/dri/render*; ctr-gpu cdi check
+		ctr-gpu refresh; jq -r '$groups' /etc/cdi/ctr-gpu-amd.json"
+	expect "the driver or its nodes have changed for"
+	expect_line 0.7.0
+	[[ ${lines[-1]} == "[993,992]" || ${lines[-1]} == "[992,993]" ]]
+}
+
 # bats test_tags=cgroup
 @test "Docker: --gpus on a host with AMD's GPUs alone" {
 	run docker run --rm --gpus all debian sh -c 'probe open /dev/dri/renderD128; probe open /dev/dri/renderD129; probe open /dev/kfd'

@@ -23,16 +23,22 @@ teardown_file() {
 	docker_stop
 }
 
-with_podman() {
-	local directory
+# on_host PROFILE ARGUMENT…: `podman run` on a host whose specs $generate wrote
+on_host() {
+	local directory profile=$1
+	shift
 
 	directory=$(engine_directory podman)
 	# shellcheck disable=SC2016 # for the inner shell
-	run sandbox native-amd env CONTAINERS_CONF="$directory/containers.conf" CONTAINERS_STORAGE_CONF="$directory/storage.conf" bash -c '
+	run sandbox "$profile" env CONTAINERS_CONF="$directory/containers.conf" CONTAINERS_STORAGE_CONF="$directory/storage.conf" bash -c '
 		eval "$1" || exit
 		shift
 		exec memlock podman run --cgroup-parent "$CTR_GPU_TEST_CGROUP" --rm "$@"
 	' podman "$generate" "$@"
+}
+
+with_podman() {
+	on_host native-amd "$@"
 }
 
 # shellcheck disable=SC2016 # for the container's shell
@@ -69,5 +75,20 @@ expect_one() {
 		expect_one
 		with_podman --runtime "$runtime" --user 1000:1000 --device amd.com/gpu=1 debian probe open /dev/kfd
 		expect_line "/dev/kfd=ENXIO"
+	done
+}
+
+@test "Podman: a user opens nodes that the hook adds, where the spec has their groups" {
+	local runtime graphics=(-e NVIDIA_DRIVER_CAPABILITIES=graphics --user 1000:1000 --device nvidia.com/gpu=1)
+
+	for runtime in runc crun; do
+		on_host native-desktop --runtime "$runtime" "${graphics[@]}" debian sh -c 'id -G; probe open /dev/dri/renderD134'
+		expect_line 1000
+		expect_line "/dev/dri/renderD134=EACCES"
+		generate="ctr-gpu cdi generate --groups >/dev/null" on_host native-desktop --runtime "$runtime" "${graphics[@]}" debian \
+			sh -c 'id -G; probe open /dev/dri/renderD134; probe open /dev/dri/card5'
+		expect_line "1000 992"
+		expect_line "/dev/dri/renderD134=ENXIO"
+		expect_line "/dev/dri/card5=ENXIO"
 	done
 }

@@ -15,6 +15,8 @@
 #include "cli/output.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
+#include "engines/engine.h"
+#include "lib/context.h"
 
 enum {
 	KEY_OUTPUT = 0x200,
@@ -23,13 +25,14 @@ enum {
 	KEY_HOOK,
 	KEY_CAPABILITIES,
 	KEY_IMEX_CHANNEL,
+	KEY_GROUPS,
 };
 
 struct generate {
 	const char *output; /* NULL: the usual directory; "-": standard output */
 	const char *kind;   /* NULL: one of each vendor */
 	const char *hook, *capabilities, *imex_channels;
-	bool no_hooks;
+	bool no_hooks, groups;
 };
 
 static const struct argp_option options[] = {
@@ -48,6 +51,8 @@ static const struct argp_option options[] = {
 	 "hooks all)",
 	 0},
 	{"imex-channel", KEY_IMEX_CHANNEL, "NUMBERS", 0, "Give every device these IMEX channels, too", 0},
+	{"groups", KEY_GROUPS, NULL, 0,
+	 "Give containers the groups by which nodes such as /dev/dri/renderD128 are opened (CDI 0.7)", 0},
 	{0},
 };
 
@@ -93,6 +98,9 @@ static error_t cdi_generate_parse(int key, char *argument, struct argp_state *st
 	case KEY_IMEX_CHANNEL:
 		generate->imex_channels = argument;
 		return 0;
+	case KEY_GROUPS:
+		generate->groups = true;
+		return 0;
 	case ARGP_KEY_END:
 		if (generate->no_hooks && generate->hook)
 			argp_error(state, "--no-hooks and --hook exclude each other");
@@ -114,7 +122,37 @@ static int cdi_generate_make_request(struct session *session, const struct gener
 		r = ctr_gpu_request_set_capabilities(session->request, capabilities);
 	if (!r && generate->imex_channels)
 		r = ctr_gpu_request_set_imex_channels(session->request, generate->imex_channels);
+	if (!r)
+		session->request->data.groups = generate->groups;
 	return r;
+}
+
+/* Docker's containerd gets no specs: Docker reads them itself. */
+static bool cdi_generate_reads_specs(const struct engine *engine)
+{
+	return engine->releases && engine_is_installed(engine) &&
+	       (engine != &engine_containerd || !engine_is_installed(&engine_docker));
+}
+
+/* An engine refuses all of a spec of a version that it does not know. Return: the exit status. */
+static int cdi_generate_check_engines(void)
+{
+	static const char version_of_groups[] = "0.7.0";
+
+	for (size_t i = 0; engine_list[i]; i++) {
+		_cleanup_free_ char *version = engine_version(engine_list[i], false);
+		const struct engine_release *release =
+			version && cdi_generate_reads_specs(engine_list[i])
+				? engine_cdi(engine_list[i], engine_version_number(version))
+				: NULL;
+
+		if (release && strverscmp(release->cdi, version_of_groups) < 0)
+			return output_print(
+				"%s %s knows CDI up to %s, and would refuse a spec with groups, which is of %s\n"
+				"    Leave --groups out, or write where only other engines look, with --output.",
+				engine_list[i]->label, version, release->cdi, version_of_groups);
+	}
+	return 0;
 }
 
 static int cdi_generate_write_spec(struct session *session, const struct generate *generate, const char *kind,
@@ -203,6 +241,8 @@ static int cdi_generate_run(struct session *session, const struct generate *gene
 	bool directory;
 	int r, exit_status = cdi_generate_find_output(generate, &output);
 
+	if (!exit_status && generate->groups && !generate->output)
+		exit_status = cdi_generate_check_engines();
 	if (exit_status)
 		return exit_status;
 	directory = output && cdi_generate_is_directory(output);
