@@ -132,9 +132,10 @@ with_docker() {
 	expect_line "took 1"
 }
 
+# of_a_runtime RUNTIME: crun is given the hook at the stage where Podman 5 puts it, with the arguments of the other
 of_a_runtime() {
 	rm -rf "$BATS_TEST_TMPDIR/bundle"
-	bundle debian "$BATS_TEST_TMPDIR/bundle" '.process.args = ["sleep", "600"]'
+	bundle debian "$BATS_TEST_TMPDIR/bundle" '.process.args = ["sleep", "600"]'"$([[ $1 != *crun ]] || echo ' | .hooks = {createRuntime: .hooks.prestart}')"
 	run sandbox wsl-nvidia bash -c '
 		cd "$1" || exit
 		jq --arg path "$CTR_GPU_TEST_CGROUP/three" ".linux.cgroupsPath = \$path" config.json >config.new && mv config.new config.json

@@ -214,6 +214,12 @@ static int containers_add_way(struct containers_look *look, const char *id, time
 	return r == 0 && plan ? containers_compare(look, plan) : r;
 }
 
+static bool containers_is_start(const char *stage)
+{
+	return streq(stage, "createRuntime") || streq(stage, "prestart");
+}
+
+/* Podman 5 gives createRuntime what a file names for prestart, with the arguments of the file. */
 static bool containers_has_hook(const json_t *tree, const char *stage)
 {
 	const json_t *hook;
@@ -224,7 +230,8 @@ static bool containers_has_hook(const json_t *tree, const char *stage)
 		const char *word = json_string_value(json_array_get(json_object_get(hook, "args"), 1));
 		const char *slash = path ? strrchr(path, '/') : NULL;
 
-		if (slash && streq(slash, "/ctr-gpu-hook") && word && streq(word, stage))
+		if (slash && streq(slash, "/ctr-gpu-hook") && word &&
+		    (streq(word, stage) || (containers_is_start(word) && containers_is_start(stage))))
 			return true;
 	}
 	return false;
