@@ -178,22 +178,53 @@ static json_t *vcuda_pack_grant(const struct vcudad_grant *grant, bool limited)
 		print_string(*grant->trouble ? grant->trouble : NULL));
 }
 
+/* Containers get a lost one again when the administrator says that it is well. */
+static void vcuda_print_trouble(const struct vcudad_trouble *trouble)
+{
+	char since[sizeof("2026-01-01T00:00:00Z")] = "";
+	const time_t when = (time_t)trouble->since;
+	struct tm utc;
+
+	if (gmtime_r(&when, &utc))
+		(void)strftime(since, sizeof(since), "%FT%TZ", &utc);
+	print_safe(stdout, "%s ", trouble->uuid);
+	print_write_text(trouble->name, stdout);
+	(void)putchar('\n');
+	print_safe(stdout, "    %s since %s: %s\n", trouble->lost ? "lost" : "suspected", since, trouble->why);
+	print_safe(stdout, "    %s: ctr-gpu vcuda clear %s\n",
+		   trouble->lost ? "no container gets it; when it has been reset" : "if it is well", trouble->uuid);
+}
+
+static json_t *vcuda_pack_troubles(const struct vcudad_grants *list)
+{
+	return print_array(i, list->troubles.troubles_len, ({
+				   const struct vcudad_trouble *trouble = &list->troubles.troubles_val[i];
+
+				   json_pack("{s:o, s:o, s:b, s:o, s:I}", "uuid", print_string(trouble->uuid), "name",
+					     print_string(trouble->name), "lost", trouble->lost, "why",
+					     print_string(trouble->why), "since", (json_int_t)trouble->since);
+			   }));
+}
+
 static int vcuda_print_list(const struct vcudad_grants *list, bool json)
 {
 	const bool limited = !*list->unlimited;
 	int r = 0;
 
 	if (json)
-		r = print_write_json(json_pack("{s:I, s:I, s:b, s:o}", "servers", (json_int_t)list->servers,
+		r = print_write_json(json_pack("{s:I, s:I, s:b, s:o, s:o}", "servers", (json_int_t)list->servers,
 					       "maxServers", (json_int_t)list->servers_max, "driverApiOnly",
 					       list->driver_api_only, "containers",
 					       print_array(i, list->grants.grants_len,
-							   vcuda_pack_grant(&list->grants.grants_val[i], limited))),
+							   vcuda_pack_grant(&list->grants.grants_val[i], limited)),
+					       "gpuTroubles", vcuda_pack_troubles(list)),
 				     stdout);
 	for (u_int i = 0; i < list->grants.grants_len && !json; i++)
 		vcuda_print_grant(&list->grants.grants_val[i], list->unlimited);
 	if (list->grants.grants_len == 0 && !json)
 		(void)puts("No container has GPUs by vCUDA.");
+	for (u_int i = 0; i < list->troubles.troubles_len && !json; i++)
+		vcuda_print_trouble(&list->troubles.troubles_val[i]);
 	if (list->driver_api_only && !json)
 		(void)puts("driver API only: programs with NVIDIA's CUDA runtime do not run by this build");
 	return r == -ENOMEM ? output_no_memory() : 0;
@@ -465,12 +496,41 @@ static int vcuda_resume(struct global_options *globals, int argc, char **argv)
 	return r ? r : vcuda_await(vcuda.limit.id, "running");
 }
 
+static error_t vcuda_parse_gpu(int key, char *argument, struct argp_state *state)
+{
+	struct vcuda *vcuda = state->input;
+
+	if (key == ARGP_KEY_ARG && vcuda->limit.id)
+		argp_error(state, "one GPU at a time");
+	if (key == ARGP_KEY_END && !vcuda->limit.id)
+		argp_error(state, "a GPU must be named, by its UUID as ctr-gpu vcuda list shows it");
+	if (key != ARGP_KEY_ARG)
+		return key == ARGP_KEY_END ? 0 : ARGP_ERR_UNKNOWN;
+	vcuda->limit.id = argument;
+	return 0;
+}
+
+static int vcuda_clear(struct global_options *globals, int argc, char **argv)
+{
+	static const struct argp argp = {
+		.parser = vcuda_parse_gpu,
+		.children = global_options_children,
+		.args_doc = "GPU",
+		.doc = "Give containers a GPU again that was lost, when it has been reset.",
+	};
+	struct vcuda vcuda = {0};
+
+	global_options_parse_verb(globals, &argp, argc, argv, &vcuda);
+	return vcuda_do(VCUDAD_CLEAR, &vcuda.limit.id);
+}
+
 static const struct verb commands[] = {
 	{"list", "", "List containers that have GPUs by vCUDA", vcuda_list},
 	{"limit", " CONTAINER", "Change what a container may have", vcuda_limit},
 	{"suspend", " CONTAINER", "Put away what a container has on its GPUs", vcuda_suspend},
 	{"resume", " CONTAINER", "Bring it back", vcuda_resume},
 	{"revoke", " CONTAINER", "Take a container's GPUs away", vcuda_revoke},
+	{"clear", " GPU", "Give containers a GPU again that was lost", vcuda_clear},
 	{"audit", "", "Show what happened to containers", vcuda_audit_show},
 	{0},
 };
@@ -479,7 +539,7 @@ int verb_vcuda(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.parser = verb_parse,
-		.args_doc = "list|limit|suspend|resume|revoke|audit [ARGUMENT...]",
+		.args_doc = "list|limit|suspend|resume|revoke|clear|audit [ARGUMENT...]",
 		.children = global_options_children,
 		.doc = "Look after containers that have GPUs by vCUDA, without a device.\v"
 		       "'ctr-gpu vcuda COMMAND --help' shows a command's own options; ctr-gpu(1) explains them all.",

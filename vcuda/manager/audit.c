@@ -84,6 +84,12 @@ static bool audit_may_write(struct tenant *tenant, int64_t now)
 	return true;
 }
 
+/* With an error comes on which GPU it was. */
+static uint64_t audit_number(const struct start_event *event)
+{
+	return event->kind == START_EVENT_STICKY ? (uint32_t)event->number : event->number;
+}
+
 void audit_server(struct tenant *tenant, const struct start_event *event, int64_t now)
 {
 	static const struct {
@@ -108,6 +114,6 @@ void audit_server(struct tenant *tenant, const struct start_event *event, int64_
 	if (more && kinds[event->kind].text)
 		(void)json_object_set_new(more, "what", audit_word(event->text));
 	if (more && kinds[event->kind].number)
-		(void)json_object_set_new(more, "number", json_integer((json_int_t)event->number));
+		(void)json_object_set_new(more, "number", json_integer((json_int_t)audit_number(event)));
 	audit_write(kinds[event->kind].name, tenant, more);
 }

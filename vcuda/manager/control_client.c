@@ -17,6 +17,8 @@
 #include "vcuda/manager/pidref.h"
 #include "vcuda/protocol/control.h"
 
+_Static_assert((int)MANAGER_TROUBLES == VCUDAD_TROUBLES_MAX, "all of them are listed");
+
 enum {
 	IDLE_MS = 10 * 1000,
 	GRANTED_MS = 180 * 1000, /* above what a hook gives itself to make a container */
@@ -135,6 +137,8 @@ static const char *control_client_explain(int r)
 		return "there is no process of that number";
 	case -EINVAL:
 		return "a GPU is named by something that is not a UUID";
+	case -ENODEV:
+		return "its GPU is lost: sudo ctr-gpu vcuda list says why";
 	case -ENOSPC:
 		return "as many containers have vCUDA as the manager serves at once";
 	default:
@@ -151,8 +155,7 @@ static void control_client_describe_grant(const struct tenant *tenant)
 		(void)json_array_append_new(gpus, json_string(tenant->gpus[i].uuid));
 	audit_write("grant", tenant,
 		    json_pack("{s:i, s:i, s:o, s:o, s:I, s:o, s:i, s:i}", "pid", (int)tenant->pid, "uid",
-			      (int)tenant->uid, "gpus", gpus, "memory",
-			      json_share(tenant->memory), "hostMemory",
+			      (int)tenant->uid, "gpus", gpus, "memory", json_share(tenant->memory), "hostMemory",
 			      (json_int_t)tenant->host_memory, "processors",
 			      processors > 0 ? json_real(processors) : json_null(), "maxClients",
 			      (int)tenant->max_clients, "share", (int)tenant->share));
@@ -181,6 +184,8 @@ static struct tenant *control_client_grant_tenant(struct manager *manager, const
 	}
 	tenant = tenant_new(wish->id);
 	r = tenant ? control_client_make_tenant(wish, tenant) : -ENOMEM;
+	if (r == 0 && gpu_trouble_count_lost(manager, tenant) == tenant->gpu_count)
+		r = -ENODEV;
 	if (r == 0)
 		r = tenant_open(manager, tenant, -1, -1, -1);
 	if (r < 0) {
@@ -253,6 +258,16 @@ static void control_client_suspend(struct manager *manager, const char *text, st
 
 	if (r < 0)
 		control_client_refuse(ret, -r, why);
+}
+
+static void control_client_clear(struct manager *manager, const char *text, struct vcudad_done *ret)
+{
+	int r = gpu_trouble_clear(manager, text);
+
+	if (r < 0)
+		control_client_refuse(ret, -r,
+				      r == -ENOTUNIQ ? "the UUIDs of several GPUs that are lost begin so"
+						     : "no GPU is lost whose UUID is that or begins so");
 }
 
 static void control_client_resume(struct manager *manager, const char *text, struct vcudad_done *ret)
@@ -340,12 +355,30 @@ static void control_client_list_tenant(const struct tenant *tenant, struct vcuda
 	};
 }
 
+/* @ret: MANAGER_TROUBLES of them */
+static u_int control_client_list_troubles(const struct manager *manager, struct vcudad_trouble *ret)
+{
+	for (size_t i = 0; i < manager->trouble_count; i++) {
+		const struct gpu_trouble *trouble = &manager->troubles[i];
+
+		ret[i] = (struct vcudad_trouble){
+			.uuid = trouble->gpu.uuid,
+			.name = trouble->gpu.name,
+			.lost = trouble->lost,
+			.why = (char *)(uintptr_t)trouble->why,
+			.since = trouble->since,
+		};
+	}
+	return (u_int)manager->trouble_count;
+}
+
 static size_t control_client_answer_list(const struct manager *manager, const struct control_call *call, void *ret,
 					 size_t max)
 {
 	_cleanup_free_ struct vcudad_grant *grants = calloc(manager->tenant_count + 1, sizeof(*grants));
 	_cleanup_free_ struct vcudad_gpu *gpus = calloc((manager->tenant_count + 1) * MANAGER_GPUS_MAX, sizeof(*gpus));
 	struct vcudad_grants reply = {.servers = (u_int)manager->worker_count, .servers_max = MANAGER_WORKERS_MAX};
+	struct vcudad_trouble troubles[MANAGER_TROUBLES];
 
 	if (!grants || !gpus)
 		return 0;
@@ -358,6 +391,8 @@ static size_t control_client_answer_list(const struct manager *manager, const st
 	reply.grants.grants_val = grants;
 	reply.unlimited = (char *)(uintptr_t)manager->unlimited;
 	reply.driver_api_only = !VCUDA_INTEGRITY;
+	reply.troubles.troubles_len = control_client_list_troubles(manager, troubles);
+	reply.troubles.troubles_val = troubles;
 	return control_write_reply(call, &reply, ret, max);
 }
 
@@ -383,6 +418,9 @@ static size_t control_client_answer(struct manager *manager, struct control_clie
 		break;
 	case VCUDAD_RESUME:
 		control_client_resume(manager, *(vcudad_id *)call->arguments, &done);
+		break;
+	case VCUDAD_CLEAR:
+		control_client_clear(manager, *(vcudad_id *)call->arguments, &done);
 		break;
 	case VCUDAD_LIMIT:
 		control_client_limit(manager, call->arguments, &done);

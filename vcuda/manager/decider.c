@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,8 +17,6 @@
 enum {
 	DECIDER_AGAIN_MS = 1000, /* after one has ended */
 	DECIDER_FEWEST = 2,      /* containers: one has no rival */
-	ABOVE = 16,
-	EXIT_NOT_RUN = 127,
 };
 
 /* ---- what it is told ---- */
@@ -81,28 +78,9 @@ void decider_weigh(struct manager *manager, const struct tenant *tenant)
 		decider_send(&manager->decider, &order, NULL);
 }
 
+_Static_assert((int)TURNS_MANAGER == (int)START_CLIENT, "it is the first of its descriptors");
+
 /* ---- its life ---- */
-
-static _Noreturn void decider_become(int program, int fd, uid_t uid)
-{
-	char *const arguments[] = {(char *)"ctr-gpu-vcuda-turns", NULL}, *const environment[] = {NULL};
-	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	sigset_t none;
-
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	(void)setsid();
-	program = fcntl(program, F_DUPFD_CLOEXEC, ABOVE);
-	fd = fcntl(fd, F_DUPFD_CLOEXEC, ABOVE);
-	for (int i = 0; i < TURNS_MANAGER; i++)
-		if (null < 0 || dup2(null, i) < 0)
-			_exit(EXIT_NOT_RUN);
-	if (dup2(fd, TURNS_MANAGER) < 0 || close_range(TURNS_MANAGER + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0 ||
-	    chdir("/") < 0 || server_process_become_user(uid) < 0)
-		_exit(EXIT_NOT_RUN);
-	(void)execveat(program, "", arguments, environment, AT_EMPTY_PATH);
-	_exit(EXIT_NOT_RUN);
-}
 
 static int decider_start(struct manager *manager)
 {
@@ -126,7 +104,14 @@ static int decider_start(struct manager *manager)
 	if (pid < 0)
 		return -errno;
 	if (pid == 0)
-		decider_become(program, theirs, uid);
+		server_process_execute(&(const struct server_program){
+			.program = program,
+			.name = "ctr-gpu-vcuda-turns",
+			.fds = {theirs},
+			.fd_count = 1,
+			.group = -1,
+			.uid = uid,
+		});
 	decider->pid = pid;
 	decider->fd = steal_fd(&ours);
 	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)

@@ -43,13 +43,14 @@ bool gpu_assign_read_uuid(const char *text, uint8_t ret[static 16])
 }
 
 struct gpu_assign_load {
+	bool suspected;
 	uint64_t memory;
 	size_t clients;
 };
 
 static struct gpu_assign_load gpu_assign_measure(const struct manager *manager, const struct gpu *gpu)
 {
-	struct gpu_assign_load load = {0};
+	struct gpu_assign_load load = {.suspected = gpu_trouble_find(manager, gpu->bytes)};
 
 	for (const struct tenant *other = manager->tenants; other; other = other->next) {
 		if (other->first < 0 || other->ending ||
@@ -63,16 +64,24 @@ static struct gpu_assign_load gpu_assign_measure(const struct manager *manager, 
 	return load;
 }
 
+/* Who is better has less of the first that differs. */
+static bool gpu_assign_is_better(struct gpu_assign_load one, struct gpu_assign_load other)
+{
+	if (one.suspected != other.suspected)
+		return other.suspected;
+	return one.memory != other.memory ? one.memory < other.memory : one.clients < other.clients;
+}
+
 size_t gpu_assign_choose(const struct manager *manager, const struct tenant *tenant)
 {
 	struct gpu_assign_load least = {0};
-	size_t chosen = 0;
+	size_t chosen = tenant->gpu_count;
 
 	for (size_t i = 0; i < tenant->gpu_count; i++) {
 		struct gpu_assign_load load = gpu_assign_measure(manager, &tenant->gpus[i]);
 
-		if (i > 0 &&
-		    (load.memory > least.memory || (load.memory == least.memory && load.clients >= least.clients)))
+		if (gpu_trouble_is_lost(manager, &tenant->gpus[i]) ||
+		    (chosen < tenant->gpu_count && !gpu_assign_is_better(load, least)))
 			continue;
 		least = load;
 		chosen = i;
@@ -80,15 +89,21 @@ size_t gpu_assign_choose(const struct manager *manager, const struct tenant *ten
 	return chosen;
 }
 
-void gpu_assign_list(const struct tenant *tenant, struct start *ret)
+void gpu_assign_list(const struct manager *manager, const struct tenant *tenant, struct start *ret)
 {
 	size_t first = tenant->first < 0 ? 0 : (size_t)tenant->first;
 
+	ret->gpu_count = 0;
 	for (size_t i = 0; i < tenant->gpu_count && i < START_GPUS; i++) {
-		const struct gpu *gpu = &tenant->gpus[(first + i) % tenant->gpu_count];
+		const size_t number = (first + i) % tenant->gpu_count;
+		const struct gpu *gpu = &tenant->gpus[number];
+		struct start_gpu *to = &ret->gpus[ret->gpu_count];
 
-		memcpy(ret->gpus[i].uuid, gpu->bytes, sizeof(ret->gpus[i].uuid));
-		ret->gpus[i].place = pci_address_number(gpu->address);
+		if (gpu_trouble_is_lost(manager, gpu))
+			continue;
+		memcpy(to->uuid, gpu->bytes, sizeof(to->uuid));
+		to->place = pci_address_number(gpu->address);
+		to->number = (uint32_t)number;
+		ret->gpu_count++;
 	}
-	ret->gpu_count = (uint32_t)tenant->gpu_count;
 }

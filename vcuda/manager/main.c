@@ -43,7 +43,7 @@ enum {
 	ANOTHER_TRIES = 40,
 	STATE_FILE_AGAIN_MS = 1000,
 	CHANGES_AGAIN_MS = 100, /* for a container may change its own limits all the time */
-	WAITS_MAX = 4 + MANAGER_PEERS_MAX + 3 * MANAGER_TENANTS_MAX + 3 * MANAGER_WORKERS_MAX + MANAGER_TENANTS_MAX,
+	WAITS_MAX = 5 + MANAGER_PEERS_MAX + 3 * MANAGER_TENANTS_MAX + 3 * MANAGER_WORKERS_MAX + MANAGER_TENANTS_MAX,
 };
 
 static volatile sig_atomic_t ended;
@@ -238,6 +238,9 @@ static void vcudad_gather(struct loop *loop)
 	if (loop->manager.decider.pid)
 		vcudad_wait_for(loop, loop->manager.decider.fd, POLLIN, &loop->manager.decider);
 	vcudad_wake_at(loop, decider_next(&loop->manager));
+	if (loop->manager.watcher.pid)
+		vcudad_wait_for(loop, loop->manager.watcher.fd, POLLIN, &loop->manager.watcher);
+	vcudad_wake_at(loop, gpu_watch_next(&loop->manager));
 	vcudad_gather_tenants(loop);
 	vcudad_gather_workers(loop);
 }
@@ -281,7 +284,7 @@ static void vcudad_serve_containers(struct loop *loop)
 	}
 	for (struct tenant *tenant = loop->manager.tenants, *next; tenant; tenant = next) {
 		next = tenant->next;
-		tenant_tell_denied(tenant, manager_now());
+		tenant_tell_denied(&loop->manager, tenant, manager_now());
 		if (!tenant->ending && vcudad_is_ready(loop, tenant, tenant->pidfd))
 			tenant_end(&loop->manager, tenant, "container ended");
 		else if (vcudad_is_ready(loop, tenant, tenant->listener) && suspension_accepts(tenant))
@@ -331,6 +334,7 @@ static void vcudad_run(struct loop *loop)
 		vcudad_serve_containers(loop);
 		vcudad_serve_peers(loop);
 		decider_look(&loop->manager, vcudad_is_ready(loop, &loop->manager.decider, loop->manager.decider.fd));
+		gpu_watch_look(&loop->manager, vcudad_is_ready(loop, &loop->manager.watcher, loop->manager.watcher.fd));
 		vcudad_write_state_file(&loop->manager);
 	}
 }

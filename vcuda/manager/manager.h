@@ -33,6 +33,7 @@ enum {
 	MANAGER_LINES = 512,         /* of the audit, from all servers of a container at once */
 	MANAGER_LINES_RATE = 16,     /* and in each second afterwards */
 	MANAGER_THREADS = 4096,      /* of all servers of a container */
+	MANAGER_TROUBLES = 64,       /* GPUs that are lost or suspected */
 };
 
 /*
@@ -111,6 +112,25 @@ struct decider {
 	int64_t start_at; /* not before */
 };
 
+/* What is known against a GPU. */
+struct gpu_trouble {
+	struct gpu gpu;
+	bool lost; /* or only suspected */
+	char why[START_NAME];
+	time_t since;
+};
+
+/* The server that watches GPUs. */
+struct watcher {
+	pid_t pid; /* 0: it does not run */
+	int fd;    /* -1: it is being ended */
+	bool watches;
+	bool asked;       /* to look at the GPUs */
+	int64_t start_at; /* not before; of one that is being ended: when to look for its end */
+	uint8_t gpus[START_GPUS][16];
+	size_t gpu_count;
+};
+
 struct manager {
 	struct tenant *tenants;
 	struct worker *workers;
@@ -120,6 +140,9 @@ struct manager {
 	const char *server;     /* path of ctr-gpu-vcuda */
 	const char *checkpoint; /* and of ctr-gpu-vcuda-checkpoint */
 	struct decider decider;
+	struct watcher watcher;
+	struct gpu_trouble troubles[MANAGER_TROUBLES];
+	size_t trouble_count;
 	bool changed;         /* since the ledger was written */
 	uint64_t host_memory; /* of the host, for all containers; 0: as much as each may have */
 	int groups;           /* directory of the manager's control group; -1: none */
@@ -201,7 +224,7 @@ bool tenant_has_place(const struct manager *manager, const struct tenant *tenant
 void tenant_accept(struct manager *manager, struct tenant *tenant);
 
 /** Writes down refused connections of which nobody was told yet, once a second at most. */
-void tenant_tell_denied(struct tenant *tenant, int64_t now);
+void tenant_tell_denied(const struct manager *manager, struct tenant *tenant, int64_t now);
 
 /** Takes away its socket and ends its servers. @why: for the audit */
 void tenant_end(struct manager *manager, struct tenant *tenant, const char *why);
@@ -239,7 +262,7 @@ int server_process_reattach(struct manager *manager, struct tenant *tenant, cons
 void server_process_sweep(const struct manager *manager);
 
 /** Reads what it tells, and gives it what it wants of another server of its container. */
-void server_process_receive_reply(const struct manager *manager, struct worker *worker);
+void server_process_receive_reply(struct manager *manager, struct worker *worker);
 
 /** Its client or its container has ended, or it is no longer wanted: asks it to end, and notes when to kill it. */
 void server_process_stop(struct worker *worker);
@@ -249,6 +272,24 @@ void server_process_remove(struct manager *manager, struct worker *worker);
 
 /** Gives up root. For a child of the manager. Return: 0; negative errno. */
 int server_process_become_user(uid_t uid);
+
+enum { SERVER_PROGRAM_FDS = START_TURNS + 1 - START_CLIENT, SERVER_PROGRAM_NOT_RUN = 127 };
+
+/* A program of ours that is started with no right but its descriptors. */
+struct server_program {
+	int program; /* open, since its user need not reach its path */
+	const char *name;
+	int fds[SERVER_PROGRAM_FDS]; /* from START_CLIENT on; -1: leads nowhere */
+	int fd_count;
+	int group; /* directory of the control group that it enters; -1: none */
+	uid_t uid;
+};
+
+/** Becomes it. For a child of the manager; ends it with SERVER_PROGRAM_NOT_RUN where that fails. */
+_Noreturn void server_process_execute(const struct server_program *what);
+
+/** Return: START_NO_PATHS, where the administrator wants that. */
+uint32_t server_process_path_flags(void);
 
 /*
  * ctr-gpu-vcuda-turns, which decides whose turn it is on a GPU (vcuda/protocol/turns.h). It is there once there are two
@@ -266,6 +307,53 @@ void decider_look(struct manager *manager, bool ended);
 /** Return: when to do that; INT64_MAX: when something happens. */
 int64_t decider_next(const struct manager *manager);
 
+/*
+ * GPUs that are lost: they have fallen off the bus, or need a reset. A server without a client, which has the driver's
+ * NVML, watches the GPUs of all containers and tells. Where there is none (NVML has no events under WSL), errors of
+ * containers' servers are what is known: any container could make them up, so a GPU is only suspected then, and new
+ * containers get others first.
+ *
+ * What is known ends with the manager. The next one has the GPUs looked at when it begins to watch them.
+ */
+
+/** The state of a GPU; NULL: nothing is known against it. */
+const struct gpu_trouble *gpu_trouble_find(const struct manager *manager, const uint8_t uuid[static 16]);
+
+/** Whether one is lost. @gpu: of a container */
+bool gpu_trouble_is_lost(const struct manager *manager, const struct gpu *gpu);
+
+/** Return: how many of a container's are. */
+size_t gpu_trouble_count_lost(const struct manager *manager, const struct tenant *tenant);
+
+/** A server says something of one of its container's GPUs, which need not be true. */
+void gpu_trouble_receive(struct manager *manager, const struct tenant *tenant, const struct start_event *event);
+
+/**
+ * gpu_trouble_clear() - take a GPU as healthy again
+ * @text: its UUID, or the beginning of it
+ *
+ * Return: 0; -ENOENT: none that is lost is named so; -ENOTUNIQ: several.
+ */
+int gpu_trouble_clear(struct manager *manager, const char *text);
+
+/* For who watches: a container's GPU of that UUID; NULL. */
+const struct gpu *gpu_trouble_find_gpu(const struct manager *manager, const uint8_t uuid[static 16]);
+
+/** Return: what is known of it, new, with nothing said, or as it is; NULL: no container has it, or no place is left. */
+struct gpu_trouble *gpu_trouble_note(struct manager *manager, const uint8_t uuid[static 16]);
+
+/** Says what is known from now on. */
+void gpu_trouble_state(struct gpu_trouble *trouble, bool lost, const char *why);
+
+/** The same of one that is suspected, unless something was said. */
+void gpu_trouble_suspect(struct manager *manager, const uint8_t uuid[static 16], const char *why);
+
+/** Reads what the one that watches tells, starts it where it is needed, and ends it where not. @ready: it has told */
+void gpu_watch_look(struct manager *manager, bool ready);
+
+/** Return: when to do that; INT64_MAX: when something happens. */
+int64_t gpu_watch_next(const struct manager *manager);
+
 /* Which of its GPUs a container's programs find first: the least loaded one when the first of them connects. */
 
 /** "GPU-5a3f1c2b-…" as bytes. Return: whether it is one. */
@@ -273,14 +361,14 @@ bool gpu_assign_read_uuid(const char *text, uint8_t ret[static 16]);
 
 /**
  * gpu_assign_choose() - of a container's GPUs, the one on which the least memory is granted, then with the fewest
- * servers
+ * servers; one that is suspected only where there is no other
  *
- * Return: its number; the first of equals.
+ * Return: its number; the first of equals; gpu_count if all are lost.
  */
 size_t gpu_assign_choose(const struct manager *manager, const struct tenant *tenant);
 
-/** What a server is told of its client's GPUs: all of the container's, the chosen one first. */
-void gpu_assign_list(const struct tenant *tenant, struct start *ret);
+/** What a server is told of its client's GPUs: all of the container's that are not lost, the chosen one first. */
+void gpu_assign_list(const struct manager *manager, const struct tenant *tenant, struct start *ret);
 
 /*
  * Root's connections to the control socket. Each has one message at a time, of a bounded size, and a time by which it

@@ -27,14 +27,12 @@
 #include "vcuda/manager/pidref.h"
 
 enum {
-	REPORTED_MAX = 256, /* datagrams of one server that are read */
-	HEARD_MAX = 32,     /* of its datagrams before others have their turn */
-	SENT_MAX = 253,     /* descriptors with one datagram */
-	WANTED_MAX = 512,   /* descriptors of others that one server gets at once */
-	WANTED_RATE = 64,   /* and in each second afterwards */
-	ABOVE = 16,         /* no descriptor of the server's is as high */
-	EXIT_NOT_RUN = 127,
-	SERVER_FDS = START_TURNS + 1 - START_CLIENT,
+	REPORTED_MAX = 256,      /* datagrams of one server that are read */
+	HEARD_MAX = 32,          /* of its datagrams before others have their turn */
+	SENT_MAX = 253,          /* descriptors with one datagram */
+	WANTED_MAX = 512,        /* descriptors of others that one server gets at once */
+	WANTED_RATE = 64,        /* and in each second afterwards */
+	ABOVE = 16,              /* no descriptor of the server's is as high */
 	SPINNERS_LEAST = 2,      /* processors */
 	SWEEP_MS = 1000,         /* a process that is killed has so long */
 	PROCESSES_MAX = 4 << 20, /* as many as Linux can have */
@@ -101,19 +99,17 @@ int server_process_become_user(uid_t uid)
 }
 
 /*
- * Everything of the manager's is closed, and nothing of it is in the environment. A server that was taken over must not
- * write to the audit, so its standard error leads nowhere. The driver asks a daemon (MPS) whose sockets are in /tmp
- * unless the environment says otherwise: any user of the host could be that daemon, so they are looked for where
- * nothing is. It may write no file, so it looks for no cache of compiled code. @program: open, since its user need not
- * reach its path
+ * Everything of the manager's is closed, and nothing of it is in the environment. What was taken over must not write to
+ * the audit, so its standard error leads nowhere. The driver asks a daemon (MPS) whose sockets are in /tmp unless the
+ * environment says otherwise: any user of the host could be that daemon, so they are looked for where nothing is. It
+ * may write no file, so it looks for no cache of compiled code.
  */
-static _Noreturn void server_process_become(int program, int client, int events, const struct tenant *tenant)
+void server_process_execute(const struct server_program *what)
 {
-	const int fds[SERVER_FDS] = {client, events, tenant->quota_fd, tenant->orders_fd, tenant->turns_fd};
-	char *const arguments[] = {(char *)"ctr-gpu-vcuda", NULL};
+	char *const arguments[] = {(char *)(uintptr_t)what->name, NULL};
 	char *const environment[] = {(char *)"CUDA_MPS_PIPE_DIRECTORY=/nonexistent", (char *)"CUDA_CACHE_DISABLE=1",
 				     NULL};
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC), high[SERVER_FDS];
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), high[SERVER_PROGRAM_FDS], program;
 	sigset_t none;
 
 	(void)sigemptyset(&none);
@@ -121,34 +117,50 @@ static _Noreturn void server_process_become(int program, int client, int events,
 	(void)signal(SIGPIPE, SIG_DFL);
 	(void)setsid();
 	/* Root's to do, and before descriptors have other numbers. */
-	if (cgroup_enter(tenant->group) < 0)
-		_exit(EXIT_NOT_RUN);
-	program = fcntl(program, F_DUPFD_CLOEXEC, ABOVE);
-	for (int i = 0; i < SERVER_FDS; i++)
-		high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, ABOVE);
+	if (cgroup_enter(what->group) < 0)
+		_exit(SERVER_PROGRAM_NOT_RUN);
+	program = fcntl(what->program, F_DUPFD_CLOEXEC, ABOVE);
+	for (int i = 0; i < what->fd_count; i++)
+		high[i] = fcntl(what->fds[i] < 0 ? null : what->fds[i], F_DUPFD_CLOEXEC, ABOVE);
 	for (int i = 0; i < START_CLIENT; i++)
 		if (null < 0 || dup2(null, i) < 0)
-			_exit(EXIT_NOT_RUN);
-	for (int i = 0; i < SERVER_FDS; i++)
+			_exit(SERVER_PROGRAM_NOT_RUN);
+	for (int i = 0; i < what->fd_count; i++)
 		if (high[i] < 0 || dup2(high[i], START_CLIENT + i) < 0)
-			_exit(EXIT_NOT_RUN);
-	if (close_range(START_CLIENT + SERVER_FDS, ~0U, CLOSE_RANGE_CLOEXEC) < 0 || chdir("/") < 0 ||
-	    server_process_become_user(tenant->uid) < 0)
-		_exit(EXIT_NOT_RUN);
+			_exit(SERVER_PROGRAM_NOT_RUN);
+	if (close_range((unsigned)(START_CLIENT + what->fd_count), ~0U, CLOSE_RANGE_CLOEXEC) < 0 || chdir("/") < 0 ||
+	    server_process_become_user(what->uid) < 0)
+		_exit(SERVER_PROGRAM_NOT_RUN);
 	(void)execveat(program, "", arguments, environment, AT_EMPTY_PATH);
-	_exit(EXIT_NOT_RUN);
+	_exit(SERVER_PROGRAM_NOT_RUN);
 }
 
-/*
- * The administrator's switch, should a driver need files that its server does not know. Who has little of the host's
- * processors loses by spinning: the kernel stops it for what is left of the time.
- */
-static uint32_t server_process_flags(const struct tenant *tenant)
+static _Noreturn void server_process_become(int program, int client, int events, const struct tenant *tenant)
+{
+	server_process_execute(&(const struct server_program){
+		.program = program,
+		.name = "ctr-gpu-vcuda",
+		.fds = {client, events, tenant->quota_fd, tenant->orders_fd, tenant->turns_fd},
+		.fd_count = SERVER_PROGRAM_FDS,
+		.group = tenant->group,
+		.uid = tenant->uid,
+	});
+}
+
+/* The administrator's switch, should a driver need files that its server does not know. */
+uint32_t server_process_path_flags(void)
 {
 	const char *paths = getenv("CTR_GPU_VCUDA_PATHS");
+
+	return paths && streq(paths, "all") ? START_NO_PATHS : 0U;
+}
+
+/* Who has little of the host's processors loses by spinning: the kernel stops it for what is left of the time. */
+static uint32_t server_process_flags(const struct tenant *tenant)
+{
 	const bool little = tenant->processor.time && cpu_limit_count(tenant->processor) < SPINNERS_LEAST;
 
-	return (paths && streq(paths, "all") ? START_NO_PATHS : 0U) | (little ? START_NO_SPIN : 0U);
+	return server_process_path_flags() | (little ? START_NO_SPIN : 0U);
 }
 
 /*
@@ -162,7 +174,8 @@ static uint64_t server_process_may_lock(const struct tenant *tenant)
 	return half < quarter ? half : quarter;
 }
 
-static int server_process_send_start(const struct tenant *tenant, unsigned slot, int events)
+static int server_process_send_start(const struct manager *manager, const struct tenant *tenant, unsigned slot,
+				     int events)
 {
 	struct start start = {
 		.magic = START_MAGIC,
@@ -176,7 +189,7 @@ static int server_process_send_start(const struct tenant *tenant, unsigned slot,
 	start.host_memory = server_process_may_lock(tenant);
 	if (tenant->library && strlen(tenant->library) < sizeof(start.library))
 		memcpy(start.library, tenant->library, strlen(tenant->library) + 1);
-	gpu_assign_list(tenant, &start);
+	gpu_assign_list(manager, tenant, &start);
 	return send(events, &start, sizeof(start), MSG_NOSIGNAL) == sizeof(start) ? 0 : -EIO;
 }
 
@@ -229,7 +242,7 @@ int server_process_start(struct manager *manager, struct tenant *tenant, int cli
 	fd_closer_refuse(ours);
 	/* Of the server's end alone: it waits for its datagrams. */
 	(void)fcntl(theirs, F_SETFL, 0);
-	r = server_process_send_start(tenant, worker.slot, ours);
+	r = server_process_send_start(manager, tenant, worker.slot, ours);
 	if (r < 0)
 		return r;
 	server_process_find_client(client, &worker);
@@ -431,7 +444,7 @@ static bool server_process_answer(const struct manager *manager, struct worker *
 	return sendmsg(worker->events, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(*event);
 }
 
-void server_process_receive_reply(const struct manager *manager, struct worker *worker)
+void server_process_receive_reply(struct manager *manager, struct worker *worker)
 {
 	for (int i = 0; i < HEARD_MAX && worker->events >= 0; i++) {
 		struct start_event event;
@@ -442,8 +455,10 @@ void server_process_receive_reply(const struct manager *manager, struct worker *
 		if (size == sizeof(event) && event.kind == START_EVENT_WANT &&
 		    server_process_answer(manager, worker, &event))
 			continue;
-		if (size == sizeof(event))
+		if (size == sizeof(event)) {
 			audit_server(worker->tenant, &event, manager_now());
+			gpu_trouble_receive(manager, worker->tenant, &event);
+		}
 		/* Whoever goes on would keep us at work, and an honest server notices nothing. */
 		if (size <= 0 || ++worker->told == REPORTED_MAX)
 			server_process_stop_receiving(worker);
@@ -472,7 +487,7 @@ static void server_process_reap(struct worker *worker)
 	} else if (WIFSIGNALED(wait_status) && !worker->stopped && !worker->adopted) {
 		worker->tenant->crashes++;
 		audit_write("crash", worker->tenant, json_pack("{s:i}", "signal", WTERMSIG(wait_status)));
-	} else if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == EXIT_NOT_RUN) {
+	} else if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == SERVER_PROGRAM_NOT_RUN) {
 		worker->tenant->crashes++;
 		audit_write("not-started", worker->tenant, NULL);
 	}

@@ -321,22 +321,22 @@ bool tenant_may_connect(struct tenant *tenant, int64_t now, int *ret_wait_ms)
 	return tenant->tokens > 0;
 }
 
-void tenant_tell_denied(struct tenant *tenant, int64_t now)
+void tenant_tell_denied(const struct manager *manager, struct tenant *tenant, int64_t now)
 {
 	if (tenant->untold == 0 || (tenant->told && now - tenant->told < SECOND_MS))
 		return;
 	audit_write("deny", tenant,
-		    json_pack("{s:I, s:i}", "connections", (json_int_t)tenant->untold, "maxClients",
-			      (int)tenant->max_clients));
+		    json_pack("{s:I, s:i, s:i}", "connections", (json_int_t)tenant->untold, "maxClients",
+			      (int)tenant->max_clients, "gpusLost", (int)gpu_trouble_count_lost(manager, tenant)));
 	tenant->untold = 0;
 	tenant->told = now;
 }
 
-static void tenant_deny(struct tenant *tenant)
+static void tenant_deny(const struct manager *manager, struct tenant *tenant)
 {
 	tenant->denied++;
 	tenant->untold++;
-	tenant_tell_denied(tenant, manager_now());
+	tenant_tell_denied(manager, tenant, manager_now());
 }
 
 bool tenant_has_place(const struct manager *manager, const struct tenant *tenant)
@@ -355,11 +355,16 @@ static void tenant_serve(struct manager *manager, struct tenant *tenant, int cli
 	int r;
 
 	if (!tenant_has_place(manager, tenant)) {
-		tenant_deny(tenant);
+		tenant_deny(manager, tenant);
 		return;
 	}
 	if (tenant->first < 0)
 		tenant->first = (ssize_t)gpu_assign_choose(manager, tenant);
+	if ((size_t)tenant->first == tenant->gpu_count) {
+		tenant->first = -1;
+		tenant_deny(manager, tenant);
+		return;
+	}
 	tenant->connects++;
 	r = server_process_start(manager, tenant, client);
 	if (r < 0) {
@@ -390,7 +395,7 @@ void tenant_end(struct manager *manager, struct tenant *tenant, const char *why)
 	if (tenant->ending)
 		return;
 	tenant->told = 0;
-	tenant_tell_denied(tenant, manager_now());
+	tenant_tell_denied(manager, tenant, manager_now());
 	audit_tell_omitted(tenant);
 	tenant->ending = true;
 	manager->changed = true;

@@ -30,6 +30,7 @@ static const struct {
 	{VCUDAD_LIST, (xdrproc_t)(void (*)(void))xdr_void, (xdrproc_t)xdr_vcudad_grants, 1},
 	{VCUDAD_SUSPEND, (xdrproc_t)xdr_vcudad_id, (xdrproc_t)xdr_vcudad_done, sizeof(vcudad_id)},
 	{VCUDAD_RESUME, (xdrproc_t)xdr_vcudad_id, (xdrproc_t)xdr_vcudad_done, sizeof(vcudad_id)},
+	{VCUDAD_CLEAR, (xdrproc_t)xdr_vcudad_id, (xdrproc_t)xdr_vcudad_done, sizeof(vcudad_id)},
 };
 
 /* Return: the place of a procedure in the table; behind its end if it is not one of ours. */

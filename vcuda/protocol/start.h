@@ -43,7 +43,7 @@ enum {
 };
 
 enum {
-	START_MAGIC = 0x76437537, /* changes when a struct below does */
+	START_MAGIC = 0x76437538, /* changes when a struct below does */
 	START_GPUS = 16,
 	START_QUOTA_SLOTS = 256,
 	START_PATH = 256,
@@ -101,13 +101,15 @@ enum start_flags {
 	START_AUDIT_CALLS = 4, /* tell of each refused name, too */
 	START_NO_PATHS = 8,    /* open what everybody may open, should a driver need more than paths.c knows */
 	START_SPIN = 16,       /* spin as with many cores: for tests */
+	START_WATCH = 32,      /* serve no client: tell what happens to the GPUs (vcuda/server/watch.c) */
 };
 
 struct start_gpu {
 	int32_t ordinal;  /* as the driver counts on the host, if uuid is all zeros */
 	uint8_t uuid[16]; /* as cuDeviceGetUuid() gives it */
 	uint32_t place;   /* domain, bus, device and function in 16, 8, 5 and 3 bits; 0: not known */
-	uint32_t reserved[2];
+	uint32_t number;  /* in the grant, whatever is first or left out here: what servers of a container count by */
+	uint32_t reserved;
 };
 
 struct start {
@@ -131,7 +133,8 @@ enum start_event_kind {
 	START_EVENT_TABLE,     /* text: the UUID of a hidden table that was asked for, once a table */
 	START_EVENT_QUOTA,     /* number: bytes that were refused */
 	START_EVENT_HOSTILE,   /* the client broke the protocol, and the server ends; text: how */
-	START_EVENT_STICKY,    /* number: the CUresult that this client's context is lost with */
+	/* number: the CUresult that this client's context is lost with; from bit 32 on the GPU's number, and one */
+	START_EVENT_STICKY,
 	START_EVENT_REACHED,   /* the client's kernels reach all of its memory; number: on which GPU; text: by what */
 	START_EVENT_ESTIMATED, /* it cannot ask how much the driver has taken by itself; text: why */
 	/*
@@ -139,7 +142,15 @@ enum start_event_kind {
 	 * 32 bits. The manager answers with the same, and the descriptor, if it is one.
 	 */
 	START_EVENT_WANT,
+	/* Of the one that watches, with a GPU as it counts them from bit 32 on. */
+	START_EVENT_WATCHES, /* it has begun */
+	START_EVENT_XID,     /* number: an error that NVIDIA's driver reports (Xid) */
+	START_EVENT_LOST,    /* the driver says that this GPU is lost; text: as what */
+	/* To it: see whether a GPU is lost. */
+	START_EVENT_LOOK,
 };
+
+enum { START_EVENT_GPU_BIT = 32 };
 
 struct start_event {
 	uint32_t kind;

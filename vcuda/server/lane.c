@@ -377,7 +377,8 @@ static void lane_note(const struct request *q, CUresult result)
 		return;
 	failed->result = result;
 	failed->context = context;
-	server_tell(START_EVENT_STICKY, (uint64_t)result, "");
+	server_tell(START_EVENT_STICKY,
+		    (uint64_t)result | (uint64_t)(turn_find_gpu(context) + 1) << START_EVENT_GPU_BIT, "");
 }
 
 static void lane_reply(struct lane *lane, CUresult result)

@@ -59,6 +59,8 @@ static int server_read_start(void)
 		memory = &host;
 	if (start->host_memory == 0)
 		start->host_memory = (uint64_t)memory->totalram * memory->mem_unit / 4;
+	if (start->flags & START_WATCH)
+		return 0;
 	server.quota = mmap(NULL, sizeof(*server.quota), PROT_READ | PROT_WRITE, MAP_SHARED, START_QUOTA, 0);
 	server.orders = mmap(NULL, sizeof(*server.orders), PROT_READ, MAP_SHARED, START_ORDERS, 0);
 	server.turns = mmap(NULL, sizeof(*server.turns), PROT_READ, MAP_SHARED, START_TURNS, 0);
@@ -133,7 +135,7 @@ static CUresult server_find_gpus(void)
 				(void)driver.cuDeviceGetUuid(&uuid, k);
 			found = by_uuid ? memcmp(uuid.bytes, gpu->uuid, sizeof(none)) == 0 : k == gpu->ordinal;
 			server.gpu[i] = k;
-			server.granted[i] = (uint8_t)i;
+			server.granted[i] = (uint8_t)(gpu->number % START_GPUS);
 		}
 		if (!found)
 			r = CUDA_ERROR_NO_DEVICE;
@@ -273,6 +275,8 @@ int main(void)
 	char took[START_NAME];
 	long loaded;
 
+	if (!r && server.start.flags & START_WATCH)
+		return watch_run();
 	loaded = server_now();
 	if (!r)
 		r = server_make_memory(descriptors);

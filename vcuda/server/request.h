@@ -259,6 +259,9 @@ void turn_mark(void);
 
 /** A context is on a GPU of the grant's numbering; and it is about to end, with all that is in it. */
 void turn_add_context(uint64_t context, unsigned gpu);
+
+/** Return: the GPU of a context that is there. */
+unsigned turn_find_gpu(uint64_t context);
 void turn_forget_context(uint64_t context);
 
 /* Marks behind what a stream has to do. */

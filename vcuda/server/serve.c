@@ -125,7 +125,7 @@ static CUresult serve_usage(struct request *q)
 		r = serve_total(device, &reply.total);
 	if (r)
 		return r;
-	quota_report(q->argument[0], &reply);
+	quota_report(server.granted[q->argument[0]], &reply);
 	memcpy(reply.driver, driver_name(), sizeof(reply.driver));
 	request_reply(q, &reply, sizeof(reply));
 	return CUDA_SUCCESS;

@@ -61,3 +61,6 @@ int server_sandbox_close(const struct start *start);
  * ctr-gpu-doctor(1) says so; negative errno.
  */
 int landlock_rules_close(const struct start *start);
+
+/** watch_run() - tell the manager what happens to the GPUs, until it is gone. Return: the exit status. */
+int watch_run(void);

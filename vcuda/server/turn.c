@@ -135,7 +135,7 @@ void turn_add_context(uint64_t context, unsigned gpu)
 		}
 }
 
-static unsigned turn_find_gpu(uint64_t context)
+unsigned turn_find_gpu(uint64_t context)
 {
 	for (unsigned i = 0; i < TURN_CONTEXTS; i++)
 		if (turn_contexts[i].context == context)

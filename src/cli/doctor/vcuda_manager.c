@@ -25,21 +25,43 @@ static void vcuda_check_client(struct findings *findings, enum severity severity
 			     "Install the package ctr-gpu-vcuda.");
 }
 
-/* Only a manager that runs can tell. */
-static void vcuda_check_host_memory(int fd, struct findings *findings)
+static void vcuda_check_host_memory(const char *unlimited, struct findings *findings)
 {
-	struct vcudad_grants list = {0};
-	char nothing = '\0';
-	int r = control_ask(fd, VCUDAD_LIST, &nothing, &list);
-
-	if (r == 0 && *list.unlimited)
+	if (*unlimited)
 		findings_add(findings, "vcuda.host-memory", SEVERITY_NOTE,
 			     "a container's vCUDA servers have no limit of the host's memory: %s\n"
 			     "A host that systemd starts with cgroup version 2 has one (ctr-gpu-vcudad(8)).",
-			     list.unlimited);
-	else if (r == 0)
+			     unlimited);
+	else
 		findings_add(findings, "vcuda.host-memory", SEVERITY_OK,
 			     "a container's vCUDA servers have a limit of the host's memory");
+}
+
+static void vcuda_check_gpu(const struct vcudad_trouble *trouble, struct findings *findings)
+{
+	if (trouble->lost)
+		findings_add(findings, "vcuda.lost-gpu", SEVERITY_WARNING,
+			     "%s is lost (%s), and no container gets it by vCUDA\n"
+			     "Reset it (nvidia-smi -r) or start the host again, then: sudo ctr-gpu vcuda clear %s",
+			     trouble->uuid, trouble->why, trouble->uuid);
+	else
+		findings_add(findings, "vcuda.suspected-gpu", SEVERITY_WARNING,
+			     "%s may be lost (%s), and new containers get other GPUs first\n"
+			     "If it is well: sudo ctr-gpu vcuda clear %s",
+			     trouble->uuid, trouble->why, trouble->uuid);
+}
+
+/* Only a manager that runs can tell. */
+static void vcuda_check_list(int fd, struct findings *findings)
+{
+	struct vcudad_grants list = {0};
+	char nothing = '\0';
+
+	if (control_ask(fd, VCUDAD_LIST, &nothing, &list) == 0) {
+		vcuda_check_host_memory(list.unlimited, findings);
+		for (u_int i = 0; i < list.troubles.troubles_len; i++)
+			vcuda_check_gpu(&list.troubles.troubles_val[i], findings);
+	}
 	control_free_reply(VCUDAD_LIST, &list);
 }
 
@@ -51,7 +73,7 @@ static void vcuda_check_manager(struct findings *findings, enum severity severit
 
 	if (r == 0) {
 		findings_add(findings, "vcuda.manager", SEVERITY_OK, "vCUDA's manager ctr-gpu-vcudad runs");
-		vcuda_check_host_memory(fd, findings);
+		vcuda_check_list(fd, findings);
 	} else if (r == -ENOENT || r == -ECONNREFUSED)
 		findings_add(findings, "vcuda.no-manager", severity,
 			     "vCUDA's manager ctr-gpu-vcudad does not run\nsudo systemctl enable --now ctr-gpu-vcudad");

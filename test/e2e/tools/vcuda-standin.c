@@ -91,6 +91,9 @@ static int serve(void)
 
 	if (read(START_MANAGER, &start, sizeof(start)) != sizeof(start) || start.magic != START_MAGIC)
 		return EXIT_FAILURE;
+	/* It sees nothing happen. */
+	if (start.flags & START_WATCH)
+		return read(START_MANAGER, word, 1) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 	quota = mmap(NULL, sizeof(*quota), PROT_READ | PROT_WRITE, MAP_SHARED, START_QUOTA, 0);
 	orders = mmap(NULL, sizeof(*orders), PROT_READ, MAP_SHARED, START_ORDERS, 0);
 	if (quota == MAP_FAILED || orders == MAP_FAILED)

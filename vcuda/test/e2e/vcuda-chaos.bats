@@ -70,10 +70,10 @@ end_container() {
 	soon eval "! runc --root /run/runtime state $1 >/dev/null 2>&1"
 }
 
-# servers: processes of users of ours, but for the one that decides on turns, which ends with the manager. Nobody here waits for
-# those whose manager was killed.
+# servers: processes of users of ours, but for those that decide on turns and watch GPUs, which end with the manager. Nobody here
+# waits for those whose manager was killed.
 servers() {
-	ps -e -o uid=,stat=,pid=,comm= | awk '$1 >= 2100000000 && $2 !~ /^Z/ && $4 != "ctr-gpu-vcuda-t"'
+	ps -e -o uid=,stat=,pid=,comm= | awk '$1 >= 2100000000 && $2 !~ /^Z/ && $4 !~ /^ctr-gpu-vcuda-[tw]$/'
 }
 
 @test "clients, servers, containers and the manager are killed at random: nothing is left, nothing foreign is seen" {
@@ -116,6 +116,9 @@ servers() {
 				suspended=$((suspended + 1))
 				until ctr-gpu vcuda resume "c$number" >>"$scratch/suspend.out" 2>&1 || soon listed ".containers | map(select(.container == \"c$number\" and .state != \"running\")) == []"; do :; done
 				;;
+			6)
+				kill -KILL "$(pgrep -xr R,S,D ctr-gpu-vcuda-w)" 2>/dev/null || true
+				;;
 			2 | 3)
 				kill -SEGV "$(victim ^ctr-gpu-vcuda$)" 2>/dev/null && crashed=$((crashed + 1)) || true
 				;;
@@ -136,7 +139,8 @@ servers() {
 		soon listed ".containers == []"
 		[[ $(jq -c .containers /run/ctr-gpu/vcudad.json) == "[]" ]]
 		[[ -z $(ls /run/ctr-gpu/vcuda) ]]
-		# One leads to the process that decides on turns, of which there is one.
+		# One leads to the process that decides on turns, of which there is one. Without containers no GPU is watched.
+		soon eval "! pgrep -xr R,S,D ctr-gpu-vcuda-w"
 		[[ $(ls "/proc/$manager/fd" | wc -l) -le $((descriptors + 1)) ]]
 		[[ $(ps -e -o stat=,comm= | grep -c "^[^Z].* ctr-gpu-vcuda-t$") == 1 ]]
 		[[ $(ls -l /proc/[0-9]*/fd 2>/dev/null | grep -c memfd:ctr-gpu-vcuda) == 0 ]]

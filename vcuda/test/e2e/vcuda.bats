@@ -528,6 +528,95 @@ add_on_both() {
 	'
 }
 
+lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
+
+@test "a GPU that is lost: its programs get an error, new ones another GPU, until it is cleared" {
+	on_host '
+		driver && manager
+		for name in one two; do mkfifo "$scratch/bundle/rootfs/tmp/$name"; done
+		container one "exec 3<>/tmp/one; holds 4194304 <&3; hold </dev/null; cuda-add; echo end"
+		soon said one held
+		container two "exec 3<>/tmp/two; holds 4194304 <&3"
+		soon said two held
+		# What a program did wrong is no fault of the GPU.
+		echo "0 13" >>/run/driver/xid
+		soon audited xid ".gpu == \"'"$lost"'\" and .number == 13"
+		asks one check && soon answers one 1 right
+		listed ".gpuTroubles == []"
+		# Another watches on.
+		kill -KILL "$(pgrep -xr R,S,D ctr-gpu-vcuda-w)"
+		soon audited watch-ended
+		echo "0 79" >>/run/driver/xid
+		soon audited gpu-lost ".gpu == \"'"$lost"'\" and .why == \"Xid 79\""
+		asks one check
+		soon said one "cuMemcpyDtoH_v2: error 719"
+		soon said one end
+		# The next program of the same container has what is left, as the others had.
+		said one "devices=1"
+		said one "GPU-7b10aa04-0041-0000-0000-000084ef55fb: Small: 1048576 sums are right"
+		asks two check && soon answers two 1 right
+		container three "hold </dev/null; echo end"
+		soon said three end
+		said three "devices=1"
+		ctr-gpu vcuda list | grep -A 1 "^'"$lost"'" | grep "lost since 2.*Z: Xid 79"
+		(ctr-gpu doctor || true) 2>&1 | tr -s " \n" " " |
+			grep "'"$lost"' is lost (Xid 79), and no container gets it by vCUDA > Reset it .* sudo ctr-gpu vcuda clear '"$lost"'"
+		ctr-gpu vcuda clear GPU-7b 2>&1 | grep "no GPU is lost whose UUID is that"
+		rm /run/driver/xid
+		ctr-gpu vcuda clear GPU-5a3f
+		listed ".gpuTroubles == []"
+		audited gpu-cleared
+		container four "hold </dev/null; echo end"
+		soon said four end
+		said four "devices=2"
+	'
+}
+
+@test "what NVML says of a GPU when a server has an error, and when the manager begins; a grant of that GPU alone is refused" {
+	devices=0 on_host '
+		driver && manager
+		mkfifo "$scratch/bundle/rootfs/tmp/one"
+		echo "FAULTS=cuCtxSynchronize@1=214" >>/run/driver/sim.conf
+		container one "exec 3<>/tmp/one; holds 4194304 <&3; sleep 60"
+		soon said one held
+		echo "0 94" >/run/driver/xid
+		soon audited gpu-suspected ".why == \"Xid 94\""
+		echo 0 >/run/driver/lost
+		asks one spin
+		soon audited gpu-lost ".why == \"fallen off the bus\""
+		audited sticky ".number == 214"
+		container two "hold </dev/null"
+		wait "$container" && exit 1
+		grep -q "its GPU is lost" "$scratch/two.out"
+		# A new manager knows nothing, until the one that watches has looked.
+		rm /run/driver/lost && echo 1 >/run/driver/action
+		kill "$manager"; wait "$manager" || true
+		manager
+		container three "hold </dev/null; sleep 60"
+		soon audited gpu-lost ".why == \"reset required\""
+		listed ".gpuTroubles | length == 1 and .[0].lost"
+		# There is nothing left to be watched: what has a GPU open keeps it from being reset.
+		soon eval "! pgrep -xr R,S,D ctr-gpu-vcuda-w"
+	'
+}
+
+@test "a GPU that cannot be watched is suspected when a server says so, and others are taken first" {
+	on_host '
+		driver && printf "%s\n" NVML=none FAULTS=cuCtxSynchronize@1=214 >>/run/driver/sim.conf && manager
+		mkfifo "$scratch/bundle/rootfs/tmp/one"
+		container one "exec 3<>/tmp/one; holds 4194304 <&3"
+		soon said one held
+		soon audited not-watched
+		asks one spin
+		soon audited gpu-suspected ".gpu == \"'"$lost"'\" and .why == \"CUDA error 214\""
+		soon listed ".containers == []"
+		sed -i /FAULTS/d /run/driver/sim.conf
+		container two "cuda-add; sleep 60"
+		soon eval "[[ \$(grep -m 1 \"sums are right\" $scratch/two.out) == *Small* ]]"
+		ctr-gpu vcuda list | grep "suspected since .*: CUDA error 214"
+	'
+}
+
 @test "a driver that cannot suspend is said to be one, and the program goes on" {
 	on_host '
 		driver && echo CHECKPOINT=0 >>/run/driver/sim.conf && manager

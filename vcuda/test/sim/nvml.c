@@ -132,6 +132,132 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **ret)
 	return 0;
 }
 
+/* ---- what happens to GPUs, as files beside this one say ---- */
+
+enum { TIMEOUT = 10, GPU_IS_LOST = 15, XID_EVENT = 8, FIELD_RECOVERY_ACTION = 230, LOOK_US = 20000 };
+
+/* Return: a file beside this library; NULL. */
+static FILE *nvml_open(const char *name)
+{
+	char path[PATH_MAX];
+	const char *end;
+	Dl_info info;
+
+	if (!dladdr((void *)nvmlInit_v2, &info) || !(end = strrchr(info.dli_fname, '/')))
+		return NULL;
+	(void)snprintf(path, sizeof(path), "%.*s/%s", (int)(end - info.dli_fname), info.dli_fname, name);
+	return fopen(path, "re");
+}
+
+/* "lost" has the numbers of GPUs that are. */
+static int nvml_is_lost(void *gpu)
+{
+	FILE *file = nvml_open("lost");
+	unsigned number;
+	int lost = 0;
+
+	while (file && fscanf(file, "%u", &number) == 1)
+		lost |= number + 1 == (uintptr_t)gpu;
+	if (file)
+		(void)fclose(file);
+	return lost;
+}
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **ret);
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **ret)
+{
+	FILE *file = nvml_open("sim.conf");
+	char line[1024], wanted[33];
+	unsigned length = 0;
+	const char *found = NULL;
+
+	for (uuid += strlen("GPU-"); *uuid && length < sizeof(wanted) - 1; uuid++)
+		if (*uuid != '-')
+			wanted[length++] = *uuid;
+	wanted[length] = '\0';
+	while (file && !found && fgets(line, sizeof(line), file))
+		found = strncmp(line, "UUIDS=", strlen("UUIDS=")) == 0 ? strstr(line, wanted) : NULL;
+	if (file)
+		(void)fclose(file);
+	if (!found)
+		return NOT_FOUND;
+	*ret = (void *)(uintptr_t)(1 + (size_t)(found - line - (long)strlen("UUIDS=")) / sizeof(wanted));
+	return nvml_is_lost(*ret) ? GPU_IS_LOST : 0;
+}
+
+int nvmlEventSetCreate(void **ret);
+int nvmlEventSetCreate(void **ret)
+{
+	*ret = calloc(1, sizeof(long));
+	return *ret ? 0 : UNKNOWN;
+}
+
+int nvmlDeviceRegisterEvents(void *gpu, unsigned long long kinds, void *set);
+int nvmlDeviceRegisterEvents(void *gpu, unsigned long long kinds, void *set)
+{
+	(void)gpu;
+	return set && kinds == XID_EVENT ? 0 : NOT_SUPPORTED;
+}
+
+struct event {
+	void *gpu;
+	unsigned long long kind, number;
+	unsigned instances[2];
+};
+
+/* "xid" has a GPU's number and an error's in each line. The set is where it was read to. */
+static int nvml_read_event(long *at, struct event *ret)
+{
+	FILE *file = nvml_open("xid");
+	unsigned gpu, number;
+	int count = 0;
+
+	if (file && fseek(file, *at, SEEK_SET) == 0)
+		count = fscanf(file, "%u %u\n", &gpu, &number);
+	if (count == 2) {
+		*at = ftell(file);
+		*ret = (struct event){(void *)(uintptr_t)(gpu + 1), XID_EVENT, number, {~0U, ~0U}};
+	}
+	if (file)
+		(void)fclose(file);
+	return count == 2;
+}
+
+int nvmlEventSetWait_v2(void *set, struct event *ret, unsigned milliseconds);
+int nvmlEventSetWait_v2(void *set, struct event *ret, unsigned milliseconds)
+{
+	for (unsigned us = 0; us <= milliseconds * 1000; us += LOOK_US) {
+		if (nvml_read_event(set, ret))
+			return 0;
+		(void)usleep(LOOK_US);
+	}
+	return TIMEOUT;
+}
+
+struct field {
+	unsigned field, scope;
+	long long stamp, latency;
+	int type, result;
+	unsigned value[2];
+};
+
+/* "action" has, for each GPU, what is to be done. */
+int nvmlDeviceGetFieldValues(void *gpu, int count, struct field *fields);
+int nvmlDeviceGetFieldValues(void *gpu, int count, struct field *fields)
+{
+	FILE *file = nvml_open("action");
+
+	if (count != 1 || fields->field != FIELD_RECOVERY_ACTION)
+		return NOT_SUPPORTED;
+	fields->value[0] = 0;
+	for (uintptr_t i = 0; file && i < (uintptr_t)gpu; i++)
+		(void)!fscanf(file, "%u", &fields->value[0]);
+	if (file)
+		(void)fclose(file);
+	fields->result = 0;
+	return 0;
+}
+
 /* Beside a file "full" nothing is free. */
 int nvmlDeviceGetMemoryInfo(void *gpu, unsigned long long ret[3]);
 int nvmlDeviceGetMemoryInfo(void *gpu, unsigned long long ret[3])
@@ -140,7 +266,8 @@ int nvmlDeviceGetMemoryInfo(void *gpu, unsigned long long ret[3])
 	const char *end;
 	Dl_info info;
 
-	(void)gpu;
+	if (nvml_is_lost(gpu))
+		return GPU_IS_LOST;
 	ret[0] = ret[1] = 80ULL << 30;
 	if (dladdr((void *)nvmlInit_v2, &info) && (end = strrchr(info.dli_fname, '/'))) {
 		(void)snprintf(path, sizeof(path), "%.*s/full", (int)(end - info.dli_fname), info.dli_fname);

@@ -128,10 +128,13 @@ static void the_least_loaded_gpu_is_first(void **state)
 	three = add_tenant(&world->manager, "three", both_gpus, 8);
 	assert_int_equal(gpu_assign_choose(&world->manager, three), 1);
 	three->first = 1;
-	gpu_assign_list(three, &start);
+	gpu_assign_list(&world->manager, three, &start);
 	assert_int_equal(start.gpu_count, 2);
 	assert_int_equal(start.gpus[0].uuid[0], 0x7b);
 	assert_int_equal(start.gpus[1].uuid[0], 0x5a);
+	/* Whichever is first, servers and the decider count by the grant. */
+	assert_int_equal(start.gpus[0].number, 1);
+	assert_int_equal(start.gpus[1].number, 0);
 	/* Of the same memory, the one with fewer programs; whoever may take all counts most. */
 	one->memory = 12;
 	one->clients = 2;
@@ -144,6 +147,56 @@ static void the_least_loaded_gpu_is_first(void **state)
 	one->memory = 0;
 	two->memory = 0;
 	assert_int_equal(gpu_assign_choose(&world->manager, one), 0);
+}
+
+/* What a server says of its GPU, while none watches. */
+static void hear_server(struct manager *manager, const struct tenant *tenant, unsigned result, unsigned gpu)
+{
+	const struct start_event event = {
+		.kind = START_EVENT_STICKY,
+		.number = result | (uint64_t)(gpu + 1) << START_EVENT_GPU_BIT,
+	};
+
+	gpu_trouble_receive(manager, tenant, &event);
+}
+
+static void a_gpu_that_is_lost_is_nobodys(void **state)
+{
+	struct world *world = *state;
+	struct manager *manager = &world->manager;
+	struct tenant *one = add_tenant(manager, "one", both_gpus, 8), *two = add_tenant(manager, "two", second_gpu, 8);
+	struct start start = {0};
+
+	/* Errors of programs, and GPUs that the container has not, say nothing. */
+	hear_server(manager, one, 719, 0);
+	hear_server(manager, one, 700, 0);
+	hear_server(manager, two, 214, 1);
+	hear_server(manager, two, 214, UINT32_MAX);
+	assert_int_equal(manager->trouble_count, 0);
+	hear_server(manager, one, 214, 0);
+	assert_int_equal(manager->trouble_count, 1);
+	assert_false(gpu_trouble_is_lost(manager, &one->gpus[0]));
+	assert_int_equal(gpu_assign_choose(manager, one), 1);
+	/* Where there is no other, it is taken. */
+	hear_server(manager, one, 220, 1);
+	assert_int_equal(gpu_assign_choose(manager, one), 0);
+	assert_int_equal(gpu_assign_choose(manager, two), 0);
+	manager->troubles[0].lost = true;
+	assert_int_equal(gpu_assign_choose(manager, one), 1);
+	gpu_assign_list(manager, one, &start);
+	assert_int_equal(start.gpu_count, 1);
+	assert_int_equal(start.gpus[0].number, 1);
+	manager->troubles[1].lost = true;
+	assert_int_equal(gpu_trouble_count_lost(manager, one), 2);
+	assert_int_equal(gpu_assign_choose(manager, one), 2);
+	assert_int_equal(gpu_assign_choose(manager, two), 1);
+	assert_int_equal(gpu_trouble_clear(manager, ""), -ENOENT);
+	assert_int_equal(gpu_trouble_clear(manager, "GPU-"), -ENOTUNIQ);
+	assert_int_equal(gpu_trouble_clear(manager, UUID_A), 0);
+	assert_int_equal(gpu_trouble_clear(manager, UUID_A), -ENOENT);
+	assert_true(gpu_trouble_is_lost(manager, &two->gpus[0]));
+	assert_int_equal(gpu_trouble_clear(manager, "GPU-7b"), 0);
+	assert_int_equal(gpu_assign_choose(manager, two), 0);
 }
 
 static void connections_wait_above_a_rate(void **state)
@@ -660,7 +713,7 @@ static void a_server_is_heard_so_often(void **state)
 /* ---- what one server has for another ---- */
 
 /* Return: the descriptor that came; -1: none did; -2: no answer. */
-static int want(const struct manager *manager, struct worker *worker, int end, uint64_t slot, int fd)
+static int want(struct manager *manager, struct worker *worker, int end, uint64_t slot, int fd)
 {
 	struct start_event event = {.kind = START_EVENT_WANT, .number = slot << 32 | (uint32_t)fd}, answer = {0};
 	struct iovec data = {&answer, sizeof(answer)};
@@ -691,7 +744,7 @@ static void a_server_gets_memory_of_its_containers_alone(void **state)
 	struct worker stranger = {.tenant = two, .pidfd = self, .slot = 4, .events = -1},
 		      giver = {.next = &stranger, .tenant = one, .pidfd = self, .slot = 3, .events = -1},
 		      taker = {.next = &giver, .tenant = one, .pidfd = self, .slot = 2};
-	const struct manager manager = {.workers = &taker};
+	struct manager manager = {.workers = &taker};
 	struct stat a, b;
 	int got, count = 0;
 
@@ -970,6 +1023,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(names_are_those_of_directories),
 		WITH_WORLD(a_server_gets_memory_of_its_containers_alone),
 		WITH_WORLD(the_least_loaded_gpu_is_first),
+		WITH_WORLD(a_gpu_that_is_lost_is_nobodys),
 		WITH_WORLD(connections_wait_above_a_rate),
 		WITH_WORLD(a_place_is_kept_for_each_container_without_a_server),
 		WITH_WORLD(what_servers_have_is_added_up),

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * One server has no client. It asks NVIDIA's NVML what happens to the GPUs of all containers, and tells the manager,
+ * which itself loads nothing of the driver's. It has the rights of every other server. No container talks to it, so the
+ * manager believes what it says.
+ */
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "vcuda/server/driver.h"
+#include "vcuda/server/quota.h"
+#include "vcuda/server/server.h"
+
+/* NVML's, as nvml.h has them. */
+enum { WATCH_SUCCESS = 0, WATCH_TIMEOUT = 10, WATCH_GPU_IS_LOST = 15, WATCH_RESET_REQUIRED = 16 };
+enum { WATCH_XID = 8, WATCH_RECOVERY_ACTION = 230, WATCH_RESET = 1, WATCH_REBOOT = 2 };
+
+struct watch_event {
+	void *gpu;
+	unsigned long long kind, number;
+	unsigned instances[2];
+};
+
+struct watch_field {
+	unsigned field, scope;
+	long long stamp, latency;
+	int type, outcome;
+	unsigned value[2];
+};
+_Static_assert(sizeof(struct watch_field) == 40, "as nvml.h has it");
+
+enum {
+	WATCH_MS = 1000, /* for which the manager waits for an answer at most */
+	WATCH_EACH = 60, /* of these the GPUs are looked at without a reason */
+	WATCH_UUID = 48,
+};
+
+static struct {
+	int (*find)(const char *uuid, void **ret);
+	int (*make_set)(void **ret);
+	int (*put)(void *gpu, unsigned long long kinds, void *set);
+	int (*wait)(void *set, struct watch_event *ret, unsigned milliseconds);
+	int (*ask_memory)(void *gpu, unsigned long long ret[3]);
+	int (*ask_fields)(void *gpu, int count, struct watch_field *fields); /* NULL before R525 */
+} nvml;
+
+static struct {
+	void *gpu; /* NULL: NVML does not know it */
+	bool lost; /* the manager was told */
+} watched[START_GPUS];
+
+static bool watch_load(void)
+{
+	const struct {
+		const char *name;
+		void *to;
+	} functions[] = {
+		{"nvmlDeviceGetHandleByUUID", &nvml.find},     {"nvmlEventSetCreate", &nvml.make_set},
+		{"nvmlDeviceRegisterEvents", &nvml.put},       {"nvmlEventSetWait_v2", &nvml.wait},
+		{"nvmlDeviceGetMemoryInfo", &nvml.ask_memory},
+	};
+	void *const library = driver_memory_library();
+
+	for (size_t i = 0; library && i < sizeof(functions) / sizeof(functions[0]); i++) {
+		void *function = dlsym(library, functions[i].name);
+
+		if (!function)
+			return false;
+		memcpy(functions[i].to, &function, sizeof(function));
+	}
+	if (library)
+		*(void **)&nvml.ask_fields = dlsym(library, "nvmlDeviceGetFieldValues");
+	return library;
+}
+
+static void watch_tell(enum start_event_kind kind, unsigned gpu, uint32_t number, const char *text)
+{
+	server_tell(kind, (uint64_t)gpu << START_EVENT_GPU_BIT | number, text);
+}
+
+static void watch_tell_lost(unsigned gpu, const char *as_what)
+{
+	if (!watched[gpu].lost)
+		watch_tell(START_EVENT_LOST, gpu, 0, as_what);
+	watched[gpu].lost = true;
+}
+
+/* What the driver itself says is to be done for it. */
+static void watch_look(unsigned gpu)
+{
+	struct watch_field action = {.field = WATCH_RECOVERY_ACTION};
+	unsigned long long memory[3];
+	int r;
+
+	if (!watched[gpu].gpu)
+		return;
+	r = nvml.ask_memory(watched[gpu].gpu, memory);
+	if (r == WATCH_GPU_IS_LOST || r == WATCH_RESET_REQUIRED) {
+		watch_tell_lost(gpu, r == WATCH_GPU_IS_LOST ? "fallen off the bus" : "reset required");
+		return;
+	}
+	if (!nvml.ask_fields || nvml.ask_fields(watched[gpu].gpu, 1, &action) != WATCH_SUCCESS ||
+	    action.outcome != WATCH_SUCCESS)
+		return;
+	if (action.value[0] == WATCH_RESET || action.value[0] == WATCH_REBOOT)
+		watch_tell_lost(gpu, action.value[0] == WATCH_RESET ? "reset required" : "reboot required");
+}
+
+static void watch_look_at_all(void)
+{
+	for (unsigned i = 0; i < server.start.gpu_count; i++)
+		watch_look(i);
+}
+
+static void watch_find(unsigned gpu)
+{
+	const uint8_t *b = server.start.gpus[gpu].uuid;
+	char uuid[WATCH_UUID];
+	int r;
+
+	(void)snprintf(uuid, sizeof(uuid), "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+		       b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
+		       b[15]);
+	r = nvml.find(uuid, &watched[gpu].gpu);
+	if (r != WATCH_SUCCESS)
+		watched[gpu].gpu = NULL;
+	if (r == WATCH_GPU_IS_LOST || r == WATCH_RESET_REQUIRED)
+		watch_tell_lost(gpu, "fallen off the bus");
+}
+
+/* Return: NULL; what could not be done. */
+static const char *watch_begin(void **ret_set)
+{
+	unsigned count = 0;
+
+	if (!watch_load())
+		return "loading NVML";
+	if (nvml.make_set(ret_set) != WATCH_SUCCESS)
+		return "asking NVML for events";
+	for (unsigned i = 0; i < server.start.gpu_count; i++) {
+		watch_find(i);
+		if (watched[i].gpu && nvml.put(watched[i].gpu, WATCH_XID, *ret_set) == WATCH_SUCCESS)
+			count++;
+	}
+	watch_look_at_all();
+	if (count == 0)
+		return "asking NVML for events of a GPU";
+	return server_sandbox_close(&server.start) < 0 ? "loading the system call filter" : NULL;
+}
+
+static void watch_serve(const struct watch_event *event)
+{
+	for (unsigned i = 0; i < server.start.gpu_count; i++)
+		if (watched[i].gpu == event->gpu) {
+			watch_tell(START_EVENT_XID, i, (uint32_t)event->number, "");
+			watch_look(i);
+		}
+}
+
+/* Return: whether the manager is there. */
+static bool watch_receive(void)
+{
+	struct start_event event;
+	ssize_t size;
+
+	while ((size = recv(START_MANAGER, &event, sizeof(event), MSG_DONTWAIT)) > 0)
+		if (event.kind == START_EVENT_LOOK)
+			watch_look_at_all();
+	return size < 0;
+}
+
+int watch_run(void)
+{
+	const struct timespec moment = {.tv_sec = WATCH_MS / 1000};
+	struct watch_event event;
+	void *set = NULL;
+	const char *step;
+
+	(void)prctl(PR_SET_NAME, "ctr-gpu-vcuda-w");
+	step = watch_begin(&set);
+	if (step) {
+		server_tell(START_EVENT_FAILED, 0, step);
+		return 1;
+	}
+	server_tell(START_EVENT_WATCHES, 0, "");
+	for (unsigned i = 1; watch_receive(); i++) {
+		const int r = nvml.wait(set, &event, WATCH_MS);
+
+		if (r == WATCH_SUCCESS && event.kind == WATCH_XID)
+			watch_serve(&event);
+		/* Of a GPU that is lost it may say so at once, each time. */
+		if (r != WATCH_SUCCESS && r != WATCH_TIMEOUT)
+			(void)nanosleep(&moment, NULL);
+		if ((r != WATCH_SUCCESS && r != WATCH_TIMEOUT) || i % WATCH_EACH == 0)
+			watch_look_at_all();
+	}
+	return 0;
+}
