@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/print.h"
 #include "cli/output.h"
@@ -207,18 +209,89 @@ int verb_load(struct global_options *globals, int argc, char **argv)
  * nothing if nothing has changed.
  */
 
-static int refresh_all(struct session *session)
+enum { KEY_WAIT = 0x200, LONGEST_WAIT_S = 600, WAIT_STEP_MS = 500, MS = 1000 };
+
+static const struct argp_option refresh_options[] = {
+	{"wait", KEY_WAIT, "SECONDS", 0, "Look again for so long, if there is a GPU whose driver is not ready", 0},
+	{0},
+};
+
+static error_t refresh_parse(int key, char *argument, struct argp_state *state)
+{
+	unsigned *wait_s = state->input;
+	char *end;
+	long seconds;
+
+	if (key != KEY_WAIT)
+		return ARGP_ERR_UNKNOWN;
+	seconds = strtol(argument, &end, 10);
+	if (end == argument || *end || seconds < 0 || seconds > LONGEST_WAIT_S)
+		argp_error(state, "--wait is a whole number of seconds from 0 to %d, not '%s'", LONGEST_WAIT_S,
+			   argument);
+	*wait_s = (unsigned)seconds;
+	return 0;
+}
+
+static long long refresh_now_ms(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * MS + now.tv_nsec / (MS * MS);
+}
+
+/*
+ * Whether another look may find more: a device answers that its driver does not yet, or no adapter can be used and a
+ * driver's files are missing, which a boot may still mount. A module that cannot be loaded does not count: udev's rule
+ * starts the service again when one is.
+ */
+static bool refresh_may_change(const struct ctr_gpu_host *host, int r)
+{
+	bool missing = r == CTR_GPU_E_NO_ADAPTER;
+
+	for (size_t i = 0; !r && i < host->inventory.count; i++) {
+		if (!host->inventory.adapters[i].unusable)
+			return host->inventory.notes.count > 0;
+		missing = missing || host->inventory.adapters[i].unusable == CTR_GPU_E_NO_DRIVER_STORE;
+	}
+	return missing;
+}
+
+static int refresh_look(struct session *session)
 {
 	_cleanup_load_ struct load load = {0};
-	_cleanup_free_ char *hook = NULL;
-	struct err unguarded = {0};
-	int r, guard = 0;
+	int r;
 
 	host_drop_cache();
 	/* Modules and nodes of NVIDIA's driver, where there is a GPU for it. */
 	r = load_run(session, (struct load_options){0}, false, &load);
-	if (!r || r == CTR_GPU_E_NO_DEVICE)
-		r = ctr_gpu_host_new(session->context, &session->host);
+	return !r || r == CTR_GPU_E_NO_DEVICE ? ctr_gpu_host_new(session->context, &session->host) : r;
+}
+
+/* Return: what refresh_look() returned last. */
+static int refresh_look_until(struct session *session, long long deadline_ms)
+{
+	int r = refresh_look(session);
+
+	while (refresh_may_change(session->host, r) && refresh_now_ms() < deadline_ms) {
+		/* What there is to warn of was said once. */
+		session->mute = true;
+		session_log(session, "the driver is not ready: %s",
+			    r ? ctr_gpu_context_message(session->context) : "no adapter can be used");
+		session->host = ctr_gpu_host_unref(session->host);
+		(void)usleep(WAIT_STEP_MS * MS);
+		r = refresh_look(session);
+	}
+	session->mute = false;
+	return r;
+}
+
+static int refresh_all(struct session *session, long long deadline_ms)
+{
+	_cleanup_free_ char *hook = NULL;
+	struct err unguarded = {0};
+	int r = refresh_look_until(session, deadline_ms), guard = 0;
+
 	if (r && r != CTR_GPU_E_NO_DEVICE)
 		return session_check(session, r);
 	if (!r)
@@ -237,14 +310,17 @@ static int refresh_all(struct session *session)
 int verb_refresh(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
+		.options = refresh_options,
+		.parser = refresh_parse,
 		.children = global_options_children,
 		.doc = "Make device nodes and CDI specs what they should be now, after a boot or a change of GPUs or "
 		       "drivers.",
 	};
 	_cleanup_session_ struct session session = {0};
+	unsigned wait_s = 0;
 	int r;
 
-	global_options_parse_verb(globals, &argp, argc, argv, NULL);
+	global_options_parse_verb(globals, &argp, argc, argv, &wait_s);
 	r = session_open(&session, globals);
-	return r ? r : refresh_all(&session);
+	return r ? r : refresh_all(&session, refresh_now_ms() + wait_s * MS);
 }

@@ -222,10 +222,31 @@ static int driver_files_take_dir(struct driver_files *install, const char *path,
 	return 0;
 }
 
+/*
+ * Where libraries of several drivers lie side by side, the loader's links lead to the newest: whether the module's own
+ * is beside it. @directory: the first @length characters. Return: 0, with its name; -ENOENT; -ENOMEM.
+ */
+static int driver_files_find_beside(const struct driver_files *install, const char *directory, size_t length,
+				    const char *name, char **ret)
+{
+	const char *end = strstr(name, ".so.");
+	_cleanup_free_ char *path = NULL;
+	struct stat st;
+
+	if (!end)
+		return -ENOENT;
+	if (str_format(&path, "%.*s/%.*s.so.%s", (int)length, directory, (int)(end - name), name, install->version) < 0)
+		return -ENOMEM;
+	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
+		return -ENOENT;
+	*ret = strdup(path + length + 1);
+	return *ret ? 0 : -ENOMEM;
+}
+
 /* Follows what has the name of a driver's library to its file, and takes its directory if the version is right. */
 static int driver_files_consider(struct driver_files *install, const char *path)
 {
-	_cleanup_free_ char *real = NULL;
+	_cleanup_free_ char *real = NULL, *beside = NULL;
 	struct driver_files_file file = {0};
 	const char *name;
 	size_t length;
@@ -241,8 +262,12 @@ static int driver_files_consider(struct driver_files *install, const char *path)
 	if (!S_ISREG(file.st.st_mode))
 		return 0;
 	is_ours = driver_files_is_ours(install, real, length);
-	if (!is_ours && driver_files_stem_length(install, name) == 0)
-		return driver_files_note_other(install, name);
+	if (!is_ours && driver_files_stem_length(install, name) == 0) {
+		r = driver_files_find_beside(install, real, length, name, &beside);
+		if (r < 0)
+			return r == -ENOMEM ? r : driver_files_note_other(install, name);
+		name = beside;
+	}
 	if (driver_files_has_dir(install, real, length, false) || install->dir_count == DRIVER_FILES_DIRS_MAX)
 		return 0;
 	return driver_files_take_dir(install, real, length, name, is_ours);

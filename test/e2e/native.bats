@@ -354,6 +354,27 @@ debian_driver='
 	done
 }
 
+@test "of several drivers side by side, all is of the module's version, wherever the loader's links lead" {
+	local filter='[.mounts[] | select(.source | test("[.]so[.]")) | .source] | sort[]' plain others
+	# Without what has the version in its SONAME, as of a driver for computing alone.
+	local few='cd "/usr/lib/$(gcc -print-multiarch)"; rm libnvidia-tls.so.* libnvidia-glcore.so.*; ldconfig 2>/dev/null'
+	others="$few;"'for library in *.so.580.159.04; do cp "$library" "${library%580.159.04}590.10.01"; cp "$library" "${library%580.159.04}535.1.2"; done'
+
+	plain=$(on nvidia bash -c "$few; "'ctr-gpu list --json --capabilities=all | jq -r "$0"' "$filter")
+	[[ $(wc -l <<<"$plain") -gt 20 && $plain == *libEGL_nvidia.so.580.159.04* ]]
+	# ldconfig has each link lead to the newest.
+	run on nvidia bash -c "$others; ldconfig 2>/dev/null; readlink libcuda.so.1 libGLX_nvidia.so.0; "'ctr-gpu list --json --capabilities=all | jq -r "$0"' "$filter"
+	[[ ${lines[0]} == *590.10.01 && ${lines[1]} == *590.10.01 ]]
+	diff <(printf '%s\n' "${lines[@]:2}") - <<<"$plain"
+	# Another's directory first, and no loader cache.
+	run on nvidia bash -c "$others; mkdir $BATS_TEST_TMPDIR/other; mv *.so.590.10.01 $BATS_TEST_TMPDIR/other; ldconfig -n $BATS_TEST_TMPDIR/other 2>/dev/null; (echo $BATS_TEST_TMPDIR/other; cat /etc/ld.so.conf) >$BATS_TEST_TMPDIR/conf
+		mount --bind $BATS_TEST_TMPDIR/conf /etc/ld.so.conf; ldconfig 2>/dev/null; "'list=$(ldconfig -p); grep -m1 libcuda.so.1 <<<"$list"; ctr-gpu list --json --capabilities=all | jq -r "$0"' "$filter"
+	[[ ${lines[0]} == *"=> $BATS_TEST_TMPDIR/other/libcuda.so.1" ]]
+	diff <(printf '%s\n' "${lines[@]:1}") - <<<"$plain"
+	run on nvidia bash -c "$others; ldconfig 2>/dev/null; rm /etc/ld.so.cache; "'ctr-gpu list --json --capabilities=all | jq -r "$0"' "$filter"
+	diff <(echo "$output") - <<<"$plain"
+}
+
 @test "libraries that the table does not know go with compute, under their SONAMEs" {
 	plan newer '.mounts[] | select(.source | test("tomorrow")) | .target' -c
 	expect_line "/usr/lib/ctr-gpu/libnvidia-tomorrow.so.1"

@@ -98,6 +98,32 @@ nvidia_host() {
 	expect_status 0
 }
 
+@test "the service waits for a driver that is not ready, and not for ever" {
+	nvidia_host
+	inside sh -c 'rm -rf /etc/cdi; mknod -m 666 /dev/nvidiactl c 195 255 2>/dev/null; mv /run/work/driver/nvidia/version /run/work/version'
+	run inside bash -c ': >/run/work/output; systemctl start --no-block ctr-gpu-refresh.service; sleep 1.5; systemctl show -p ActiveState ctr-gpu-refresh.service; ls /etc/cdi
+		mv /run/work/version /run/work/driver/nvidia/version; systemctl start ctr-gpu-refresh.service; ls /etc/cdi; cat /run/work/output'
+	expect_status 0
+	expect_line "ActiveState=activating"
+	[[ ${lines[1]} == *"No such file"* || $output == *$'activating\nctr-gpu-nvidia.json'* ]]
+	expect_line ctr-gpu-nvidia.json
+	expect_not "E_NO_ADAPTER"
+	# A store that is mounted late; one that is not; and no wait where nothing is missing.
+	run on hyperv-stale-store 'store=/usr/lib/wsl/drivers/nv_dispsi.inf_amd64_0d8a1ba1d2a6c1f7
+		(sleep 1; mkdir "$store.new"; cp /usr/lib/wsl/lib/libcuda.so* "$store.new"; mv "$store.new" "$store") & ctr-gpu refresh --wait=60; echo "status $?"; ls /etc/cdi'
+	expect_line "status 0"
+	expect_line ctr-gpu-nvidia.json
+	run on hyperv-stale-store 'SECONDS=0; ctr-gpu refresh --wait=2; echo "$((SECONDS >= 2 && SECONDS < 40))"; ls /etc/cdi'
+	expect_line 1
+	expect_no_line ctr-gpu-nvidia.json
+	for profile in plain wsl-nvidia wsl-hybrid wsl-gpu-off wsl-old-driver native-nvidia native-halfway native-amd; do
+		run on "$profile" 'timeout 60 ctr-gpu refresh --wait=600'
+		expect_status 0
+	done
+	run on plain 'ctr-gpu refresh --wait=soon'
+	expect_status 2
+}
+
 @test "the service writes specs, where /etc is read-only to /run/cdi" {
 	local specs='ls -d /etc/cdi/* /run/cdi/* 2>/dev/null || true'
 
