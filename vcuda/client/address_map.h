@@ -16,7 +16,7 @@ enum address_map_kind {
 	ADDRESS_MAP_HOST,       /* page-locked memory */
 	ADDRESS_MAP_MANAGED,    /* cuMemAllocManaged() */
 	ADDRESS_MAP_TAKEN,      /* of another process */
-	ADDRESS_MAP_REGISTERED, /* the program's own, which is page-locked in name alone */
+	ADDRESS_MAP_REGISTERED, /* the program's own, which is page-locked in name alone, but for files in memory */
 };
 
 struct range {
@@ -26,7 +26,8 @@ struct range {
 	uint64_t number; /* no other allocation's */
 	bool waits;      /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 	struct context *context;
-	uint64_t owner; /* the module or library that a variable is of; 0: none */
+	uint64_t owner;  /* the module or library that a variable is of; 0: none */
+	uint64_t device; /* of what is registered: where its first page is on the device; 0: nowhere */
 };
 
 CUresult address_map_add(const struct range *range);
@@ -49,6 +50,12 @@ static inline bool address_map_is_host(const struct range *range)
 	return range->kind == ADDRESS_MAP_HOST || range->kind == ADDRESS_MAP_REGISTERED;
 }
 
+/** Return: where memory that is the host's, and that the device reaches, is for it. */
+static inline uint64_t address_map_on_device(const struct range *range, uint64_t at)
+{
+	return range->kind == ADDRESS_MAP_REGISTERED ? range->device + (at - (range->at & ~(uint64_t)4095)) : at;
+}
+
 /** Return: whether all of this is page-locked memory, at its own address in the server. */
 bool address_map_is_locked(const void *at, uint64_t bytes);
 
@@ -61,6 +68,9 @@ bool address_map_is_device(CUdeviceptr pointer);
  * What was the device's and is freed is none. Where a filter of the program's does not let us look, it is believed.
  */
 bool address_map_has_host(uint64_t at, size_t bytes);
+
+/** Ends descriptors of memory that no process has any more. */
+void descriptor_sweep(void);
 
 void address_map_forget_context(const struct context *context);
 

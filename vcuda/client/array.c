@@ -237,9 +237,9 @@ CUresult array_copy(const CUDA_MEMCPY3D *copy, CUstream stream, bool waits)
 	return array_copy_memory(copy, copy->dstMemoryType == COPY_ARRAY, stream, waits);
 }
 
-CUresult array_copy_plane(const CUDA_MEMCPY2D *copy, CUstream stream, bool waits)
+CUDA_MEMCPY3D array_box_of(const CUDA_MEMCPY2D *copy)
 {
-	const CUDA_MEMCPY3D box = {
+	return (CUDA_MEMCPY3D){
 		.srcXInBytes = copy->srcXInBytes,
 		.srcY = copy->srcY,
 		.srcMemoryType = copy->srcMemoryType,
@@ -258,8 +258,6 @@ CUresult array_copy_plane(const CUDA_MEMCPY2D *copy, CUstream stream, bool waits
 		.Height = copy->Height,
 		.Depth = 1,
 	};
-
-	return array_copy(&box, stream, waits);
 }
 
 /* ---- of a line ---- */

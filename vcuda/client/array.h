@@ -9,4 +9,6 @@ enum { COPY_HOST = 1, COPY_DEVICE = 2, COPY_ARRAY = 3, COPY_UNIFIED = 4 };
 
 /** Copies of which one side at least is an array. @waits: until it is done */
 CUresult array_copy(const CUDA_MEMCPY3D *copy, CUstream stream, bool waits);
-CUresult array_copy_plane(const CUDA_MEMCPY2D *copy, CUstream stream, bool waits);
+
+/** Return: a plane as what it is with one more dimension. */
+CUDA_MEMCPY3D array_box_of(const CUDA_MEMCPY2D *copy);

@@ -227,6 +227,23 @@ CUresult on_cuStreamAddCallback(CUstream stream, CUstreamCallback function, void
 	return r;
 }
 
+/* ---- what graphs keep ---- */
+
+CUresult cuUserObjectCreate(CUuserObject *object, void *data, CUhostFn destroy, unsigned references, unsigned flags)
+{
+	uint64_t words[] = {0, references, flags}, number;
+	CUresult r = call_fail(object && destroy ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+
+	if (!r)
+		r = callback_keep(destroy, data, false, &words[0], &number);
+	if (r)
+		return r;
+	r = call_sync(OP_cuUserObjectCreate, words, 3, NULL, 0, object, sizeof(*object));
+	if (r)
+		(void)callback_drop(words[0], number);
+	return r;
+}
+
 /* ---- in graphs ---- */
 
 /* With a number in place of the data; the server knows where to put its own function. */

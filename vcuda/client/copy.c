@@ -13,6 +13,7 @@
 #include "vcuda/client/call.h"
 #include "vcuda/client/client.h"
 #include "vcuda/client/context.h"
+#include "vcuda/client/paged.h"
 #include "vcuda/client/staged.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
@@ -130,6 +131,7 @@ static CUresult copy_probe(CUdeviceptr device, size_t bytes, bool known)
 CUresult on_cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
 	const uint64_t words[] = {to, (uint64_t)from, bytes, stream};
+	CUDA_MEMCPY3D captured;
 	bool known;
 	CUresult r = copy_begin(to, from, bytes, stream, &known);
 
@@ -138,6 +140,8 @@ CUresult on_cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes,
 	if (address_map_is_locked(from, bytes))
 		return known ? call_async(OP_cuMemcpyHtoDAsync_v2, words, 4, NULL, 0)
 			     : call_sync(OP_cuMemcpyHtoDAsync_v2, words, 4, NULL, 0, NULL, 0);
+	if (paged_captures_row(stream, to, from, bytes, true, &captured))
+		return paged_capture(stream, &captured);
 	if (bytes <= COPY_INLINE)
 		return copy_inline(to, from, bytes, stream, known);
 	r = copy_probe(to, bytes, known);
@@ -170,6 +174,7 @@ CUresult on_cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes, CUst
 CUresult on_cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
 	const uint64_t words[] = {(uint64_t)to, from, bytes, stream};
+	CUDA_MEMCPY3D captured;
 	bool known;
 	CUresult r = copy_begin(from, to, bytes, stream, &known);
 
@@ -178,6 +183,8 @@ CUresult on_cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstr
 	if (address_map_is_locked(to, bytes))
 		return known ? call_async(OP_cuMemcpyDtoHAsync_v2, words, 4, NULL, 0)
 			     : call_sync(OP_cuMemcpyDtoHAsync_v2, words, 4, NULL, 0, NULL, 0);
+	if (paged_captures_row(stream, from, to, bytes, false, &captured))
+		return paged_capture(stream, &captured);
 	r = copy_probe(from, bytes, known);
 	return r ? r : copy_out_staged(to, from, bytes, stream);
 }
@@ -296,6 +303,7 @@ static CUresult copy_rows(const struct plane *to, const struct plane *from, size
 static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, bool waits)
 {
 	struct plane to, from;
+	CUDA_MEMCPY3D box;
 	struct context *context;
 	CUresult r = context_current(&context);
 
@@ -303,8 +311,11 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, bool waits)
 		return r;
 	if (!copy)
 		return CUDA_ERROR_INVALID_VALUE;
+	box = array_box_of(copy);
+	if (!waits && paged_captures(stream, &box))
+		return paged_capture(stream, &box);
 	if (copy->srcMemoryType == COPY_ARRAY || copy->dstMemoryType == COPY_ARRAY)
-		return array_copy_plane(copy, stream, waits);
+		return array_copy(&box, stream, waits);
 	r = copy_plane(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstXInBytes, copy->dstY,
 		       copy->dstPitch, copy->WidthInBytes, &to);
 	if (!r)
@@ -344,6 +355,8 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool waits)
 		return r;
 	if (!copy || copy->srcLOD || copy->dstLOD)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!waits && paged_captures(stream, copy))
+		return paged_capture(stream, copy);
 	if (copy->srcMemoryType == COPY_ARRAY || copy->dstMemoryType == COPY_ARRAY)
 		return array_copy(copy, stream, waits);
 	r = copy_plane(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstXInBytes, copy->dstY,

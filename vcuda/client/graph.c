@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vcuda/client/address_map.h"
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
 #include "vcuda/client_api.h"
@@ -185,72 +184,6 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdate
 	if (call_reply_bytes() == sizeof(*info))
 		memcpy(info, client.wire->reply[thread_self()->slot].word, sizeof(*info));
 	return r;
-}
-
-/* ---- copies ---- */
-
-/* A graph may run at any time, so the memory of the host must be what the server shares. */
-static CUresult graph_read_side(int *type, const void **host, CUdeviceptr device)
-{
-	enum { HOST = 1, DEVICE = 2, UNIFIED = 4 };
-	struct range range;
-
-	if (*type == UNIFIED) {
-		*type = address_map_find(device, &range) && address_map_is_host(&range) ? HOST : DEVICE;
-		*host = (const void *)device;
-	}
-	return *type == HOST && !address_map_is_locked(*host, 1) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
-}
-
-static CUresult graph_read_copy(const CUDA_MEMCPY3D *copy, CUDA_MEMCPY3D *ret)
-{
-	const void *to;
-	CUresult r;
-
-	if (!copy)
-		return call_fail(CUDA_ERROR_INVALID_VALUE);
-	*ret = *copy;
-	to = ret->dstHost;
-	r = graph_read_side(&ret->srcMemoryType, &ret->srcHost, ret->srcDevice);
-	if (!r)
-		r = graph_read_side(&ret->dstMemoryType, &to, ret->dstDevice);
-	ret->dstHost = (void *)(uintptr_t)to;
-	return r;
-}
-
-CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *before, size_t count,
-			      const CUDA_MEMCPY3D *copy, CUcontext context)
-{
-	const uint64_t words[] = {graph, count * sizeof(*before), count, sizeof(*copy), context_handle(context)};
-	CUDA_MEMCPY3D ready;
-	const struct call_part parts[] = {{before, count * sizeof(*before)}, {&ready, sizeof(ready)}};
-	CUresult r;
-
-	if (!node || (count && !before) || count > CALL_HANDLES)
-		return call_fail(CUDA_ERROR_INVALID_VALUE);
-	r = graph_read_copy(copy, &ready);
-	return r ? r : call_sync(OP_cuGraphAddMemcpyNode, words, 5, parts, 2, node, sizeof(*node));
-}
-
-CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *copy)
-{
-	const uint64_t words[] = {node, sizeof(*copy)};
-	CUDA_MEMCPY3D ready;
-	const struct call_part part = {&ready, sizeof(ready)};
-	CUresult r = graph_read_copy(copy, &ready);
-
-	return r ? r : call_sync(OP_cuGraphMemcpyNodeSetParams, words, 2, &part, 1, NULL, 0);
-}
-
-CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy,
-					CUcontext context)
-{
-	const uint64_t words[] = {exec, node, sizeof(*copy), context_handle(context)};
-	CUDA_MEMCPY3D ready;
-	const struct call_part part = {&ready, sizeof(ready)};
-	CUresult r = graph_read_copy(copy, &ready);
-
-	return r ? r : call_sync(OP_cuGraphExecMemcpyNodeSetParams, words, 4, &part, 1, NULL, 0);
 }
 
 /* ---- what a kernel was given ---- */

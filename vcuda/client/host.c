@@ -7,6 +7,7 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 #include "vcuda/client/advice.h"
 #include "vcuda/client/call.h"
@@ -253,9 +254,9 @@ CUresult on_cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsign
 
 	if (flags || !address_map_find((uint64_t)host, &range) || !address_map_is_host(&range))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!client.arena || range.kind == ADDRESS_MAP_REGISTERED)
+	if (range.kind == ADDRESS_MAP_REGISTERED ? !range.device : !client.arena)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	*device = (CUdeviceptr)host;
+	*device = address_map_on_device(&range, (uint64_t)host);
 	return CUDA_SUCCESS;
 }
 
@@ -271,18 +272,52 @@ CUresult on_cuMemHostGetFlags(unsigned *flags, void *host)
 	return CUDA_SUCCESS;
 }
 
+enum { HOST_PAGE = 4096 };
+
+/* Return: whether the server can have it next. */
+static bool host_send(int fd)
+{
+	char byte = 0;
+	struct iovec data = {&byte, 1};
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
+	const struct msghdr message = {
+		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+
+	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	return !client_is_lost() && sendmsg(client.socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+}
+
+/* What is shared with other processes by a file in memory, the server can map, too. */
+static void host_register_file(struct range *range)
+{
+	const uint64_t at = range->at & ~(uint64_t)(HOST_PAGE - 1),
+		       bytes = (range->at + range->bytes + HOST_PAGE - 1 - at) & ~(uint64_t)(HOST_PAGE - 1);
+	uint64_t words[] = {at, bytes, 0}, device = 0;
+	const int fd = client.arena ? file_find(at, bytes, &words[2]) : -1;
+
+	if (fd < 0)
+		return;
+	LOCK_HOLD(&host_receive);
+	if (host_send(fd) && !call_sync(WIRE_REGISTER, words, 3, NULL, 0, &device, sizeof(device)))
+		range->device = device;
+	(void)close(fd);
+}
+
 /*
  * The pages of the program's own memory cannot become the server's after the fact. So this is page-locked in name:
- * copies go the way of ordinary memory, and the device has no address of it.
+ * copies go the way of ordinary memory, and the device has no address of it. But that of files in memory it has.
  */
 CUresult on_cuMemHostRegister_v2(struct context *context, void *pointer, size_t bytes, unsigned flags)
 {
 	enum { REGISTER_IO_MEMORY = 4, REGISTER_FLAGS = 15 };
-	const struct range range = {.at = (uint64_t)pointer,
-				    .bytes = bytes,
-				    .kind = ADDRESS_MAP_REGISTERED,
-				    .flags = flags,
-				    .context = context};
+	struct range range = {.at = (uint64_t)pointer,
+			      .bytes = bytes,
+			      .kind = ADDRESS_MAP_REGISTERED,
+			      .flags = flags,
+			      .context = context};
 	struct range there;
 
 	if (!pointer || bytes == 0 || flags & ~(unsigned)REGISTER_FLAGS || range.at + bytes < range.at)
@@ -292,6 +327,7 @@ CUresult on_cuMemHostRegister_v2(struct context *context, void *pointer, size_t 
 	if (address_map_find(range.at, &there) || address_map_find(range.at + bytes - 1, &there))
 		return there.kind == ADDRESS_MAP_MANAGED ? CUDA_ERROR_INVALID_VALUE
 							 : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+	host_register_file(&range);
 	return address_map_add(&range);
 }
 
@@ -301,7 +337,7 @@ CUresult on_cuMemHostUnregister(void *pointer)
 
 	if (!pointer)
 		return CUDA_ERROR_INVALID_VALUE;
-	return address_map_remove((uint64_t)pointer, 1U << ADDRESS_MAP_REGISTERED, &range)
-		       ? CUDA_SUCCESS
-		       : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	if (!address_map_remove((uint64_t)pointer, 1U << ADDRESS_MAP_REGISTERED, &range))
+		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	return range.device ? call_sync(WIRE_UNREGISTER, &range.device, 1, NULL, 0, NULL, 0) : CUDA_SUCCESS;
 }

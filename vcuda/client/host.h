@@ -20,6 +20,14 @@ CUresult host_give(const struct range *range);
 /** A context has ended: its managed memory goes with it. */
 void host_forget_context(const struct context *context);
 
+/**
+ * file_find() - the file of memory that a program shares by a mapping
+ * @ret_offset: where @at is in it
+ *
+ * Return: a descriptor of it; -1 if all of it is not one mapping of a file, or the file is not to be found.
+ */
+int file_find(uint64_t at, uint64_t bytes, uint64_t *ret_offset);
+
 /* Small pieces. */
 
 enum { SLAB_BYTES = 65536, SLAB_PIECE_MAX = SLAB_BYTES / 4 };

@@ -239,6 +239,27 @@ CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc
 	return call_sync(OP_cuMemSetAccess, words, 3, &part, 1, NULL, 0);
 }
 
+CUresult cuMemCreate(CUmemGenericAllocationHandle *memory, size_t bytes, const CUmemAllocationProp *properties,
+		     unsigned long long flags)
+{
+	const uint64_t words[] = {bytes, sizeof(*properties), flags};
+	const struct call_part part = {properties, sizeof(*properties)};
+
+	if (!memory || !properties)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	descriptor_sweep();
+	return call_sync(OP_cuMemCreate, words, 3, &part, 1, memory, sizeof(*memory));
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle memory)
+{
+	const uint64_t word = memory;
+	const CUresult r = call_sync(OP_cuMemRelease, &word, 1, NULL, 0, NULL, 0);
+
+	descriptor_sweep();
+	return r;
+}
+
 /* ---- variables of modules ---- */
 
 static CUresult memory_get_global(unsigned op, CUdeviceptr *pointer, size_t *bytes, uint64_t owner, const char *name)

@@ -28,6 +28,11 @@ static uint64_t pointer_itself(const struct range *range, CUdeviceptr pointer)
 	return pointer;
 }
 
+static uint64_t pointer_on_device(const struct range *range, CUdeviceptr pointer)
+{
+	return address_map_on_device(range, pointer);
+}
+
 static uint64_t pointer_nothing(const struct range *range, CUdeviceptr pointer)
 {
 	(void)range, (void)pointer;
@@ -97,7 +102,7 @@ static const struct {
 } pointer_attributes[] = {
 	[1] = {sizeof(CUcontext), pointer_context},
 	[2] = {sizeof(int), pointer_memory_type},
-	[POINTER_OF_DEVICE] = {sizeof(CUdeviceptr), pointer_itself},
+	[POINTER_OF_DEVICE] = {sizeof(CUdeviceptr), pointer_on_device},
 	[POINTER_OF_HOST] = {sizeof(void *), pointer_itself},
 	[6] = {sizeof(int), pointer_waits},       /* SYNC_MEMOPS */
 	[7] = {sizeof(uint64_t), pointer_number}, /* BUFFER_ID */
@@ -128,7 +133,7 @@ static size_t pointer_value(CUpointer_attribute attribute, const struct range *r
 static bool pointer_has(CUpointer_attribute attribute, const struct range *range)
 {
 	if (attribute == POINTER_OF_DEVICE)
-		return range->kind != ADDRESS_MAP_REGISTERED;
+		return range->kind != ADDRESS_MAP_REGISTERED || range->device;
 	return attribute != POINTER_OF_HOST || address_map_is_host(range) || range->kind == ADDRESS_MAP_MANAGED;
 }
 

@@ -156,7 +156,7 @@ const char *argument_handle_type(const struct argument *argument, int field)
 		{"EVENT", "CUevent"},      {"GRAPH", "CUgraph"},     {"NODE", "CUgraphNode"},
 		{"EXEC", "CUgraphExec"},   {"POOL", "CUmemoryPool"}, {"MEMORY", "CUmemGenericAllocationHandle"},
 		{"LINKER", "CUlinkState"}, {"ARRAY", "CUarray"},     {"MIPMAP", "CUmipmappedArray"},
-		{"TEXREF", "CUtexref"},    {"SURFREF", "CUsurfref"},
+		{"TEXREF", "CUtexref"},    {"SURFREF", "CUsurfref"}, {"OBJECT", "CUuserObject"},
 	};
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)

@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -401,19 +402,29 @@ static bool server_process_may_want(struct worker *worker, int64_t now)
 	return true;
 }
 
+/* Memory, and what NVIDIA's driver makes of memory of a GPU: a descriptor of its control node. */
+static bool server_process_is_memory(int fd)
+{
+	enum { NVIDIA_MAJOR = 195, NVIDIA_CONTROL = 255 };
+	struct stat st;
+
+	return fcntl(fd, F_GET_SEALS) >= 0 ||
+	       (fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(NVIDIA_MAJOR, NVIDIA_CONTROL));
+}
+
 /*
- * Memory alone: to close anything else could wait, and be this process's to do. Return: a descriptor of the container's
- * server in that slot; -1.
+ * A server has what it gives others at numbers where nothing of its driver's is. Return: a descriptor of the
+ * container's server in that slot; -1.
  */
 static int server_process_take_memory(const struct manager *manager, const struct tenant *tenant, uint64_t wanted)
 {
 	for (const struct worker *worker = manager->workers; worker; worker = worker->next) {
 		int fd;
 
-		if (worker->tenant != tenant || worker->slot != wanted >> 32)
+		if (worker->tenant != tenant || worker->slot != wanted >> 32 || (uint32_t)wanted < SHARE_FD)
 			continue;
 		fd = (int)syscall(SYS_pidfd_getfd, worker->pidfd, (int)(uint32_t)wanted, 0);
-		if (fd < 0 || fcntl(fd, F_GET_SEALS) >= 0)
+		if (fd < 0 || server_process_is_memory(fd))
 			return fd;
 		fd_closer_close(&fd, 1);
 	}
@@ -423,14 +434,14 @@ static int server_process_take_memory(const struct manager *manager, const struc
 /* One that does not read its answers gets no more: descriptors on their way count as this process's. */
 static bool server_process_answer(const struct manager *manager, struct worker *worker, struct start_event *event)
 {
-	_cleanup_close_ int fd = -1;
 	struct iovec data = {event, sizeof(*event)};
 	union {
 		struct cmsghdr header;
 		char bytes[CMSG_SPACE(sizeof(int))];
 	} control = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
 	struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
-	int unread = 0;
+	int unread = 0, fd;
+	bool sent;
 
 	if (!server_process_may_want(worker, manager_now()) || ioctl(worker->events, SIOCOUTQ, &unread) < 0 ||
 	    unread > 0)
@@ -441,7 +452,13 @@ static bool server_process_answer(const struct manager *manager, struct worker *
 		message.msg_control = &control;
 		message.msg_controllen = sizeof(control);
 	}
-	return sendmsg(worker->events, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(*event);
+	sent = sendmsg(worker->events, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(*event);
+	/* Whoever closes a device's last may have to wait. */
+	if (fd >= 0 && fcntl(fd, F_GET_SEALS) < 0)
+		fd_closer_close(&fd, 1);
+	else
+		cleanup_closep(&fd);
+	return sent;
 }
 
 void server_process_receive_reply(struct manager *manager, struct worker *worker)

@@ -37,6 +37,7 @@ nvmlReturn_t nvml_session_translate(CUresult result)
 		nvmlReturn_t nvml;
 	} results[] = {
 		{CUDA_SUCCESS, NVML_SUCCESS},
+		{CUDA_ERROR_INVALID_VALUE, NVML_ERROR_INVALID_ARGUMENT},
 		{CUDA_ERROR_NO_DEVICE, NVML_ERROR_DRIVER_NOT_LOADED},
 		{CUDA_ERROR_OUT_OF_MEMORY, NVML_ERROR_MEMORY},
 		{CUDA_ERROR_OPERATING_SYSTEM, NVML_ERROR_OPERATING_SYSTEM},
@@ -101,9 +102,14 @@ nvmlReturn_t nvml_session_read_usage(CUdevice device, struct wire_usage *ret)
 
 nvmlReturn_t nvml_session_read_sensor(CUdevice device, enum wire_sensor sensor, unsigned *ret)
 {
-	const uint64_t words[] = {(uint64_t)device, sensor};
+	return nvml_session_read_link(device, sensor, 0, ret);
+}
+
+nvmlReturn_t nvml_session_read_link(CUdevice device, enum wire_sensor sensor, unsigned link, unsigned *ret)
+{
+	const uint64_t words[] = {(uint64_t)device, sensor, link};
 	uint32_t value = 0;
-	CUresult r = call_sync(WIRE_SENSOR, words, 2, NULL, 0, &value, sizeof(value));
+	CUresult r = call_sync(WIRE_SENSOR, words, 3, NULL, 0, &value, sizeof(value));
 
 	if (!r)
 		*ret = value;

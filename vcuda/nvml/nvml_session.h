@@ -33,6 +33,9 @@ nvmlReturn_t nvml_session_read_usage(CUdevice device, struct wire_usage *ret);
 /** Asks the server for a sensor of a device, in NVML's unit. Return: NVML_ERROR_NOT_SUPPORTED if it has none. */
 nvmlReturn_t nvml_session_read_sensor(CUdevice device, enum wire_sensor sensor, unsigned *ret);
 
+/** The same of one of its links to other GPUs. */
+nvmlReturn_t nvml_session_read_link(CUdevice device, enum wire_sensor sensor, unsigned link, unsigned *ret);
+
 /** Return: NVML's word for an answer of CUDA's. */
 nvmlReturn_t nvml_session_translate(CUresult result);
 

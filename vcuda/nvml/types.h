@@ -11,7 +11,7 @@ typedef struct nvmlDevice_st *nvmlDevice_t;
 typedef struct nvmlEventSet_st *nvmlEventSet_t;
 typedef int nvmlClockType_t, nvmlEnableState_t, nvmlComputeMode_t, nvmlDeviceArchitecture_t, nvmlPstates_t,
 	nvmlBrandType_t, nvmlTemperatureSensors_t, nvmlTemperatureThresholds_t, nvmlGpuP2PCapsIndex_t,
-	nvmlGpuP2PStatus_t;
+	nvmlGpuP2PStatus_t, nvmlNvLinkCapability_t, nvmlIntNvLinkDeviceType_t;
 
 enum { NVML_BUS_LEGACY = 16, NVML_BUS = 32, NVML_UUID_TEXT = 41 };
 
@@ -63,6 +63,18 @@ typedef struct {
 	unsigned long long eventType, eventData;
 	unsigned int gpuInstanceId, computeInstanceId;
 } nvmlEventData_t;
+
+typedef struct {
+	unsigned int fieldId, scopeId;
+	long long timestamp, latencyUsec;
+	int valueType;
+	nvmlReturn_t nvmlReturn;
+	union {
+		double dVal;
+		unsigned int uiVal;
+		unsigned long long ullVal;
+	} value;
+} nvmlFieldValue_t;
 
 #define NVML_VERSION(type, number) ((unsigned int)(sizeof(type) | (number) << 24))
 #define NVML_NOT_AVAILABLE UINT64_MAX

@@ -5,7 +5,8 @@
  * What processes of a container share by handles: memory of a GPU, and events. Each that the driver has made a handle
  * of has a place in the memory of the container's servers. Clients hold a token of it, which none can guess, and never
  * see what the driver made. Memory counts for its place, and so for the container, as long as one server holds it.
- * Files in memory that drivers share have places, too.
+ * Files in memory that drivers share have places, too, and so has memory that a driver has made a descriptor of, which
+ * stays with the server that has it, until the manager takes another one of it out of there.
  *
  * A server writes its own bit, and may be killed at any moment. Its manager, which takes the numbers of its slot back,
  * takes its bits back, too.
@@ -21,6 +22,7 @@ enum {
 	SHARE_HANDLE = 64, /* bytes of the driver's, and of what a client holds */
 	SHARE_READY = -1,
 	SHARE_TRIES = 64,
+	SHARE_FD = 2048, /* a server's descriptors from here on are those that others of its container may have */
 };
 
 /* Where another may come between, which the test makes happen. */
@@ -28,7 +30,7 @@ enum {
 #define SHARE_BETWEEN(step) ((void)(step))
 #endif
 
-enum share_kind { SHARE_MEMORY = 1, SHARE_EVENT, SHARE_FILE };
+enum share_kind { SHARE_MEMORY = 1, SHARE_EVENT, SHARE_FILE, SHARE_PHYSICAL };
 
 struct share {
 	_Atomic uint64_t bytes;

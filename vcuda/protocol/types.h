@@ -14,7 +14,7 @@ typedef int CUdevice;
 typedef uint64_t CUdeviceptr;
 typedef uint64_t CUcontext, CUmodule, CUfunction, CUkernel, CUlibrary, CUstream, CUevent, CUgraph, CUgraphNode,
 	CUgraphExec, CUgreenCtx;
-typedef uint64_t CUmemoryPool, CUlinkState, CUarray, CUmipmappedArray, CUtexref, CUsurfref;
+typedef uint64_t CUmemoryPool, CUlinkState, CUarray, CUmipmappedArray, CUtexref, CUsurfref, CUuserObject;
 typedef unsigned long long CUtexObject, CUsurfObject, CUgraphConditionalHandle;
 typedef unsigned long long CUmemGenericAllocationHandle;
 typedef unsigned long long cuuint64_t;
@@ -22,7 +22,8 @@ typedef unsigned int cuuint32_t;
 typedef int CUlimit, CUfunc_cache, CUsharedconfig, CUfunction_attribute, CUdevice_attribute, CUpointer_attribute;
 typedef int CUjit_option, CUjitInputType, CUmoduleLoadingMode, CUstreamCaptureMode, CUstreamCaptureStatus;
 typedef int CUarray_format, CUdevice_P2PAttribute, CUexecAffinityType, CUmemPool_attribute, CUlibraryOption;
-typedef int CUmemAllocationGranularity_flags, CUstreamAttrID, CUkernelNodeAttrID, CUdriverProcAddressQueryResult;
+typedef int CUmemAllocationGranularity_flags, CUmemAllocationHandleType, CUstreamAttrID, CUkernelNodeAttrID,
+	CUdriverProcAddressQueryResult;
 typedef int CUgraphNodeType, CUfunctionLoadingState, CUlaunchAttributeID, CUmemAccess_flags, CUgraphExecUpdateResult;
 typedef int CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
 	CUtensorMapFloatOOBfill, CUtensorMapIm2ColWideMode;

@@ -27,6 +27,7 @@ enum {
 	WIRE_CALLBACKS = 256,
 	WIRE_ATTRIBUTES = 256, /* of a device, from number 0 */
 	WIRE_ARENAS = 4,       /* addresses that the server offers for page-locked memory */
+	WIRE_NVLINKS = 64,     /* of a GPU, at most */
 	WIRE_FAILED = 64,      /* contexts that have failed, of which clients know at once */
 };
 
@@ -148,7 +149,10 @@ enum wire_op {
 	WIRE_REFUSED,    /* kind, text */
 	WIRE_PRINT,      /* enum wire_print; reply: what kernels have printed there, as much as fits */
 	WIRE_USAGE,      /* ordinal; reply: struct wire_usage */
-	WIRE_SENSOR,     /* ordinal, enum wire_sensor; reply: its number, 4 bytes */
+	WIRE_SENSOR,     /* ordinal, enum wire_sensor, number of the link; reply: its number, 4 bytes */
+	WIRE_REGISTER,   /* address, bytes, offset in the file that came by the socket; reply: address on the device */
+	WIRE_UNREGISTER, /* that address */
+	WIRE_SHARE_END,  /* token's two words: a descriptor of what it names is closed */
 	WIRE_THREAD,     /* the slot is another thread's from now on */
 	WIRE_OPS,
 };
@@ -216,6 +220,19 @@ enum wire_sensor {
 	WIRE_SENSOR_LINK_WIDTH_MOST,
 	WIRE_SENSOR_PCI_DEVICE, /* numbers of device and vendor */
 	WIRE_SENSOR_PCI_SUBSYSTEM,
+	WIRE_SENSOR_NVLINK_STATE, /* from here on of a link between GPUs, NVLink */
+	WIRE_SENSOR_NVLINK_VERSION,
+	WIRE_SENSOR_NVLINK_P2P, /* the first of what it may be capable of, in NVML's order */
+	WIRE_SENSOR_NVLINK_SYSTEM,
+	WIRE_SENSOR_NVLINK_P2P_ATOMICS,
+	WIRE_SENSOR_NVLINK_SYSTEM_ATOMICS,
+	WIRE_SENSOR_NVLINK_SLI,
+	WIRE_SENSOR_NVLINK_VALID,
+	WIRE_SENSOR_NVLINK_REMOTE_TYPE,
+	WIRE_SENSOR_NVLINK_REMOTE_DOMAIN, /* where on the bus its other end is */
+	WIRE_SENSOR_NVLINK_REMOTE_BUS,
+	WIRE_SENSOR_NVLINK_REMOTE_DEVICE,
+	WIRE_SENSOR_NVLINK_REMOTE_ID,
 	WIRE_SENSORS,
 };
 
@@ -245,6 +262,7 @@ enum wire_type {
 	WIRE_MIPMAP,
 	WIRE_TEXREF,
 	WIRE_SURFREF,
+	WIRE_OBJECT,
 	WIRE_TYPES,
 };
 

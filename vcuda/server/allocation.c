@@ -411,8 +411,10 @@ CUresult serve_cuMemGetAllocationGranularity(struct request *q)
 		r = request_struct(q, 0, &properties, sizeof(properties));
 	if (!r && (unsigned)properties.location.id >= server.start.gpu_count)
 		properties.location.id = 0;
-	if (!r)
+	/* Of the host's memory there is none, but NCCL goes on only where the question alone is answered. */
+	if (!r && !request_is_host(&properties.location))
 		r = request_check_properties(&properties);
+	properties.win32HandleMetaData = NULL;
 	if (!r)
 		r = driver.cuMemGetAllocationGranularity(&bytes, &properties,
 							 (CUmemAllocationGranularity_flags)q->argument[1]);
@@ -422,7 +424,13 @@ CUresult serve_cuMemGetAllocationGranularity(struct request *q)
 }
 
 /* What is counted for it is taken back when neither handles nor mappings hold it. */
-static CUresult allocation_hold(struct request *q, uint64_t real)
+static void allocation_let_go(uint64_t real)
+{
+	if (quota_hold(QUOTA_PHYSICAL, real, -1))
+		share_held_end_key(SHARE_PHYSICAL, real);
+}
+
+CUresult allocation_hold(struct request *q, uint64_t real)
 {
 	const uint64_t handle = handle_give(WIRE_MEMORY, real, 0, 0);
 
@@ -431,7 +439,7 @@ static CUresult allocation_hold(struct request *q, uint64_t real)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	handle_hold(handle);
-	quota_hold(QUOTA_PHYSICAL, real, 1);
+	(void)quota_hold(QUOTA_PHYSICAL, real, 1);
 	request_reply(q, &handle, sizeof(handle));
 	return CUDA_SUCCESS;
 }
@@ -500,7 +508,7 @@ CUresult serve_cuMemRelease(struct request *q)
 	if (r)
 		return r;
 	(void)handle_let_go(q->argument[0]);
-	quota_hold(QUOTA_PHYSICAL, real, -1);
+	allocation_let_go(real);
 	return CUDA_SUCCESS;
 }
 
@@ -521,7 +529,7 @@ CUresult serve_cuMemMap(struct request *q)
 	mappings[mapping_count].bytes = q->argument[1];
 	mappings[mapping_count].memory = real;
 	mapping_count++;
-	quota_hold(QUOTA_PHYSICAL, real, 1);
+	(void)quota_hold(QUOTA_PHYSICAL, real, 1);
 	driver_memory_set_dirty_by(TABLE);
 	return CUDA_SUCCESS;
 }
@@ -538,7 +546,7 @@ CUresult serve_cuMemUnmap(struct request *q)
 
 		if (offset >= q->argument[1] || mappings[i - 1].bytes > q->argument[1] - offset)
 			continue;
-		quota_hold(QUOTA_PHYSICAL, mappings[i - 1].memory, -1);
+		allocation_let_go(mappings[i - 1].memory);
 		mappings[i - 1] = mappings[--mapping_count];
 	}
 	return r;

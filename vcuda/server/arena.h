@@ -36,6 +36,9 @@ bool arena_register_in(uint64_t context, void *at, uint64_t bytes);
 /** A context has ended, and its registrations with it. */
 void arena_forget_context(uint64_t context);
 
+/** The same for what the client registered of its own. */
+void registration_forget_context(uint64_t context);
+
 /** Sends nothing from now on. Does not return while another thread ends the process. */
 void arena_stop(void);
 
@@ -61,6 +64,14 @@ bool allocation_take(uint64_t bytes);
 
 /** The same for memory that has pages, or pieces of pages, of its own. Return: whether @ret was counted for it. */
 bool allocation_take_pages(uint64_t bytes, uint64_t *ret);
+
+struct request;
+
+/**
+ * Replies with a handle of physical memory that the driver has just given, and for which there is a note, perhaps of no
+ * bytes: that stays until handles and mappings are gone, once quota_forget() was called.
+ */
+CUresult allocation_hold(struct request *q, uint64_t real);
 
 /* Texture and surface objects. */
 

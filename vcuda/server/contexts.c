@@ -61,6 +61,7 @@ static struct remains contexts_begin_end(uint64_t handle)
 	handle_hide(handle);
 	contexts_forget_orphans(handle);
 	arena_forget_context(handle);
+	registration_forget_context(handle);
 	lane_forget_context();
 	turn_forget_context(handle);
 	texture_forget_context(handle);

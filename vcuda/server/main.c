@@ -247,12 +247,18 @@ static void server_tell_reached(void)
 	}
 }
 
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83 /* since Linux 6.16 */
+#endif
+
 /* From here on, the client is heard. Return: 0, or the exit status. */
 static int server_open(const int descriptors[2])
 {
 	const char *step = NULL;
 	pthread_t thread;
 
+	/* Its manager, which had this end before, wants none. */
+	(void)setsockopt(START_CLIENT, SOL_SOCKET, SO_PASSRIGHTS, &(int){1}, sizeof(int));
 	server.wire->magic = WIRE_MAGIC;
 	server.wire->ops = OP_DIGEST;
 	server_set_spin();

@@ -226,12 +226,20 @@ bool quota_note(enum quota_kind kind, uint64_t key, uint64_t bytes, uint64_t con
 	return true;
 }
 
+/* What was forgotten is there still where somebody holds it. */
+static bool quota_is_of(const struct quota_note *note, enum quota_kind kind, uint64_t key)
+{
+	return note->key == key && note->kind == kind && (!note->forgotten || note->holders > 0);
+}
+
 void quota_empty_note(enum quota_kind kind, uint64_t key)
 {
 	struct quota_note *note;
 
 	(void)pthread_mutex_lock(&quota_mutex);
-	note = *quota_find(kind, key);
+	note = quota_notes[quota_hash(key)];
+	while (note && !quota_is_of(note, kind, key))
+		note = note->next;
 	if (note)
 		note->bytes = 0;
 	(void)pthread_mutex_unlock(&quota_mutex);
@@ -243,7 +251,7 @@ uint64_t quota_noted(enum quota_kind kind, uint64_t key)
 
 	(void)pthread_mutex_lock(&quota_mutex);
 	for (const struct quota_note *note = quota_notes[quota_hash(key)]; note; note = note->next)
-		if (note->key == key && note->kind == kind && !note->forgotten)
+		if (quota_is_of(note, kind, key))
 			sum += note->bytes;
 	(void)pthread_mutex_unlock(&quota_mutex);
 	return sum;
@@ -326,18 +334,20 @@ void quota_forget_context(uint64_t context)
 	(void)pthread_mutex_unlock(&quota_mutex);
 }
 
-void quota_hold(enum quota_kind kind, uint64_t key, int holders)
+bool quota_hold(enum quota_kind kind, uint64_t key, int holders)
 {
+	struct quota_note **at = &quota_notes[quota_hash(key)];
+	bool last = false;
+
 	(void)pthread_mutex_lock(&quota_mutex);
-	for (int i = 0; i < QUOTA_HASH; i++)
-		for (struct quota_note **at = &quota_notes[i]; *at; at = &(*at)->next) {
-			if ((*at)->key != key || (*at)->kind != kind)
-				continue;
-			(*at)->holders += holders;
-			if ((*at)->holders <= 0 && (*at)->forgotten)
-				quota_end(at);
-			(void)pthread_mutex_unlock(&quota_mutex);
-			return;
-		}
+	while (*at && ((*at)->key != key || (*at)->kind != kind))
+		at = &(*at)->next;
+	if (*at) {
+		(*at)->holders += holders;
+		last = (*at)->holders <= 0 && (*at)->forgotten;
+	}
+	if (last)
+		quota_end(at);
 	(void)pthread_mutex_unlock(&quota_mutex);
+	return last;
 }

@@ -93,8 +93,11 @@ void quota_put_note(struct quota_note *note);
 /** Return: how many bytes it is of; 0: NULL. */
 uint64_t quota_note_bytes(const struct quota_note *note);
 
-/** One more, or one less, who keeps the memory of @key from being given back after quota_forget(). */
-void quota_hold(enum quota_kind kind, uint64_t key, int holders);
+/**
+ * One more, or one less, who keeps the memory of @key from being given back after quota_forget().
+ * Return: whether it was given back now.
+ */
+bool quota_hold(enum quota_kind kind, uint64_t key, int holders);
 
 /** Takes back all that was counted for a context's memory. */
 void quota_forget_context(uint64_t context);

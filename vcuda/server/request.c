@@ -319,7 +319,12 @@ CUresult serve_wire_download(struct request *q)
 
 /* ---- structs ---- */
 
-enum { LOCATION_DEVICE = 1, SIDE_HOST = 1, SIDE_DEVICE = 2, SIDE_ARRAY = 3 };
+enum { LOCATION_DEVICE = 1, LOCATION_HOST_LAST = 4, SIDE_HOST = 1, SIDE_DEVICE = 2, SIDE_ARRAY = 3 };
+
+bool request_is_host(const CUmemLocation *location)
+{
+	return location->type > LOCATION_DEVICE && location->type <= LOCATION_HOST_LAST;
+}
 
 CUresult request_check_location(CUmemLocation *location)
 {
@@ -336,10 +341,11 @@ CUresult request_check_properties(CUmemAllocationProp *properties)
 	enum { HANDLE_DESCRIPTOR = 1 };
 
 	properties->win32HandleMetaData = NULL;
-	/* PyTorch wants memory that it could share by descriptors, and does without having shared any: none is made. */
 	if (properties->requestedHandleTypes & ~HANDLE_DESCRIPTOR)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	properties->requestedHandleTypes = 0;
+	/* PyTorch wants memory that it could share by descriptors, whether the driver makes any or not. */
+	if (!driver.cuMemExportToShareableHandle)
+		properties->requestedHandleTypes = 0;
 	return request_check_location(&properties->location);
 }
 

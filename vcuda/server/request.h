@@ -139,6 +139,9 @@ CUresult request_keep_download(struct request *q, const void *data, size_t bytes
 
 /* Places in structs, whose devices are the client's numbers. */
 CUresult request_check_location(CUmemLocation *location);
+
+/** Whether it is the host, or one of its nodes. */
+bool request_is_host(const CUmemLocation *location);
 CUresult request_check_properties(CUmemAllocationProp *properties);
 CUresult request_check_pool(CUmemPoolProps *properties);
 
@@ -213,6 +216,9 @@ CUresult serve_wire_print(struct request *q);
 CUresult serve_wire_probe(struct request *q);
 CUresult serve_wire_sensor(struct request *q);
 CUresult serve_wire_arena_add(struct request *q);
+CUresult serve_wire_share_end(struct request *q);
+CUresult serve_wire_register(struct request *q);
+CUresult serve_wire_unregister(struct request *q);
 CUresult serve_wire_arena_drop(struct request *q);
 
 /*

@@ -73,6 +73,7 @@ _Static_assert(1 BEGINNING(SECCOMP_FITS, 0), "there is a word for every call");
 	WITH_ONE_OF(fcntl, 1, 1U << F_DUPFD | 1U << F_GETFD | 1U << F_SETFD | 1U << F_GETFL), \
 	WITH_VALUE(fcntl, 1, F_DUPFD_CLOEXEC), \
 	WITH_VALUE(fcntl, 1, F_ADD_SEALS), \
+	WITH_VALUE(fcntl, 1, F_GET_SEALS), \
 	WITH_VALUE_BUT(fcntl, 1, F_SETFL, 2, O_ASYNC), \
 	WITH_MASKED(clone, 0, CLONE_THREAD | CLONE_NAMESPACES, CLONE_THREAD), \
 	WITH_NULL(prlimit64, 2), \

@@ -9,7 +9,7 @@
 #include "vcuda/server/quota.h"
 #include "vcuda/server/request.h"
 
-enum { SENSORS_ADDRESS = 32, SENSORS_SUCCESS = 0 };
+enum { SENSORS_ADDRESS = 32, SENSORS_SUCCESS = 0, SENSORS_INVALID = 2 };
 
 /* NVML's, as nvml.h has them. */
 struct sensors_utilization {
@@ -28,8 +28,8 @@ union sensors_answer {
 	struct sensors_pci pci;
 };
 
-/* How a function is called: with a place for its answer, or with a kind before that. */
-enum sensors_form { SENSORS_PLAIN, SENSORS_OF_KIND };
+/* How a function is called: with a place for its answer; with a kind, a link, or a link and a kind before that. */
+enum sensors_form { SENSORS_PLAIN, SENSORS_OF_KIND, SENSORS_OF_LINK, SENSORS_OF_LINK_KIND };
 
 static const struct {
 	const char *function;
@@ -49,6 +49,15 @@ static const struct {
 	{                                      \
 		name, SENSORS_OF_KIND, kind, 0 \
 	}
+#define OF_LINK(name, offset)                    \
+	{                                        \
+		name, SENSORS_OF_LINK, 0, offset \
+	}
+#define CAPABILITY(kind)                                                       \
+	{                                                                      \
+		"nvmlDeviceGetNvLinkCapability", SENSORS_OF_LINK_KIND, kind, 0 \
+	}
+#define REMOTE(member) OF_LINK("nvmlDeviceGetNvLinkRemotePciInfo_v2", offsetof(union sensors_answer, pci.member))
 	[WIRE_SENSOR_UTILIZATION] = PART("nvmlDeviceGetUtilizationRates", utilization.gpu),
 	[WIRE_SENSOR_MEMORY_UTILIZATION] = PART("nvmlDeviceGetUtilizationRates", utilization.memory),
 	[WIRE_SENSOR_TEMPERATURE] = OF_KIND("nvmlDeviceGetTemperature", 0),
@@ -71,9 +80,25 @@ static const struct {
 	[WIRE_SENSOR_LINK_WIDTH_MOST] = PLAIN("nvmlDeviceGetMaxPcieLinkWidth"),
 	[WIRE_SENSOR_PCI_DEVICE] = PART("nvmlDeviceGetPciInfo_v3", pci.id),
 	[WIRE_SENSOR_PCI_SUBSYSTEM] = PART("nvmlDeviceGetPciInfo_v3", pci.subsystem),
+	[WIRE_SENSOR_NVLINK_STATE] = OF_LINK("nvmlDeviceGetNvLinkState", 0),
+	[WIRE_SENSOR_NVLINK_VERSION] = OF_LINK("nvmlDeviceGetNvLinkVersion", 0),
+	[WIRE_SENSOR_NVLINK_P2P] = CAPABILITY(0),
+	[WIRE_SENSOR_NVLINK_SYSTEM] = CAPABILITY(1),
+	[WIRE_SENSOR_NVLINK_P2P_ATOMICS] = CAPABILITY(2),
+	[WIRE_SENSOR_NVLINK_SYSTEM_ATOMICS] = CAPABILITY(3),
+	[WIRE_SENSOR_NVLINK_SLI] = CAPABILITY(4),
+	[WIRE_SENSOR_NVLINK_VALID] = CAPABILITY(5),
+	[WIRE_SENSOR_NVLINK_REMOTE_TYPE] = OF_LINK("nvmlDeviceGetNvLinkRemoteDeviceType", 0),
+	[WIRE_SENSOR_NVLINK_REMOTE_DOMAIN] = REMOTE(domain),
+	[WIRE_SENSOR_NVLINK_REMOTE_BUS] = REMOTE(bus),
+	[WIRE_SENSOR_NVLINK_REMOTE_DEVICE] = REMOTE(device),
+	[WIRE_SENSOR_NVLINK_REMOTE_ID] = REMOTE(id),
 #undef PLAIN
 #undef PART
 #undef OF_KIND
+#undef OF_LINK
+#undef CAPABILITY
+#undef REMOTE
 };
 
 static bool sensors_find_gpu(void *nvml, CUdevice device, void **ret)
@@ -86,8 +111,8 @@ static bool sensors_find_gpu(void *nvml, CUdevice device, void **ret)
 	       find(address, ret) == SENSORS_SUCCESS;
 }
 
-/* Return: false if this GPU has no such sensor, or nobody can be asked for it. */
-static bool sensors_read(CUdevice device, enum wire_sensor sensor, uint32_t *ret)
+/* Return: CUDA_ERROR_NOT_SUPPORTED if this GPU has no such sensor, or nobody can be asked for it. */
+static CUresult sensors_read(CUdevice device, enum wire_sensor sensor, unsigned link, uint32_t *ret)
 {
 	union sensors_answer answer = {0};
 	void *const nvml = driver_memory_library();
@@ -95,30 +120,36 @@ static bool sensors_read(CUdevice device, enum wire_sensor sensor, uint32_t *ret
 	int r;
 
 	if (!nvml || !sensors_find_gpu(nvml, device, &gpu))
-		return false;
+		return CUDA_ERROR_NOT_SUPPORTED;
 	function = dlsym(nvml, sensors[sensor].function);
 	if (!function)
-		return false;
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (sensors[sensor].form == SENSORS_PLAIN)
 		r = (*(int (**)(void *, void *)) & function)(gpu, &answer);
-	else
+	else if (sensors[sensor].form == SENSORS_OF_KIND)
 		r = (*(int (**)(void *, int, void *)) & function)(gpu, sensors[sensor].kind, &answer);
+	else if (sensors[sensor].form == SENSORS_OF_LINK)
+		r = (*(int (**)(void *, unsigned, void *)) & function)(gpu, link, &answer);
+	else
+		r = (*(int (**)(void *, unsigned, int, void *)) & function)(gpu, link, sensors[sensor].kind, &answer);
 	*ret = *(const unsigned *)((const char *)&answer + sensors[sensor].offset);
-	return r == SENSORS_SUCCESS;
+	if (r == SENSORS_INVALID && sensors[sensor].form >= SENSORS_OF_LINK)
+		return CUDA_ERROR_INVALID_VALUE;
+	return r == SENSORS_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult serve_wire_sensor(struct request *q)
 {
-	CUresult r = request_words(q, 2);
+	CUresult r = request_words(q, 3);
 	uint32_t value = 0;
 	CUdevice device;
 
 	if (!r)
 		r = request_device(q, 0, &device);
-	if (!r && q->argument[1] >= WIRE_SENSORS)
+	if (!r && (q->argument[1] >= WIRE_SENSORS || q->argument[2] >= WIRE_NVLINKS))
 		r = CUDA_ERROR_INVALID_VALUE;
-	if (!r && !sensors_read(device, (enum wire_sensor)q->argument[1], &value))
-		r = CUDA_ERROR_NOT_SUPPORTED;
+	if (!r)
+		r = sensors_read(device, (enum wire_sensor)q->argument[1], (unsigned)q->argument[2], &value);
 	if (!r)
 		request_reply(q, &value, sizeof(value));
 	return r;

@@ -20,7 +20,6 @@ static const struct {
 	{99, 0},  /* HOST_REGISTER_SUPPORTED */
 	{100, 0}, /* PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES */
 	{101, 0}, /* DIRECT_MANAGED_MEM_ACCESS_FROM_HOST */
-	{103, 0}, /* HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED */
 	{110, 0}, /* GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED */
 	{116, 0}, /* GPU_DIRECT_RDMA_SUPPORTED */
 	{119, 0}, /* MEMPOOL_SUPPORTED_HANDLE_TYPES */
@@ -173,6 +172,9 @@ const struct request_kind serve_kinds[WIRE_OPS] = {
 	[WIRE_ARENA_DROP] = {serve_wire_arena_drop, "arena drop", REQUEST_MAY_WAIT, false, 0},
 	[WIRE_REFUSED] = {serve_refused, "refused", REQUEST_NOW, false, 0},
 	[WIRE_PRINT] = {serve_wire_print, "print", REQUEST_NOW, false, 0},
+	[WIRE_REGISTER] = {serve_wire_register, "register", REQUEST_MAY_WAIT, false, 0},
+	[WIRE_UNREGISTER] = {serve_wire_unregister, "unregister", REQUEST_MAY_WAIT, false, 0},
+	[WIRE_SHARE_END] = {serve_wire_share_end, "share end", REQUEST_NOW, false, 0},
 	[WIRE_THREAD] = {serve_thread, "thread", REQUEST_NOW, false, 0},
 	[WIRE_SENSOR] = {serve_wire_sensor, "sensor", REQUEST_NOW, false, 0},
 	[WIRE_USAGE] = {serve_usage, "usage", REQUEST_NOW, false, 0},

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * CUDA's handles of 64 bytes, by which processes of one user open each other's memory and events. The driver's own do
- * not leave the servers: they say where things are, and the driver reads what a client would write there. A client gets
- * a token of 128 random bits, which a server of its container finds among those of this container alone.
+ * CUDA's handles of 64 bytes, by which processes of one user open each other's memory and events, and its descriptors.
+ * The driver's own do not leave the servers: they say where things are, and the driver reads what a client would write
+ * there; its descriptors are open devices. A client gets a token of 128 random bits, which a server of its container
+ * finds among those of this container alone.
  */
 
 #include "vcuda/server/share.h"
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/cleanup.h"
 #include "vcuda/driver_api.h"
 #include "vcuda/server/arena.h"
 #include "vcuda/server/driver.h"
@@ -21,7 +23,8 @@
 /* "ctrgpu" and a number: what begins otherwise is no handle of ours. */
 static const uint64_t share_magic = 0x0001757067727463;
 
-enum { LAZY_PEERS = 1 }; /* what memory has to be opened with */
+enum { LAZY_PEERS = 1 };       /* what memory has to be opened with */
+enum { SHARE_DESCRIPTOR = 1 }; /* CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR */
 
 /* What a client holds. */
 struct share_token {
@@ -32,25 +35,6 @@ _Static_assert(sizeof(struct share_token) == SHARE_HANDLE && sizeof(CUipcMemHand
 	       "one is copied to the other");
 
 /* ---- places ---- */
-
-struct share *share_take_place(void)
-{
-	struct shares *shares = &server.quota->shares;
-
-	for (uint32_t i = 0; i < SHARE_PLACES; i++) {
-		int32_t none = 0;
-		uint32_t used;
-
-		if (!atomic_compare_exchange_strong(&shares->place[i].state, &none,
-						    (int32_t)server.start.quota_slot + 1))
-			continue;
-		used = shares->used;
-		while (used <= i && !atomic_compare_exchange_weak(&shares->used, &used, i + 1))
-			;
-		return &shares->place[i];
-	}
-	return NULL;
-}
 
 static bool share_has_token(const struct share *share, enum share_kind kind, const struct share_token *token)
 {
@@ -82,10 +66,10 @@ static struct share *share_find_place(enum share_kind kind, const struct share_t
 static CUresult share_give(enum share_kind kind, uint64_t key, uint64_t bytes, uint64_t context, const void *handle,
 			   struct share_held **ret)
 {
-	struct share *place = share_take_place();
+	struct share *place = share_held_take_place();
 
 	if (!place && quota_reap())
-		place = share_take_place();
+		place = share_held_take_place();
 	if (!place)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	place->kind = kind;
@@ -170,6 +154,71 @@ CUresult serve_cuIpcGetMemHandle(struct request *q)
 	return r;
 }
 
+/* @real: memory of this process's own, since another's stands in its place already. */
+static CUresult share_give_physical(uint64_t real, struct share_held **ret)
+{
+	struct share_file file = {.slot = server.start.quota_slot};
+	_cleanup_close_ int given = -1, kept = -1;
+	const uint64_t bytes = quota_noted(QUOTA_PHYSICAL, real);
+	CUresult r = driver.cuMemExportToShareableHandle(&given, real, SHARE_DESCRIPTOR, 0);
+
+	kept = r ? -1 : share_file_keep(given);
+	if (r || kept < 0 || bytes == 0)
+		return r ? r : CUDA_ERROR_OUT_OF_MEMORY;
+	file.fd = (uint32_t)kept;
+	r = share_give(SHARE_PHYSICAL, real, bytes, 0, &file, ret);
+	if (r)
+		return r;
+	(*ret)->fd = steal_fd(&kept);
+	(*ret)->opened = 0;
+	quota_empty_note(QUOTA_PHYSICAL, real);
+	quota_give(bytes);
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_cuMemExportToShareableHandle(struct request *q)
+{
+	CUresult r = driver.cuMemExportToShareableHandle ? request_words(q, 3) : CUDA_ERROR_NOT_SUPPORTED;
+	struct share_held *one;
+	uint64_t real = 0;
+	DRIVER_MEMORY_HOLD;
+
+	if (!r)
+		r = request_handle(q, 0, WIRE_MEMORY, &real);
+	if (r || q->argument[1] != SHARE_DESCRIPTOR || q->argument[2])
+		return r ? r : CUDA_ERROR_INVALID_VALUE;
+	SHARE_HELD_LOCK();
+	one = share_held_find(SHARE_PHYSICAL, real);
+	if (!one)
+		r = share_give_physical(real, &one);
+	if (r)
+		return r;
+	/* A descriptor keeps the memory, too. */
+	one->opened++;
+	(void)quota_hold(QUOTA_PHYSICAL, real, 1);
+	share_reply(q, one);
+	return CUDA_SUCCESS;
+}
+
+CUresult serve_wire_share_end(struct request *q)
+{
+	const struct share_token token = {.token = {q->argument[0], q->argument[1]}};
+	CUresult r = request_words(q, 2);
+	struct share_held *one;
+	DRIVER_MEMORY_HOLD;
+
+	if (r)
+		return r;
+	SHARE_HELD_LOCK();
+	one = share_held_find_token(SHARE_PHYSICAL, token.token);
+	if (!one || one->opened == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	one->opened--;
+	if (quota_hold(QUOTA_PHYSICAL, one->key, -1))
+		share_held_end(one);
+	return CUDA_SUCCESS;
+}
+
 CUresult serve_cuIpcGetEventHandle(struct request *q)
 {
 	CUresult r = driver.cuIpcGetEventHandle ? request_words(q, 1) : CUDA_ERROR_NOT_SUPPORTED;
@@ -206,6 +255,8 @@ static CUresult share_read(struct request *q, enum share_kind kind, struct share
 	*ret = token.magic == share_magic ? share_find_place(kind, &token) : NULL;
 	if (*ret)
 		return CUDA_SUCCESS;
+	if (kind == SHARE_PHYSICAL)
+		return CUDA_ERROR_UNKNOWN;
 	return kind == SHARE_EVENT ? (CUresult)EVENT_NOT_MAPPED : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -297,6 +348,54 @@ CUresult serve_cuIpcCloseMemHandle(struct request *q)
 	if (!r)
 		last = share_close(q->argument[0]);
 	request_reply(q, &last, sizeof(last));
+	return r;
+}
+
+/* @place is held, once more or for the first time. What is imported twice is the same memory, or another name of it. */
+static CUresult share_import(struct request *q, struct share *place)
+{
+	struct share_file file;
+	_cleanup_close_ int fd = -1;
+	CUmemGenericAllocationHandle real = 0;
+	struct share_held *one;
+	CUresult r;
+
+	memcpy(&file, place->handle, sizeof(file));
+	fd = share_file_get(&file);
+	if (fd < 0)
+		return CUDA_ERROR_UNKNOWN;
+	r = driver.cuMemImportFromShareableHandle(&real, (void *)(intptr_t)fd, SHARE_DESCRIPTOR);
+	if (r)
+		return r;
+	one = share_held_find(SHARE_PHYSICAL, real);
+	if (!one)
+		one = share_held_add(place, real, 0, 0);
+	if (!one) {
+		(void)driver.cuMemRelease(real);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	/* It counts in its place. */
+	r = quota_note(QUOTA_PHYSICAL, real, 0, 0) ? allocation_hold(q, real) : CUDA_ERROR_OUT_OF_MEMORY;
+	(void)quota_forget(QUOTA_PHYSICAL, real);
+	driver_memory_set_dirty();
+	return r;
+}
+
+CUresult serve_cuMemImportFromShareableHandle(struct request *q)
+{
+	CUresult r = driver.cuMemImportFromShareableHandle && driver.cuMemRelease ? request_words(q, 2)
+										  : CUDA_ERROR_NOT_SUPPORTED;
+	struct share *place = NULL;
+
+	if (r || q->argument[1] != SHARE_DESCRIPTOR)
+		return r ? r : CUDA_ERROR_NOT_SUPPORTED;
+	SHARE_HELD_LOCK();
+	r = share_read(q, SHARE_PHYSICAL, &place);
+	if (r)
+		return r;
+	r = share_import(q, place);
+	if (r && !share_held_find_place(place))
+		share_let_go(place, server.start.quota_slot);
 	return r;
 }
 

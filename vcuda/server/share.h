@@ -14,11 +14,28 @@ struct share_held {
 	uint64_t key;     /* address of the memory; the driver's event */
 	uint64_t given;   /* bytes that are this process's own; 0: another's */
 	uint64_t context; /* its handle: with its end, this ends */
-	unsigned opened;
+	unsigned opened;  /* how often; of this process's own, how many descriptors of it the client has or had */
+	int fd;           /* the driver's descriptor of it, which keeps it; -1 */
 };
 
+enum { SHARE_FILE_NAME = 48 };
+
+/* In a place's handle. */
+struct share_file {
+	uint32_t slot, fd; /* the server that has it, and its number there */
+	char name[SHARE_FILE_NAME];
+	uint32_t reserved[2];
+};
+_Static_assert(sizeof(struct share_file) == SHARE_HANDLE, "one is copied to the other");
+
+/** Return: another descriptor of @fd, which other servers of the container may get; -1. */
+int share_file_keep(int fd);
+
+/** Return: a descriptor of our own for what a server, or this one, keeps; -1. */
+int share_file_get(const struct share_file *file);
+
 /** Return: a place to fill in, which others see once it is SHARE_READY; NULL. */
-struct share *share_take_place(void);
+struct share *share_held_take_place(void);
 
 /** Takes back what a server before this one has left in its slot. */
 void share_held_begin(void);
@@ -39,6 +56,7 @@ void share_held_unlock(pthread_mutex_t *const *mutex);
 /** Return: what is held of that name; NULL. */
 struct share_held *share_held_find(enum share_kind kind, uint64_t key);
 struct share_held *share_held_find_place(const struct share *place);
+struct share_held *share_held_find_token(enum share_kind kind, const uint64_t token[2]);
 
 /** One more, once the place has this server's bit. Return: NULL if memory is out. */
 struct share_held *share_held_add(struct share *place, uint64_t key, uint64_t given, uint64_t context);

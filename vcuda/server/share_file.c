@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,15 +25,7 @@
 #include "base/cleanup.h"
 #include "vcuda/server/server.h"
 
-enum { SHARE_FILE_PATIENCE_MS = 2000, SHARE_FILE_NAME = 48 };
-
-/* In a place's handle. */
-struct share_file {
-	uint32_t slot, fd; /* the server that has it, and its number there */
-	char name[SHARE_FILE_NAME];
-	uint32_t reserved[2];
-};
-_Static_assert(sizeof(struct share_file) == SHARE_HANDLE, "one is copied to the other");
+enum { SHARE_FILE_PATIENCE_MS = 2000 };
 
 /* Return: the place of a file, as it is now in @ret; NULL. */
 static struct share *share_file_find(const char *name, struct share_file *ret)
@@ -53,15 +46,19 @@ static struct share *share_file_find(const char *name, struct share_file *ret)
 
 /* ---- making ---- */
 
+int share_file_keep(int fd)
+{
+	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, SHARE_FD);
+}
+
 /* The driver closes its own. Return: a descriptor for it; -1. */
 static int share_file_make(const char *name)
 {
-	_cleanup_close_ int ours = memfd_create("ctr-gpu-vcuda-share", MFD_CLOEXEC), given = -1;
+	_cleanup_close_ int given = memfd_create("ctr-gpu-vcuda-share", MFD_CLOEXEC), ours = share_file_keep(given);
 	struct share_file file = {.slot = server.start.quota_slot};
 	struct share *place;
 
-	given = ours < 0 ? -1 : fcntl(ours, F_DUPFD_CLOEXEC, 0);
-	place = given < 0 ? NULL : share_take_place();
+	place = ours < 0 ? NULL : share_held_take_place();
 	if (!place)
 		return -1;
 	file.fd = (uint32_t)ours;
@@ -103,19 +100,28 @@ static int share_file_receive(uint64_t number)
 }
 
 /* What another server says may be anything; it is of the same container, and the driver checks what it reads there. */
-static int share_file_get(const struct share_file *file)
+int share_file_get(const struct share_file *file)
 {
 	static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 	const uint64_t number = (uint64_t)file->slot << 32 | file->fd;
-	_cleanup_close_ int fd = -1;
-	struct stat st;
+	int fd;
 
+	if (file->fd < SHARE_FD || file->fd > INT_MAX)
+		return -1;
 	if (file->slot == server.start.quota_slot)
 		return fcntl((int)file->fd, F_DUPFD_CLOEXEC, 0);
 	(void)pthread_mutex_lock(&one_at_a_time);
 	server_tell(START_EVENT_WANT, number, "");
 	fd = share_file_receive(number);
 	(void)pthread_mutex_unlock(&one_at_a_time);
+	return fd;
+}
+
+static int share_file_get_memory(const struct share_file *file)
+{
+	_cleanup_close_ int fd = share_file_get(file);
+	struct stat st;
+
 	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? steal_fd(&fd) : -1;
 }
 
@@ -140,7 +146,7 @@ int share_file_open(const char *name, int flags, mode_t mode)
 		errno = place ? EEXIST : ENOENT;
 		return -1;
 	}
-	fd = place ? share_file_get(&file) : share_file_make(name);
+	fd = place ? share_file_get_memory(&file) : share_file_make(name);
 	if (fd < 0)
 		errno = EACCES;
 	return fd;
@@ -151,7 +157,7 @@ int share_file_unlink(const char *name)
 	struct share_file file;
 	struct share *place = server.quota ? share_file_find(name, &file) : NULL;
 
-	if (!place || file.slot != server.start.quota_slot) {
+	if (!place || file.slot != server.start.quota_slot || file.fd < SHARE_FD) {
 		errno = place ? EACCES : ENOENT;
 		return -1;
 	}

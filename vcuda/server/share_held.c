@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "vcuda/server/server.h"
 
@@ -34,6 +35,25 @@ void share_held_unlock(pthread_mutex_t *const *mutex)
 	(void)pthread_mutex_unlock(*mutex);
 }
 
+struct share *share_held_take_place(void)
+{
+	struct shares *shares = &server.quota->shares;
+
+	for (uint32_t i = 0; i < SHARE_PLACES; i++) {
+		int32_t none = 0;
+		uint32_t used;
+
+		if (!atomic_compare_exchange_strong(&shares->place[i].state, &none,
+						    (int32_t)server.start.quota_slot + 1))
+			continue;
+		used = shares->used;
+		while (used <= i && !atomic_compare_exchange_weak(&shares->used, &used, i + 1))
+			;
+		return &shares->place[i];
+	}
+	return NULL;
+}
+
 struct share_held *share_held_find(enum share_kind kind, uint64_t key)
 {
 	struct share_held *one = share_held_list;
@@ -52,13 +72,23 @@ struct share_held *share_held_find_place(const struct share *place)
 	return one;
 }
 
+struct share_held *share_held_find_token(enum share_kind kind, const uint64_t token[2])
+{
+	struct share_held *one = share_held_list;
+
+	while (one &&
+	       (one->place->kind != kind || one->place->token[0] != token[0] || one->place->token[1] != token[1]))
+		one = one->next;
+	return one;
+}
+
 struct share_held *share_held_add(struct share *place, uint64_t key, uint64_t given, uint64_t context)
 {
 	struct share_held *one = malloc(sizeof(*one));
 
 	if (!one)
 		return NULL;
-	*one = (struct share_held){share_held_list, place, key, given, context, 1};
+	*one = (struct share_held){share_held_list, place, key, given, context, 1, -1};
 	share_held_list = one;
 	share_held_given_bytes += given;
 	return one;
@@ -73,6 +103,8 @@ void share_held_end(struct share_held *one)
 		at = &(*at)->next;
 	*at = one->next;
 	share_held_given_bytes -= one->given;
+	if (one->fd >= 0)
+		(void)close(one->fd);
 	free(one);
 	/* It may be held a second time, for another context. */
 	if (!share_held_find_place(place))

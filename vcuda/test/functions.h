@@ -160,7 +160,13 @@
 	F(cuMemGetAllocationGranularity, cuMemGetAllocationGranularity, 10020, (size_t *ret, const CUmemAllocationProp *properties, int option)) \
 	F(cuMemGetAllocationPropertiesFromHandle, cuMemGetAllocationPropertiesFromHandle, 10020, (CUmemAllocationProp *ret, CUmemGenericAllocationHandle handle)) \
 	F(cuMemRetainAllocationHandle, cuMemRetainAllocationHandle, 11000, (CUmemGenericAllocationHandle *ret, void *pointer)) \
+	F(cuUserObjectCreate, cuUserObjectCreate, 11030, (CUuserObject *ret, void *data, CUhostFn destroy, unsigned references, unsigned flags)) \
+	F(cuUserObjectRetain, cuUserObjectRetain, 11030, (CUuserObject object, unsigned count)) \
+	F(cuUserObjectRelease, cuUserObjectRelease, 11030, (CUuserObject object, unsigned count)) \
+	F(cuGraphRetainUserObject, cuGraphRetainUserObject, 11030, (CUgraph graph, CUuserObject object, unsigned count, unsigned flags)) \
+	F(cuGraphReleaseUserObject, cuGraphReleaseUserObject, 11030, (CUgraph graph, CUuserObject object, unsigned count)) \
 	F(cuMemExportToShareableHandle, cuMemExportToShareableHandle, 10020, (void *ret, CUmemGenericAllocationHandle handle, int type, unsigned long long flags)) \
+	F(cuMemImportFromShareableHandle, cuMemImportFromShareableHandle, 10020, (CUmemGenericAllocationHandle *ret, void *handle, int type)) \
 	T(cuMemcpy, cuMemcpy, 4000, ptds, (CUdeviceptr to, CUdeviceptr from, size_t bytes), (to, from, bytes)) \
 	T(cuMemcpyPeer, cuMemcpyPeer, 4000, ptds, (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes), (to, to_context, from, from_context, bytes)) \
 	T(cuMemcpyHtoD, cuMemcpyHtoD_v2, 3020, ptds, (CUdeviceptr to, const void *from, size_t bytes), (to, from, bytes)) \

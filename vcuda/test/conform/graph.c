@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include <time.h>
+
 #include "check.h"
 
 static uint32_t graph_value, graph_count;
@@ -492,6 +494,171 @@ static void graph_copy_host(void)
 	OK(cu.cuMemFreeHost(pinned));
 }
 
+/* Of ordinary memory, which is read and written each time. */
+static void graph_copy_plain(void)
+{
+	static uint32_t from[2][64], to[2][64];
+	CUgraph graph = graph_make();
+	CUDA_MEMCPY3D in = {.src_type = 1,
+			    .src_host = from[0],
+			    .src_pitch = 64,
+			    .src_height = 2,
+			    .dst_type = 2,
+			    .dst_device = graph_out,
+			    .dst_pitch = 128,
+			    .dst_height = 2,
+			    .width = 32,
+			    .height = 2,
+			    .depth = 1};
+	CUDA_MEMCPY3D out = {.src_type = 2,
+			     .src_device = graph_out,
+			     .src_pitch = 128,
+			     .src_height = 2,
+			     .dst_type = 1,
+			     .dst_host = to[0],
+			     .dst_pitch = 32,
+			     .dst_height = 2,
+			     .width = 32,
+			     .height = 2,
+			     .depth = 1};
+	CUDA_MEMCPY3D found = {0};
+	CUgraphNode nodes[2];
+	CUgraphExec exec;
+	size_t count = 0;
+	int type = -1;
+
+	OK(cu.cuGraphAddMemcpyNode(&nodes[0], graph, NULL, 0, &in, context));
+	OK(cu.cuGraphAddMemcpyNode(&nodes[1], graph, nodes, 1, &out, context));
+	OK(cu.cuGraphGetNodes(graph, NULL, &count));
+	IS(2, (long long)count);
+	OK(cu.cuGraphNodeGetType(nodes[1], &type));
+	IS(1, type);
+	OK(cu.cuGraphMemcpyNodeGetParams(nodes[0], &found));
+	TRUE(found.src_host == from[0] && found.dst_device == graph_out && found.width == 32);
+	exec = graph_instantiate(graph);
+	for (uint32_t i = 1; i < 3; i++) {
+		from[0][0] = from[0][16] = i;
+		from[0][8] = 99;
+		OK(cu.cuGraphLaunch(exec, NULL));
+		OK(cu.cuStreamSynchronize(NULL));
+		IS(i, to[0][0]);
+		IS(i, to[0][8]);
+		IS(0, to[0][16]);
+	}
+	/* Other memory, of the graph that runs, and then of the one that it was made of. */
+	in.src_host = from[1];
+	from[1][0] = 7;
+	OK(cu.cuGraphExecMemcpyNodeSetParams(exec, nodes[0], &in, context));
+	OK(cu.cuGraphLaunch(exec, NULL));
+	OK(cu.cuStreamSynchronize(NULL));
+	IS(7, to[0][0]);
+	OK(cu.cuGraphExecDestroy(exec));
+	out.dst_host = to[1];
+	OK(cu.cuGraphMemcpyNodeSetParams(nodes[1], &out));
+	OK(cu.cuGraphMemcpyNodeGetParams(nodes[1], &found));
+	TRUE(found.dst_host == to[1]);
+	exec = graph_instantiate(graph);
+	to[0][0] = 0;
+	OK(cu.cuGraphLaunch(exec, NULL));
+	OK(cu.cuStreamSynchronize(NULL));
+	IS(2, to[1][0]);
+	IS(0, to[0][0]);
+	OK(cu.cuGraphDestroy(graph));
+	from[0][0] = 3;
+	OK(cu.cuGraphLaunch(exec, NULL));
+	OK(cu.cuStreamSynchronize(NULL));
+	IS(3, to[1][0]);
+	OK(cu.cuGraphExecDestroy(exec));
+}
+
+/* The same by captures, of which the second takes the place of the first. */
+static void graph_capture_plain(void)
+{
+	static uint32_t from[16384], to[16384];
+	CUgraph graph = graph_make();
+	CUgraphExec exec = NULL;
+	CUstream stream = NULL;
+
+	OK(cu.cuGraphDestroy(graph));
+	OK(cu.cuStreamCreate(&stream, 1));
+	for (uint32_t round = 0; round < 3; round++) {
+		CUgraphExecUpdateResultInfo info = {0};
+		size_t count = 0;
+
+		OK(cu.cuStreamBeginCapture_v2(stream, 0));
+		OK(cu.cuMemcpyHtoDAsync_v2(graph_out, from + round, 8, stream));
+		OK(cu.cuMemcpyHtoDAsync_v2(graph_out + 8, from + 8, 2048, stream));
+		OK(cu.cuMemsetD32Async(graph_out + 4, 5 + round, 1, stream));
+		OK(cu.cuMemcpyDtoHAsync_v2(to + round, graph_out, 8, stream));
+		OK(cu.cuStreamEndCapture(stream, &graph));
+		OK(cu.cuGraphGetNodes(graph, NULL, &count));
+		IS(4, (long long)count);
+		if (!exec)
+			exec = graph_instantiate(graph);
+		else
+			OK(cu.cuGraphExecUpdate_v2(exec, graph, &info));
+		OK(cu.cuGraphDestroy(graph));
+		from[round] = 100 + round;
+		OK(cu.cuGraphLaunch(exec, stream));
+		OK(cu.cuStreamSynchronize(stream));
+		IS(100 + round, to[round]);
+		IS(5 + round, to[round + 1]);
+	}
+	OK(cu.cuGraphExecDestroy(exec));
+	OK(cu.cuStreamDestroy_v2(stream));
+}
+
+static void graph_count_end(void *data)
+{
+	__atomic_fetch_add((int *)data, 1, __ATOMIC_SEQ_CST);
+}
+
+/* When it is called is not said, only that it is. */
+static int graph_ended(int *ended, int wanted)
+{
+	for (int i = 0; i < 2000 && __atomic_load_n(ended, __ATOMIC_SEQ_CST) < wanted; i++)
+		(void)nanosleep(&(const struct timespec){.tv_nsec = 1000000}, NULL);
+	return __atomic_load_n(ended, __ATOMIC_SEQ_CST);
+}
+
+static void graph_user_object(void)
+{
+	CUgraph graph = graph_make(), clone = NULL;
+	CUuserObject object = NULL, other = NULL;
+	int ended = 0, others = 0;
+	CUgraphExec exec;
+
+	IS(1, cu.cuUserObjectCreate(NULL, &ended, graph_count_end, 1, 1));
+	NOTE(cu.cuUserObjectCreate(&object, &ended, NULL, 1, 1));
+	NOTE(cu.cuUserObjectCreate(&object, &ended, graph_count_end, 0, 1));
+	NOTE(cu.cuUserObjectCreate(&object, &ended, graph_count_end, 1, 0));
+	OK(cu.cuUserObjectCreate(&object, &ended, graph_count_end, 1, 1));
+	OK(cu.cuUserObjectRetain(object, 2));
+	NOTE(cu.cuUserObjectRetain(object, 0));
+	OK(cu.cuUserObjectRelease(object, 2));
+	IS(0, ended);
+	OK(cu.cuUserObjectRelease(object, 1));
+	IS(1, graph_ended(&ended, 1));
+	OK(cu.cuUserObjectCreate(&object, &ended, graph_count_end, 1, 1));
+	OK(cu.cuUserObjectCreate(&other, &others, graph_count_end, 1, 1));
+	NOTE(cu.cuGraphRetainUserObject(graph, object, 1, 2));
+	OK(cu.cuGraphRetainUserObject(graph, object, 1, 1));
+	OK(cu.cuGraphRetainUserObject(graph, other, 2, 0));
+	OK(cu.cuGraphReleaseUserObject(graph, other, 1));
+	OK(cu.cuUserObjectRelease(other, 1));
+	OK(cu.cuGraphClone(&clone, graph));
+	exec = graph_instantiate(graph);
+	OK(cu.cuGraphDestroy(graph));
+	OK(cu.cuGraphDestroy(clone));
+	IS(1, ended);
+	IS(0, others);
+	OK(cu.cuGraphLaunch(exec, NULL));
+	OK(cu.cuStreamSynchronize(NULL));
+	OK(cu.cuGraphExecDestroy(exec));
+	IS(2, graph_ended(&ended, 2));
+	IS(1, graph_ended(&others, 1));
+}
+
 static void graph_other_function(void)
 {
 	CUgraph graph = graph_make();
@@ -582,6 +749,9 @@ const struct check graph_checks[] = {
 	{"another graph in a graph", graph_other_child, true},
 	{"another copy", graph_other_copy, true},
 	{"a copy from memory of the host", graph_copy_host, true},
+	{"copies of ordinary memory", graph_copy_plain, true},
+	{"captured copies of ordinary memory", graph_capture_plain, true},
+	{"objects that graphs keep", graph_user_object, true},
 	{"another function", graph_other_function, true},
 	{"data of edges", graph_edge_data, true},
 	{"none at all", graph_none, true},

@@ -2,8 +2,12 @@
 
 /* Memory of the device, and locked memory of the host. */
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -233,6 +237,54 @@ static void memory_registered_copies(void)
 	OK(cu.cuMemFree_v2(pointer));
 }
 
+/* A file in memory, as processes share it; @unlinked: it has no name any more. */
+static void memory_register_file(bool unlinked)
+{
+	enum { BYTES = 1 << 20 };
+	char name[64];
+	uint32_t *memory, *again, value = 4711, count = 1000;
+	CUdeviceptr device = 0, other = 0;
+	int fd;
+
+	(void)snprintf(name, sizeof(name), "/conform.%d", (int)getpid());
+	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+	TRUE(fd >= 0 && ftruncate(fd, BYTES) == 0);
+	memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	again = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	TRUE(memory != MAP_FAILED && again != MAP_FAILED);
+	if (unlinked)
+		(void)shm_unlink(name);
+	memset(memory, 1, BYTES);
+	OK(cu.cuMemHostRegister_v2(memory, BYTES - 100, 3));
+	OK(cu.cuMemHostGetDevicePointer_v2(&device, memory, 0));
+	OK(cu.cuMemHostGetDevicePointer_v2(&other, memory + 2000, 0));
+	TRUE(other - device == 8000);
+	OK(check_launch("fill", 1000, NULL, PARAMETERS(&other, &value, &count)));
+	OK(cu.cuCtxSynchronize());
+	IS(4711, again[2000]);
+	IS(4711, memory[2999]);
+	IS(0x01010101, again[3000]);
+	OK(cu.cuMemHostUnregister(memory));
+	NOTE(cu.cuMemHostGetDevicePointer_v2(&device, memory, 0));
+	OK(cu.cuMemHostRegister_v2(memory, BYTES, 3));
+	OK(cu.cuMemHostUnregister(memory));
+	if (!unlinked)
+		(void)shm_unlink(name);
+	(void)close(fd);
+	(void)munmap(memory, BYTES);
+	(void)munmap(again, BYTES);
+}
+
+static void memory_register_named(void)
+{
+	memory_register_file(false);
+}
+
+static void memory_register_unlinked(void)
+{
+	memory_register_file(true);
+}
+
 const struct check memory_checks[] = {
 	{"none at all", memory_zero, false},
 	{"alignment", memory_alignment, false},
@@ -249,5 +301,7 @@ const struct check memory_checks[] = {
 	{"of the host, written by a kernel", memory_host_written, false},
 	{"registering (declared)", memory_register, true},
 	{"copies of what is registered", memory_registered_copies, true},
+	{"registering a file in memory", memory_register_named, true},
+	{"registering one without a name", memory_register_unlinked, true},
 	END,
 };

@@ -232,6 +232,191 @@ static void share_wrongly(void)
 	OK(cu.cuMemFree_v2(pointer));
 }
 
+/* ---- memory by descriptors ---- */
+
+enum { DESCRIPTOR = 1 };
+
+static const CUmemAllocationProp share_properties = {
+	.type = 1, .requested_handle_types = DESCRIPTOR, .location = {1, 0}};
+
+static void share_send_descriptor(int descriptor)
+{
+	char byte = 0;
+	struct iovec data = {&byte, 1};
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
+	const struct msghdr message = {
+		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+
+	memcpy(CMSG_DATA(&control.header), &descriptor, sizeof(descriptor));
+	if (sendmsg(share_ends[0], &message, MSG_NOSIGNAL) != 1)
+		_exit(1);
+}
+
+static int share_receive_descriptor(void)
+{
+	char byte;
+	struct iovec data = {&byte, 1};
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct msghdr message = {
+		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	int descriptor = -1;
+
+	if (recvmsg(share_ends[1], &message, MSG_CMSG_CLOEXEC) != 1 || message.msg_controllen < sizeof(control.header))
+		_exit(1);
+	memcpy(&descriptor, CMSG_DATA(&control.header), sizeof(descriptor));
+	return descriptor;
+}
+
+/* Return: what went wrong. */
+static CUresult share_map(CUmemGenericAllocationHandle handle, CUdeviceptr *ret)
+{
+	const CUmemAccessDesc access = {{1, 0}, 3};
+	CUresult r = cu.cuMemAddressReserve(ret, BYTES, 0, 0, 0);
+
+	if (!r)
+		r = cu.cuMemMap(*ret, BYTES, 0, handle, 0);
+	return r ? r : cu.cuMemSetAccess(*ret, BYTES, &access, 1);
+}
+
+static CUresult share_unmap(CUdeviceptr pointer)
+{
+	const CUresult r = cu.cuMemUnmap(pointer, BYTES);
+
+	return r ? r : cu.cuMemAddressFree(pointer, BYTES);
+}
+
+static void share_take_descriptor(void)
+{
+	CUmemGenericAllocationHandle handle = 0, again = 0;
+	int descriptor = share_receive_descriptor();
+	CUmemAllocationProp found = {0};
+	CUdeviceptr pointer = 0, other = 0;
+
+	share_note(cu.cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)descriptor, DESCRIPTOR));
+	share_note(cu.cuMemImportFromShareableHandle(&again, (void *)(intptr_t)descriptor, DESCRIPTOR));
+	(void)close(descriptor);
+	share_note(cu.cuMemGetAllocationPropertiesFromHandle(&found, handle));
+	share_note(found.type);
+	share_note(found.requested_handle_types);
+	share_note(found.location.type);
+	share_note(found.location.id);
+	share_note(share_map(handle, &pointer));
+	share_note(share_map(again, &other));
+	share_note(cu.cuMemRelease(handle));
+	share_note(share_word(pointer + 8));
+	(void)cu.cuMemsetD32_v2(other + BYTES - 4, 815, 1);
+	(void)cu.cuCtxSynchronize();
+	share_note(share_word(pointer + BYTES - 4));
+	share_note(share_unmap(pointer));
+	share_note(cu.cuMemRelease(again));
+	share_note(share_word(other + 8));
+	share_note(share_unmap(other));
+}
+
+static void share_descriptor(void)
+{
+	CUmemGenericAllocationHandle handle = 0;
+	CUdeviceptr pointer = 0;
+	int descriptor = -1, again = -1;
+
+	share_with(share_take_descriptor);
+	OK(cu.cuMemCreate(&handle, BYTES, &share_properties, 0));
+	OK(share_map(handle, &pointer));
+	OK(cu.cuMemsetD32_v2(pointer, 4711, BYTES / 4));
+	OK(cu.cuCtxSynchronize());
+	OK(cu.cuMemExportToShareableHandle(&descriptor, handle, DESCRIPTOR, 0));
+	OK(cu.cuMemExportToShareableHandle(&again, handle, DESCRIPTOR, 0));
+	TRUE(descriptor >= 0 && again >= 0 && again != descriptor);
+	(void)close(again);
+	share_send_descriptor(descriptor);
+	(void)close(descriptor);
+	share_end();
+	IS(815, share_word(pointer + BYTES - 4));
+	OK(cu.cuMemRelease(handle));
+	OK(share_unmap(pointer));
+}
+
+static void share_take_kept(void)
+{
+	CUmemGenericAllocationHandle handle = 0;
+	int descriptor = share_receive_descriptor();
+	CUdeviceptr pointer = 0;
+
+	share_note(cu.cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)descriptor, DESCRIPTOR));
+	share_note(share_map(handle, &pointer));
+	share_note(share_word(pointer + 8));
+	share_meet(1);
+	share_meet(1);
+	share_note(share_word(pointer + 8));
+	share_note(share_unmap(pointer));
+	share_note(cu.cuMemRelease(handle));
+}
+
+/* What its process has released before another takes it. */
+static void share_kept(void)
+{
+	CUmemGenericAllocationHandle handle = 0, other = 0;
+	CUdeviceptr pointer = 0;
+	int descriptor = -1;
+
+	share_with(share_take_kept);
+	OK(cu.cuMemCreate(&handle, BYTES, &share_properties, 0));
+	OK(share_map(handle, &pointer));
+	OK(cu.cuMemsetD32_v2(pointer, 4711, BYTES / 4));
+	OK(cu.cuCtxSynchronize());
+	OK(cu.cuMemExportToShareableHandle(&descriptor, handle, DESCRIPTOR, 0));
+	OK(share_unmap(pointer));
+	OK(cu.cuMemRelease(handle));
+	share_send_descriptor(descriptor);
+	share_meet(0);
+	OK(cu.cuMemCreate(&other, BYTES, &share_properties, 0));
+	OK(cu.cuMemRelease(other));
+	(void)close(descriptor);
+	OK(cu.cuMemCreate(&other, BYTES, &share_properties, 0));
+	OK(cu.cuMemRelease(other));
+	share_meet(0);
+	share_end();
+}
+
+static void share_descriptor_wrongly(void)
+{
+	CUmemAllocationProp alone = share_properties;
+	CUmemGenericAllocationHandle handle = 0, other = 0;
+	int descriptor = -1, ends[2];
+	CUdeviceptr pointer = 0;
+
+	share_begin();
+	alone.requested_handle_types = 0;
+	OK(cu.cuMemCreate(&handle, BYTES, &share_properties, 0));
+	OK(cu.cuMemCreate(&other, BYTES, &alone, 0));
+	NOTE(cu.cuMemExportToShareableHandle(&descriptor, other, DESCRIPTOR, 0));
+	NOTE(cu.cuMemExportToShareableHandle(&descriptor, handle, DESCRIPTOR, 1));
+	NOTE(cu.cuMemExportToShareableHandle(&descriptor, handle, 0, 0));
+	NOTE(cu.cuMemExportToShareableHandle(&descriptor, handle, 2, 0));
+	NOTE(cu.cuMemExportToShareableHandle(NULL, handle, DESCRIPTOR, 0));
+	OK(cu.cuMemRelease(other));
+	NOTE(cu.cuMemImportFromShareableHandle(&other, (void *)(intptr_t)-1, DESCRIPTOR));
+	NOTE(cu.cuMemImportFromShareableHandle(&other, (void *)(intptr_t)999, DESCRIPTOR));
+	if (pipe(ends) == 0)
+		NOTE(cu.cuMemImportFromShareableHandle(&other, (void *)(intptr_t)ends[0], DESCRIPTOR));
+	OK(cu.cuMemExportToShareableHandle(&descriptor, handle, DESCRIPTOR, 0));
+	NOTE(cu.cuMemImportFromShareableHandle(NULL, (void *)(intptr_t)descriptor, DESCRIPTOR));
+	NOTE(cu.cuMemImportFromShareableHandle(&other, (void *)(intptr_t)descriptor, 2));
+	/* In its own process. */
+	NOTE(cu.cuMemImportFromShareableHandle(&other, (void *)(intptr_t)descriptor, DESCRIPTOR));
+	(void)close(descriptor);
+	OK(cu.cuMemRelease(handle));
+	OK(share_map(other, &pointer));
+	OK(share_unmap(pointer));
+	OK(cu.cuMemRelease(other));
+}
+
 /* ---- events ---- */
 
 static void share_take_event(void)
@@ -305,6 +490,9 @@ const struct check share_checks[] = {
 	{"small pieces of another process", share_small, true},
 	{"memory that its process frees", share_freed, true},
 	{"what is not to be shared", share_wrongly, true},
+	{"memory by a descriptor", share_descriptor, true},
+	{"memory that a descriptor keeps", share_kept, true},
+	{"descriptors wrongly", share_descriptor_wrongly, true},
 	{"an event of another process", share_event, true},
 	{"events that are not to be shared", share_event_wrongly, true},
 	END,

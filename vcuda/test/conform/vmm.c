@@ -218,8 +218,20 @@ static void vmm_export(void)
 	int fd = -1;
 
 	OK(cu.cuMemCreate(&handle, PIECE, &properties, 0));
-	NOTE(cu.cuMemExportToShareableHandle(&fd, handle, 1, 0) != 0);
+	NOTE(cu.cuMemExportToShareableHandle(&fd, handle, 1, 0) != 0); /* which one: share.c */
 	OK(cu.cuMemRelease(handle));
+}
+
+/* Memory of the host: what NCCL asks first. */
+static void vmm_host_granularity(void)
+{
+	CUmemAllocationProp host = properties;
+	size_t size = 0;
+
+	host.location.type = 3;
+	host.requested_handle_types = 1;
+	NOTE(cu.cuMemGetAllocationGranularity(&size, &host, 0));
+	NOTE(size);
 }
 
 static void vmm_shareable(void)
@@ -249,5 +261,6 @@ const struct check vmm_checks[] = {
 	{"what is free", vmm_info, false},
 	{"exporting what was not made for it", vmm_export, false},
 	{"made to be shared", vmm_shareable, false},
+	{"granularity of memory of the host", vmm_host_granularity, false},
 	END,
 };

@@ -19,6 +19,15 @@ MEMBER(nvmlPciInfoExt_t, baseClass);
 MEMBER(nvmlPciInfoExt_t, subClass);
 MEMBER(nvmlPciInfoExt_t, busId);
 #endif
+#ifdef CHECK_nvmlDeviceGetFieldValues
+MEMBER(nvmlFieldValue_t, fieldId);
+MEMBER(nvmlFieldValue_t, scopeId);
+MEMBER(nvmlFieldValue_t, timestamp);
+MEMBER(nvmlFieldValue_t, latencyUsec);
+MEMBER(nvmlFieldValue_t, valueType);
+MEMBER(nvmlFieldValue_t, nvmlReturn);
+MEMBER(nvmlFieldValue_t, value);
+#endif
 MEMBER(nvmlMemory_t, total);
 MEMBER(nvmlMemory_t, free);
 MEMBER(nvmlMemory_t, used);

@@ -367,7 +367,7 @@ static void client_asks_usage(void)
 
 /* ---- all of NVML, as nvml.def has it ---- */
 
-enum { TEXT = 80, ROUNDS = 40 };
+enum { TEXT = 80, ROUNDS = 40, PLACE = 16384 };
 
 static struct {
 	const char *type;
@@ -391,6 +391,8 @@ static struct {
 	{"nvmlPstates_t *", sizeof(nvmlPstates_t), 0, NULL},
 	{"nvmlGpuP2PStatus_t *", sizeof(nvmlGpuP2PStatus_t), 0, NULL},
 	{"nvmlBrandType_t *", sizeof(nvmlBrandType_t), 0, NULL},
+	{"nvmlIntNvLinkDeviceType_t *", sizeof(nvmlIntNvLinkDeviceType_t), 0, NULL},
+	{"nvmlFieldValue_t *", sizeof(nvmlFieldValue_t), 0, NULL},
 	{"nvmlUtilization_t *", sizeof(nvmlUtilization_t), 0, NULL},
 	{"nvmlTemperature_t *", sizeof(nvmlTemperature_t), NVML_VERSION(nvmlTemperature_t, 1), NULL},
 	{"nvmlProcessInfo_v1_t *", sizeof(nvmlProcessInfo_v1_t), 0, NULL},
@@ -400,19 +402,20 @@ static struct {
 	{"const void *", 16, 0, NULL},
 };
 
-/* Return: room for @room of the type at @text and no byte more; texts and processes are several. */
+/* Return: room for @room of the type at @text and no byte more; texts, processes and fields are several. */
 static uintptr_t make_place(const char *text, unsigned room)
 {
 	static const char bus[] = "0000:80:00.0";
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		const bool several = places[i].size == 1 || strncmp(text, "nvmlProcessInfo", 15) == 0;
+		const bool several = places[i].size == 1 || strncmp(text, "nvmlProcessInfo", 15) == 0 ||
+				     strncmp(text, "nvmlFieldValue", 14) == 0;
 		char *at;
 
 		if (strncmp(text, places[i].type, strlen(places[i].type)) != 0 || text[strlen(places[i].type)] != ',')
 			continue;
 		if (!places[i].end)
-			places[i].end = (char *)guarded(8192) + 8192;
+			places[i].end = (char *)guarded(PLACE) + PLACE;
 		at = places[i].end - (several ? room : 1) * places[i].size;
 		if (strncmp(text, "const char", 10) == 0)
 			return (uintptr_t)memcpy(places[i].end - sizeof(bus), bus, sizeof(bus));

@@ -40,7 +40,12 @@
 	X(nvmlDeviceGetMinorNumber, (nvmlDevice_t, unsigned *)) X(nvmlDeviceSetPersistenceMode, (nvmlDevice_t, int)) \
 	X(nvmlEventSetCreate, (nvmlEventSet_t *)) X(nvmlEventSetFree, (nvmlEventSet_t)) \
 	X(nvmlEventSetWait_v2, (nvmlEventSet_t, nvmlEventData_t *, unsigned)) \
-	X(nvmlDeviceGetP2PStatus, (nvmlDevice_t, nvmlDevice_t, int, int *)) \
+	X(nvmlDeviceGetP2PStatus, (nvmlDevice_t, nvmlDevice_t, int, int *)) X(nvmlDeviceGetNvLinkState, (nvmlDevice_t, unsigned, int *)) \
+	X(nvmlDeviceGetNvLinkVersion, (nvmlDevice_t, unsigned, unsigned *)) \
+	X(nvmlDeviceGetNvLinkCapability, (nvmlDevice_t, unsigned, int, unsigned *)) \
+	X(nvmlDeviceGetNvLinkRemoteDeviceType, (nvmlDevice_t, unsigned, int *)) \
+	X(nvmlDeviceGetNvLinkRemotePciInfo_v2, (nvmlDevice_t, unsigned, nvmlPciInfo_t *)) \
+	X(nvmlDeviceGetFieldValues, (nvmlDevice_t, int, nvmlFieldValue_t *)) \
 	X(cuInit, (unsigned)) X(cuDeviceGetCount, (int *)) X(cuDeviceGetUuid, (unsigned char *, int)) \
 	X(cuDeviceGetName, (char *, int, int)) X(cuDeviceGetPCIBusId, (char *, int, int)) X(cuDevicePrimaryCtxRetain, (void **, int)) \
 	X(cuCtxSetCurrent, (void *)) X(cuMemAlloc_v2, (unsigned long long *, size_t)) X(cuMemFree_v2, (unsigned long long))
@@ -316,6 +321,42 @@ static void ask_structs(nvmlDevice_t device, unsigned gpu, bool there, int expec
 	      "temperature, in a struct");
 }
 
+/* Of each GPU two, to a switch. */
+static void ask_links(nvmlDevice_t device, bool there, int expected)
+{
+	nvmlFieldValue_t fields[3] = {
+		{.fieldId = 165, .nvmlReturn = -1}, {.fieldId = 166, .scopeId = 1}, {.fieldId = 170}};
+	nvmlPciInfo_t pci = {0};
+	unsigned version = 0, p2p = 0, system = 9;
+	int state[2] = {-1, -1}, type = 0;
+
+	check(api.nvmlDeviceGetNvLinkState(device, 0, &state[0]) == expected &&
+		      api.nvmlDeviceGetNvLinkState(device, 1, &state[1]) == expected && state[0] == (there ? 1 : -1) &&
+		      state[1] == (there ? 0 : -1),
+	      "which links are up");
+	check(api.nvmlDeviceGetNvLinkVersion(device, 1, &version) == expected && version == (there ? 4 : 0) &&
+		      api.nvmlDeviceGetNvLinkCapability(device, 0, 0, &p2p) == expected && p2p == there &&
+		      api.nvmlDeviceGetNvLinkCapability(device, 0, 1, &system) == expected && system == (there ? 0 : 9),
+	      "what a link is and can do");
+	check(api.nvmlDeviceGetNvLinkRemoteDeviceType(device, 0, &type) == expected && type == (there ? 2 : 0) &&
+		      api.nvmlDeviceGetNvLinkRemotePciInfo_v2(device, 0, &pci) == expected &&
+		      strcmp(pci.busId, there ? "00000000:05:03.0" : "") == 0 &&
+		      strcmp(pci.busIdLegacy, there ? "0000:05:03.0" : "") == 0 &&
+		      pci.pciDeviceId == (there ? 0x22a310de : 0),
+	      "what is at its other end");
+	check(api.nvmlDeviceGetFieldValues(device, 3, fields) == 0 && fields[0].nvmlReturn == expected &&
+		      fields[0].value.uiVal == there && fields[0].valueType == 1 &&
+		      fields[1].value.uiVal == (there ? 4 : 0) && fields[2].nvmlReturn == NVML_ERROR_NOT_SUPPORTED,
+	      "the same as fields, of which others have no answer");
+	check(api.nvmlDeviceGetNvLinkState(device, 2, &state[0]) ==
+			      (there ? NVML_ERROR_INVALID_ARGUMENT : NVML_ERROR_NOT_SUPPORTED) &&
+		      api.nvmlDeviceGetNvLinkState(device, 64, &state[0]) == NVML_ERROR_INVALID_ARGUMENT &&
+		      api.nvmlDeviceGetNvLinkState(device, 0, NULL) == NVML_ERROR_INVALID_ARGUMENT &&
+		      api.nvmlDeviceGetNvLinkCapability(device, 0, 6, &p2p) == NVML_ERROR_INVALID_ARGUMENT &&
+		      api.nvmlDeviceGetFieldValues(device, 0, fields) == NVML_ERROR_INVALID_ARGUMENT,
+	      "links, places and capabilities that there are not");
+}
+
 static void ask_sensors(unsigned index, bool there)
 {
 	const int expected = there ? 0 : NVML_ERROR_NOT_SUPPORTED;
@@ -325,6 +366,7 @@ static void ask_sensors(unsigned index, bool there)
 
 	(void)api.nvmlDeviceGetHandleByIndex_v2(index, &device);
 	ask_structs(device, gpu, there, expected);
+	ask_links(device, there, expected);
 	for (size_t i = 0; i < sizeof(sensors) / sizeof(sensors[0]); i++) {
 		value = 0;
 		check((sensors[i].plain ? (*sensors[i].plain)(device, &value)

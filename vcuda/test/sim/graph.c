@@ -62,6 +62,7 @@ void graph_free(CUgraph graph)
 	for (size_t i = 0; i < graph->count; i++)
 		graph_free_node(graph->nodes[i]);
 	free(graph->nodes);
+	user_object_forget(graph);
 	object_free(graph);
 }
 
@@ -120,6 +121,7 @@ static CUgraph graph_copy(CUgraph graph)
 	for (size_t i = 0; i < copy->count; i++)
 		for (size_t j = 0; j < copy->nodes[i]->dependency_count; j++)
 			copy->nodes[i]->dependencies[j] = graph_twin(copy, copy->nodes[i]->dependencies[j]);
+	user_object_copy(copy, graph);
 	return copy;
 }
 
@@ -566,10 +568,20 @@ CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t *ret)
 	LEAVE(CUDA_SUCCESS);
 }
 
+/* What it is made of stays: streams may have work of it. */
+static void graph_forget_objects(CUgraph graph)
+{
+	for (size_t i = 0; i < graph->count; i++)
+		if (graph->nodes[i]->child)
+			graph_forget_objects(graph->nodes[i]->child);
+	user_object_forget(graph);
+}
+
 CUresult cuGraphExecDestroy(CUgraphExec exec)
 {
 	CALL(__func__);
 	LEAVE_IF(!object_is(exec, OBJECT_EXEC), CUDA_ERROR_INVALID_VALUE);
+	graph_forget_objects(exec->graph);
 	object_free(exec);
 	LEAVE(CUDA_SUCCESS);
 }
@@ -610,6 +622,10 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdate
 		graph_free_work(exec->graph->nodes[i]);
 		exec->graph->nodes[i]->work = graph_copy_work(graph->nodes[i]);
 		exec->graph->nodes[i]->size = graph->nodes[i]->size;
+		if (exec->graph->nodes[i]->child) {
+			graph_free(exec->graph->nodes[i]->child);
+			exec->graph->nodes[i]->child = graph_copy(graph->nodes[i]->child);
+		}
 	}
 	LEAVE(CUDA_SUCCESS);
 }

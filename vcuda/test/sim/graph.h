@@ -38,7 +38,16 @@ struct CUgraph_st {
 	CUgraphNode *nodes;
 	size_t count;
 	bool owned; /* by an executable or a node: no handle of the caller's */
+	struct kept {
+		CUuserObject object;
+		unsigned count;
+	} * kept;
+	size_t kept_count;
 };
+
+/* What a graph keeps of the program's, when it is copied, and when it ends. */
+void user_object_copy(CUgraph to, CUgraph from);
+void user_object_forget(CUgraph graph);
 
 CUgraph graph_new(void);
 CUresult graph_check(CUgraph graph, const CUgraphNode *dependencies, size_t count);

@@ -337,3 +337,48 @@ int nvmlDeviceGetPciInfo_v3(void *gpu, struct pci *ret)
 	*ret = (struct pci){.device = 0x233010de, .subsystem = 0x16c110de + (unsigned)(uintptr_t)gpu};
 	return 0;
 }
+
+/* Links 0 and 1 of each GPU, to a switch at 00:05:03. */
+enum { LINKS = 2, INVALID_ARGUMENT = 2 };
+
+int nvmlDeviceGetNvLinkState(void *gpu, unsigned link, int *ret);
+int nvmlDeviceGetNvLinkState(void *gpu, unsigned link, int *ret)
+{
+	(void)gpu;
+	*ret = link == 0;
+	return link < LINKS ? 0 : INVALID_ARGUMENT;
+}
+
+int nvmlDeviceGetNvLinkVersion(void *gpu, unsigned link, unsigned *ret);
+int nvmlDeviceGetNvLinkVersion(void *gpu, unsigned link, unsigned *ret)
+{
+	(void)gpu;
+	*ret = 4;
+	return link < LINKS ? 0 : INVALID_ARGUMENT;
+}
+
+int nvmlDeviceGetNvLinkCapability(void *gpu, unsigned link, int capability, unsigned *ret);
+int nvmlDeviceGetNvLinkCapability(void *gpu, unsigned link, int capability, unsigned *ret)
+{
+	(void)gpu;
+	*ret = capability % 2 == 0;
+	return link < LINKS ? 0 : INVALID_ARGUMENT;
+}
+
+int nvmlDeviceGetNvLinkRemoteDeviceType(void *gpu, unsigned link, int *ret);
+int nvmlDeviceGetNvLinkRemoteDeviceType(void *gpu, unsigned link, int *ret)
+{
+	(void)gpu;
+	*ret = 2;
+	return link < LINKS ? 0 : INVALID_ARGUMENT;
+}
+
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *gpu, unsigned link, void *ret);
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *gpu, unsigned link, void *ret)
+{
+	const unsigned numbers[] = {0, 5, 3, 0x22a310de};
+
+	(void)gpu;
+	memcpy((char *)ret + 16, numbers, sizeof(numbers));
+	return link < LINKS ? 0 : INVALID_ARGUMENT;
+}

@@ -90,6 +90,7 @@ enum object_kind {
 	OBJECT_ARRAY,
 	OBJECT_MIPMAP,
 	OBJECT_TEXTURE,
+	OBJECT_USER,
 };
 
 struct object {

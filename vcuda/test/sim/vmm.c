@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "sim.h"
@@ -17,6 +18,7 @@ struct allocation {
 	size_t size;
 	int fd;
 	unsigned references, mappings;
+	bool taken; /* of another process */
 	CUmemAllocationProp properties;
 };
 
@@ -39,7 +41,8 @@ static void vmm_drop(struct allocation *allocation)
 {
 	if (allocation->references || allocation->mappings)
 		return;
-	device_refund(allocation->device, allocation->size);
+	if (!allocation->taken)
+		device_refund(allocation->device, allocation->size);
 	(void)close(allocation->fd);
 	object_free(allocation);
 }
@@ -107,7 +110,8 @@ CUresult cuMemGetAllocationGranularity(size_t *ret, const CUmemAllocationProp *p
 	CUresult r;
 
 	CALL(__func__);
-	r = vmm_check(properties);
+	r = properties && properties->location.type > 1 && properties->location.type < 5 ? CUDA_SUCCESS
+										       : vmm_check(properties);
 	LEAVE_IF(r && r != CUDA_ERROR_INVALID_DEVICE, r);
 	LEAVE_IF(!ret || option < 0 || option > 1, CUDA_ERROR_INVALID_VALUE);
 	*ret = GRANULARITY;
@@ -160,10 +164,23 @@ CUresult cuMemAddressFree(CUdeviceptr pointer, size_t bytes)
 	LEAVE(CUDA_SUCCESS);
 }
 
+static CUmemGenericAllocationHandle vmm_new(struct device *device, size_t bytes, int fd,
+					    const CUmemAllocationProp *properties)
+{
+	struct allocation *allocation = object_new(OBJECT_ALLOCATION, sizeof(*allocation), NULL);
+
+	allocation->device = device;
+	allocation->size = bytes;
+	allocation->fd = fd;
+	allocation->references = 1;
+	allocation->properties = *properties;
+	return (CUmemGenericAllocationHandle)(uintptr_t)allocation;
+}
+
+/* What it is stands behind the memory, for those who get a descriptor of it. */
 CUresult cuMemCreate(CUmemGenericAllocationHandle *ret, size_t bytes, const CUmemAllocationProp *properties,
 		     unsigned long long flags)
 {
-	struct allocation *allocation;
 	struct device *device;
 	CUresult r;
 	int fd;
@@ -176,17 +193,13 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *ret, size_t bytes, const CUme
 	device = device_get(properties->location.id);
 	LEAVE_IF(device_charge(device, bytes), CUDA_ERROR_OUT_OF_MEMORY);
 	fd = memfd_create("sim-allocation", MFD_CLOEXEC);
-	if (fd < 0 || ftruncate(fd, (off_t)bytes)) {
+	/* A server may not call pwrite(2). */
+	if (fd < 0 || lseek(fd, (off_t)bytes, SEEK_SET) < 0 ||
+	    write(fd, properties, sizeof(*properties)) != sizeof(*properties)) {
 		device_refund(device, bytes);
 		LEAVE(CUDA_ERROR_OUT_OF_MEMORY);
 	}
-	allocation = object_new(OBJECT_ALLOCATION, sizeof(*allocation), NULL);
-	allocation->device = device;
-	allocation->size = bytes;
-	allocation->fd = fd;
-	allocation->references = 1;
-	allocation->properties = *properties;
-	*ret = (CUmemGenericAllocationHandle)(uintptr_t)allocation;
+	*ret = vmm_new(device, bytes, fd, properties);
 	LEAVE(CUDA_SUCCESS);
 }
 
@@ -323,8 +336,39 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *ret, void *po
 CUresult cuMemExportToShareableHandle(void *ret, CUmemGenericAllocationHandle handle, int type,
 				      unsigned long long flags)
 {
+	const struct allocation *allocation;
+	int fd;
+
 	CALL(__func__);
-	(void)type;
-	LEAVE_IF(!ret || !vmm_allocation(handle) || flags, CUDA_ERROR_INVALID_VALUE);
-	LEAVE(CUDA_ERROR_NOT_SUPPORTED);
+	allocation = vmm_allocation(handle);
+	LEAVE_IF(!ret || !allocation || flags || type != 1 || !(allocation->properties.requested_handle_types & 1),
+		 CUDA_ERROR_INVALID_VALUE);
+	fd = dup(allocation->fd);
+	LEAVE_IF(fd < 0, CUDA_ERROR_OUT_OF_MEMORY);
+	memcpy(ret, &fd, sizeof(fd));
+	LEAVE(CUDA_SUCCESS);
+}
+
+/* Of the device's memory nothing is taken by who has it besides. */
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ret, void *handle, int type)
+{
+	CUmemAllocationProp properties;
+	struct device *device;
+	struct stat st;
+	int fd;
+
+	CALL(__func__);
+	LEAVE_IF(!ret, CUDA_ERROR_INVALID_VALUE);
+	LEAVE_IF(type != 1, CUDA_ERROR_NOT_SUPPORTED);
+	LEAVE_IF(fstat((int)(intptr_t)handle, &st) < 0 || st.st_size % GRANULARITY != sizeof(properties) ||
+			 pread((int)(intptr_t)handle, &properties, sizeof(properties),
+			       st.st_size - (off_t)sizeof(properties)) != sizeof(properties),
+		 CUDA_ERROR_UNKNOWN);
+	device = device_get(properties.location.id);
+	fd = device ? dup((int)(intptr_t)handle) : -1;
+	LEAVE_IF(fd < 0, CUDA_ERROR_UNKNOWN);
+	properties.requested_handle_types = 0;
+	*ret = vmm_new(device, (size_t)st.st_size - sizeof(properties), fd, &properties);
+	((struct allocation *)(uintptr_t)*ret)->taken = true;
+	LEAVE(CUDA_SUCCESS);
 }

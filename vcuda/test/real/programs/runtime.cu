@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { COUNT = 1 << 16, BLOCK = 256 };
 
@@ -213,6 +214,53 @@ static void graphs(void)
 	say("cudaStreamDestroy", cudaStreamDestroy(stream));
 }
 
+/* Of memory that is not page-locked, by calls and captured, with an object that the graph keeps. */
+static void plain_graphs(void)
+{
+	cudaGraphNode_t nodes[2];
+	cudaGraphExec_t exec = NULL;
+	cudaUserObject_t object;
+	cudaGraph_t graph = NULL;
+	cudaStream_t stream;
+	cudaError_t r;
+	size_t count = 0;
+	int ended = 0;
+
+	say("cudaStreamCreate", cudaStreamCreate(&stream));
+	say("cudaGraphCreate", cudaGraphCreate(&graph, 0));
+	r = cudaGraphAddMemcpyNode1D(&nodes[0], graph, NULL, 0, a, host_b, sizeof(host_b), cudaMemcpyHostToDevice);
+	say("cudaGraphAddMemcpyNode1D to the device", r);
+	r = cudaGraphAddMemcpyNode1D(&nodes[1], graph, nodes, 1, host_c, a, sizeof(host_c), cudaMemcpyDeviceToHost);
+	say("cudaGraphAddMemcpyNode1D from it", r);
+	say("cudaUserObjectCreate", cudaUserObjectCreate(&object, &ended, called, 1, cudaUserObjectNoDestructorSync));
+	say("cudaGraphRetainUserObject", cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove));
+	say("cudaGraphInstantiate", cudaGraphInstantiateWithFlags(&exec, graph, 0));
+	for (int round = 1; round < 3; round++) {
+		host_b[7] = (float)round;
+		say("cudaGraphLaunch", cudaGraphLaunch(exec, stream));
+		say_value("what was copied", cudaStreamSynchronize(stream), (long long)host_c[7]);
+	}
+	say("cudaGraphDestroy", cudaGraphDestroy(graph));
+	say("cudaGraphExecDestroy", cudaGraphExecDestroy(exec));
+	for (int i = 0; i < 2000 && !*(volatile int *)&ended; i++)
+		(void)usleep(1000);
+	say_value("objects that have ended", cudaSuccess, ended);
+	say("cudaStreamBeginCapture", cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+	say("cudaMemcpyAsync to the device", cudaMemcpyAsync(a, host_a, sizeof(host_a), cudaMemcpyHostToDevice, stream));
+	say("cudaMemcpyAsync from it", cudaMemcpyAsync(host_c, a, 64, cudaMemcpyDeviceToHost, stream));
+	say("cudaStreamEndCapture", cudaStreamEndCapture(stream, &graph));
+	r = cudaGraphGetNodes(graph, NULL, &count);
+	say_value("cudaGraphGetNodes", r, (long long)count);
+	say("cudaGraphInstantiate", cudaGraphInstantiateWithFlags(&exec, graph, 0));
+	host_c[7] = 0;
+	say("cudaGraphLaunch", cudaGraphLaunch(exec, stream));
+	r = cudaStreamSynchronize(stream);
+	say_value("copied as it was", r, host_c[7] == host_a[7]);
+	say("cudaGraphExecDestroy", cudaGraphExecDestroy(exec));
+	say("cudaGraphDestroy", cudaGraphDestroy(graph));
+	say("cudaStreamDestroy", cudaStreamDestroy(stream));
+}
+
 static void *thread(void *data)
 {
 	float *own = NULL;
@@ -284,7 +332,8 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} parts[] = {{"kernels", kernels}, {"symbols", symbols}, {"streams", streams}, {"pools", pools},
-		     {"graphs", graphs},   {"threads", threads}, {"rarer", rarer}};
+		     {"graphs", graphs},   {"threads", threads}, {"rarer", rarer},
+		     {"plain graphs", plain_graphs}};
 
 	begin();
 	memory();

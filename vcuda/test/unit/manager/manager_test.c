@@ -735,12 +735,25 @@ static int want(struct manager *manager, struct worker *worker, int end, uint64_
 	return got;
 }
 
+/* Where servers have what they give, for which the daemon raises the limit, too. */
+static int have_high(int fd)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	return fcntl(fd, F_DUPFD_CLOEXEC, SHARE_FD);
+}
+
 static void a_server_gets_memory_of_its_containers_alone(void **state)
 {
 	struct world *world = *state;
 	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 0),
 		      *two = add_tenant(&world->manager, "two", second_gpu, 0);
-	int self = (int)syscall(SYS_pidfd_open, getpid(), 0), memory = memfd_create("test", MFD_CLOEXEC), pair[2];
+	const int self = (int)syscall(SYS_pidfd_open, getpid(), 0), low = memfd_create("test", MFD_CLOEXEC),
+		  memory = have_high(low), null = open("/dev/null", O_RDWR | O_CLOEXEC), device = have_high(null);
+	int pair[2];
 	struct worker stranger = {.tenant = two, .pidfd = self, .slot = 4, .events = -1},
 		      giver = {.next = &stranger, .tenant = one, .pidfd = self, .slot = 3, .events = -1},
 		      taker = {.next = &giver, .tenant = one, .pidfd = self, .slot = 2};
@@ -753,8 +766,10 @@ static void a_server_gets_memory_of_its_containers_alone(void **state)
 	got = want(&manager, &taker, pair[1], 3, memory);
 	assert_true(got >= 0 && fstat(got, &a) == 0 && fstat(memory, &b) == 0 && a.st_ino == b.st_ino);
 	(void)close(got);
-	/* No memory; not there; of another container; of a slot without a server. */
-	assert_int_equal(want(&manager, &taker, pair[1], 3, pair[1]), -1);
+	/* Where the server has its own; no memory; not there; of another container; of a slot without a server. */
+	assert_true(memory >= SHARE_FD && device >= SHARE_FD);
+	assert_int_equal(want(&manager, &taker, pair[1], 3, low), -1);
+	assert_int_equal(want(&manager, &taker, pair[1], 3, device), -1);
 	assert_int_equal(want(&manager, &taker, pair[1], 3, 9999), -1);
 	assert_int_equal(want(&manager, &taker, pair[1], 4, memory), -1);
 	assert_int_equal(want(&manager, &taker, pair[1], 5, memory), -1);
@@ -777,6 +792,9 @@ static void a_server_gets_memory_of_its_containers_alone(void **state)
 	cleanup_closep(&taker.events);
 	(void)close(pair[1]);
 	(void)close(memory);
+	(void)close(low);
+	(void)close(device);
+	(void)close(null);
 	(void)close(self);
 }
 

@@ -152,6 +152,25 @@ static void what_is_shared_counts_once(void **state)
 	assert_int_equal(quota_left(), LIMIT);
 }
 
+/* Physical memory, whose handle and mappings hold it; and the same when it counts in a place that others share. */
+static void what_is_held_counts_until_it_is_let_go(void **state)
+{
+	(void)state;
+	assert_true(quota_take(600));
+	assert_true(quota_note(QUOTA_PHYSICAL, 7, 600, 0));
+	assert_false(quota_hold(QUOTA_PHYSICAL, 7, 1));
+	assert_true(quota_forget(QUOTA_PHYSICAL, 7));
+	assert_int_equal(quota_noted(QUOTA_PHYSICAL, 7), 600);
+	assert_false(quota_hold(QUOTA_PHYSICAL, 7, 1));
+	assert_false(quota_hold(QUOTA_PHYSICAL, 7, -1));
+	quota_empty_note(QUOTA_PHYSICAL, 7);
+	quota_give(600);
+	assert_int_equal(quota_noted(QUOTA_PHYSICAL, 7), 0);
+	assert_true(quota_hold(QUOTA_PHYSICAL, 7, -1));
+	assert_false(quota_hold(QUOTA_PHYSICAL, 7, -1));
+	assert_int_equal(quota_left(), LIMIT);
+}
+
 /* The lower one of both limits holds. */
 static void the_hosts_memory_has_two_limits(void **state)
 {
@@ -178,6 +197,7 @@ int main(void)
 		cmocka_unit_test_setup(what_the_driver_takes_is_known_apart, begin),
 		cmocka_unit_test_setup(page_locked_memory_is_the_containers, begin),
 		cmocka_unit_test_setup(what_is_shared_counts_once, begin),
+		cmocka_unit_test_setup(what_is_held_counts_until_it_is_let_go, begin),
 		cmocka_unit_test_setup(the_hosts_memory_has_two_limits, begin),
 		cmocka_unit_test_setup(what_was_noted_for_one_key_is_added_up, begin),
 	};
