@@ -11,6 +11,7 @@
 # make check-kernels                       under the kernels of several Debian releases; check-kernel: the quick part
 # make check-guard                         the guard under those kernels, on a stand-in for dxgkrnl; check-guard-quick: a part
 # make check-hostile, check-faults, check-load, check-sanitize             in full, what make check has a part of
+# make hostile-images                      images made to harm a host, for other tools (docs/hostile-images.md)
 # make check-packages                      the Debian packages on new machines of Debian 12, 13 and sid
 # make check-arm64                         a cross build for arm64, its packages, and its unit tests
 # make check-fresh                         the README's commands on new machines of Debian 12, 13 and sid
@@ -339,6 +340,9 @@ check-sanitize:
 check-hostile: all $(tests)
 	CTR_GPU_SHAPES=1 CTR_GPU_TEST_TIMEOUT=3600 test/run $(O) hostile
 
+hostile-images: $(tests)
+	CTR_GPU_BUILD=$(O) test/hostile/layout make $(O)/hostile-images
+
 # The interface of the library as it is now is what later builds are compared with: at a release, and before it when the
 # comparison in "make check" complains about a change that is meant.
 abi-dump: dependencies-abi $(O)/lib/libctr-gpu.so.$(SOVERSION)
@@ -490,7 +494,7 @@ clean:
 	rm -rf $(O) $(O)-arm64 $(O)-sanitize $(O)-clang $(O)-o0 $(O)-o3 $(O)-coverage
 
 -include $(shell find $(O) -type f -name '*.d' 2>/dev/null)
-.PHONY: all help needs needs-check clean test-programs check check-only check-hostile check-sanitize check-unit dependencies-ci abi-dump lint analyse \
+.PHONY: all help needs needs-check clean test-programs check check-only check-hostile hostile-images check-sanitize check-unit dependencies-ci abi-dump lint analyse \
 	check-nightly dependencies-nightly coverage always install-files install install-vcuda uninstall \
 	install-compat uninstall-compat
 .SECONDARY:
