@@ -259,8 +259,10 @@ int main(int argc, char **argv)
 		{"version", no_argument, NULL, 'V'},
 		{0},
 	};
-	static struct plugin plugin = {
-		.directory = PLUGIN_DIRECTORY, .mig_parts = true, .watcher = {.fd = -1}, .metrics = {.listener = -1}};
+	static struct plugin plugin = {.directory = PLUGIN_DIRECTORY,
+				       .mig_parts = true,
+				       .watcher = {.fd = -1},
+				       .metrics = {.page = {.listener = -1}}};
 	int option, code = -1;
 
 	while (code < 0 && (option = getopt_long(argc, argv, "", options, NULL)) != -1)

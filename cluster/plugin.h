@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "base/metrics_page.h"
 #include "cluster/devices.h"
 #include "cluster/grpc.h"
 
@@ -23,7 +24,7 @@ void plugin_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* What poll(2) waits for. */
 
-enum { METRICS_PEERS_MAX = 4, WAITS_MAX = 2 + 1 + RESOURCES_MAX * (1 + 8) + 2 + METRICS_PEERS_MAX };
+enum { WAITS_MAX = 2 + 1 + RESOURCES_MAX * (1 + 8) + 2 + METRICS_PAGE_PEERS };
 
 struct waits {
 	struct pollfd list[WAITS_MAX];
@@ -129,19 +130,8 @@ unsigned strategy_find(void);
 
 #define METRICS_POD_RESOURCES "/var/lib/kubelet/pod-resources/kubelet.sock"
 
-struct metrics_peer {
-	int fd;
-	char request[2048];
-	size_t size, sent;
-	char *answer; /* NULL: none yet */
-	bool asks;    /* for the page */
-	int64_t deadline;
-};
-
 struct metrics {
-	int listener; /* -1: no page is served */
-	struct metrics_peer peers[METRICS_PEERS_MAX];
-	size_t peer_count;
+	struct metrics_page page;
 	struct registration *call; /* that asks kubelet for pods */
 	int64_t until;
 };

@@ -34,62 +34,6 @@ struct vcuda {
 	const char *memory, *max_clients;
 };
 
-/* ---- the manager ---- */
-
-static int vcuda_print_silence(int r)
-{
-	errno = -r;
-	if (r == -E2BIG)
-		return output_print("no container has GPUs by vCUDA whose id is so long\n"
-				    "    ctr-gpu vcuda list shows what is granted.");
-	if (r == -ENOENT || r == -ECONNREFUSED)
-		return output_print("vCUDA's manager ctr-gpu-vcudad does not run\n"
-				    "    Start it: systemctl enable --now ctr-gpu-vcudad (OpenRC: rc-service "
-				    "ctr-gpu-vcudad start);\n"
-				    "    the package ctr-gpu-vcuda has it.");
-	if (r == -EACCES || r == -EPERM || r == -EPIPE || r == -ECONNRESET)
-		return output_print("vCUDA's manager answers root alone\n    Run this as root.");
-	return output_print("vCUDA's manager ctr-gpu-vcudad does not answer: %m\n"
-			    "    What it said last: journalctl -u ctr-gpu-vcudad");
-}
-
-/* Return: 0, or the exit status after a message was printed. */
-static int vcuda_ask(unsigned procedure, const void *arguments, void *ret)
-{
-	_cleanup_close_ int fd = -1;
-	int r = control_open(&fd);
-
-	if (r == 0)
-		r = control_ask(fd, procedure, arguments, ret);
-	return r < 0 ? vcuda_print_silence(r) : 0;
-}
-
-static const char *vcuda_advise(int error)
-{
-	if (error == ENOENT || error == ENOTUNIQ)
-		return "ctr-gpu vcuda list shows what is granted, by the ids that docker ps shows.";
-	if (error == ENOMEM)
-		return "ctr-gpu vcuda list shows both; ctr-gpu vcuda limit --host-memory=AMOUNT changes one.";
-	if (error == EBUSY || error == EALREADY)
-		return "ctr-gpu vcuda list shows its state.";
-	return error == EOPNOTSUPP ? "ctr-gpu-vcudad(8) says which hosts can limit it; --memory is for the GPUs' own."
-				   : "ctr-gpu(1) says what a container may have.";
-}
-
-/* For procedures that answer only whether it was done. */
-static int vcuda_do(unsigned procedure, const void *arguments)
-{
-	struct vcudad_done done = {0};
-	int r = vcuda_ask(procedure, arguments, &done);
-
-	if (r == 0 && done.error != 0)
-		r = output_print("%s%.300s\n    %s",
-				 done.error == EOPNOTSUPP ? "the host's memory is not limited here: " : "",
-				 done.message, vcuda_advise(done.error));
-	control_free_reply(procedure, &done);
-	return r;
-}
-
 /* ---- list ---- */
 
 static void vcuda_print_memory(const struct vcudad_grant *grant)
@@ -382,7 +326,7 @@ static int vcuda_limit(struct global_options *globals, int argc, char **argv)
 				   vcuda.limit.id);
 		return EXIT_STATUS_USAGE;
 	}
-	return vcuda_do(VCUDAD_LIMIT, &vcuda.limit);
+	return vcuda_ask_done(VCUDAD_LIMIT, &vcuda.limit);
 }
 
 static int vcuda_revoke(struct global_options *globals, int argc, char **argv)
@@ -396,7 +340,7 @@ static int vcuda_revoke(struct global_options *globals, int argc, char **argv)
 	struct vcuda vcuda = {0};
 
 	global_options_parse_verb(globals, &argp, argc, argv, &vcuda);
-	return vcuda_do(VCUDAD_REVOKE, &vcuda.limit.id);
+	return vcuda_ask_done(VCUDAD_REVOKE, &vcuda.limit.id);
 }
 
 /* ---- suspend and resume: begun by the manager's answer, and done when the list says so ---- */
@@ -476,7 +420,7 @@ static int vcuda_suspend(struct global_options *globals, int argc, char **argv)
 	int r;
 
 	global_options_parse_verb(globals, &argp, argc, argv, &vcuda);
-	r = vcuda_do(VCUDAD_SUSPEND, &vcuda.limit.id);
+	r = vcuda_ask_done(VCUDAD_SUSPEND, &vcuda.limit.id);
 	return r ? r : vcuda_await(vcuda.limit.id, "suspended");
 }
 
@@ -492,7 +436,7 @@ static int vcuda_resume(struct global_options *globals, int argc, char **argv)
 	int r;
 
 	global_options_parse_verb(globals, &argp, argc, argv, &vcuda);
-	r = vcuda_do(VCUDAD_RESUME, &vcuda.limit.id);
+	r = vcuda_ask_done(VCUDAD_RESUME, &vcuda.limit.id);
 	return r ? r : vcuda_await(vcuda.limit.id, "running");
 }
 
@@ -521,11 +465,12 @@ static int vcuda_clear(struct global_options *globals, int argc, char **argv)
 	struct vcuda vcuda = {0};
 
 	global_options_parse_verb(globals, &argp, argc, argv, &vcuda);
-	return vcuda_do(VCUDAD_CLEAR, &vcuda.limit.id);
+	return vcuda_ask_done(VCUDAD_CLEAR, &vcuda.limit.id);
 }
 
 static const struct verb commands[] = {
 	{"list", "", "List containers that have GPUs by vCUDA", vcuda_list},
+	{"top", "", "Show what these use now, process by process", vcuda_top_show},
 	{"limit", " CONTAINER", "Change what a container may have", vcuda_limit},
 	{"suspend", " CONTAINER", "Put away what a container has on its GPUs", vcuda_suspend},
 	{"resume", " CONTAINER", "Bring it back", vcuda_resume},
@@ -539,7 +484,7 @@ int verb_vcuda(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.parser = verb_parse,
-		.args_doc = "list|limit|suspend|resume|revoke|clear|audit [ARGUMENT...]",
+		.args_doc = "list|top|limit|suspend|resume|revoke|clear|audit [ARGUMENT...]",
 		.children = global_options_children,
 		.doc = "Look after containers that have GPUs by vCUDA, without a device.\v"
 		       "'ctr-gpu vcuda COMMAND --help' shows a command's own options; ctr-gpu(1) explains them all.",

@@ -102,8 +102,28 @@ int report_write(struct session *session, const struct doctor *doctor, const cha
 
 /* ---- vcuda ---- */
 
-/** `ctr-gpu vcuda audit`. Return: the exit status. */
+/** Asks vCUDA's manager (vcuda/protocol/control.h). Return: 0, or the exit status after a message was printed. */
+int vcuda_ask(unsigned procedure, const void *arguments, void *ret);
+
+/** The same for what is answered by no more than whether it was done. */
+int vcuda_ask_done(unsigned procedure, const void *arguments);
+
+/** `ctr-gpu vcuda audit` and `top`. Return: the exit status. */
 int vcuda_audit_show(struct global_options *globals, int argc, char **argv);
+int vcuda_top_show(struct global_options *globals, int argc, char **argv);
+
+/* ---- screen ---- */
+
+/**
+ * screen_run() - show something once; on a terminal, again each second until the user presses q or interrupts
+ * @look: writes what there is. Return: 0, or the exit status after a message was printed
+ *
+ * Return: the same.
+ */
+int screen_run(int (*look)(void *data, FILE *file), void *data);
+
+/** Waits for a second. Return: false if the user has seen enough meanwhile. */
+bool screen_wait(void);
 
 /* ---- cdi ---- */
 

@@ -108,6 +108,8 @@ void audit_server(struct tenant *tenant, const struct start_event *event, int64_
 	};
 	json_t *more;
 
+	tenant->refused_memory += event->kind == START_EVENT_QUOTA;
+	tenant->refused_functions += event->kind == START_EVENT_REFUSED;
 	if (event->kind >= ARRAY_SIZE(kinds) || !kinds[event->kind].name || !audit_may_write(tenant, now))
 		return;
 	more = json_object();

@@ -372,27 +372,114 @@ static u_int control_client_list_troubles(const struct manager *manager, struct 
 	return (u_int)manager->trouble_count;
 }
 
+/* @grants, @gpus: room for one more than there are tenants, with their GPUs; @troubles: MANAGER_TROUBLES of them */
+static struct vcudad_grants control_client_list(const struct manager *manager, struct vcudad_grant *grants,
+						struct vcudad_gpu *gpus, struct vcudad_trouble *troubles)
+{
+	struct vcudad_grants list = {.servers = (u_int)manager->worker_count, .servers_max = MANAGER_WORKERS_MAX};
+
+	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		if (!tenant->ending) {
+			control_client_list_tenant(tenant, &gpus[list.grants.grants_len * MANAGER_GPUS_MAX],
+						   &grants[list.grants.grants_len]);
+			list.grants.grants_len++;
+		}
+	list.grants.grants_val = grants;
+	list.unlimited = (char *)(uintptr_t)manager->unlimited;
+	list.driver_api_only = !VCUDA_INTEGRITY;
+	list.troubles.troubles_len = control_client_list_troubles(manager, troubles);
+	list.troubles.troubles_val = troubles;
+	return list;
+}
+
 static size_t control_client_answer_list(const struct manager *manager, const struct control_call *call, void *ret,
 					 size_t max)
 {
 	_cleanup_free_ struct vcudad_grant *grants = calloc(manager->tenant_count + 1, sizeof(*grants));
 	_cleanup_free_ struct vcudad_gpu *gpus = calloc((manager->tenant_count + 1) * MANAGER_GPUS_MAX, sizeof(*gpus));
-	struct vcudad_grants reply = {.servers = (u_int)manager->worker_count, .servers_max = MANAGER_WORKERS_MAX};
 	struct vcudad_trouble troubles[MANAGER_TROUBLES];
+	struct vcudad_grants reply;
 
 	if (!grants || !gpus)
 		return 0;
-	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
-		if (!tenant->ending) {
-			control_client_list_tenant(tenant, &gpus[reply.grants.grants_len * MANAGER_GPUS_MAX],
-						   &grants[reply.grants.grants_len]);
-			reply.grants.grants_len++;
-		}
-	reply.grants.grants_val = grants;
-	reply.unlimited = (char *)(uintptr_t)manager->unlimited;
-	reply.driver_api_only = !VCUDA_INTEGRITY;
-	reply.troubles.troubles_len = control_client_list_troubles(manager, troubles);
-	reply.troubles.troubles_val = troubles;
+	reply = control_client_list(manager, grants, gpus, troubles);
+	return control_write_reply(call, &reply, ret, max);
+}
+
+/* ---- usage ---- */
+
+static const char *control_client_describe_state(const struct worker *worker)
+{
+	const struct start_quota *quota = worker->tenant->quota;
+	uint32_t needs = 0;
+
+	if (worker->tenant->suspension.state != SUSPENSION_NONE)
+		return "suspended";
+	for (size_t i = 0; i < worker->tenant->gpu_count; i++)
+		needs |= quota->needs[i][worker->slot];
+	if (needs & TURN_USED || (!needs && !quota->rests[worker->slot]))
+		return "running";
+	return needs ? "waiting" : "idle";
+}
+
+/* @busy: room for those of its GPUs */
+static struct vcudad_process control_client_describe_process(const struct worker *worker, u_int grant, u_quad_t *busy)
+{
+	const struct start_quota *quota = worker->tenant->quota;
+
+	for (size_t i = 0; i < worker->tenant->gpu_count; i++)
+		busy[i] = quota->busy[i][worker->slot];
+	return (struct vcudad_process){
+		.grant = grant,
+		.pid = worker->client_pid,
+		.server = worker->pid,
+		.started = worker->started,
+		.used = quota->used[worker->slot],
+		.copied_in = quota->copied[START_COPY_IN][worker->slot],
+		.copied_out = quota->copied[START_COPY_OUT][worker->slot],
+		.busy = {(u_int)worker->tenant->gpu_count, busy},
+		.state = (char *)(uintptr_t)control_client_describe_state(worker),
+	};
+}
+
+/* In the order of the list. */
+static void control_client_list_processes(const struct manager *manager, u_quad_t *busy, struct vcudad_process *ret,
+					  u_int *ret_count)
+{
+	u_int grant = 0;
+
+	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next) {
+		if (tenant->ending)
+			continue;
+		for (const struct worker *worker = manager->workers; worker; worker = worker->next)
+			if (worker->tenant == tenant) {
+				ret[*ret_count] = control_client_describe_process(worker, grant,
+										  &busy[*ret_count * MANAGER_GPUS_MAX]);
+				++*ret_count;
+			}
+		grant++;
+	}
+}
+
+static size_t control_client_answer_usage(struct manager *manager, const struct control_call *call, void *ret,
+					  size_t max)
+{
+	_cleanup_free_ struct vcudad_grant *grants = calloc(manager->tenant_count + 1, sizeof(*grants));
+	_cleanup_free_ struct vcudad_gpu *gpus = calloc((manager->tenant_count + 1) * MANAGER_GPUS_MAX, sizeof(*gpus));
+	_cleanup_free_ struct vcudad_process *processes = calloc(manager->worker_count + 1, sizeof(*processes));
+	_cleanup_free_ u_quad_t *busy = calloc((manager->worker_count + 1) * MANAGER_GPUS_MAX, sizeof(*busy));
+	struct vcudad_trouble troubles[MANAGER_TROUBLES];
+	struct vcudad_usage reply = {0};
+	struct timespec now;
+
+	if (!grants || !gpus || !processes || !busy)
+		return 0;
+	decider_measure(manager);
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	reply.now = (u_quad_t)now.tv_sec * 1000000000 + (u_quad_t)now.tv_nsec;
+	reply.list = control_client_list(manager, grants, gpus, troubles);
+	control_client_list_processes(manager, busy, processes, &reply.processes.processes_len);
+	reply.processes.processes_val = processes;
 	return control_write_reply(call, &reply, ret, max);
 }
 
@@ -407,6 +494,8 @@ static size_t control_client_answer(struct manager *manager, struct control_clie
 		return control_client_answer_grant(manager, peer, call, ret, max);
 	case VCUDAD_LIST:
 		return control_client_answer_list(manager, call, ret, max);
+	case VCUDAD_USAGE:
+		return control_client_answer_usage(manager, call, ret, max);
 	case VCUDAD_KEEP:
 		control_client_keep(manager, *(vcudad_id *)call->arguments, &done);
 		break;

@@ -17,6 +17,7 @@
 enum {
 	DECIDER_AGAIN_MS = 1000, /* after one has ended */
 	DECIDER_FEWEST = 2,      /* containers: one has no rival */
+	DECIDER_MEASURE_MS = 5000,
 };
 
 /* ---- what it is told ---- */
@@ -78,6 +79,29 @@ void decider_weigh(struct manager *manager, const struct tenant *tenant)
 		decider_send(&manager->decider, &order, NULL);
 }
 
+static bool decider_has_to_measure(const struct manager *manager)
+{
+	return manager->measured_until > manager_now();
+}
+
+static void decider_tell_measure(struct manager *manager)
+{
+	struct turns_order order = {.kind = TURNS_MEASURE, .share = decider_has_to_measure(manager)};
+
+	if (!manager->decider.pid || manager->decider.measures == (bool)order.share)
+		return;
+	manager->decider.measures = order.share;
+	decider_send(&manager->decider, &order, NULL);
+}
+
+void decider_measure(struct manager *manager)
+{
+	const int64_t until = manager_now() + DECIDER_MEASURE_MS;
+
+	if (manager->measured_until < until)
+		manager->measured_until = until;
+}
+
 _Static_assert((int)TURNS_MANAGER == (int)START_CLIENT, "it is the first of its descriptors");
 
 /* ---- its life ---- */
@@ -114,6 +138,7 @@ static int decider_start(struct manager *manager)
 		});
 	decider->pid = pid;
 	decider->fd = steal_fd(&ours);
+	decider->measures = false;
 	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
 		decider_add(manager, tenant);
 	return 0;
@@ -130,25 +155,32 @@ static void decider_end(struct decider *decider)
 	decider->start_at = manager_now() + DECIDER_AGAIN_MS;
 }
 
+static bool decider_is_needed(const struct manager *manager)
+{
+	return manager->tenant_count >= (decider_has_to_measure(manager) ? 1 : DECIDER_FEWEST);
+}
+
 int64_t decider_next(const struct manager *manager)
 {
-	return !manager->decider.pid && manager->tenant_count >= DECIDER_FEWEST ? manager->decider.start_at : INT64_MAX;
+	if (!manager->decider.pid)
+		return decider_is_needed(manager) ? manager->decider.start_at : INT64_MAX;
+	return manager->decider.measures ? manager->measured_until : INT64_MAX;
 }
 
 void decider_look(struct manager *manager, bool ended)
 {
 	struct decider *decider = &manager->decider;
-	int r;
+	int r = 0;
 
 	if (ended && decider->pid) {
 		audit_write("turns-ended", NULL, NULL);
 		decider_end(decider);
 	}
-	if (decider_next(manager) > manager_now())
-		return;
-	r = decider_start(manager);
+	if (!decider->pid && decider_next(manager) <= manager_now())
+		r = decider_start(manager);
 	if (r < 0) {
 		audit_write("turns-not-started", NULL, json_pack("{s:s}", "error", strerror(-r)));
 		decider->start_at = manager_now() + DECIDER_AGAIN_MS;
 	}
+	decider_tell_measure(manager);
 }

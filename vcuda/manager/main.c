@@ -43,7 +43,8 @@ enum {
 	ANOTHER_TRIES = 40,
 	STATE_FILE_AGAIN_MS = 1000,
 	CHANGES_AGAIN_MS = 100, /* for a container may change its own limits all the time */
-	WAITS_MAX = 5 + MANAGER_PEERS_MAX + 3 * MANAGER_TENANTS_MAX + 3 * MANAGER_WORKERS_MAX + MANAGER_TENANTS_MAX,
+	WAITS_MAX = 6 + METRICS_PAGE_PEERS + MANAGER_PEERS_MAX + 3 * MANAGER_TENANTS_MAX + 3 * MANAGER_WORKERS_MAX +
+		    MANAGER_TENANTS_MAX,
 };
 
 static volatile sig_atomic_t ended;
@@ -219,6 +220,18 @@ static void vcudad_gather_changes(struct loop *loop)
 		vcudad_wake_at(loop, loop->changes_at);
 }
 
+static void vcudad_gather_metrics(struct loop *loop)
+{
+	const struct metrics_page *metrics = &loop->manager.metrics;
+
+	vcudad_wait_for(loop, metrics->listener, POLLIN, &loop->manager.metrics);
+	for (size_t i = 0; i < metrics->peer_count; i++) {
+		vcudad_wait_for(loop, metrics->peers[i].fd, metrics_page_events(&metrics->peers[i]),
+				&loop->manager.metrics);
+		vcudad_wake_at(loop, metrics->peers[i].deadline);
+	}
+}
+
 static void vcudad_gather(struct loop *loop)
 {
 	loop->wait_count = loop->peer_count = 0;
@@ -241,6 +254,7 @@ static void vcudad_gather(struct loop *loop)
 	if (loop->manager.watcher.pid)
 		vcudad_wait_for(loop, loop->manager.watcher.fd, POLLIN, &loop->manager.watcher);
 	vcudad_wake_at(loop, gpu_watch_next(&loop->manager));
+	vcudad_gather_metrics(loop);
 	vcudad_gather_tenants(loop);
 	vcudad_gather_workers(loop);
 }
@@ -312,6 +326,11 @@ static void vcudad_serve_peers(struct loop *loop)
 		control_client_accept(&loop->peers, loop->control);
 }
 
+static short vcudad_metrics_happened(const void *loop, int fd)
+{
+	return vcudad_is_ready(loop, &((const struct loop *)loop)->manager.metrics, fd);
+}
+
 /* Without it, the next manager ends servers that it does not know: it is tried again until it is there. */
 static void vcudad_write_state_file(struct manager *manager)
 {
@@ -333,6 +352,8 @@ static void vcudad_run(struct loop *loop)
 			continue;
 		vcudad_serve_containers(loop);
 		vcudad_serve_peers(loop);
+		metrics_page_serve(&loop->manager.metrics, vcudad_metrics_happened, loop, manager_now());
+		usage_metrics_publish(&loop->manager);
 		decider_look(&loop->manager, vcudad_is_ready(loop, &loop->manager.decider, loop->manager.decider.fd));
 		gpu_watch_look(&loop->manager, vcudad_is_ready(loop, &loop->manager.watcher, loop->manager.watcher.fd));
 		vcudad_write_state_file(&loop->manager);
@@ -356,24 +377,62 @@ static int vcudad_print_text(const char *argument)
 	bool version = streq(argument, "--version");
 
 	if (!version && !streq(argument, "--help")) {
-		(void)fprintf(stderr, "ctr-gpu-vcudad: unknown argument %s; see ctr-gpu-vcudad(8)\n", argument);
+		print_safe(stderr, "ctr-gpu-vcudad: unknown argument %s; see ctr-gpu-vcudad(8)\n", argument);
 		return EXIT_STATUS_USAGE;
 	}
 	(void)printf(version ? "ctr-gpu-vcudad %s\n"
-			     : "Usage: ctr-gpu-vcudad\nvCUDA's manager %s, which init systems start; see "
-			       "ctr-gpu-vcudad(8).\n",
+			     : "Usage: ctr-gpu-vcudad [--metrics=PATH]\nvCUDA's manager %s, which init systems start; "
+			       "see ctr-gpu-vcudad(8).\n",
 		     CTR_GPU_VERSION);
 	return print_finish(stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-int main(int argc, char **argv)
+/* @ret: where metrics are served; NULL: nowhere. Return: -1: go on; an exit status. */
+static int vcudad_read_arguments(int argc, char **argv, const char **ret)
 {
-	static struct loop loop = {
-		.manager = {.directory = HOME "/vcuda", .ledger = HOME "/vcudad.json", .groups = -1}};
+	static const char option[] = "--metrics=";
+
+	for (int i = 1; i < argc; i++) {
+		if (!str_has_prefix(argv[i], option))
+			return vcudad_print_text(argv[i]);
+		*ret = argv[i] + strlen(option);
+		if (**ret != '/') {
+			print_safe(stderr,
+				   "ctr-gpu-vcudad: %s: it takes an absolute path\n"
+				   "    See ctr-gpu-vcudad(8).\n",
+				   argv[i]);
+			return EXIT_STATUS_USAGE;
+		}
+	}
+	return -1;
+}
+
+/* For root alone. */
+static int vcudad_open_metrics(struct manager *manager, const char *where)
+{
 	int r;
 
-	if (argc > 1)
-		return vcudad_print_text(argv[1]);
+	if (!where)
+		return 0;
+	(void)umask(0177);
+	r = metrics_page_open(where, &manager->metrics);
+	(void)umask(022);
+	if (r == 0)
+		manager->measured_until = INT64_MAX;
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	static struct loop loop = {.manager = {.directory = HOME "/vcuda",
+					       .ledger = HOME "/vcudad.json",
+					       .groups = -1,
+					       .metrics = {.listener = -1}}};
+	const char *metrics = NULL;
+	int r = vcudad_read_arguments(argc, argv, &metrics);
+
+	if (r >= 0)
+		return r;
 	vcudad_prepare();
 	loop.manager.server = vcudad_find_program("ctr-gpu-vcuda");
 	loop.manager.checkpoint = vcudad_find_program("ctr-gpu-vcuda-checkpoint");
@@ -387,6 +446,9 @@ int main(int argc, char **argv)
 	r = vcudad_open_control(&loop.control);
 	if (r < 0)
 		return vcudad_log_error("cannot listen on " CONTROL_SOCKET, r);
+	r = vcudad_open_metrics(&loop.manager, metrics);
+	if (r < 0)
+		return vcudad_log_error(metrics, r);
 	cgroup_find(&loop.manager);
 	r = state_file_read(&loop.manager);
 	if (r < 0)

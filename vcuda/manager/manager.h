@@ -15,6 +15,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "base/metrics_page.h"
 #include "vcuda/manager/cgroup.h"
 #include "vcuda/manager/suspension.h"
 #include "vcuda/protocol/start.h"
@@ -76,10 +77,12 @@ struct tenant {
 	bool ending;
 	unsigned clients;
 	uint64_t connects, denied, crashes;
-	uint64_t untold; /* of denied */
-	int64_t told;    /* when the last were */
-	int64_t filled;  /* when tokens were counted last */
-	int64_t written; /* when lines were counted last */
+	uint64_t refused_memory, refused_functions; /* as servers say */
+	uint64_t busy[MANAGER_GPUS_MAX];            /* nanoseconds of GPUs' time, of servers that have ended */
+	uint64_t untold;                            /* of denied */
+	int64_t told;                               /* when the last were */
+	int64_t filled;                             /* when tokens were counted last */
+	int64_t written;                            /* when lines were counted last */
 	unsigned lines, omitted;
 	unsigned tokens;
 };
@@ -110,6 +113,7 @@ struct decider {
 	pid_t pid;        /* 0: it does not run */
 	int fd;           /* that it reads from; closed at its end */
 	int64_t start_at; /* not before */
+	bool measures;    /* it has servers measure how long GPUs have work */
 };
 
 /* What is known against a GPU. */
@@ -143,6 +147,8 @@ struct manager {
 	struct watcher watcher;
 	struct gpu_trouble troubles[MANAGER_TROUBLES];
 	size_t trouble_count;
+	int64_t measured_until; /* somebody looks; INT64_MAX: always */
+	struct metrics_page metrics;
 	bool changed;         /* since the ledger was written */
 	uint64_t host_memory; /* of the host, for all containers; 0: as much as each may have */
 	int groups;           /* directory of the manager's control group; -1: none */
@@ -213,6 +219,9 @@ void tenant_set_memory(struct tenant *tenant, uint64_t memory);
 
 /** Return: how much they have. */
 uint64_t tenant_sum_memory(const struct tenant *tenant);
+
+/** Return: for how many nanoseconds a GPU, as it counts them, has had work of its programs. */
+uint64_t tenant_sum_busy(const struct tenant *tenant, size_t gpu);
 
 /** Whether it may connect now, by the rate. @ret_wait_ms: until it may */
 bool tenant_may_connect(struct tenant *tenant, int64_t now, int *ret_wait_ms);
@@ -293,7 +302,8 @@ uint32_t server_process_path_flags(void);
 
 /*
  * ctr-gpu-vcuda-turns, which decides whose turn it is on a GPU (vcuda/protocol/turns.h). It is there once there are two
- * containers. Without one, or when it has ended, there are no turns, and servers go on as the driver has them.
+ * containers, or somebody looks at one. Without it, or when it has ended, there are no turns, and servers go on as the
+ * driver has them.
  */
 
 /** Tells it of a container; that one has ended; that its weight is another. */
@@ -303,6 +313,9 @@ void decider_weigh(struct manager *manager, const struct tenant *tenant);
 
 /** Starts it if it is needed and does not run. @ended: its end of the socket is closed */
 void decider_look(struct manager *manager, bool ended);
+
+/** How long GPUs have work is measured from now on, for some seconds. */
+void decider_measure(struct manager *manager);
 
 /** Return: when to do that; INT64_MAX: when something happens. */
 int64_t decider_next(const struct manager *manager);
@@ -432,3 +445,8 @@ void audit_server(struct tenant *tenant, const struct start_event *event, int64_
 
 /** Writes down how many lines were left out since this was said last, if any. */
 void audit_tell_omitted(struct tenant *tenant);
+
+/* A page for Prometheus, where the administrator wants one. GPUs' time is measured all the time then. */
+
+/** Answers those who have asked for it. */
+void usage_metrics_publish(struct manager *manager);

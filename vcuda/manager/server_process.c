@@ -61,8 +61,12 @@ static int server_process_find_slot(const struct manager *manager, const struct 
 	return -EMFILE;
 }
 
-static void server_process_empty_slot(const struct tenant *tenant, unsigned slot)
+static void server_process_empty_slot(struct tenant *tenant, unsigned slot)
 {
+	for (unsigned gpu = 0; gpu < MANAGER_GPUS_MAX; gpu++)
+		tenant->busy[gpu] += atomic_exchange(&tenant->quota->busy[gpu][slot], 0);
+	for (unsigned way = 0; way < START_COPIES; way++)
+		tenant->quota->copied[way][slot] = 0;
 	share_forget_slot(&tenant->quota->shares, slot);
 	__atomic_store_n((uint64_t *)&tenant->quota->used[slot], 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n((uint64_t *)&tenant->quota->client[slot], 0, __ATOMIC_SEQ_CST);
@@ -336,7 +340,7 @@ static bool server_process_end_unknown(const struct manager *manager, pid_t pid)
 }
 
 /* Of servers that have ended while no manager ran. */
-static void server_process_empty_free_slots(const struct manager *manager, const struct tenant *tenant)
+static void server_process_empty_free_slots(const struct manager *manager, struct tenant *tenant)
 {
 	bool taken[START_QUOTA_SLOTS];
 
@@ -354,7 +358,7 @@ void server_process_sweep(const struct manager *manager)
 	(void)fd_list_names(AT_FDCWD, "/proc", server_process_is_number, PROCESSES_MAX, &names);
 	for (size_t i = 0; i < names.count; i++)
 		ended += server_process_end_unknown(manager, (pid_t)atoi(names.items[i]));
-	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
 		server_process_empty_free_slots(manager, tenant);
 	if (ended > 0)
 		audit_write("sweep", NULL, json_pack("{s:I}", "servers", ended));

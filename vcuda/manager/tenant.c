@@ -150,6 +150,16 @@ uint64_t tenant_sum_memory(const struct tenant *tenant)
 	return sum;
 }
 
+/* Servers write there, too, so the sum may be anything. */
+uint64_t tenant_sum_busy(const struct tenant *tenant, size_t gpu)
+{
+	uint64_t sum = tenant->busy[gpu];
+
+	for (size_t i = 0; i < START_QUOTA_SLOTS; i++)
+		sum += atomic_load_explicit(&tenant->quota->busy[gpu][i], memory_order_relaxed);
+	return sum;
+}
+
 static int tenant_map_quota(struct tenant *tenant)
 {
 	void *memory;

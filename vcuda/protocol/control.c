@@ -31,6 +31,7 @@ static const struct {
 	{VCUDAD_SUSPEND, (xdrproc_t)xdr_vcudad_id, (xdrproc_t)xdr_vcudad_done, sizeof(vcudad_id)},
 	{VCUDAD_RESUME, (xdrproc_t)xdr_vcudad_id, (xdrproc_t)xdr_vcudad_done, sizeof(vcudad_id)},
 	{VCUDAD_CLEAR, (xdrproc_t)xdr_vcudad_id, (xdrproc_t)xdr_vcudad_done, sizeof(vcudad_id)},
+	{VCUDAD_USAGE, (xdrproc_t)(void (*)(void))xdr_void, (xdrproc_t)xdr_vcudad_usage, 1},
 };
 
 /* Return: the place of a procedure in the table; behind its end if it is not one of ours. */

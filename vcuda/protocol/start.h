@@ -43,12 +43,14 @@ enum {
 };
 
 enum {
-	START_MAGIC = 0x76437538, /* changes when a struct below does */
+	START_MAGIC = 0x76437539, /* changes when a struct below does */
 	START_GPUS = 16,
 	START_QUOTA_SLOTS = 256,
 	START_PATH = 256,
 	START_NAME = 64,
 };
+
+enum start_copy { START_COPY_IN, START_COPY_OUT, START_COPIES };
 
 /*
  * Device memory of a container, and its memory on the host. A server adds to its own place alone and takes back
@@ -68,6 +70,12 @@ struct start_quota {
 	_Atomic uint64_t rests[START_QUOTA_SLOTS];
 	/* What it needs of each GPU's time: enum turn_need. */
 	_Atomic uint32_t needs[START_GPUS][START_QUOTA_SLOTS];
+	/*
+	 * For who looks, not for who decides. Nanoseconds in which a GPU had work of its, as it sees from time to time:
+	 * where it has rivals, and while that is measured (vcuda/protocol/turns.h). Bytes that it has had copied.
+	 */
+	_Atomic uint64_t busy[START_GPUS][START_QUOTA_SLOTS];
+	_Atomic uint64_t copied[START_COPIES][START_QUOTA_SLOTS];
 	/* What several have, of device memory: in no used[], and counted as one of these. */
 	struct shares shares;
 };

@@ -36,6 +36,9 @@ enum turn_need {
 	TURN_USED = 2,   /* it uses its turn, or what it has begun is not done */
 };
 
+/* In start_turns.rivals: how long the GPUs have work is measured, where there is no rival, too. */
+#define TURN_MEASURED (1U << 31)
+
 /* Weights: what containers have is as these are to each other. */
 enum { TURN_SHARE_USUAL = 100, TURN_SHARE_MOST = 1000 };
 
@@ -46,6 +49,7 @@ enum turns_order_kind {
 	TURNS_ADD = 1, /* with two descriptors: the container's start_quota, open to be read, and its start_turns */
 	TURNS_DROP,
 	TURNS_WEIGH,
+	TURNS_MEASURE, /* all containers, if the share is not 0 */
 };
 
 struct turns_order {

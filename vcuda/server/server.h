@@ -35,6 +35,14 @@ static inline bool server_has_rivals(void)
 	return atomic_load_explicit(server.rivals, memory_order_relaxed) != 0;
 }
 
+/** Bytes of the client's are copied to a GPU or from one: for who looks. With the lead. */
+static inline void server_count_copy(enum start_copy way, uint64_t bytes)
+{
+	_Atomic uint64_t *copied = &server.quota->copied[way][server.start.quota_slot];
+
+	atomic_store_explicit(copied, atomic_load_explicit(copied, memory_order_relaxed) + bytes, memory_order_relaxed);
+}
+
 /** Tells the manager of something. */
 void server_tell(enum start_event_kind kind, uint64_t number, const char *text);
 

@@ -152,9 +152,10 @@ static uint8_t *staging_chunk(const struct request *q, const struct staging *sta
 	return stage->memory + wire_chunk_offset((uint32_t)q->argument[2]);
 }
 
-static CUresult staging_end(uint64_t chunk, CUstream stream, struct staging *stage)
+static CUresult staging_end(uint64_t chunk, CUstream stream, struct staging *stage, enum start_copy way, uint64_t bytes)
 {
 	chunks[chunk] = stage;
+	server_count_copy(way, bytes);
 	return driver.cuEventRecord(stage->event[chunk], stream);
 }
 
@@ -166,7 +167,7 @@ CUresult serve_wire_stage_in(struct request *q)
 
 	if (!r)
 		r = driver.cuMemcpyHtoDAsync_v2(q->argument[0], staging_chunk(q, stage), q->argument[3], stream);
-	return r ? r : staging_end(q->argument[2], stream, stage);
+	return r ? r : staging_end(q->argument[2], stream, stage, START_COPY_IN, q->argument[3]);
 }
 
 CUresult serve_wire_stage_out(struct request *q)
@@ -177,7 +178,7 @@ CUresult serve_wire_stage_out(struct request *q)
 
 	if (!r)
 		r = driver.cuMemcpyDtoHAsync_v2(staging_chunk(q, stage), q->argument[0], q->argument[3], stream);
-	return r ? r : staging_end(q->argument[2], stream, stage);
+	return r ? r : staging_end(q->argument[2], stream, stage, START_COPY_OUT, q->argument[3]);
 }
 
 /* Rows lie one behind the other in the chunk, without gaps. */
@@ -229,7 +230,9 @@ CUresult serve_wire_stage_box(struct request *q)
 		r = staging_place_box(q, stage, &copy);
 	if (!r)
 		r = driver.cuMemcpy3DAsync_v2(&copy, stream);
-	return r ? r : staging_end(q->argument[1], stream, stage);
+	return r ? r
+		 : staging_end(q->argument[1], stream, stage, copy.srcHost ? START_COPY_IN : START_COPY_OUT,
+			       copy.WidthInBytes * copy.Height * copy.Depth);
 }
 
 /* A copy that is waited for has the driver print, too, for which asking is not enough. */
@@ -275,6 +278,8 @@ CUresult serve_wire_copy_in(struct request *q)
 	r = request_stream(q, 1, &stream);
 	if (!r)
 		r = staging_check_capture(stream);
+	if (!r)
+		server_count_copy(START_COPY_IN, q->argument[2]);
 	/* Up to 64 KiB of ordinary memory are taken before the driver returns. */
 	return r ? r : driver.cuMemcpyHtoDAsync_v2(q->argument[0], part, q->argument[2], stream);
 }
@@ -303,6 +308,7 @@ CUresult serve_cuMemcpyHtoDAsync_v2(struct request *q)
 		r = request_stream(q, 3, &stream);
 	if (r || !arena_has(q->argument[1], q->argument[2]))
 		return r ? r : CUDA_ERROR_INVALID_VALUE;
+	server_count_copy(START_COPY_IN, q->argument[2]);
 	return driver.cuMemcpyHtoDAsync_v2(q->argument[0], (const void *)q->argument[1], q->argument[2], stream);
 }
 
@@ -315,6 +321,7 @@ CUresult serve_cuMemcpyDtoHAsync_v2(struct request *q)
 		r = request_stream(q, 3, &stream);
 	if (r || !arena_has(q->argument[0], q->argument[2]))
 		return r ? r : CUDA_ERROR_INVALID_VALUE;
+	server_count_copy(START_COPY_OUT, q->argument[2]);
 	return driver.cuMemcpyDtoHAsync_v2((void *)q->argument[0], q->argument[1], q->argument[2], stream);
 }
 

@@ -10,7 +10,9 @@
  * A kernel may wait for another that is to begin in a later turn. So a turn that ends is not waited for with anything
  * that the client wants done besides, and a server whose work is not done has turns, too.
  *
- * A thread of its own asks the events: the lanes may be asleep or in the driver.
+ * A thread of its own asks the events: the lanes may be asleep or in the driver. Each time that it does it counts how
+ * long the GPU has had work, if it has. Where that is measured and there is no rival, there are groups and events, too,
+ * but no turns: nothing waits, and the thread asks seldom and out of step with everything.
  */
 
 #include "vcuda/server/request.h"
@@ -29,6 +31,8 @@ enum {
 	TURN_LATE_US = 3000,
 	TURN_IDLE_US = 200,
 	TURN_LOOK_US = 20,
+	TURN_MEASURE_US = 500,         /* on an average */
+	TURN_MEASURE_QUIET_US = 50000, /* after which it sleeps until there is work */
 	TURN_CONTEXTS = 256,
 	TURN_RELAXED = 2, /* of captures: other threads' are none of its business */
 	TURN_SILENCE_US = 1000000,
@@ -40,6 +44,7 @@ struct turn_group {
 	uint64_t context;
 	int64_t began;
 	unsigned items;
+	bool measured; /* and nothing more */
 };
 
 /* Of a GPU of the grant's numbering. With turn_lock, but for what the lead alone reads. */
@@ -49,7 +54,8 @@ struct turn {
 	unsigned items;  /* in these */
 	unsigned most;   /* that may be under way */
 	bool full;       /* they have been as many */
-	int64_t used_at; /* when work began or ended last */
+	int64_t used_at; /* when work began or ended last; 0: never */
+	int64_t looked_at;
 	uint32_t number; /* of the turn that is used; 0: none */
 };
 
@@ -67,6 +73,7 @@ static struct {
 	unsigned gpu;
 	unsigned most;
 	int64_t began;
+	bool measured;
 } open_group;
 
 static struct {
@@ -103,6 +110,12 @@ static uint32_t turn_silent_beat;
 static bool turn_has_rival(unsigned gpu)
 {
 	return atomic_load_explicit(&server.turns->rivals[server.start.quota_slot], memory_order_relaxed) & 1U << gpu;
+}
+
+/* How long it has work, and nothing else is of interest. */
+static bool turn_is_measured(unsigned gpu)
+{
+	return atomic_load_explicit(server.rivals, memory_order_relaxed) & TURN_MEASURED && !turn_has_rival(gpu);
 }
 
 static const _Atomic uint32_t *turn_word(unsigned gpu)
@@ -184,7 +197,8 @@ static void turn_learn(struct turn *turn, const struct turn_group *group, int64_
 static void turn_retire(struct turn *turn, int64_t now)
 {
 	while (turn->count > 0 && turn_ask(&turn->groups[turn->first]) != CUDA_ERROR_NOT_READY) {
-		turn_learn(turn, &turn->groups[turn->first], now);
+		if (!turn->groups[turn->first].measured)
+			turn_learn(turn, &turn->groups[turn->first], now);
 		turn->items -= turn->groups[turn->first].items;
 		turn->used_at = now;
 		turn->first = (turn->first + 1) % TURN_GROUPS;
@@ -199,38 +213,80 @@ static bool turn_is_over(const struct turn *turn, unsigned gpu, int64_t now)
 	return !turn->number || *turn_word(gpu) != turn->number || now - turn->used_at > TURN_IDLE_US;
 }
 
-/* Return: whether there is anything to be looked for. */
-static bool turn_look(unsigned gpu)
+/* What was the case all the time is not known: it counts as it is now. */
+static void turn_count(struct turn *turn, unsigned gpu, bool works, int64_t now)
+{
+	_Atomic uint64_t *busy = &server.quota->busy[gpu][server.start.quota_slot];
+	const int64_t past = now - turn->looked_at;
+
+	turn->looked_at = now;
+	if (works && past > 0)
+		(void)atomic_fetch_add_explicit(busy, (uint64_t)past * 1000, memory_order_relaxed);
+}
+
+enum turn_pace { TURN_SLEEPS, TURN_LOOKS_SELDOM, TURN_LOOKS_OFTEN };
+
+/* Return: when to look again. */
+static enum turn_pace turn_look(unsigned gpu)
 {
 	struct turn *turn = &turns[gpu];
+	const bool measured = turn_is_measured(gpu);
 	const int64_t now = turn_now();
+	bool works;
 
 	TURN_HOLD();
+	if (!turn->used_at)
+		return TURN_SLEEPS;
 	turn_retire(turn, now);
-	if (turn->count == 0 && !(turn_open_work > 0 && open_group.gpu == gpu) && turn_is_over(turn, gpu, now)) {
+	works = turn->count > 0 || (turn_open_work > 0 && open_group.gpu == gpu);
+	turn_count(turn, gpu, works, now);
+	if (!works && turn_is_over(turn, gpu, now)) {
 		turn->number = 0;
 		turn_set_needs(gpu, 0, TURN_USED);
 	}
-	return turn_needs(gpu) & TURN_USED;
+	if (turn_needs(gpu) & TURN_USED)
+		return measured ? TURN_LOOKS_SELDOM : TURN_LOOKS_OFTEN;
+	return measured && now - turn->used_at < TURN_MEASURE_QUIET_US ? TURN_LOOKS_SELDOM : TURN_SLEEPS;
+}
+
+static void turn_pause(enum turn_pace pace)
+{
+	static uint32_t number = 1;
+	struct timespec time = {.tv_nsec = TURN_LOOK_US * 1000};
+
+	number = number * 1664525 + 1013904223;
+	if (pace == TURN_LOOKS_SELDOM)
+		time.tv_nsec = (TURN_MEASURE_US / 2 + (long)(number >> 8) % TURN_MEASURE_US) * 1000;
+	(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
+}
+
+static void turn_rest(uint32_t begun)
+{
+	bell_sleep(&turn_begun, begun, NULL);
+	TURN_HOLD();
+	for (unsigned gpu = 0; gpu < START_GPUS; gpu++)
+		turns[gpu].looked_at = turn_now();
 }
 
 static void *turn_watch(void *nothing)
 {
-	static const struct timespec moment = {.tv_nsec = TURN_LOOK_US * 1000};
 	CUstreamCaptureMode mode = TURN_RELAXED;
 
 	if (driver.cuThreadExchangeStreamCaptureMode)
 		(void)driver.cuThreadExchangeStreamCaptureMode(&mode);
 	for (;;) {
 		const uint32_t begun = BELL_LOAD(&turn_begun.value);
-		bool busy = false;
+		enum turn_pace pace = TURN_SLEEPS;
 
-		for (unsigned gpu = 0; gpu < START_GPUS; gpu++)
-			busy |= turn_needs(gpu) & TURN_USED && turn_look(gpu);
-		if (busy)
-			(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
+		for (unsigned gpu = 0; gpu < START_GPUS; gpu++) {
+			const enum turn_pace wanted = turn_look(gpu);
+
+			pace = wanted > pace ? wanted : pace;
+		}
+		if (pace)
+			turn_pause(pace);
 		else
-			bell_sleep(&turn_begun, begun, NULL);
+			turn_rest(begun);
 	}
 	return nothing;
 }
@@ -257,18 +313,22 @@ static bool turn_make_event(struct turn_group *group, uint64_t context)
 	return group->event;
 }
 
-/* What failed is no work of the GPU's. */
+/* What failed is no work of the GPU's. Where there is no room for another group, the last one has more. */
 static void turn_put_event(struct turn *turn)
 {
-	struct turn_group *group = &turn->groups[(turn->first + turn->count) % TURN_GROUPS];
+	const bool full = turn->count == TURN_GROUPS;
+	struct turn_group *group = &turn->groups[(turn->first + turn->count - full) % TURN_GROUPS];
 
-	if (turn->count == TURN_GROUPS || !turn_make_event(group, open_group.context) ||
-	    driver.cuEventRecord(group->event, open_group.stream))
+	if (!turn_make_event(group, open_group.context) || driver.cuEventRecord(group->event, open_group.stream))
 		return;
-	group->items = turn_open_work;
-	group->began = open_group.began;
-	turn->items += group->items;
-	turn->count++;
+	if (!full) {
+		group->items = 0;
+		group->began = open_group.began;
+		turn->count++;
+	}
+	group->items += turn_open_work;
+	group->measured = open_group.measured;
+	turn->items += turn_open_work;
 }
 
 /* In whatever context the thread is. */
@@ -397,8 +457,9 @@ static enum turn_answer turn_await(unsigned gpu)
 
 static bool turn_goes_on(unsigned gpu, CUstream stream, uint64_t context)
 {
-	return open_group.gpu == gpu && open_group.stream == stream && open_group.context == context &&
-	       turns[gpu].number && *turn_word(gpu) == turns[gpu].number;
+	if (open_group.gpu != gpu || open_group.stream != stream || open_group.context != context)
+		return false;
+	return open_group.measured ? turn_is_measured(gpu) : turns[gpu].number && *turn_word(gpu) == turns[gpu].number;
 }
 
 static bool turn_is_needed(uint64_t context, CUstream stream)
@@ -413,7 +474,7 @@ enum turn_answer turn_begin(const struct request *q, unsigned word)
 	const uint64_t value = q->header.words > word ? q->argument[word] : 0;
 	const uint64_t context = value >= WIRE_STREAM_NAMES ? handle_context(value) : q->header.context;
 	const unsigned gpu = turn_find_gpu(context);
-	enum turn_answer answer;
+	enum turn_answer answer = TURN_NONE;
 	CUstream stream = 0;
 
 	if (!context || handle_find_stream(value, q->header.thread, context, &stream))
@@ -422,13 +483,15 @@ enum turn_answer turn_begin(const struct request *q, unsigned word)
 		return TURN_TAKEN;
 	if (turn_open_work > 0)
 		turn_mark();
-	answer = turn_is_needed(context, stream) ? turn_await(gpu) : TURN_NONE;
-	if (answer != TURN_TAKEN)
+	open_group.measured = turn_is_measured(gpu) && !turn_is_captured(stream) && turn_start();
+	if (!open_group.measured && turn_is_needed(context, stream))
+		answer = turn_await(gpu);
+	if (!open_group.measured && answer != TURN_TAKEN)
 		return answer;
 	open_group.stream = stream;
 	open_group.context = context;
 	open_group.gpu = gpu;
-	open_group.most = turn_most(&turns[gpu]) / TURN_PARTS;
+	open_group.most = open_group.measured ? TURN_ITEMS : turn_most(&turns[gpu]) / TURN_PARTS;
 	open_group.began = turn_now();
 	return TURN_TAKEN;
 }

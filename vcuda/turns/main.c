@@ -94,6 +94,8 @@ static bool orders_take(struct turns *turns)
 		orders_add(turns, &order, fds);
 	else if (order.kind == TURNS_WEIGH)
 		turns_weigh(turns, order.user, order.share);
+	else if (order.kind == TURNS_MEASURE)
+		turns_measure(turns, order.share);
 	cleanup_closep(&fds[0]);
 	cleanup_closep(&fds[1]);
 	return true;

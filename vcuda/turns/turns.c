@@ -50,6 +50,7 @@ struct turns {
 	size_t gpu_count;
 	uint32_t number;
 	int64_t scanned_at;
+	bool measured;
 };
 
 /* ---- pages ---- */
@@ -144,6 +145,15 @@ static void container_empty_page(const struct container *container)
 	}
 }
 
+static void container_measure(const struct container *container, bool measured)
+{
+	for (unsigned slot = 0; slot < START_QUOTA_SLOTS; slot++)
+		if (measured)
+			(void)atomic_fetch_or(&container->page->rivals[slot], TURN_MEASURED);
+		else
+			(void)atomic_fetch_and(&container->page->rivals[slot], ~TURN_MEASURED);
+}
+
 int turns_add(struct turns *turns, const struct turns_order *order, const struct start_quota *quota,
 	      struct start_turns *page)
 {
@@ -166,6 +176,7 @@ int turns_add(struct turns *turns, const struct turns_order *order, const struct
 		container->gpus[container->gpu_count++] = (uint8_t)gpu;
 	}
 	container_empty_page(container);
+	container_measure(container, turns->measured);
 	turns->containers[turns->container_count++] = container;
 	turns->scanned_at = 0;
 	return 0;
@@ -222,6 +233,13 @@ void turns_weigh(struct turns *turns, uint32_t user, uint32_t share)
 
 	if (place)
 		(*place)->share = turns_check_share(share);
+}
+
+void turns_measure(struct turns *turns, bool measured)
+{
+	turns->measured = measured;
+	for (size_t i = 0; i < turns->container_count; i++)
+		container_measure(turns->containers[i], measured);
 }
 
 /* ---- which servers there are ---- */

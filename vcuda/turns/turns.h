@@ -50,5 +50,8 @@ bool turns_drop(struct turns *turns, uint32_t user, const struct start_quota **r
 
 void turns_weigh(struct turns *turns, uint32_t user, uint32_t share);
 
+/** Whether servers are to measure how long GPUs have work. */
+void turns_measure(struct turns *turns, bool measured);
+
 /** turns_look() - do what is to be done. @now: microseconds. Return: when to look again; INT64_MAX: never by itself. */
 int64_t turns_look(struct turns *turns, int64_t now);

@@ -58,6 +58,8 @@ static void obey(const char *word)
 
 	if (strncmp(word, "take=", 5) == 0)
 		quota->used[start.quota_slot] += strtoull(word + 5, NULL, 10);
+	else if (strncmp(word, "busy=", 5) == 0)
+		quota->busy[0][start.quota_slot] += strtoull(word + 5, NULL, 10);
 	else if (strcmp(word, "crash") == 0)
 		(void)raise(SIGSEGV);
 	else if (strcmp(word, "refused") == 0)

@@ -501,6 +501,48 @@ add_on_both() {
 	'
 }
 
+@test "top shows how long a GPU works for programs, what they copy and how they are; who only looks, ends" {
+	devices=0 on_host '
+		driver && manager
+		ctr-gpu vcuda top >"$scratch/top.out" && grep -x "No container has GPUs by vCUDA." "$scratch/top.out"
+		mkfifo "$scratch/bundle/rootfs/tmp/one"
+		container one "exec 3<>/tmp/one; holds 4194304 <&3 & turns 2000000 queue 0 1e11"
+		container two "turns 2000000 rest 0 1e11"
+		top() { ctr-gpu vcuda top --json >"$scratch/top.out" && jq -e "def program(\$c; \$p): [.containers[] |
+			select(.container == \$c).processes[] | select(.program == \$p)][0]; $1" "$scratch/top.out" >/dev/null; }
+		soon said one held
+		# Both have turns, which are counted, and two has much less to do.
+		while sleep 0.2; do asks one check; done &
+		asking=$!
+		soon top "(.containers | length == 2) and (program(\"one\"; \"turns\") | .gpuTime[0] > 0.1 and .toGpu == 0 and .fromGpu == 0)
+			and program(\"two\"; \"turns\").gpuTime[0] > 0.02
+			and (program(\"one\"; \"holds\") | .gpuTime == [0] and .toGpu > 1e6 and .fromGpu > 1e6 and .memory > 4194304)"
+		kill "$asking"
+		ctr-gpu vcuda suspend two
+		# One alone has none, and is measured for who looks.
+		while asks one spin; do sleep 1.8; done &
+		asking=$!
+		soon top "(program(\"two\"; \"turns\") | .state == \"suspended\" and .gpuTime == [0]) and program(\"one\"; \"turns\").gpuTime[0] > 0.05
+			and (program(\"one\"; \"holds\") | .gpuTime[0] > 0.8 and .gpuTime[0] < 1.1 and .state == \"running\")"
+		jq -e ".containers[] | select(.container == \"one\") | .used > 4194304 and .share == 100 and .memory == 1073741824" "$scratch/top.out"
+		kill "$asking"
+		runc --root /run/runtime kill one KILL
+		soon listed ".containers | length == 1"
+		ctr-gpu vcuda resume two
+		soon top "program(\"two\"; \"turns\") | .gpuTime[0] > 0.02 and .gpuTime[0] < 0.9 and .state == \"running\""
+		ctr-gpu vcuda top >"$scratch/text"
+		grep -E "^two  .* % .*running" "$scratch/text" && grep -E "running     turns$" "$scratch/text"
+		[[ $(grep -c CONTAINER "$scratch/text") == 1 && $(grep -c "$(printf "\033")" "$scratch/text") == 0 ]]
+		# On a terminal it goes on until q, or SIGINT.
+		(until [[ $(grep -c CONTAINER "$scratch/screen") == 2 ]]; do sleep 0.1; done 2>/dev/null; printf q; sleep 60) |
+			timeout 20 script -qfec "stty rows 5; ctr-gpu vcuda top; echo status=\$?; stty -a" "$scratch/screen" >/dev/null &
+		soon grep -q "status=0" "$scratch/screen"
+		soon grep -q " icanon.* echo " "$scratch/screen"
+		setpriv --reuid=1000 --clear-groups ctr-gpu vcuda top 2>&1 | grep "answers root alone"
+		runc --root /run/runtime kill two KILL
+	'
+}
+
 @test "what has no room on its GPU is resumed in the order in which it was asked for" {
 	devices=0 on_host '
 		driver && manager

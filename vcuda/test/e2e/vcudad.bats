@@ -24,9 +24,9 @@ setup_file() {
 
 # ---- on the simulated host ----
 
-# manager: starts one, and waits until it answers
+# manager [ARGUMENT…]: starts one, and waits until it answers
 manager() {
-	"$root/bin/ctr-gpu-vcudad" 2>>"$scratch/audit" &
+	"$root/bin/ctr-gpu-vcudad" "$@" 2>>"$scratch/audit" &
 	# shellcheck disable=SC2034 # for the tests' scripts
 	manager=$!
 	until "$root/bin/ctr-gpu" vcuda list >/dev/null 2>&1; do sleep 0.02; done
@@ -164,6 +164,54 @@ on_host() {
 		audited crash ".signal == 9"
 		vcuda limit one --memory=2G
 		listed ".containers[0].memory == 2147483648"
+	'
+}
+
+@test "a page of metrics is served to root, whoever else asks slowly or for nonsense, and replaces no file" {
+	on_host '
+		echo kept >"$scratch/file"
+		"$root/bin/ctr-gpu-vcudad" --metrics="$scratch/file" 2>&1 | grep "$scratch/file: Address already in use"
+		[[ $(cat "$scratch/file") == kept ]]
+		"$root/bin/ctr-gpu-vcudad" --metrics=relative 2>&1 | grep "it takes an absolute path"
+		manager --metrics=/run/metrics
+		kill -KILL "$manager"; wait "$manager" || true
+		manager --metrics=/run/metrics
+		[[ $(stat -c %a /run/metrics) == 600 ]]
+		page() { curl --silent --max-time 8 --unix-socket /run/metrics http://localhost/metrics | sed -n "s/^ctr_gpu_vcuda_//p"; }
+		has() { page | grep -qxF -- "$1"; }
+		container one "sleep 60 | client /run/ctr-gpu/vcuda/socket take=4096 & client /run/ctr-gpu/vcuda/socket refused busy=1500000000 </dev/null
+			client /run/ctr-gpu/vcuda/socket busy=250000000 crash; sleep 60"
+		soon audited crash
+		vcuda limit one --max-clients=1
+		(cd / && runc --root /run/runtime exec one client /run/ctr-gpu/vcuda/socket </dev/null) || true
+		page >"$scratch/page.out"
+		for line in "servers 1" "memory_used_bytes{container=\"one\"} 4096" "memory_limit_bytes{container=\"one\"} 1073741824" \
+			"processes{container=\"one\"} 1" "suspended{container=\"one\"} 0" "share{container=\"one\"} 100" \
+			"connections_total{container=\"one\"} 3" "refused_connections_total{container=\"one\"} 1" \
+			"refused_functions_total{container=\"one\"} 1" "crashes_total{container=\"one\"} 1" \
+			"gpu_time_seconds_total{container=\"one\",gpu=\"GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4\"} 1.75" \
+			"gpu_time_seconds_total{container=\"one\",gpu=\"GPU-7b10aa04-0041-0000-0000-000084ef55fb\"} 0"; do
+			has "$line" || { echo "missing: $line"; exit 1; }
+		done
+		[[ $(curl --silent --unix-socket /run/metrics http://localhost/other) == "The page is /metrics." ]]
+		# Who does not read, or says nothing, is not waited for, and sent away after some seconds.
+		/usr/bin/python3 -c "
+import socket, time
+for i in range(8):
+    peer = socket.socket(socket.AF_UNIX)
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+    peer.connect(\"/run/metrics\")
+    try:
+        peer.send(b\"GET /metrics HTTP/1.1\\r\\n\\r\\n\" if i % 2 else b\"GET\")
+    except OSError:
+        pass
+    globals()[\"peer%d\" % i] = peer
+open(\"/run/sent\", \"w\")
+time.sleep(60)" & crowd=$!
+		soon test -e /run/sent
+		for i in 1 2 3; do timeout 1 "$root/bin/ctr-gpu" vcuda list >/dev/null; done
+		soon has "processes{container=\"one\"} 1"
+		kill "$crowd"
 	'
 }
 

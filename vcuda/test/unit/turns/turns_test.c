@@ -320,6 +320,27 @@ static void pages_of_nonsense_harm_nobody_else(void **state)
 	assert_between(clients[1].had, 300000, 1100000);
 }
 
+static void measuring_makes_no_rivals(void **state)
+{
+	const struct start_quota *had_quota;
+	struct client client = {.container = 0, .kernel = 1000};
+	struct start_turns *had_page;
+
+	(void)state;
+	add(0, 100);
+	connect(&client);
+	turns_measure(turns, true);
+	add(1, 100);
+	assert_int_equal(page[0].rivals[0], TURN_MEASURED);
+	assert_int_equal(page[1].rivals[START_QUOTA_SLOTS - 1], TURN_MEASURED);
+	run(&client, 1, 100000);
+	assert_int_equal(page[0].rivals[0], TURN_MEASURED);
+	assert_true(turns_drop(turns, 2, &had_quota, &had_page));
+	assert_int_equal(page[1].rivals[0], 0);
+	turns_measure(turns, false);
+	assert_int_equal(page[0].rivals[0], 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -337,6 +358,7 @@ int main(void)
 		TEST(on_two_gpus_nobody_is_a_rival),
 		TEST(the_last_one_of_several_has_no_rival_any_more),
 		TEST(pages_of_nonsense_harm_nobody_else),
+		TEST(measuring_makes_no_rivals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

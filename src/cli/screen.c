@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What is shown once, or on a terminal again and again until the user has seen enough. */
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+
+enum { SCREEN_SECOND_MS = 1000, SCREEN_LINES = 24 };
+
+#define SCREEN_CLEAR "\033[H\033[2J"
+
+static volatile sig_atomic_t screen_ended;
+static bool screen_has_keys;
+
+static void screen_end(int number)
+{
+	(void)number;
+	screen_ended = 1;
+}
+
+/* Return: how much of the text fits into the terminal. */
+static size_t screen_cut(const char *text)
+{
+	struct winsize size = {0};
+	const char *end = text;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_row < 2)
+		size.ws_row = SCREEN_LINES;
+	for (int lines = 1; *end && lines < size.ws_row; lines++)
+		end = strchrnul(end, '\n') + (*strchrnul(end, '\n') == '\n');
+	return (size_t)(end - text);
+}
+
+/* Written when it is whole. Return: 0 or the exit status. */
+static int screen_show(int (*look)(void *data, FILE *file), void *data, bool terminal)
+{
+	struct memstream stream;
+	FILE *file = memstream_open(&stream);
+	_cleanup_free_ char *text = NULL;
+	int r = file ? look(data, file) : 0;
+
+	if (!file || memstream_close(&stream, &text, NULL) < 0)
+		return output_no_memory();
+	if (r || screen_ended)
+		return r;
+	if (terminal)
+		(void)printf(SCREEN_CLEAR "%.*s", (int)screen_cut(text), text);
+	else
+		(void)fputs(text, stdout);
+	(void)fflush(stdout);
+	return 0;
+}
+
+bool screen_wait(void)
+{
+	struct pollfd keys = {.fd = STDIN_FILENO, .events = POLLIN};
+	char key = '\0';
+
+	if (!screen_ended && poll(&keys, screen_has_keys, SCREEN_SECOND_MS) > 0 &&
+	    (read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q'))
+		screen_ended = 1;
+	return !screen_ended;
+}
+
+int screen_run(int (*look)(void *data, FILE *file), void *data)
+{
+	const struct sigaction end = {.sa_handler = screen_end};
+	struct termios before, quiet;
+	int r = 0;
+
+	if (!isatty(STDOUT_FILENO) || tcgetattr(STDIN_FILENO, &before) < 0)
+		return screen_show(look, data, false);
+	screen_has_keys = true;
+	quiet = before;
+	quiet.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	(void)sigaction(SIGINT, &end, NULL);
+	(void)sigaction(SIGTERM, &end, NULL);
+	(void)tcsetattr(STDIN_FILENO, TCSANOW, &quiet);
+	do
+		r = screen_show(look, data, true);
+	while (!r && screen_wait());
+	(void)tcsetattr(STDIN_FILENO, TCSANOW, &before);
+	return r;
+}
