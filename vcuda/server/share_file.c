@@ -25,7 +25,58 @@
 #include "base/cleanup.h"
 #include "vcuda/server/server.h"
 
-enum { SHARE_FILE_PATIENCE_MS = 2000 };
+enum { SHARE_FILE_PATIENCE_MS = 2000, SHARE_FILE_MADE = 1024 };
+
+/*
+ * What this server has made itself. Another one that was taken over can write any number among what the container
+ * shares, and so name another descriptor of this one, to be given to the driver or closed.
+ */
+static struct share_file_made {
+	int fd; /* 0: free */
+	dev_t device;
+	ino_t inode;
+} share_file_made[SHARE_FILE_MADE];
+static pthread_mutex_t share_file_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* Return: the first with that descriptor; NULL. */
+static struct share_file_made *share_file_find_made(int fd)
+{
+	for (size_t i = 0; i < SHARE_FILE_MADE; i++)
+		if (share_file_made[i].fd == fd)
+			return &share_file_made[i];
+	return NULL;
+}
+
+/* Return: whether there was room for it. */
+static bool share_file_note(int fd)
+{
+	struct share_file_made *made;
+	struct stat st;
+
+	(void)pthread_mutex_lock(&share_file_mutex);
+	made = fd >= 0 && fstat(fd, &st) == 0 ? share_file_find_made(0) : NULL;
+	if (made)
+		*made = (struct share_file_made){fd, st.st_dev, st.st_ino};
+	(void)pthread_mutex_unlock(&share_file_mutex);
+	return made;
+}
+
+/* Whether it is one of these. @forget: and is none any more */
+static bool share_file_is_made(uint32_t fd, bool forget)
+{
+	struct share_file_made *made;
+	struct stat st;
+	bool is = false;
+
+	(void)pthread_mutex_lock(&share_file_mutex);
+	made = fd > 0 && fd <= INT_MAX ? share_file_find_made((int)fd) : NULL;
+	if (made)
+		is = fstat(made->fd, &st) == 0 && st.st_dev == made->device && st.st_ino == made->inode;
+	if (is && forget)
+		made->fd = 0;
+	(void)pthread_mutex_unlock(&share_file_mutex);
+	return is;
+}
 
 /* Return: the place of a file, as it is now in @ret; NULL. */
 static struct share *share_file_find(const char *name, struct share_file *ret)
@@ -58,9 +109,11 @@ static int share_file_make(const char *name)
 	struct share_file file = {.slot = server.start.quota_slot};
 	struct share *place;
 
-	place = ours < 0 ? NULL : share_held_take_place();
-	if (!place)
+	place = share_file_note(ours) ? share_held_take_place() : NULL;
+	if (!place) {
+		(void)share_file_is_made((uint32_t)ours, true);
 		return -1;
+	}
 	file.fd = (uint32_t)ours;
 	(void)snprintf(file.name, sizeof(file.name), "%s", name);
 	place->kind = SHARE_FILE;
@@ -119,7 +172,8 @@ int share_file_get(const struct share_file *file)
 
 static int share_file_get_memory(const struct share_file *file)
 {
-	_cleanup_close_ int fd = share_file_get(file);
+	const bool foreign = file->slot != server.start.quota_slot;
+	_cleanup_close_ int fd = foreign || share_file_is_made(file->fd, false) ? share_file_get(file) : -1;
 	struct stat st;
 
 	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? steal_fd(&fd) : -1;
@@ -157,7 +211,7 @@ int share_file_unlink(const char *name)
 	struct share_file file;
 	struct share *place = server.quota ? share_file_find(name, &file) : NULL;
 
-	if (!place || file.slot != server.start.quota_slot || file.fd < SHARE_FD) {
+	if (!place || file.slot != server.start.quota_slot || !share_file_is_made(file.fd, true)) {
 		errno = place ? EACCES : ENOENT;
 		return -1;
 	}

@@ -137,6 +137,7 @@ $(patsubst %,$(O)/vcuda/test/unit/manager/%_test,pidref cgroup manager): $(filte
 $(O)/vcuda/test/unit/manager/manager_test: override LDFLAGS += -Wl,--wrap=setsockopt,--wrap=fork
 $(O)/vcuda/test/unit/turns/turns_test: $(O)/vcuda/turns/turns.o
 $(O)/vcuda/test/unit/server/quota_test: $(O)/vcuda/server/quota.o
+$(O)/vcuda/test/unit/server/share_file_test: $(O)/vcuda/server/share_file.o
 $(O)/vcuda/test/unit/server/image_test: $(patsubst %,$(O)/vcuda/server/%.o,image ptx_parse)
 $(O)/vcuda/test/unit/server/handle_test: $(O)/vcuda/server/handle.o
 $(O)/vcuda/test/unit/server/object_ref_test: $(O)/vcuda/server/object_ref.o
