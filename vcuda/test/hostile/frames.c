@@ -6,6 +6,7 @@
  * is as it was. What a server ends with, vcuda/test/tap reads off its manager's words.
  */
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -449,6 +450,81 @@ static int frames_arena_later(struct control_client *peer, uint64_t context)
 	r |= frames_is((int32_t)other.wire->reply[0].word[1], -1);
 	r |= frames_is(frames_call(&other, WIRE_ARENA_ADD, context, 0, 131072, 0, 0, 3), 1);
 	control_client_close(&other);
+	return r;
+}
+
+/* ---- files that are registered ---- */
+
+enum { FILES_MOST = 8, FILE_BYTES = 1 << 20 };
+
+static int frames_send_files(struct control_client *peer, int fd, unsigned count)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(FILES_MOST * sizeof(int))];
+	} control = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+	char bytes[4] = "";
+	struct iovec data = {bytes, count};
+	const struct msghdr message = {.msg_iov = &data,
+				       .msg_iovlen = 1,
+				       .msg_control = &control,
+				       .msg_controllen = CMSG_SPACE(count * sizeof(int))};
+
+	control.header.cmsg_len = CMSG_LEN(count * sizeof(int));
+	for (unsigned i = 0; i < count; i++)
+		memcpy(CMSG_DATA(&control.header) + i * sizeof(fd), &fd, sizeof(fd));
+	return sendmsg(peer->socket, &message, MSG_NOSIGNAL) < 0;
+}
+
+static int frames_register(struct control_client *peer, uint64_t context, int fd, uint64_t at, uint64_t bytes,
+			   uint64_t offset)
+{
+	if (fd >= 0 && frames_send_files(peer, fd, 1))
+		return -1;
+	return frames_call(peer, WIRE_REGISTER, context, at, bytes, offset, 0, 3);
+}
+
+/* None that is no memory, nothing beyond its end, and no address that is in use; what is cut off later harms nobody else. */
+static int frames_files(struct control_client *peer, uint64_t context)
+{
+	const uint64_t at = 0x712345670000, own = peer->wire->arena[0];
+	const int memory = memfd_create("file", MFD_CLOEXEC), null = open("/dev/null", O_RDWR | O_CLOEXEC),
+		  disk = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	uint64_t first;
+	int pair[2], r = memory < 0 || null < 0 || disk < 0 || pipe2(pair, O_CLOEXEC) < 0 ||
+			 ftruncate(memory, FILE_BYTES) < 0;
+
+	r |= frames_is(frames_register(peer, context, -1, at, 4096, 0), 1);
+	r |= frames_is(frames_register(peer, context, null, at, 4096, 0), 1);
+	r |= frames_is(frames_register(peer, context, disk, at, 4096, 0), 1);
+	r |= frames_is(frames_register(peer, context, pair[0], at, 4096, 0), 1);
+	r |= frames_is(frames_register(peer, context, peer->socket, at, 4096, 0), 1);
+	r |= frames_is(frames_register(peer, context, memory, at + 1, 4096, 0), 1);
+	r |= frames_is(frames_register(peer, context, memory, at, 0, 0), 1);
+	r |= frames_is(frames_register(peer, context, memory, at, 4095, 0), 1);
+	r |= frames_is(frames_register(peer, context, memory, at, 4096, FILE_BYTES), 1);
+	r |= frames_is(frames_register(peer, context, memory, at, 2 * FILE_BYTES, 0), 1);
+	r |= frames_is(frames_register(peer, context, memory, at, 4096, -(uint64_t)4096), 1);
+	r |= frames_is(frames_register(peer, context, memory, at, WIRE_ARENA_BYTES, 0), 1);
+	r |= frames_is(frames_register(peer, context, memory, at, FILE_BYTES, 0), 0);
+	first = peer_word(peer, 0);
+	r |= frames_is(first == at, 1);
+	r |= frames_is(frames_register(peer, context, memory, at, FILE_BYTES, 0), 0);
+	r |= frames_is(peer_word(peer, 0) != at, 1);
+	r |= frames_is(frames_call(peer, WIRE_UNREGISTER, context, peer_word(peer, 0), 0, 0, 0, 1), 0);
+	/* Where the server has its own, and where it would grow. */
+	r |= frames_is(frames_register(peer, context, memory, own, 4096, 0), 0);
+	r |= frames_is(peer_word(peer, 0) != own, 1);
+	r |= frames_is(frames_register(peer, context, memory, 65536, 4096, 0), 0);
+	r |= frames_is(peer_word(peer, 0) != 65536, 1);
+	r |= ftruncate(memory, 0) < 0;
+	r |= frames_is(frames_call(peer, WIRE_UNREGISTER, context, first, 0, 0, 0, 1), 0);
+	r |= frames_is(frames_call(peer, WIRE_UNREGISTER, context, first, 0, 0, 0, 1), 1);
+	r |= frames_is(frames_call(peer, WIRE_UNREGISTER, context, 0, 0, 0, 0, 1), 1);
+	r |= frames_is(frames_call(peer, WIRE_SHARE_END, context, 1, 2, 0, 0, 2), 1);
+	/* More than one, and nothing that is wanted. */
+	r |= frames_send_files(peer, memory, 2) | frames_send_files(peer, memory, 3);
+	r |= frames_is(frames_register(peer, context, -1, at, 4096, 0), 1);
 	return r;
 }
 
@@ -1423,6 +1499,7 @@ static const struct {
 	{"pieces of the arena", frames_arena, SERVES},
 	{"pieces of the arena whose descriptors are kept", frames_arena_kept, SERVES},
 	{"pieces of the arena that nobody takes", frames_arena_unread, SERVES},
+	{"files that are registered", frames_files, SERVES},
 	{"pools that keep what was freed", frames_pools, SERVES},
 	{"pools of other processes", frames_pools_of_others, SERVES},
 	{"pools that are destroyed", frames_pools_destroyed, SERVES},

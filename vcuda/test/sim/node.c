@@ -45,6 +45,8 @@ CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, cons
 	CALL_CONTEXT(context);
 	twin = graph_in_exec(exec, node, NODE_COPY);
 	LEAVE_IF(!where || !copy || !twin, CUDA_ERROR_INVALID_VALUE);
+	LEAVE_IF(copy->height != 1 || copy->depth != 1 || twin->copy.height != 1 || twin->copy.depth != 1,
+		 CUDA_ERROR_INVALID_VALUE);
 	/* Whose memory it is stays. */
 	LEAVE_IF(copy->src_type != twin->copy.src_type || copy->dst_type != twin->copy.dst_type,
 		 CUDA_ERROR_INVALID_VALUE);

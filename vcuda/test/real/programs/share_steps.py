@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# share_steps.py PART: what processes of PyTorch do together; "reduce" where there are two GPUs.
+# share_steps.py PART: what processes of PyTorch do together; "reduce" where there are two GPUs, and the same by NCCL's other ways:
+# memory of the host in place of NVLink, and CUDA's handles in place of descriptors.
 # needs: torch
-# parts: reduce tensors
+# parts: reduce host handles tensors
 import os
 import sys
 
@@ -11,8 +12,8 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 
 
-def reduce_one(rank, world):
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29555", RANK=str(rank), WORLD_SIZE=str(world))
+def reduce_one(rank, world, port):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE=str(world))
     torch.cuda.set_device(rank)
     dist.init_process_group("nccl")
     torch.manual_seed(7)
@@ -33,13 +34,23 @@ def reduce_one(rank, world):
     dist.destroy_process_group()
 
 
-def reduce():
+def reduce(port=29555):
     """Training of one model by NCCL, a process for each GPU."""
     world = torch.cuda.device_count()
     if world < 2:
         print("one GPU")
         return
-    mp.spawn(reduce_one, args=(world,), nprocs=world)
+    mp.spawn(reduce_one, args=(world, port), nprocs=world)
+
+
+def host():
+    os.environ["NCCL_P2P_DISABLE"] = "1"
+    reduce(29556)
+
+
+def handles():
+    os.environ["NCCL_CUMEM_ENABLE"] = "0"
+    reduce(29557)
 
 
 def take_tensors(queue, answers):
@@ -71,4 +82,4 @@ def tensors():
 
 if __name__ == "__main__":
     mp.set_start_method("spawn")
-    {"reduce": reduce, "tensors": tensors}[sys.argv[1]]()
+    {"reduce": reduce, "host": host, "handles": handles, "tensors": tensors}[sys.argv[1]]()
