@@ -341,6 +341,42 @@ static void measuring_makes_no_rivals(void **state)
 	assert_int_equal(page[0].rivals[0], 0);
 }
 
+/* Another process is in the slot, as the manager empties it: it has no turn, and wants nothing yet. */
+static void reconnect(struct client *client)
+{
+	const struct client new = {.container = client->container, .slot = client->slot, .kernel = client->kernel};
+
+	quota[client->container].client[client->slot] = 0;
+	say(client, 0);
+	*client = new;
+	connect(client);
+}
+
+/*
+ * A program that forks 1,000 times, in all slots that its container has: its children launch and are killed with what
+ * they have begun, so that there are always others that had nothing.
+ */
+static void who_forks_a_thousand_times_has_one_containers_part(void **state)
+{
+	enum { CHILDREN = 255, FORKS = 1000, EACH_US = 4000 };
+	static struct client clients[1 + CHILDREN];
+
+	(void)state;
+	add(0, 100);
+	add(1, 100);
+	clients[0] = (struct client){.container = 0, .kernel = 60};
+	connect(&clients[0]);
+	for (unsigned i = 1; i <= CHILDREN; i++) {
+		clients[i] = (struct client){.container = 1, .slot = i, .kernel = 1000};
+		reconnect(&clients[i]);
+	}
+	for (unsigned i = 0; i < FORKS; i++) {
+		run(clients, ARRAY_SIZE(clients), EACH_US);
+		reconnect(&clients[1 + i % CHILDREN]);
+	}
+	assert_between(clients[0].had, FORKS * EACH_US * 4 / 10, FORKS * EACH_US * 6 / 10);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -359,6 +395,7 @@ int main(void)
 		TEST(the_last_one_of_several_has_no_rival_any_more),
 		TEST(pages_of_nonsense_harm_nobody_else),
 		TEST(measuring_makes_no_rivals),
+		TEST(who_forks_a_thousand_times_has_one_containers_part),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
