@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "vcuda_rpc.h"
@@ -13,7 +14,9 @@
 #include "base/print.h"
 #include "base/str.h"
 #include "cli/output.h"
+#include "cli/session.h"
 #include "cli/verbs.h"
+#include "model/adapter.h"
 #include "vcuda/protocol/control.h"
 
 enum {
@@ -23,6 +26,8 @@ enum {
 	KEY_MAX_CLIENTS,
 	KEY_IDLE,
 	KEY_SHARE,
+	KEY_DEVICE,
+	KEY_FROM,
 	IDLE_MOST = 30 * 24 * 3600,
 	SHARE_MOST = 1000,
 	LOOK_MS = 100
@@ -32,6 +37,7 @@ struct vcuda {
 	bool json;
 	struct vcudad_limit limit; /* its id is of every command's */
 	const char *memory, *max_clients;
+	const char *device, *from; /* GPUs, as users name them */
 };
 
 /* ---- list ---- */
@@ -78,6 +84,12 @@ static void vcuda_print_state(const struct vcudad_grant *grant)
 		print_safe(stdout, "    trouble    %s\n", grant->trouble);
 }
 
+/* Return: the UUID of the GPU where one of its GPUs is. */
+static const char *vcuda_find_on(const struct vcudad_grant *grant, u_int number)
+{
+	return number < grant->on.on_len ? grant->on.on_val[number] : grant->gpus.gpus_val[number].uuid;
+}
+
 static void vcuda_print_grant(const struct vcudad_grant *grant, const char *unlimited)
 {
 	print_safe(stdout, "%s\n", grant->id);
@@ -86,6 +98,8 @@ static void vcuda_print_grant(const struct vcudad_grant *grant, const char *unli
 		print_safe(stdout, "    GPU        %s ", grant->gpus.gpus_val[i].uuid);
 		print_write_text(grant->gpus.gpus_val[i].name, stdout);
 		(void)putchar('\n');
+		if (!streq(vcuda_find_on(grant, i), grant->gpus.gpus_val[i].uuid))
+			print_safe(stdout, "               on %s, to which it was moved\n", vcuda_find_on(grant, i));
 	}
 	vcuda_print_memory(grant);
 	vcuda_print_host_memory(grant, unlimited);
@@ -103,9 +117,10 @@ static json_t *vcuda_pack_grant(const struct vcudad_grant *grant, bool limited)
 	json_t *gpus = print_array(i, grant->gpus.gpus_len, ({
 					   const struct vcudad_gpu *gpu = &grant->gpus.gpus_val[i];
 
-					   json_pack("{s:o, s:o, s:o}", "uuid", print_string(gpu->uuid), "pciAddress",
-						     print_string(*gpu->address ? gpu->address : NULL), "name",
-						     print_string(*gpu->name ? gpu->name : NULL));
+					   json_pack("{s:o, s:o, s:o, s:o}", "uuid", print_string(gpu->uuid),
+						     "pciAddress", print_string(*gpu->address ? gpu->address : NULL),
+						     "name", print_string(*gpu->name ? gpu->name : NULL), "on",
+						     print_string(vcuda_find_on(grant, (u_int)i)));
 				   }));
 
 	return json_pack(
@@ -156,19 +171,23 @@ static int vcuda_print_list(const struct vcudad_grants *list, bool json)
 	int r = 0;
 
 	if (json)
-		r = print_write_json(json_pack("{s:I, s:I, s:b, s:o, s:o}", "servers", (json_int_t)list->servers,
-					       "maxServers", (json_int_t)list->servers_max, "driverApiOnly",
-					       list->driver_api_only, "containers",
-					       print_array(i, list->grants.grants_len,
-							   vcuda_pack_grant(&list->grants.grants_val[i], limited)),
-					       "gpuTroubles", vcuda_pack_troubles(list)),
-				     stdout);
+		r = print_write_json(
+			json_pack("{s:I, s:I, s:b, s:o, s:o, s:o}", "servers", (json_int_t)list->servers, "maxServers",
+				  (json_int_t)list->servers_max, "driverApiOnly", list->driver_api_only, "drained",
+				  print_array(i, list->drained.drained_len, print_string(list->drained.drained_val[i])),
+				  "containers",
+				  print_array(i, list->grants.grants_len,
+					      vcuda_pack_grant(&list->grants.grants_val[i], limited)),
+				  "gpuTroubles", vcuda_pack_troubles(list)),
+			stdout);
 	for (u_int i = 0; i < list->grants.grants_len && !json; i++)
 		vcuda_print_grant(&list->grants.grants_val[i], list->unlimited);
 	if (list->grants.grants_len == 0 && !json)
 		(void)puts("No container has GPUs by vCUDA.");
 	for (u_int i = 0; i < list->troubles.troubles_len && !json; i++)
 		vcuda_print_trouble(&list->troubles.troubles_val[i]);
+	for (u_int i = 0; i < list->drained.drained_len && !json; i++)
+		print_safe(stdout, "drained: %s, on which no container begins\n", list->drained.drained_val[i]);
 	if (list->driver_api_only && !json)
 		(void)puts("driver API only: programs with NVIDIA's CUDA runtime do not run by this build");
 	return r == -ENOMEM ? output_no_memory() : 0;
@@ -183,6 +202,11 @@ static const struct argp_option limit_options[] = {
 	{"max-clients", KEY_MAX_CLIENTS, "NUMBER", 0, "How many of its processes may use CUDA at once", 0},
 	{"idle", KEY_IDLE, "SECONDS", 0, "After how long a rest it is suspended; 0: never", 0},
 	{"share", KEY_SHARE, "NUMBER", 0, "Its share of its GPUs' time, as it is to others': 1 to 1000", 0},
+	{0},
+};
+static const struct argp_option move_options[] = {
+	{"device", KEY_DEVICE, "DEVICE", 0, "The GPU that it is moved to, as ctr-gpu info numbers it, or its UUID", 0},
+	{"from", KEY_FROM, "DEVICE", 0, "Of several that it has, the one where what is moved is now", 0},
 	{0},
 };
 
@@ -259,6 +283,12 @@ static error_t vcuda_parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case KEY_SHARE:
 		vcuda_parse_share(vcuda, argument, state);
+		return 0;
+	case KEY_DEVICE:
+		vcuda->device = argument;
+		return 0;
+	case KEY_FROM:
+		vcuda->from = argument;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -363,7 +393,11 @@ static int vcuda_check_state(const struct vcudad_grant *grant, const char *wante
 {
 	if (!grant)
 		return output_print("the container has ended\n    ctr-gpu vcuda list shows those that run.");
-	if (streq(grant->state, wanted))
+	if (streq(wanted, "moved") && *grant->trouble)
+		return output_print("it was not moved: %.300s\n"
+				    "    It goes on where it was; ctr-gpu vcuda list shows what is on which GPU.",
+				    grant->trouble);
+	if (streq(grant->state, wanted) || streq(wanted, "moved"))
 		return 0;
 	if (streq(grant->state, "waiting"))
 		return output_print("its GPUs have no room for what it has; it is resumed when they do\n"
@@ -376,6 +410,9 @@ static int vcuda_check_state(const struct vcudad_grant *grant, const char *wante
 /* What is to be resumed is "suspended" for a moment, or being suspended. */
 static bool vcuda_is_on_its_way(const char *state, const char *wanted)
 {
+	/* What was suspended before is moved already. */
+	if (streq(wanted, "moved"))
+		return streq(state, "moving");
 	return streq(wanted, "running") ? !streq(state, "running") && !streq(state, "waiting")
 					: streq(state, "suspending");
 }
@@ -468,12 +505,212 @@ static int vcuda_clear(struct global_options *globals, int argc, char **argv)
 	return vcuda_ask_done(VCUDAD_CLEAR, &vcuda.limit.id);
 }
 
+/* ---- move and drain ---- */
+
+/* The driver may have to be asked for UUIDs: a name is looked up only if it is not one. */
+static int vcuda_open_host(struct session *session, const struct global_options *globals)
+{
+	int r = session_open(session, globals);
+
+	if (r == 0)
+		r = session_check(session, ctr_gpu_host_new(session->context, &session->host));
+	if (r == 0)
+		(void)ctr_gpu_host_identify(session->context, session->host);
+	return r;
+}
+
+/* Return: 0; an exit status after a message was printed. @ret: lives as long as the session */
+static int vcuda_find_uuid(struct session *session, const struct global_options *globals, const char *text,
+			   const char **ret)
+{
+	struct ctr_gpu_adapter adapter = {0};
+	uint8_t bytes[16];
+	uint64_t number = 0;
+	int r;
+
+	*ret = text;
+	if (adapter_read_uuid(text, bytes))
+		return 0;
+	r = session->host ? 0 : vcuda_open_host(session, globals);
+	if (r)
+		return r;
+	if ((!streq(text, "0") && !str_parse_size(text, &number)) ||
+	    ctr_gpu_host_adapter(session->host, number, &adapter) < 0 || adapter.index < 0 || !adapter.uuid)
+		return output_print("this host has no NVIDIA GPU \"%.64s\"\n"
+				    "    ctr-gpu info lists the GPUs: take the number of one, or its UUID.",
+				    text);
+	*ret = adapter.uuid;
+	return 0;
+}
+
+/* Return: whether one of its GPUs is there. */
+static bool vcuda_is_on(const struct vcudad_grant *grant, const char *uuid)
+{
+	for (u_int i = 0; i < grant->gpus.gpus_len; i++)
+		if (strcasecmp(vcuda_find_on(grant, i), uuid) == 0)
+			return true;
+	return false;
+}
+
+static int vcuda_move(struct global_options *globals, int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = move_options,
+		.parser = vcuda_parse_container,
+		.children = global_options_children,
+		.args_doc = "CONTAINER --device DEVICE",
+		.doc = "Have what a container has on a GPU be on another GPU of the same model. Its programs wait at "
+		       "their next call until it is there, and go on.",
+	};
+	_cleanup_session_ struct session session = {0};
+	struct vcuda vcuda = {0};
+	struct vcudad_move move = {.from = (char *)(uintptr_t) ""};
+	const char *from = "", *to = "";
+	int r;
+
+	global_options_parse_verb(globals, &argp, argc, argv, &vcuda);
+	if (!vcuda.device) {
+		(void)output_print("it is not said to which GPU\n    Try: ctr-gpu vcuda move %.128s --device 1",
+				   vcuda.limit.id);
+		return EXIT_STATUS_USAGE;
+	}
+	r = vcuda_find_uuid(&session, globals, vcuda.device, &to);
+	if (r == 0 && vcuda.from)
+		r = vcuda_find_uuid(&session, globals, vcuda.from, &from);
+	if (r)
+		return r;
+	move.id = vcuda.limit.id;
+	move.from = (char *)(uintptr_t)from;
+	move.to = (char *)(uintptr_t)to;
+	r = vcuda_ask_done(VCUDAD_MOVE, &move);
+	return r ? r : vcuda_await(vcuda.limit.id, "moved");
+}
+
+/* For commands about one GPU. */
+static error_t vcuda_parse_device(int key, char *argument, struct argp_state *state)
+{
+	struct vcuda *vcuda = state->input;
+
+	switch (key) {
+	case ARGP_KEY_ARG:
+		if (vcuda->device)
+			argp_error(state, "one GPU at a time");
+		vcuda->device = argument;
+		return 0;
+	case ARGP_KEY_END:
+		if (!vcuda->device)
+			argp_error(state, "a GPU must be named, by its number in ctr-gpu info or by its UUID");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* Prints those that stay, with the reason. Return: how many these are. */
+static unsigned vcuda_print_drain(const struct vcudad_grants *list, const char *uuid)
+{
+	unsigned count = 0;
+
+	for (u_int i = 0; i < list->grants.grants_len; i++) {
+		const struct vcudad_grant *grant = &list->grants.grants_val[i];
+
+		if (!vcuda_is_on(grant, uuid))
+			continue;
+		print_safe(stdout, "%s stays: %s\n", grant->id,
+			   *grant->trouble ? grant->trouble : "it is being suspended, resumed or moved");
+		count++;
+	}
+	return count;
+}
+
+/* Each of those that are there is moved, or it is said why not. */
+static bool vcuda_drain_goes_on(const struct vcudad_grants *list, const char *uuid)
+{
+	for (u_int i = 0; i < list->grants.grants_len; i++) {
+		const struct vcudad_grant *grant = &list->grants.grants_val[i];
+
+		if (vcuda_is_on(grant, uuid) && !*grant->trouble)
+			return true;
+	}
+	return false;
+}
+
+static int vcuda_await_drain(const char *uuid)
+{
+	const struct timespec while_it_works = {.tv_nsec = LOOK_MS * 1000000L};
+	char nothing = '\0';
+	unsigned stay = 0;
+	bool goes_on;
+	int r;
+
+	do {
+		struct vcudad_grants list = {0};
+
+		(void)nanosleep(&while_it_works, NULL);
+		r = vcuda_ask(VCUDAD_LIST, &nothing, &list);
+		goes_on = !r && vcuda_drain_goes_on(&list, uuid);
+		if (!r && !goes_on)
+			stay = vcuda_print_drain(&list, uuid);
+		control_free_reply(VCUDAD_LIST, &list);
+	} while (goes_on);
+	if (r || stay == 0)
+		return r;
+	return output_print("%u containers are still on the GPU; each is moved as soon as that is possible\n"
+			    "    ctr-gpu vcuda list shows them; ctr-gpu vcuda undrain ends the drain.",
+			    stay);
+}
+
+static int vcuda_change_drain(struct global_options *globals, const struct argp *argp, int argc, char **argv, bool ends)
+{
+	_cleanup_session_ struct session session = {0};
+	struct vcuda vcuda = {0};
+	struct vcudad_drain drain = {.ends = ends};
+	const char *uuid;
+	int r;
+
+	global_options_parse_verb(globals, argp, argc, argv, &vcuda);
+	r = vcuda_find_uuid(&session, globals, vcuda.device, &uuid);
+	if (r)
+		return r;
+	drain.uuid = (char *)(uintptr_t)uuid;
+	r = vcuda_ask_done(VCUDAD_DRAIN, &drain);
+	return r || ends ? r : vcuda_await_drain(uuid);
+}
+
+static int vcuda_drain(struct global_options *globals, int argc, char **argv)
+{
+	static const struct argp argp = {
+		.parser = vcuda_parse_device,
+		.children = global_options_children,
+		.args_doc = "DEVICE",
+		.doc = "Have no container begin on a GPU any more, and move those that are there to others of the same "
+		       "model.",
+	};
+
+	return vcuda_change_drain(globals, &argp, argc, argv, false);
+}
+
+static int vcuda_undrain(struct global_options *globals, int argc, char **argv)
+{
+	static const struct argp argp = {
+		.parser = vcuda_parse_device,
+		.children = global_options_children,
+		.args_doc = "DEVICE",
+		.doc = "Have containers begin on a GPU again that was drained. What was moved stays where it is.",
+	};
+
+	return vcuda_change_drain(globals, &argp, argc, argv, true);
+}
+
 static const struct verb commands[] = {
 	{"list", "", "List containers that have GPUs by vCUDA", vcuda_list},
 	{"top", "", "Show what these use now, process by process", vcuda_top_show},
 	{"limit", " CONTAINER", "Change what a container may have", vcuda_limit},
 	{"suspend", " CONTAINER", "Put away what a container has on its GPUs", vcuda_suspend},
 	{"resume", " CONTAINER", "Bring it back", vcuda_resume},
+	{"move", " CONTAINER", "Move what a container has to another GPU", vcuda_move},
+	{"drain", " DEVICE", "Move all containers to other GPUs", vcuda_drain},
+	{"undrain", " DEVICE", "Have containers begin there again", vcuda_undrain},
 	{"revoke", " CONTAINER", "Take a container's GPUs away", vcuda_revoke},
 	{"clear", " GPU", "Give containers a GPU again that was lost", vcuda_clear},
 	{"audit", "", "Show what happened to containers", vcuda_audit_show},
@@ -484,7 +721,7 @@ int verb_vcuda(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.parser = verb_parse,
-		.args_doc = "list|top|limit|suspend|resume|revoke|clear|audit [ARGUMENT...]",
+		.args_doc = "list|top|limit|suspend|resume|move|drain|undrain|revoke|clear|audit [ARGUMENT...]",
 		.children = global_options_children,
 		.doc = "Look after containers that have GPUs by vCUDA, without a device.\v"
 		       "'ctr-gpu vcuda COMMAND --help' shows a command's own options; ctr-gpu(1) explains them all.",

@@ -46,6 +46,9 @@ static const char *vcuda_ask_advise(int error)
 		return "ctr-gpu vcuda list shows both; ctr-gpu vcuda limit --host-memory=AMOUNT changes one.";
 	if (error == EBUSY || error == EALREADY)
 		return "ctr-gpu vcuda list shows its state.";
+	if (error == EXDEV)
+		return "With {\"vcuda\": {\"move\": true}} in /etc/ctr-gpu/config.json, containers that begin\n"
+		       "    from then on may be moved to other GPUs of the same model; ctr-gpu info lists them.";
 	return error == EOPNOTSUPP ? "ctr-gpu-vcudad(8) says which hosts can limit it; --memory is for the GPUs' own."
 				   : "ctr-gpu(1) says what a container may have.";
 }

@@ -59,6 +59,36 @@ uint32_t pci_address_number(const char *text)
 	return address.domain << 16 | (uint32_t)address.bus << 8 | (uint32_t)address.device << 3 | address.function;
 }
 
+static int adapter_read_digit(char character)
+{
+	if (character >= '0' && character <= '9')
+		return character - '0';
+	character |= 0x20;
+	return character >= 'a' && character <= 'f' ? character - 'a' + 10 : -1;
+}
+
+bool adapter_read_uuid(const char *text, uint8_t ret[static 16])
+{
+	static const char shape[] = "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+	uint8_t bytes[16] = {0};
+	size_t digits = 0;
+
+	if (strlen(text) != strlen(shape))
+		return false;
+	for (size_t i = 0; shape[i]; i++) {
+		int digit = adapter_read_digit(text[i]);
+
+		if (shape[i] != 'x' ? text[i] != shape[i] : digit < 0)
+			return false;
+		if (shape[i] != 'x')
+			continue;
+		bytes[digits / 2] = (uint8_t)(bytes[digits / 2] << 4 | digit);
+		digits++;
+	}
+	memcpy(ret, bytes, sizeof(bytes));
+	return true;
+}
+
 /* clang-format off */
 static const struct {
 	uint32_t id;

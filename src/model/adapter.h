@@ -152,5 +152,8 @@ bool pci_address_read(const char *text, struct pci_address *ret);
 
 bool pci_address_equal(const struct pci_address *a, const struct pci_address *b);
 
+/** "GPU-5a3f1c2b-…", NVIDIA's name of a whole GPU, as bytes. Return: whether it is one. */
+bool adapter_read_uuid(const char *text, uint8_t ret[static 16]);
+
 /** Return: domain, bus, device and function in 16, 8, 5 and 3 bits; 0: it has no such number. */
 uint32_t pci_address_number(const char *text);

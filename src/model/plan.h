@@ -117,6 +117,7 @@ struct plan_library_dir {
 struct plan_grant {
 	char *uuid;
 	char *address, *name; /* NULL: not known */
+	bool spare;           /* it does not see that one: what it has on another may be moved there */
 	char *reason;
 };
 
@@ -161,7 +162,7 @@ struct plan {
 	size_t override_count;
 	struct plan_obstacle *obstacles;
 	size_t obstacle_count;
-	struct plan_grant *grants;
+	struct plan_grant *grants; /* spares last */
 	size_t grant_count;
 	uint64_t grant_memory;      /* of these GPUs together, with a share (base/str.h); 0: all of it */
 	uint64_t grant_host_memory; /* of the host, for its servers; 0: half of it */

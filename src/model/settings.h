@@ -74,4 +74,5 @@ struct settings {
 	unsigned vcuda_max_clients; /* processes of a container that use CUDA at once */
 	unsigned vcuda_idle;        /* seconds after which a container that rests is suspended; 0: never */
 	unsigned vcuda_share;       /* of its GPUs' time, to others'; 0: as usual, 100 */
+	bool vcuda_move;            /* containers may be moved to other GPUs of the same model */
 };

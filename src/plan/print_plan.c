@@ -59,6 +59,11 @@ static void print_plan_grant(const struct plan *plan, const struct plan_grant *g
 		str_format_share(plan->grant_memory, memory);
 	print_safe(file, "vcuda       %s (", grant->uuid);
 	print_write_text(grant->name ? grant->name : "unnamed", file);
+	if (grant->spare) {
+		(void)fputs("), to which it may be moved", file);
+		print_plan_reason(file, grant->reason);
+		return;
+	}
 	print_safe(file, "), %s, %u processes", memory, plan->grant_max_clients);
 	if (plan->grant_idle)
 		(void)fprintf(file, ", suspended after %u s of rest", plan->grant_idle);
@@ -182,8 +187,8 @@ static int print_plan_json(const struct plan *plan, FILE *file)
 				    (int)major(e->number), "minor", (int)minor(e->number), "access", e->access, "group",
 				    e->group ? json_integer(e->group) : json_null());
 	json_t *grants = LIST_JSON(
-		grant, grants, "s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:i", "uuid", print_string(e->uuid), "pciAddress",
-		print_string(e->address), "name", print_string(e->name), "memory",
+		grant, grants, "s:o, s:o, s:o, s:b, s:o, s:o, s:i, s:i, s:i", "uuid", print_string(e->uuid),
+		"pciAddress", print_string(e->address), "name", print_string(e->name), "spare", e->spare, "memory",
 		json_share(plan->grant_memory), "hostMemory",
 		plan->grant_host_memory ? json_integer((json_int_t)plan->grant_host_memory) : json_null(), "maxClients",
 		(int)plan->grant_max_clients, "idle", (int)plan->grant_idle, "share", (int)plan->grant_share);

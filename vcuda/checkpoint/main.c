@@ -3,7 +3,8 @@
 /*
  * ctr-gpu-vcuda-checkpoint: has NVIDIA's driver put away what servers of vCUDA have on their GPUs, or bring it back.
  * The driver does it in each of these processes itself; this program only asks, which needs rights that servers do not
- * have. It carries on from whatever state they are in.
+ * have. It carries on from whatever state they are in: it may have been killed before, so it writes down where each of
+ * them comes to before the driver brings it there.
  */
 
 #include <dlfcn.h>
@@ -20,6 +21,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "model/adapter.h"
 #include "model/version.h"
 #include "vcuda/checkpoint/rights.h"
 #include "vcuda/checkpoint/room.h"
@@ -28,7 +30,7 @@
 
 VERSION_NOTE();
 
-enum { ARGUMENTS_LEAST = 5, PROCESSES_MAX = 256, PATIENCE_MS = 10000 };
+enum { ARGUMENTS_LEAST = 8, PROCESSES_MAX = 256, PATIENCE_MS = 10000 };
 
 /* Of a process, as cuCheckpointProcessGetState() has it. */
 enum process_state { RUNNING, LOCKED, SAVED, FAILED, GONE };
@@ -38,16 +40,35 @@ struct lock_arguments {
 	unsigned timeout_ms, reserved[15];
 };
 
+struct uuid {
+	uint8_t bytes[16];
+};
+
+struct gpu_pair {
+	struct uuid old, new;
+};
+
+/* All GPUs that the process knows, each of them once as an old one, and once as a new one. */
+struct restore_arguments {
+	struct gpu_pair *pairs;
+	unsigned count, reserved[13];
+};
+_Static_assert(sizeof(struct restore_arguments) == 56 + sizeof(void *), "as cuda.h has it");
+
 static struct {
 	int (*state)(int pid, int *ret);
 	int (*lock)(int pid, struct lock_arguments *arguments);
 	int (*save)(int pid, void *arguments);
-	int (*restore)(int pid, void *arguments);
+	int (*restore)(int pid, struct restore_arguments *arguments);
 	int (*unlock)(int pid, void *arguments);
 } driver;
 
-static int processes[PROCESSES_MAX];
+static struct room_process processes[PROCESSES_MAX];
 static int process_count;
+static struct start_orders *orders;
+static const char *gpus[START_GPUS]; /* their UUIDs */
+static unsigned gpu_count;
+static uint64_t target; /* where what is brought back comes to */
 static struct checkpoint_failure failure;
 static bool changed; /* one of the processes at least */
 static bool broken;  /* the driver could not restore one, and never will */
@@ -101,51 +122,44 @@ static enum process_state checkpoint_look(int pid)
 }
 
 /* Has every process that is in the state @from do it. Return: whether all of them have. */
-static bool checkpoint_each(enum process_state from, enum checkpoint_step step, int (*act)(int pid))
+static bool checkpoint_each(enum process_state from, enum checkpoint_step step,
+			    int (*act)(const struct room_process *process))
 {
 	bool done = true;
 
 	for (int i = 0; i < process_count && done; i++) {
-		const enum process_state state = checkpoint_look(processes[i]);
-		const int r = state == from ? act(processes[i]) : 0;
+		const enum process_state state = checkpoint_look(processes[i].pid);
+		const int r = state == from ? act(&processes[i]) : 0;
 
 		changed = changed || (state == from && !r);
 		done = state != FAILED;
-		if (r && !checkpoint_is_gone(processes[i]))
+		if (r && !checkpoint_is_gone(processes[i].pid))
 			done = checkpoint_fail(step, r);
 	}
 	return done;
 }
 
-static int checkpoint_lock(int pid)
+static int checkpoint_lock(const struct room_process *process)
 {
 	struct lock_arguments arguments = {.timeout_ms = PATIENCE_MS};
 
-	return driver.lock(pid, &arguments);
+	return driver.lock(process->pid, &arguments);
 }
 
-static int checkpoint_save(int pid)
+static int checkpoint_save(const struct room_process *process)
 {
-	return driver.save(pid, NULL);
+	return driver.save(process->pid, NULL);
 }
 
-static int checkpoint_restore(int pid)
+static int checkpoint_unlock(const struct room_process *process)
 {
-	const int r = driver.restore(pid, NULL);
-
-	broken = broken || (r && !checkpoint_is_gone(pid));
-	return r;
-}
-
-static int checkpoint_unlock(int pid)
-{
-	return driver.unlock(pid, NULL);
+	return driver.unlock(process->pid, NULL);
 }
 
 static bool checkpoint_is_all(enum process_state wanted)
 {
 	for (int i = 0; i < process_count; i++) {
-		const enum process_state state = checkpoint_look(processes[i]);
+		const enum process_state state = checkpoint_look(processes[i].pid);
 
 		if (state != wanted && state != GONE)
 			return checkpoint_fail(CHECKPOINT_IS_OTHERWISE, (int)state);
@@ -153,8 +167,80 @@ static bool checkpoint_is_all(enum process_state wanted)
 	return true;
 }
 
-static bool checkpoint_bring_back(void)
+/* ---- where they are ---- */
+
+static void checkpoint_fill_pairs(uint64_t from, struct gpu_pair *ret)
 {
+	for (unsigned i = 0; i < gpu_count; i++) {
+		(void)adapter_read_uuid(gpus[start_place(from, i)], ret[i].old.bytes);
+		(void)adapter_read_uuid(gpus[start_place(target, i)], ret[i].new.bytes);
+	}
+}
+
+static int checkpoint_restore_elsewhere(const struct room_process *process)
+{
+	struct gpu_pair pairs[START_GPUS];
+	struct restore_arguments arguments = {.pairs = pairs, .count = gpu_count};
+	int r;
+
+	checkpoint_fill_pairs(orders->places[process->slot], pairs);
+	orders->coming[process->slot] = target;
+	orders->coming_set[process->slot] = 1;
+	r = driver.restore(process->pid, &arguments);
+	if (r == 0)
+		orders->places[process->slot] = target;
+	orders->coming_set[process->slot] = 0;
+	return r;
+}
+
+/* What was not to be had elsewhere may come back where it was. */
+static int checkpoint_restore(const struct room_process *process)
+{
+	int r;
+
+	if (orders->places[process->slot] != target)
+		return checkpoint_restore_elsewhere(process);
+	r = driver.restore(process->pid, NULL);
+	broken = broken || (r && !checkpoint_is_gone(process->pid));
+	return r;
+}
+
+/* Their state says whether those are there that were on their way when an earlier one of this program ended. */
+static void checkpoint_settle(void)
+{
+	for (int i = 0; i < process_count; i++) {
+		const unsigned slot = processes[i].slot;
+		const enum process_state state = orders->coming_set[slot] ? checkpoint_look(processes[i].pid) : GONE;
+
+		if (state == RUNNING || state == LOCKED)
+			orders->places[slot] = orders->coming[slot];
+		if (state != GONE)
+			orders->coming_set[slot] = 0;
+	}
+}
+
+/* Whether some of those that are not away are there, or elsewhere. */
+static bool checkpoint_is_one(uint64_t places, bool there)
+{
+	for (int i = 0; i < process_count; i++) {
+		const enum process_state state = checkpoint_look(processes[i].pid);
+
+		if ((state == RUNNING || state == LOCKED) && (orders->places[processes[i].slot] == places) == there)
+			return true;
+	}
+	return false;
+}
+
+/* ---- what can be asked for ---- */
+
+static bool checkpoint_has_room(uint64_t places)
+{
+	return room_is_there(places, processes, process_count);
+}
+
+static bool checkpoint_bring_back(uint64_t places)
+{
+	target = places;
 	return checkpoint_each(SAVED, CHECKPOINT_RESTORE, checkpoint_restore) &&
 	       checkpoint_each(LOCKED, CHECKPOINT_UNLOCK, checkpoint_unlock) && checkpoint_is_all(RUNNING);
 }
@@ -167,27 +253,54 @@ static bool checkpoint_put_away(void)
 	room_note(processes, process_count);
 	if (!checkpoint_each(LOCKED, CHECKPOINT_SAVE, checkpoint_save) || !checkpoint_is_all(SAVED))
 		return false;
-	room_note_freed();
+	room_note_freed(processes, process_count);
 	return true;
 }
 
-static enum checkpoint_end checkpoint_suspend(void)
+static enum checkpoint_end checkpoint_suspend(uint64_t from)
 {
 	if (checkpoint_put_away())
 		return CHECKPOINT_DONE;
-	return !changed || checkpoint_bring_back() ? CHECKPOINT_UNDONE : CHECKPOINT_LOST;
+	return !changed || checkpoint_bring_back(from) ? CHECKPOINT_UNDONE : CHECKPOINT_LOST;
 }
 
 /* Nothing is tried that has no room. */
-static enum checkpoint_end checkpoint_resume(void)
+static enum checkpoint_end checkpoint_resume(uint64_t to)
 {
-	if (!room_is_there())
+	if (!checkpoint_has_room(to))
 		return CHECKPOINT_NO_ROOM;
-	if (checkpoint_bring_back())
+	if (checkpoint_bring_back(to))
 		return CHECKPOINT_DONE;
 	if (broken)
 		return CHECKPOINT_LOST;
 	return !changed || checkpoint_put_away() ? CHECKPOINT_UNDONE : CHECKPOINT_LOST;
+}
+
+/* Has all where they were. @end: what that is then */
+static enum checkpoint_end checkpoint_undo(uint64_t from, enum checkpoint_end end)
+{
+	if (checkpoint_is_one(from, false) && !checkpoint_put_away())
+		return CHECKPOINT_LOST;
+	if (checkpoint_has_room(from))
+		return checkpoint_bring_back(from) ? end : CHECKPOINT_LOST;
+	return checkpoint_put_away() ? CHECKPOINT_AWAY : CHECKPOINT_LOST;
+}
+
+/* All are away before the first one comes back elsewhere: so if one is there, nothing but that is left to do. */
+static enum checkpoint_end checkpoint_move(uint64_t from, uint64_t to)
+{
+	if (!checkpoint_is_one(to, true)) {
+		room_note(processes, process_count);
+		if (!checkpoint_has_room(to))
+			return checkpoint_undo(from, CHECKPOINT_NO_ROOM);
+		if (!checkpoint_put_away())
+			return checkpoint_undo(from, CHECKPOINT_UNDONE);
+		if (!checkpoint_has_room(to))
+			return checkpoint_undo(from, CHECKPOINT_NO_ROOM);
+	}
+	if (checkpoint_bring_back(to))
+		return CHECKPOINT_DONE;
+	return broken ? CHECKPOINT_LOST : checkpoint_undo(from, CHECKPOINT_UNDONE);
 }
 
 /* ---- the beginning ---- */
@@ -221,29 +334,63 @@ static bool checkpoint_load(const char *path)
 	return true;
 }
 
+static void checkpoint_read_gpus(char *list)
+{
+	for (char *gpu = strtok(list, ","); gpu && gpu_count < START_GPUS; gpu = strtok(NULL, ","))
+		gpus[gpu_count++] = gpu;
+}
+
+/* Return: whether it is what the manager says. */
+static bool checkpoint_read_process(const char *text)
+{
+	struct room_process *process = &processes[process_count];
+
+	if (sscanf(text, "%d:%u", &process->pid, &process->slot) != 2 || process->slot >= START_QUOTA_SLOTS)
+		return false;
+	process_count++;
+	return true;
+}
+
+static bool checkpoint_read_arguments(int argc, char **argv)
+{
+	bool good = argc >= ARGUMENTS_LEAST && argc - ARGUMENTS_LEAST < PROCESSES_MAX &&
+		    (streq(argv[1], "suspend") || streq(argv[1], "resume") || streq(argv[1], "move"));
+
+	if (good)
+		checkpoint_read_gpus(argv[6]);
+	for (int i = ARGUMENTS_LEAST - 1; i < argc && good; i++)
+		good = checkpoint_read_process(argv[i]);
+	return good;
+}
+
+static enum checkpoint_end checkpoint_do(const char *what, uint64_t from, uint64_t to)
+{
+	checkpoint_settle();
+	if (streq(what, "suspend"))
+		return checkpoint_suspend(from);
+	return streq(what, "resume") ? checkpoint_resume(to) : checkpoint_move(from, to);
+}
+
 int main(int argc, char **argv)
 {
-	const bool suspend = argc > 1 && streq(argv[1], "suspend");
 	void *page;
 	int r;
 
-	if (argc < ARGUMENTS_LEAST || argc - ARGUMENTS_LEAST >= PROCESSES_MAX ||
-	    (!suspend && !streq(argv[1], "resume"))) {
+	if (!checkpoint_read_arguments(argc, argv)) {
 		(void)fputs("ctr-gpu-vcuda-checkpoint: started by ctr-gpu-vcudad, not by hand; see ctr-gpu-vcudad(8)\n",
 			    stderr);
 		return CHECKPOINT_USAGE;
 	}
-	for (int i = 4; i < argc; i++)
-		processes[process_count++] = atoi(argv[i]);
 	if (!checkpoint_may_load(argv[2])) {
 		(void)checkpoint_fail(CHECKPOINT_LIBRARY, EPERM);
 		return checkpoint_end(CHECKPOINT_UNDONE);
 	}
 	while (flock(CHECKPOINT_LOCK, LOCK_EX) < 0 && errno == EINTR)
 		;
-	page = mmap(NULL, sizeof(struct start_orders), PROT_READ | PROT_WRITE, MAP_SHARED, CHECKPOINT_LOCK, 0);
+	page = mmap(NULL, sizeof(*orders), PROT_READ | PROT_WRITE, MAP_SHARED, CHECKPOINT_LOCK, 0);
+	orders = page;
 	/* As root, before anything is heard of the processes: it makes nodes that are missing. */
-	if (page == MAP_FAILED || !room_open(argv[2], page)) {
+	if (page == MAP_FAILED || !room_open(argv[2], page, gpus, gpu_count)) {
 		(void)checkpoint_fail(CHECKPOINT_MEASURE, 0);
 		return checkpoint_end(CHECKPOINT_UNDONE);
 	}
@@ -252,5 +399,5 @@ int main(int argc, char **argv)
 		(void)checkpoint_fail(CHECKPOINT_RIGHTS, -r);
 	if (r < 0 || !checkpoint_load(argv[2]))
 		return checkpoint_end(CHECKPOINT_UNDONE);
-	return checkpoint_end(suspend ? checkpoint_suspend() : checkpoint_resume());
+	return checkpoint_end(checkpoint_do(argv[1], strtoull(argv[4], NULL, 16), strtoull(argv[5], NULL, 16)));
 }

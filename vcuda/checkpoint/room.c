@@ -29,13 +29,12 @@ struct process {
 
 static struct {
 	int (*init)(void);
-	int (*count)(unsigned *ret);
-	int (*handle)(unsigned index, void **ret);
+	int (*handle)(const char *uuid, void **ret);
 	int (*memory)(void *gpu, struct memory *ret);
 	int (*processes)(void *gpu, unsigned *count, struct process *list);
 } nvml;
 
-static void *gpus[START_GPUS]; /* NULL: one that cannot be asked */
+static void *gpus[START_GPUS]; /* by number; NULL: one that cannot be asked */
 static unsigned gpu_count;
 static uint64_t free_before[START_GPUS];
 static bool known;
@@ -70,87 +69,98 @@ static bool room_find(void *library, const char *name, void *ret)
 	return *(void **)ret;
 }
 
-bool room_open(const char *library, struct start_orders *page)
+bool room_open(const char *library, struct start_orders *page, const char *const *names, unsigned count)
 {
 	void *found = room_load(library);
 
 	orders = page;
 	if (!found || !room_find(found, "nvmlInit_v2", &nvml.init) ||
-	    !room_find(found, "nvmlDeviceGetCount_v2", &nvml.count) ||
-	    !room_find(found, "nvmlDeviceGetHandleByIndex_v2", &nvml.handle) ||
+	    !room_find(found, "nvmlDeviceGetHandleByUUID", &nvml.handle) ||
 	    !room_find(found, "nvmlDeviceGetMemoryInfo", &nvml.memory) ||
-	    !room_find(found, "nvmlDeviceGetComputeRunningProcesses_v3", &nvml.processes) || nvml.init() ||
-	    nvml.count(&gpu_count))
+	    !room_find(found, "nvmlDeviceGetComputeRunningProcesses_v3", &nvml.processes) || nvml.init())
 		return false;
-	if (gpu_count > START_GPUS)
-		gpu_count = START_GPUS;
-	for (unsigned i = 0; i < gpu_count; i++)
-		if (nvml.handle(i, &gpus[i]))
-			gpus[i] = NULL;
+	for (; gpu_count < count && gpu_count < START_GPUS; gpu_count++)
+		if (nvml.handle(names[gpu_count], &gpus[gpu_count]))
+			gpus[gpu_count] = NULL;
 	return gpu_count > 0;
 }
 
 /* Return: bytes; 0 where it cannot be asked, so that nothing is tried. */
-static uint64_t room_measure_free(unsigned i)
+static uint64_t room_measure_free(unsigned gpu)
 {
 	struct memory memory;
 
-	return gpus[i] && nvml.memory(gpus[i], &memory) == 0 ? memory.free : 0;
+	return gpus[gpu] && nvml.memory(gpus[gpu], &memory) == 0 ? memory.free : 0;
 }
 
-static bool room_is_one_of(unsigned pid, const int *pids, int count)
+/* Return: which of a server's GPUs is on this one. */
+static unsigned room_number(const struct room_process *process, unsigned gpu)
 {
-	for (int i = 0; i < count; i++)
-		if ((unsigned)pids[i] == pid)
-			return true;
-	return false;
+	for (unsigned number = 0; number < gpu_count; number++)
+		if (start_place(orders->places[process->slot], number) == gpu)
+			return number;
+	return gpu;
 }
 
-/* Return: how much these have of a GPU; 0 if it does not know them. */
-static uint64_t room_sum(unsigned i, const int *pids, int count)
+/* Adds what these have of a GPU to the numbers under which they have it. Return: how much; 0 if it knows none. */
+static uint64_t room_sum(unsigned gpu, const struct room_process *processes, int count, uint64_t *sums)
 {
 	static struct process list[PROCESSES_MAX];
 	unsigned listed = PROCESSES_MAX;
-	uint64_t sum = 0;
+	uint64_t all = 0;
 
-	if (!gpus[i] || nvml.processes(gpus[i], &listed, list))
+	if (!gpus[gpu] || nvml.processes(gpus[gpu], &listed, list))
 		return 0;
 	for (unsigned k = 0; k < listed && k < PROCESSES_MAX; k++)
-		if (list[k].used != ROOM_NOT_KNOWN && room_is_one_of(list[k].pid, pids, count))
-			sum += list[k].used;
-	return sum;
+		for (int i = 0; i < count; i++) {
+			if (list[k].used == ROOM_NOT_KNOWN || list[k].pid != (unsigned)processes[i].pid)
+				continue;
+			sums[room_number(&processes[i], gpu)] += list[k].used;
+			all += list[k].used;
+		}
+	return all;
 }
 
-void room_note(const int *pids, int count)
+/* Of processes that were saved already there is nothing now: what was written down then holds. */
+static void room_write_down(unsigned number, uint64_t bytes)
 {
+	if (bytes > orders->away[number])
+		orders->away[number] = bytes;
+}
+
+void room_note(const struct room_process *processes, int count)
+{
+	uint64_t sums[START_GPUS] = {0};
+
 	known = false;
-	for (unsigned i = 0; i < gpu_count; i++) {
-		const uint64_t bytes = room_sum(i, pids, count);
+	for (unsigned gpu = 0; gpu < gpu_count; gpu++) {
+		free_before[gpu] = room_measure_free(gpu);
+		known |= room_sum(gpu, processes, count, sums) > 0;
+	}
+	for (unsigned number = 0; number < gpu_count; number++)
+		room_write_down(number, sums[number]);
+}
 
-		free_before[i] = room_measure_free(i);
-		known = known || bytes > 0;
-		/* Processes that were saved already have nothing now: what was written down then holds. */
-		if (bytes > orders->away[i])
-			orders->away[i] = bytes;
+void room_note_freed(const struct room_process *processes, int count)
+{
+	for (unsigned gpu = 0; gpu < gpu_count && count > 0 && !known; gpu++) {
+		const uint64_t now = room_measure_free(gpu);
+
+		if (now > free_before[gpu])
+			room_write_down(room_number(&processes[0], gpu), now - free_before[gpu]);
 	}
 }
 
-void room_note_freed(void)
+bool room_is_there(uint64_t places, const struct room_process *processes, int count)
 {
-	for (unsigned i = 0; i < gpu_count && !known; i++) {
-		const uint64_t now = room_measure_free(i);
+	uint64_t sums[START_GPUS] = {0};
 
-		if (now > free_before[i] && now - free_before[i] > orders->away[i])
-			orders->away[i] = now - free_before[i];
-	}
-}
+	for (unsigned number = 0; number < START_GPUS; number++) {
+		const uint64_t away = orders->away[number];
+		const unsigned gpu = start_place(places, number);
 
-bool room_is_there(void)
-{
-	for (unsigned i = 0; i < START_GPUS; i++) {
-		const uint64_t away = orders->away[i];
-
-		if (away && (i >= gpu_count || room_measure_free(i) < away + away / PART_MORE + ROOM_MORE))
+		if (away && (gpu >= gpu_count || room_measure_free(gpu) + room_sum(gpu, processes, count, sums) <
+							 away + away / PART_MORE + ROOM_MORE))
 			return false;
 	}
 	return true;

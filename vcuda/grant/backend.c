@@ -230,6 +230,35 @@ static int vcuda_add_gpu(const struct adapter *adapter, struct plan *plan, struc
 	return plan_add_grant(plan, &grant);
 }
 
+static bool vcuda_is_same_model(const struct adapter *adapter, const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->grant_count && adapter->name; i++)
+		if (!plan->grants[i].spare && plan->grants[i].name && streq(plan->grants[i].name, adapter->name))
+			return true;
+	return false;
+}
+
+/* Where the administrator lets containers be moved: other GPUs like its own. Its servers may use these, too. */
+static int vcuda_add_spares(const struct inventory *inventory, struct plan *plan)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < inventory->count && r == 0 && plan->grant_count < MOST_GPUS; i++) {
+		const struct adapter *adapter = &inventory->adapters[i];
+		struct plan_grant grant = {.spare = true};
+
+		if (adapter->vendor_id != PCI_VENDOR_NVIDIA || adapter->unusable || adapter->is_part ||
+		    !adapter->uuid || inventory_divides(inventory, adapter) || !vcuda_is_same_model(adapter, plan))
+			continue;
+		grant.uuid = strdup(adapter->uuid);
+		grant.address = vcuda_copy(adapter->pci_address);
+		grant.name = vcuda_copy(adapter->name);
+		grant.reason = strdup("it is of the same model, and the configuration lets containers be moved");
+		r = plan_add_grant(plan, &grant);
+	}
+	return r;
+}
+
 /* What the container asks for lowers what the host gives. */
 static int vcuda_set_share(const struct settings *settings, const struct request *request, struct plan *plan)
 {
@@ -310,6 +339,8 @@ int vcuda_plan(const struct settings *settings, const struct request *request, c
 			       "vCUDA gives a container %d GPUs at most\nName some of them.", MOST_GPUS);
 	if (r == 0)
 		r = vcuda_tell_left_out(&left_out, plan, err);
+	if (r == 0 && settings->vcuda_move)
+		r = vcuda_add_spares(inventory, plan);
 	if (r != 0 || request->nodes_only)
 		return r;
 	r = vcuda_add_client(plan, err);

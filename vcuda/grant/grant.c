@@ -59,7 +59,7 @@ static char *grant_text(const char *text)
 	return text ? (char *)(uintptr_t)text : nothing;
 }
 
-/* What the strings of @ret are is the plan's. */
+/* What the strings of @ret are is the plan's. @gpus: of VCUDAD_GPUS_MAX; the spares are behind the others */
 static void grant_describe(const struct plan *plan, struct vcudad_gpu *gpus, struct vcudad_request *ret)
 {
 	for (size_t i = 0; i < plan->grant_count && i < VCUDAD_GPUS_MAX; i++) {
@@ -68,9 +68,13 @@ static void grant_describe(const struct plan *plan, struct vcudad_gpu *gpus, str
 			.address = grant_text(plan->grants[i].address),
 			.name = grant_text(plan->grants[i].name),
 		};
-		ret->gpus.gpus_len++;
+		if (plan->grants[i].spare)
+			ret->spares.spares_len++;
+		else
+			ret->gpus.gpus_len++;
 	}
 	ret->gpus.gpus_val = gpus;
+	ret->spares.spares_val = gpus + ret->gpus.gpus_len;
 	ret->library = grant_text(plan->grant_library);
 	ret->memory = plan->grant_memory;
 	ret->max_clients = plan->grant_max_clients;

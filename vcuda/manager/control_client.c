@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "model/adapter.h"
 #include "vcuda/build.h"
 #include "vcuda/manager/pidref.h"
 #include "vcuda/protocol/control.h"
@@ -126,7 +127,10 @@ static int control_client_make_tenant(const struct vcudad_request *wish, struct 
 		r = -ENOMEM;
 	for (size_t i = 0; i < wish->gpus.gpus_len && r == 0; i++)
 		r = tenant_add_gpu(tenant, wish->gpus.gpus_val[i].uuid, wish->gpus.gpus_val[i].address,
-				   wish->gpus.gpus_val[i].name);
+				   wish->gpus.gpus_val[i].name, true);
+	for (size_t i = 0; i < wish->spares.spares_len && r == 0; i++)
+		r = tenant_add_gpu(tenant, wish->spares.spares_val[i].uuid, wish->spares.spares_val[i].address,
+				   wish->spares.spares_val[i].name, false);
 	return r;
 }
 
@@ -139,6 +143,8 @@ static const char *control_client_explain(int r)
 		return "a GPU is named by something that is not a UUID";
 	case -ENODEV:
 		return "its GPU is lost: sudo ctr-gpu vcuda list says why";
+	case -EHOSTDOWN:
+		return "its GPU is drained, so no container begins there: ctr-gpu vcuda undrain ends that";
 	case -ENOSPC:
 		return "as many containers have vCUDA as the manager serves at once";
 	default:
@@ -186,6 +192,8 @@ static struct tenant *control_client_grant_tenant(struct manager *manager, const
 	r = tenant ? control_client_make_tenant(wish, tenant) : -ENOMEM;
 	if (r == 0 && gpu_trouble_count_lost(manager, tenant) == tenant->gpu_count)
 		r = -ENODEV;
+	if (r == 0)
+		r = drain_avoid(manager, tenant);
 	if (r == 0)
 		r = tenant_open(manager, tenant, -1, -1, -1);
 	if (r < 0) {
@@ -279,6 +287,44 @@ static void control_client_resume(struct manager *manager, const char *text, str
 	manager->changed = true;
 }
 
+static bool control_client_is_lost(const struct manager *manager, const char *uuid)
+{
+	const struct gpu_trouble *trouble;
+	uint8_t bytes[16];
+
+	trouble = adapter_read_uuid(uuid, bytes) ? gpu_trouble_find(manager, bytes) : NULL;
+	return trouble && trouble->lost;
+}
+
+static void control_client_move(struct manager *manager, const struct vcudad_move *move, struct vcudad_done *ret)
+{
+	struct tenant *tenant = control_client_find_tenant(manager, move->id, ret);
+	const char *why = NULL;
+	uint64_t places;
+	int r;
+
+	if (!tenant)
+		return;
+	r = gpu_assign_move(tenant, move->from, move->to, &places, &why);
+	if (r == 0 && control_client_is_lost(manager, move->to)) {
+		why = "that GPU is lost";
+		r = -EBUSY;
+	}
+	if (r == 0)
+		r = suspension_move(manager, tenant, places, &why);
+	if (r < 0)
+		control_client_refuse(ret, -r, why);
+}
+
+static void control_client_drain(struct manager *manager, const struct vcudad_drain *drain, struct vcudad_done *ret)
+{
+	const char *why = NULL;
+	int r = drain->ends ? drain_end(manager, drain->uuid, &why) : drain_begin(manager, drain->uuid, &why);
+
+	if (r < 0)
+		control_client_refuse(ret, -r, why);
+}
+
 /* The kernel ends servers at once that have more. Return: whether it is done; otherwise @ret is filled. */
 static bool control_client_limit_host_memory(const struct manager *manager, struct tenant *tenant, uint64_t bytes,
 					     struct vcudad_done *ret)
@@ -327,15 +373,20 @@ static void control_client_limit(struct manager *manager, const struct vcudad_li
 			      (int)tenant->suspension.idle, "share", (int)tenant->share));
 }
 
-static void control_client_list_tenant(const struct tenant *tenant, struct vcudad_gpu *gpus, struct vcudad_grant *ret)
+/* @gpus, @on: of MANAGER_GPUS_MAX */
+static void control_client_list_tenant(const struct tenant *tenant, struct vcudad_gpu *gpus, vcudad_uuid *on,
+				       struct vcudad_grant *ret)
 {
-	for (size_t i = 0; i < tenant->gpu_count; i++)
+	for (size_t i = 0; i < tenant->gpu_count; i++) {
 		gpus[i] = (struct vcudad_gpu){tenant->gpus[i].uuid, tenant->gpus[i].address, tenant->gpus[i].name};
+		on[i] = manager_find_gpu(tenant, tenant->places, i)->uuid;
+	}
 	*ret = (struct vcudad_grant){
 		.id = (char *)(uintptr_t)tenant->id,
 		.pid = tenant->pid,
 		.uid = tenant->uid,
 		.gpus = {(u_int)tenant->gpu_count, gpus},
+		.on = {(u_int)tenant->gpu_count, on},
 		.memory = tenant->memory,
 		.used = tenant_sum_memory(tenant),
 		.host_memory = tenant->host_memory,
@@ -372,19 +423,23 @@ static u_int control_client_list_troubles(const struct manager *manager, struct 
 	return (u_int)manager->trouble_count;
 }
 
-/* @grants, @gpus: room for one more than there are tenants, with their GPUs; @troubles: MANAGER_TROUBLES of them */
+/* @grants, @gpus, @on: room for one more than there are tenants, with their GPUs; @troubles: MANAGER_TROUBLES */
 static struct vcudad_grants control_client_list(const struct manager *manager, struct vcudad_grant *grants,
-						struct vcudad_gpu *gpus, struct vcudad_trouble *troubles)
+						struct vcudad_gpu *gpus, vcudad_uuid *on,
+						struct vcudad_trouble *troubles)
 {
 	struct vcudad_grants list = {.servers = (u_int)manager->worker_count, .servers_max = MANAGER_WORKERS_MAX};
 
 	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
 		if (!tenant->ending) {
 			control_client_list_tenant(tenant, &gpus[list.grants.grants_len * MANAGER_GPUS_MAX],
+						   &on[list.grants.grants_len * MANAGER_GPUS_MAX],
 						   &grants[list.grants.grants_len]);
 			list.grants.grants_len++;
 		}
 	list.grants.grants_val = grants;
+	list.drained.drained_len = (u_int)manager->drained_count;
+	list.drained.drained_val = (vcudad_uuid *)(uintptr_t)manager->drained;
 	list.unlimited = (char *)(uintptr_t)manager->unlimited;
 	list.driver_api_only = !VCUDA_INTEGRITY;
 	list.troubles.troubles_len = control_client_list_troubles(manager, troubles);
@@ -397,12 +452,13 @@ static size_t control_client_answer_list(const struct manager *manager, const st
 {
 	_cleanup_free_ struct vcudad_grant *grants = calloc(manager->tenant_count + 1, sizeof(*grants));
 	_cleanup_free_ struct vcudad_gpu *gpus = calloc((manager->tenant_count + 1) * MANAGER_GPUS_MAX, sizeof(*gpus));
+	_cleanup_free_ vcudad_uuid *on = calloc((manager->tenant_count + 1) * MANAGER_GPUS_MAX, sizeof(*on));
 	struct vcudad_trouble troubles[MANAGER_TROUBLES];
 	struct vcudad_grants reply;
 
-	if (!grants || !gpus)
+	if (!grants || !gpus || !on)
 		return 0;
-	reply = control_client_list(manager, grants, gpus, troubles);
+	reply = control_client_list(manager, grants, gpus, on, troubles);
 	return control_write_reply(call, &reply, ret, max);
 }
 
@@ -466,18 +522,19 @@ static size_t control_client_answer_usage(struct manager *manager, const struct 
 {
 	_cleanup_free_ struct vcudad_grant *grants = calloc(manager->tenant_count + 1, sizeof(*grants));
 	_cleanup_free_ struct vcudad_gpu *gpus = calloc((manager->tenant_count + 1) * MANAGER_GPUS_MAX, sizeof(*gpus));
+	_cleanup_free_ vcudad_uuid *on = calloc((manager->tenant_count + 1) * MANAGER_GPUS_MAX, sizeof(*on));
 	_cleanup_free_ struct vcudad_process *processes = calloc(manager->worker_count + 1, sizeof(*processes));
 	_cleanup_free_ u_quad_t *busy = calloc((manager->worker_count + 1) * MANAGER_GPUS_MAX, sizeof(*busy));
 	struct vcudad_trouble troubles[MANAGER_TROUBLES];
 	struct vcudad_usage reply = {0};
 	struct timespec now;
 
-	if (!grants || !gpus || !processes || !busy)
+	if (!grants || !gpus || !on || !processes || !busy)
 		return 0;
 	decider_measure(manager);
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	reply.now = (u_quad_t)now.tv_sec * 1000000000 + (u_quad_t)now.tv_nsec;
-	reply.list = control_client_list(manager, grants, gpus, troubles);
+	reply.list = control_client_list(manager, grants, gpus, on, troubles);
 	control_client_list_processes(manager, busy, processes, &reply.processes.processes_len);
 	reply.processes.processes_val = processes;
 	return control_write_reply(call, &reply, ret, max);
@@ -510,6 +567,12 @@ static size_t control_client_answer(struct manager *manager, struct control_clie
 		break;
 	case VCUDAD_CLEAR:
 		control_client_clear(manager, *(vcudad_id *)call->arguments, &done);
+		break;
+	case VCUDAD_MOVE:
+		control_client_move(manager, call->arguments, &done);
+		break;
+	case VCUDAD_DRAIN:
+		control_client_drain(manager, call->arguments, &done);
 		break;
 	case VCUDAD_LIMIT:
 		control_client_limit(manager, call->arguments, &done);

@@ -25,7 +25,7 @@ enum {
 static void decider_describe(const struct tenant *tenant, struct turns_order *ret)
 {
 	for (size_t i = 0; i < tenant->gpu_count; i++)
-		memcpy(ret->gpus[i], tenant->gpus[i].bytes, sizeof(ret->gpus[i]));
+		memcpy(ret->gpus[i], manager_find_gpu(tenant, tenant->places, i)->bytes, sizeof(ret->gpus[i]));
 	ret->gpu_count = (uint32_t)tenant->gpu_count;
 }
 

@@ -2,6 +2,7 @@
 
 #include "vcuda/manager/manager.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,34 +13,12 @@
 /* What a GPU is taken to have where only shares of it are compared with amounts. */
 #define GPU_ASSIGN_WHOLE ((uint64_t)64 << 30)
 
-static int gpu_assign_read_digit(char character)
+bool gpu_assign_uses(const struct tenant *tenant, uint64_t places, const struct gpu *gpu)
 {
-	if (character >= '0' && character <= '9')
-		return character - '0';
-	character |= 0x20;
-	return character >= 'a' && character <= 'f' ? character - 'a' + 10 : -1;
-}
-
-bool gpu_assign_read_uuid(const char *text, uint8_t ret[static 16])
-{
-	static const char shape[] = "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
-	uint8_t bytes[16] = {0};
-	size_t digits = 0;
-
-	if (strlen(text) != strlen(shape))
-		return false;
-	for (size_t i = 0; shape[i]; i++) {
-		int digit = gpu_assign_read_digit(text[i]);
-
-		if (shape[i] != 'x' ? text[i] != shape[i] : digit < 0)
-			return false;
-		if (shape[i] != 'x')
-			continue;
-		bytes[digits / 2] = (uint8_t)(bytes[digits / 2] << 4 | digit);
-		digits++;
-	}
-	memcpy(ret, bytes, sizeof(bytes));
-	return true;
+	for (size_t i = 0; i < tenant->gpu_count; i++)
+		if (memcmp(manager_find_gpu(tenant, places, i)->bytes, gpu->bytes, sizeof(gpu->bytes)) == 0)
+			return true;
+	return false;
 }
 
 struct gpu_assign_load {
@@ -54,7 +33,8 @@ static struct gpu_assign_load gpu_assign_measure(const struct manager *manager, 
 
 	for (const struct tenant *other = manager->tenants; other; other = other->next) {
 		if (other->first < 0 || other->ending ||
-		    memcmp(other->gpus[other->first].bytes, gpu->bytes, sizeof(gpu->bytes)) != 0)
+		    memcmp(manager_find_gpu(other, other->places, (size_t)other->first)->bytes, gpu->bytes,
+			   sizeof(gpu->bytes)) != 0)
 			continue;
 		load.clients += other->clients;
 		/* Whoever may take all of it counts as more than whoever may not. */
@@ -78,7 +58,7 @@ size_t gpu_assign_choose(const struct manager *manager, const struct tenant *ten
 	size_t chosen = tenant->gpu_count;
 
 	for (size_t i = 0; i < tenant->gpu_count; i++) {
-		struct gpu_assign_load load = gpu_assign_measure(manager, &tenant->gpus[i]);
+		struct gpu_assign_load load = gpu_assign_measure(manager, manager_find_gpu(tenant, tenant->places, i));
 
 		if (gpu_trouble_is_lost(manager, &tenant->gpus[i]) ||
 		    (chosen < tenant->gpu_count && !gpu_assign_is_better(load, least)))
@@ -89,21 +69,77 @@ size_t gpu_assign_choose(const struct manager *manager, const struct tenant *ten
 	return chosen;
 }
 
+/* Without one that is lost, or stands for one that is. */
+static void gpu_assign_list_one(const struct manager *manager, const struct tenant *tenant, size_t number,
+				struct start *ret)
+{
+	const struct gpu *gpu = &tenant->gpus[number];
+	const bool seen = number < tenant->gpu_count;
+	struct start_gpu *to = &ret->gpus[ret->reach];
+
+	if (gpu_trouble_is_lost(manager, seen ? manager_find_gpu(tenant, tenant->places, number) : gpu))
+		return;
+	memcpy(to->uuid, gpu->bytes, sizeof(to->uuid));
+	to->place = pci_address_number(gpu->address);
+	to->number = (uint32_t)number;
+	ret->reach++;
+}
+
 void gpu_assign_list(const struct manager *manager, const struct tenant *tenant, struct start *ret)
 {
-	size_t first = tenant->first < 0 ? 0 : (size_t)tenant->first;
+	const size_t first = tenant->first < 0 ? 0 : (size_t)tenant->first;
 
-	ret->gpu_count = 0;
-	for (size_t i = 0; i < tenant->gpu_count && i < START_GPUS; i++) {
-		const size_t number = (first + i) % tenant->gpu_count;
-		const struct gpu *gpu = &tenant->gpus[number];
-		struct start_gpu *to = &ret->gpus[ret->gpu_count];
+	ret->reach = 0;
+	for (size_t i = 0; i < tenant->gpu_count && i < START_GPUS; i++)
+		gpu_assign_list_one(manager, tenant, (first + i) % tenant->gpu_count, ret);
+	ret->gpu_count = ret->reach;
+	for (size_t i = tenant->gpu_count; i < tenant->reach && ret->reach < START_GPUS; i++)
+		gpu_assign_list_one(manager, tenant, i, ret);
+}
 
-		if (gpu_trouble_is_lost(manager, gpu))
-			continue;
-		memcpy(to->uuid, gpu->bytes, sizeof(to->uuid));
-		to->place = pci_address_number(gpu->address);
-		to->number = (uint32_t)number;
-		ret->gpu_count++;
-	}
+/* Return: the number of one of all its GPUs; -1. */
+static ssize_t gpu_assign_find(const struct tenant *tenant, const char *uuid)
+{
+	uint8_t bytes[16];
+
+	for (size_t i = 0; adapter_read_uuid(uuid, bytes) && i < tenant->reach; i++)
+		if (memcmp(tenant->gpus[i].bytes, bytes, sizeof(bytes)) == 0)
+			return (ssize_t)i;
+	return -1;
+}
+
+/* Return: the number of the GPU that is there now. */
+static unsigned gpu_assign_find_name(const struct tenant *tenant, size_t place)
+{
+	unsigned number = 0;
+
+	while (number < tenant->reach && start_place(tenant->places, number) != place)
+		number++;
+	return number;
+}
+
+int gpu_assign_move(const struct tenant *tenant, const char *from, const char *to, uint64_t *ret, const char **ret_why)
+{
+	const ssize_t there = gpu_assign_find(tenant, to);
+	const size_t first = tenant->first < 0 ? 0 : (size_t)tenant->first;
+	const ssize_t here =
+		*from ? gpu_assign_find(tenant, from) : (ssize_t)start_place(tenant->places, (unsigned)first);
+	unsigned one, other;
+
+	*ret_why = "it has nothing on that GPU";
+	if (here < 0 || gpu_assign_find_name(tenant, (size_t)here) >= tenant->gpu_count)
+		return -ENOENT;
+	*ret_why = "its servers may not use that GPU: it was not given it when it began";
+	if (there < 0)
+		return -EXDEV;
+	*ret_why = "it is there already";
+	if (here == there)
+		return -EALREADY;
+	*ret_why = "that GPU is of another model, and NVIDIA's driver brings nothing back there";
+	if (!streq(tenant->gpus[here].name, tenant->gpus[there].name))
+		return -EXDEV;
+	one = gpu_assign_find_name(tenant, (size_t)here);
+	other = gpu_assign_find_name(tenant, (size_t)there);
+	*ret = start_exchange(tenant->places, one, other);
+	return 0;
 }

@@ -31,7 +31,7 @@ size_t gpu_trouble_count_lost(const struct manager *manager, const struct tenant
 	size_t count = 0;
 
 	for (size_t i = 0; i < tenant->gpu_count; i++)
-		count += gpu_trouble_is_lost(manager, &tenant->gpus[i]);
+		count += gpu_trouble_is_lost(manager, manager_find_gpu(tenant, tenant->places, i));
 	return count;
 }
 
@@ -62,7 +62,7 @@ int gpu_trouble_clear(struct manager *manager, const char *text)
 const struct gpu *gpu_trouble_find_gpu(const struct manager *manager, const uint8_t uuid[static 16])
 {
 	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
-		for (size_t i = 0; i < tenant->gpu_count; i++)
+		for (size_t i = 0; i < tenant->reach; i++)
 			if (memcmp(tenant->gpus[i].bytes, uuid, sizeof(tenant->gpus[i].bytes)) == 0)
 				return &tenant->gpus[i];
 	return NULL;
@@ -117,5 +117,5 @@ void gpu_trouble_receive(struct manager *manager, const struct tenant *tenant, c
 		return;
 	}
 	(void)snprintf(why, sizeof(why), "CUDA error %u", result);
-	gpu_trouble_suspect(manager, tenant->gpus[gpu].bytes, why);
+	gpu_trouble_suspect(manager, manager_find_gpu(tenant, tenant->places, gpu)->bytes, why);
 }

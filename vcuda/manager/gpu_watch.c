@@ -36,7 +36,8 @@ static bool gpu_watch_uses(const struct worker *worker, const uint8_t uuid[stati
 		__atomic_load_n((const uint64_t *)&tenant->quota->client[worker->slot], __ATOMIC_RELAXED);
 
 	for (size_t i = 0; i < tenant->gpu_count && i < START_GPUS; i++)
-		if (client >> (32 + i) & 1 && memcmp(tenant->gpus[i].bytes, uuid, sizeof(tenant->gpus[i].bytes)) == 0)
+		if (client >> (32 + i) & 1 && memcmp(manager_find_gpu(tenant, tenant->places, i)->bytes, uuid,
+						     sizeof(tenant->gpus[i].bytes)) == 0)
 			return true;
 	return false;
 }
@@ -53,8 +54,8 @@ static void gpu_watch_lose(struct manager *manager, const uint8_t uuid[static 16
 		return;
 	gpu_trouble_state(trouble, true, why);
 	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
-		if (tenant->first >= 0 &&
-		    memcmp(tenant->gpus[tenant->first].bytes, uuid, sizeof(trouble->gpu.bytes)) == 0)
+		if (tenant->first >= 0 && memcmp(manager_find_gpu(tenant, tenant->places, (size_t)tenant->first)->bytes,
+						 uuid, sizeof(trouble->gpu.bytes)) == 0)
 			tenant->first = -1;
 	for (struct worker *worker = manager->workers; worker; worker = worker->next)
 		if (gpu_watch_uses(worker, uuid))
@@ -145,7 +146,7 @@ static const char *gpu_watch_gather(const struct manager *manager, struct watche
 
 	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
 		for (size_t i = 0; i < tenant->gpu_count && !tenant->ending; i++) {
-			const struct gpu *gpu = &tenant->gpus[i];
+			const struct gpu *gpu = manager_find_gpu(tenant, tenant->places, i);
 			struct start_gpu *to = &start->gpus[ret->gpu_count];
 
 			if (ret->gpu_count == START_GPUS || gpu_watch_is_watched(ret, gpu->bytes) ||

@@ -255,6 +255,7 @@ static void vcudad_gather(struct loop *loop)
 		vcudad_wait_for(loop, loop->manager.watcher.fd, POLLIN, &loop->manager.watcher);
 	vcudad_wake_at(loop, gpu_watch_next(&loop->manager));
 	vcudad_gather_metrics(loop);
+	vcudad_wake_at(loop, drain_next(&loop->manager, manager_now()));
 	vcudad_gather_tenants(loop);
 	vcudad_gather_workers(loop);
 }
@@ -354,6 +355,7 @@ static void vcudad_run(struct loop *loop)
 		vcudad_serve_peers(loop);
 		metrics_page_serve(&loop->manager.metrics, vcudad_metrics_happened, loop, manager_now());
 		usage_metrics_publish(&loop->manager);
+		drain_look(&loop->manager, manager_now());
 		decider_look(&loop->manager, vcudad_is_ready(loop, &loop->manager.decider, loop->manager.decider.fd));
 		gpu_watch_look(&loop->manager, vcudad_is_ready(loop, &loop->manager.watcher, loop->manager.watcher.fd));
 		vcudad_write_state_file(&loop->manager);

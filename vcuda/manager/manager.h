@@ -55,9 +55,11 @@ struct tenant {
 	uint64_t started;
 	int pidfd;
 	uid_t uid;
+	/* Those that it was granted, and behind them those that what is there may be moved to. */
 	struct gpu gpus[MANAGER_GPUS_MAX];
-	size_t gpu_count;
-	ssize_t first; /* the GPU that its programs find first; -1: nothing has connected yet */
+	size_t gpu_count, reach;
+	uint64_t places; /* which of these stands for which (start_place()) */
+	ssize_t first;   /* the GPU that its programs find first; -1: nothing has connected yet */
 	char *library;
 	uint64_t memory;      /* with a share (base/str.h); 0: what the GPUs have */
 	uint64_t host_limit;  /* of the host's memory that is page-locked */
@@ -66,6 +68,8 @@ struct tenant {
 	uint64_t kills;       /* in it, for want of memory, that are told */
 	bool settled;         /* while that is shared out */
 	struct suspension suspension;
+	int64_t drain_at;           /* not moved from a drained GPU before */
+	unsigned drains;            /* how often that was tried */
 	struct cpu_limit processor; /* what its servers may have of the host's, as it was set last */
 	unsigned max_clients;
 	uint32_t share;                    /* its weight, where others want the GPUs' time, too */
@@ -149,6 +153,8 @@ struct manager {
 	size_t trouble_count;
 	int64_t measured_until; /* somebody looks; INT64_MAX: always */
 	struct metrics_page metrics;
+	char *drained[MANAGER_GPUS_MAX]; /* UUIDs */
+	size_t drained_count;
 	bool changed;         /* since the ledger was written */
 	uint64_t host_memory; /* of the host, for all containers; 0: as much as each may have */
 	int groups;           /* directory of the manager's control group; -1: none */
@@ -158,6 +164,14 @@ struct manager {
 	int watch;            /* of inotify(7), and of what containers themselves may have, if so */
 	unsigned looks;       /* at containers' groups since that was made */
 };
+
+/** Return: the GPU on which is, in an arrangement, what a container's programs see as the one of a number. */
+static inline const struct gpu *manager_find_gpu(const struct tenant *tenant, uint64_t places, size_t number)
+{
+	const unsigned place = start_place(places, (unsigned)number);
+
+	return &tenant->gpus[place < tenant->reach ? place : number];
+}
 
 /** Return: milliseconds of the monotonic clock. */
 static inline int64_t manager_now(void)
@@ -190,8 +204,17 @@ bool tenant_is_name(const char *id);
 /** Return: one with nothing in it but the name, not among the manager's yet; NULL without memory. */
 struct tenant *tenant_new(const char *id);
 
-/** Appends a GPU; "" is not known. Return: 0; -EINVAL if it is no UUID; -E2BIG; -ENOMEM. */
-int tenant_add_gpu(struct tenant *tenant, const char *uuid, const char *address, const char *name);
+/**
+ * tenant_add_gpu() - append a GPU
+ * @address: "" is not known; so is @name
+ * @granted: or what it was granted may be moved there; all that are granted come first
+ *
+ * Return: 0; -EINVAL if it is no UUID; -E2BIG; -ENOMEM.
+ */
+int tenant_add_gpu(struct tenant *tenant, const char *uuid, const char *address, const char *name, bool granted);
+
+/** Takes one of several that it was granted away again, before any of them is anywhere else. */
+void tenant_leave_out(struct tenant *tenant, size_t number);
 
 /**
  * tenant_open() - give it a user, a quota and its socket, and take it among the manager's
@@ -306,7 +329,7 @@ uint32_t server_process_path_flags(void);
  * driver has them.
  */
 
-/** Tells it of a container; that one has ended; that its weight is another. */
+/** Tells it of a container, or that its GPUs are others now; that one has ended; that its weight is another. */
 void decider_add(struct manager *manager, const struct tenant *tenant);
 void decider_drop(struct manager *manager, const struct tenant *tenant);
 void decider_weigh(struct manager *manager, const struct tenant *tenant);
@@ -369,9 +392,6 @@ int64_t gpu_watch_next(const struct manager *manager);
 
 /* Which of its GPUs a container's programs find first: the least loaded one when the first of them connects. */
 
-/** "GPU-5a3f1c2b-…" as bytes. Return: whether it is one. */
-bool gpu_assign_read_uuid(const char *text, uint8_t ret[static 16]);
-
 /**
  * gpu_assign_choose() - of a container's GPUs, the one on which the least memory is granted, then with the fewest
  * servers; one that is suspected only where there is no other
@@ -380,8 +400,45 @@ bool gpu_assign_read_uuid(const char *text, uint8_t ret[static 16]);
  */
 size_t gpu_assign_choose(const struct manager *manager, const struct tenant *tenant);
 
+/** Whether one of its GPUs is there, in an arrangement. */
+bool gpu_assign_uses(const struct tenant *tenant, uint64_t places, const struct gpu *gpu);
+
+/**
+ * gpu_assign_move() - where a container's GPUs are to be
+ * @from: UUID of the GPU where what is to be moved is; "": the one that its programs find first
+ * @to:   of another one. What the container has there comes to the first
+ * @ret_why: why they cannot be
+ *
+ * Return: 0; -EALREADY; -EXDEV if it may not be there, or is of another model.
+ */
+int gpu_assign_move(const struct tenant *tenant, const char *from, const char *to, uint64_t *ret, const char **ret_why);
+
 /** What a server is told of its client's GPUs: all of the container's that are not lost, the chosen one first. */
 void gpu_assign_list(const struct manager *manager, const struct tenant *tenant, struct start *ret);
+
+/*
+ * GPUs that are drained: no container begins there, and what is there is moved to others, one container at a time, as
+ * soon as these have room for it.
+ */
+
+/** Return: 0; -EALREADY; -EINVAL if it is no UUID; -ENOSPC; -ENOMEM. @ret_why: why it is not */
+int drain_begin(struct manager *manager, const char *uuid, const char **ret_why);
+
+/** The same. */
+int drain_end(struct manager *manager, const char *uuid, const char **ret_why);
+
+/**
+ * drain_avoid() - of a container that begins: have no GPU of it be on a drained one
+ *
+ * What may be elsewhere is. Other GPUs are left out, if one at least stays. Return: 0; -EHOSTDOWN if none does.
+ */
+int drain_avoid(const struct manager *manager, struct tenant *tenant);
+
+/** Moves what is to be moved. */
+void drain_look(struct manager *manager, int64_t now);
+
+/** Return: when to look next; INT64_MAX: when something happens. */
+int64_t drain_next(const struct manager *manager, int64_t now);
 
 /*
  * Root's connections to the control socket. Each has one message at a time, of a bounded size, and a time by which it

@@ -72,6 +72,8 @@ static void server_process_empty_slot(struct tenant *tenant, unsigned slot)
 	__atomic_store_n((uint64_t *)&tenant->quota->client[slot], 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n((uint64_t *)&tenant->quota->locked[slot], 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n((uint64_t *)&tenant->quota->rests[slot], 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n((uint64_t *)&tenant->orders->places[slot], 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n((uint32_t *)&tenant->orders->coming_set[slot], 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n((uint32_t *)&tenant->orders->order[slot], 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n((uint32_t *)&tenant->quota->obeyed[slot], 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n((uint32_t *)&tenant->quota->wanted[slot], 0, __ATOMIC_SEQ_CST);
@@ -195,6 +197,7 @@ static int server_process_send_start(const struct manager *manager, const struct
 	if (tenant->library && strlen(tenant->library) < sizeof(start.library))
 		memcpy(start.library, tenant->library, strlen(tenant->library) + 1);
 	gpu_assign_list(manager, tenant, &start);
+	__atomic_store_n((uint64_t *)&tenant->orders->places[slot], tenant->places, __ATOMIC_SEQ_CST);
 	return send(events, &start, sizeof(start), MSG_NOSIGNAL) == sizeof(start) ? 0 : -EIO;
 }
 

@@ -39,34 +39,39 @@ static json_t *state_file_list_gpus(const struct tenant *tenant)
 {
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < tenant->gpu_count; i++)
-		(void)json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "uuid", tenant->gpus[i].uuid, "address",
-							    tenant->gpus[i].address, "name", tenant->gpus[i].name));
+	for (size_t i = 0; i < tenant->reach; i++)
+		(void)json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b}", "uuid", tenant->gpus[i].uuid,
+							    "address", tenant->gpus[i].address, "name",
+							    tenant->gpus[i].name, "spare", i >= tenant->gpu_count));
 	return list;
 }
 
 static json_t *state_file_describe(const struct manager *manager, const struct tenant *tenant)
 {
-	return json_pack("{s:s, s:i, s:I, s:I, s:s, s:I, s:I, s:i, s:i, s:i, s:I, s:I, s:I, s:s, s:b, s:i, s:o, s:o}",
-			 "id", tenant->id, "pid", (int)tenant->pid, "started", (json_int_t)tenant->started, "uid",
-			 (json_int_t)tenant->uid, "library", tenant->library, "memory", (json_int_t)tenant->memory,
-			 "hostMemory", (json_int_t)tenant->host_memory, "maxClients", (int)tenant->max_clients, "share",
-			 (int)tenant->share, "first", (int)tenant->first, "connects", (json_int_t)tenant->connects,
-			 "denied", (json_int_t)tenant->denied, "crashes", (json_int_t)tenant->crashes, "suspension",
-			 suspension_name(&tenant->suspension), "byHand", tenant->suspension.by_hand, "idle",
-			 (int)tenant->suspension.idle, "gpus", state_file_list_gpus(tenant), "servers",
-			 state_file_list_workers(manager, tenant));
+	return json_pack(
+		"{s:s, s:i, s:I, s:I, s:s, s:I, s:I, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:i, s:o, s:o}",
+		"id", tenant->id, "pid", (int)tenant->pid, "started", (json_int_t)tenant->started, "uid",
+		(json_int_t)tenant->uid, "library", tenant->library, "memory", (json_int_t)tenant->memory, "hostMemory",
+		(json_int_t)tenant->host_memory, "maxClients", (int)tenant->max_clients, "share", (int)tenant->share,
+		"first", (int)tenant->first, "places", (json_int_t)tenant->places, "target",
+		(json_int_t)tenant->suspension.target, "connects", (json_int_t)tenant->connects, "denied",
+		(json_int_t)tenant->denied, "crashes", (json_int_t)tenant->crashes, "suspension",
+		suspension_name(&tenant->suspension), "byHand", tenant->suspension.by_hand, "idle",
+		(int)tenant->suspension.idle, "gpus", state_file_list_gpus(tenant), "servers",
+		state_file_list_workers(manager, tenant));
 }
 
 /* One that is not kept yet ends with the connection of whoever asked for it, and so with this manager. */
 static json_t *state_file_list(const struct manager *manager)
 {
-	json_t *list = json_array();
+	json_t *list = json_array(), *drained = json_array();
 
 	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
 		if (tenant->kept && !tenant->ending)
 			(void)json_array_append_new(list, state_file_describe(manager, tenant));
-	return json_pack("{s:i, s:o}", "version", 1, "containers", list);
+	for (size_t i = 0; i < manager->drained_count; i++)
+		(void)json_array_append_new(drained, json_string(manager->drained[i]));
+	return json_pack("{s:i, s:o, s:o}", "version", 1, "containers", list, "drained", drained);
 }
 
 int state_file_write(const struct manager *manager)
@@ -145,7 +150,8 @@ static int state_file_fill(const json_t *entry, struct tenant *tenant)
 	json_array_foreach (json_object_get(entry, "gpus"), i, gpu)
 		if (r == 0)
 			r = tenant_add_gpu(tenant, state_file_text(gpu, "uuid"), state_file_text(gpu, "address"),
-					   state_file_text(gpu, "name"));
+					   state_file_text(gpu, "name"), !json_is_true(json_object_get(gpu, "spare")));
+	tenant->places = (uint64_t)state_file_number(entry, "places");
 	tenant->first = (ssize_t)state_file_number(entry, "first");
 	if (tenant->first >= (ssize_t)tenant->gpu_count || tenant->first < -1)
 		tenant->first = -1;
@@ -186,7 +192,8 @@ static int state_file_reattach(struct manager *manager, const json_t *entry)
 
 		(void)server_process_reattach(manager, adopted, &known);
 	}
-	suspension_take_over(manager, adopted, state_file_text(entry, "suspension"));
+	suspension_take_over(manager, adopted, state_file_text(entry, "suspension"),
+			     (uint64_t)state_file_number(entry, "target"));
 	audit_write("adopt", adopted, json_pack("{s:i}", "clients", (int)adopted->clients));
 	return 0;
 }
@@ -212,6 +219,7 @@ int state_file_read(struct manager *manager)
 {
 	_cleanup_json_ json_t *all = NULL;
 	const json_t *entry;
+	const char *why;
 	size_t i;
 	int r = state_file_load(manager, &all);
 
@@ -219,6 +227,8 @@ int state_file_read(struct manager *manager)
 		return r == -ENOENT ? 0 : r;
 	if (state_file_number(all, "version") != 1)
 		return -EINVAL;
+	json_array_foreach (json_object_get(all, "drained"), i, entry)
+		(void)drain_begin(manager, json_is_string(entry) ? json_string_value(entry) : "", &why);
 	json_array_foreach (json_object_get(all, "containers"), i, entry) {
 		r = state_file_reattach(manager, entry);
 		if (r < 0)

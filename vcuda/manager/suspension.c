@@ -39,12 +39,12 @@ enum {
 
 static const char *const names[] = {
 	[SUSPENSION_NONE] = "running",        [SUSPENSION_PARKING] = "suspending", [SUSPENSION_SAVING] = "suspending",
-	[SUSPENSION_SUSPENDED] = "suspended", [SUSPENSION_RESUMING] = "resuming",
+	[SUSPENSION_SUSPENDED] = "suspended", [SUSPENSION_RESUMING] = "resuming",  [SUSPENSION_MOVING] = "moving",
 };
 
 const char *suspension_name(const struct suspension *suspension)
 {
-	return suspension->queued ? "waiting" : names[suspension->state];
+	return suspension->queued ? "waiting" : suspension->moves ? "moving" : names[suspension->state];
 }
 
 /* ---- orders ---- */
@@ -111,6 +111,7 @@ static void suspension_become(struct manager *manager, struct tenant *tenant, en
 	}
 	if (state != SUSPENSION_RESUMING && state != SUSPENSION_SUSPENDED)
 		suspension->queued = 0;
+	suspension->moves = suspension->moves && state == SUSPENSION_PARKING;
 	suspension->state = state;
 	suspension->began = manager_now();
 	suspension->try_at = suspension->began;
@@ -125,7 +126,10 @@ static void suspension_fail(struct manager *manager, struct tenant *tenant, enum
 	const bool resumes = suspension->state == SUSPENSION_RESUMING;
 
 	(void)snprintf(suspension->trouble, sizeof(suspension->trouble), "%s", why);
-	audit_write(resumes ? "resume-failed" : "suspend-failed", tenant, json_pack("{s:s}", "why", why));
+	audit_write(suspension->moves ? "move-failed"
+		    : resumes         ? "resume-failed"
+				      : "suspend-failed",
+		    tenant, json_pack("{s:s}", "why", why));
 	suspension_become(manager, tenant, state);
 	suspension->try_at = suspension->began + FAILED_MS;
 }
@@ -143,6 +147,32 @@ static void suspension_succeed(struct manager *manager, struct tenant *tenant, e
 	suspension_become(manager, tenant, state);
 }
 
+/* Which of its GPUs is on which now, by their own names. */
+static json_t *suspension_list_gpus(const struct tenant *tenant, uint64_t places)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < tenant->gpu_count; i++)
+		(void)json_array_append_new(list, json_string(manager_find_gpu(tenant, places, i)->uuid));
+	return list;
+}
+
+/* What it has is elsewhere. */
+static void suspension_note_move(struct manager *manager, struct tenant *tenant, uint64_t places)
+{
+	audit_write("move", tenant,
+		    json_pack("{s:o, s:o, s:I, s:I}", "from", suspension_list_gpus(tenant, tenant->places), "to",
+			      suspension_list_gpus(tenant, places), "milliseconds",
+			      (json_int_t)(tenant->suspension.state == SUSPENSION_MOVING
+						   ? manager_now() - tenant->suspension.began
+						   : 0),
+			      "memory", (json_int_t)tenant_sum_memory(tenant)));
+	tenant->suspension.trouble[0] = '\0';
+	tenant->places = places;
+	decider_add(manager, tenant);
+	manager->changed = true;
+}
+
 /* ---- the program that has the driver do it ---- */
 
 static void suspension_list_pids(const struct manager *manager, const struct tenant *tenant, char **ret, size_t max,
@@ -151,7 +181,7 @@ static void suspension_list_pids(const struct manager *manager, const struct ten
 	size_t count = 0;
 
 	for (const struct worker *worker = manager->workers; worker && count < max; worker = worker->next)
-		if (worker->tenant == tenant && str_format(&ret[count], "%d", (int)worker->pid) == 0)
+		if (worker->tenant == tenant && str_format(&ret[count], "%d:%u", (int)worker->pid, worker->slot) == 0)
 			count++;
 	*ret_count = count;
 }
@@ -212,22 +242,43 @@ static int suspension_run(struct tenant *tenant, const char *path, char *const *
 	return 0;
 }
 
+/* Of all its GPUs, by number. */
+static int suspension_name_gpus(const struct tenant *tenant, char **ret)
+{
+	int r = str_format(ret, "%s", tenant->gpus[0].uuid);
+
+	for (size_t i = 1; i < tenant->reach && r == 0; i++) {
+		_cleanup_free_ char *before = *ret;
+
+		*ret = NULL;
+		r = str_format(ret, "%s,%s", before, tenant->gpus[i].uuid);
+	}
+	return r;
+}
+
 static int suspension_start(struct manager *manager, struct tenant *tenant, const char *what)
 {
-	enum { BEFORE = 4, PIDS = MANAGER_CLIENTS_MAX };
-	_cleanup_free_ char *user = NULL;
+	enum { BEFORE = 7, PIDS = MANAGER_CLIENTS_MAX };
+	const uint64_t to = tenant->suspension.moves ? tenant->suspension.target : tenant->places;
+	_cleanup_free_ char *user = NULL, *places = NULL, *target = NULL, *gpus = NULL;
 	char *arguments[BEFORE + PIDS + 1] = {(char *)"ctr-gpu-vcuda-checkpoint", (char *)(uintptr_t)what};
 	const uint64_t bytes = tenant_sum_memory(tenant);
 	size_t count;
 	int r;
 
-	if (str_format(&user, "%u", (unsigned)tenant->uid) < 0)
+	if (str_format(&user, "%u", (unsigned)tenant->uid) < 0 ||
+	    str_format(&places, "%llx", (unsigned long long)tenant->places) < 0 ||
+	    str_format(&target, "%llx", (unsigned long long)to) < 0 || suspension_name_gpus(tenant, &gpus) < 0)
 		return -ENOMEM;
 	arguments[2] = tenant->library;
 	arguments[3] = user;
+	arguments[4] = places;
+	arguments[5] = target;
+	arguments[6] = gpus;
 	suspension_list_pids(manager, tenant, arguments + BEFORE, PIDS, &count);
 	tenant->suspension.deadline =
-		manager_now() + PROGRAM_MS + (int64_t)(bytes < INT64_MAX ? bytes / BYTES_EACH_MS : 0);
+		manager_now() + PROGRAM_MS +
+		(int64_t)(bytes < INT64_MAX ? bytes / BYTES_EACH_MS : 0) * (tenant->suspension.moves ? 2 : 1);
 	r = count > 0 ? suspension_run(tenant, manager->checkpoint, arguments) : 0;
 	for (size_t i = 0; i < count; i++)
 		free(arguments[BEFORE + i]);
@@ -286,22 +337,56 @@ static void suspension_queue(struct manager *manager, struct tenant *tenant)
 	suspension->try_at = manager_now() + AGAIN_MS;
 }
 
-/* Of a program that was killed, or is an earlier manager's, nothing is known: it is asked for again. */
+/* What was to be moved is where it was; if it is @away, it comes back when there is room. */
+static void suspension_stay(struct manager *manager, struct tenant *tenant, const char *why, bool away)
+{
+	suspension_fail(manager, tenant, away ? SUSPENSION_SUSPENDED : SUSPENSION_NONE, why);
+	if (!away)
+		return;
+	tenant->suspension.wanted = true;
+	suspension_queue(manager, tenant);
+}
+
+static void suspension_end_move(struct manager *manager, struct tenant *tenant, int end, const char *why)
+{
+	const uint64_t target = tenant->suspension.target;
+
+	if (end == CHECKPOINT_DONE) {
+		suspension_note_move(manager, tenant, target);
+		suspension_become(manager, tenant, SUSPENSION_NONE);
+	} else if (end == CHECKPOINT_NO_ROOM || end == CHECKPOINT_AWAY) {
+		suspension_stay(manager, tenant, "the other GPU has no room for what it has", end == CHECKPOINT_AWAY);
+	} else if (end == CHECKPOINT_UNDONE || end == EXIT_NOT_RUN) {
+		suspension_stay(manager, tenant, why, false);
+	} else {
+		suspension_lose(manager, tenant, why);
+	}
+}
+
+/* Of a program that was killed nothing is known. */
 static void suspension_end(struct manager *manager, struct tenant *tenant, int wait_status)
 {
+	const int end = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : CHECKPOINT_LOST;
 	const bool resumes = tenant->suspension.state == SUSPENSION_RESUMING;
 	const enum suspension_state before = resumes ? SUSPENSION_SUSPENDED : SUSPENSION_NONE;
 	char why[SUSPENSION_TROUBLE];
 
-	if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == CHECKPOINT_DONE) {
-		suspension_succeed(manager, tenant, resumes ? SUSPENSION_NONE : SUSPENSION_SUSPENDED);
+	/* It carries on from whatever it has left. */
+	if (WIFSIGNALED(wait_status) && tenant->suspension.state == SUSPENSION_MOVING && !tenant->suspension.ending &&
+	    !tenant->suspension.again) {
+		tenant->suspension.state = SUSPENSION_PARKING;
+		tenant->suspension.again = true;
 		return;
 	}
-	suspension_explain(&tenant->suspension, wait_status, why);
-	if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == CHECKPOINT_NO_ROOM)
+	if (end != CHECKPOINT_DONE)
+		suspension_explain(&tenant->suspension, wait_status, why);
+	if (tenant->suspension.state == SUSPENSION_MOVING)
+		suspension_end_move(manager, tenant, end, why);
+	else if (end == CHECKPOINT_DONE)
+		suspension_succeed(manager, tenant, resumes ? SUSPENSION_NONE : SUSPENSION_SUSPENDED);
+	else if (end == CHECKPOINT_NO_ROOM)
 		suspension_queue(manager, tenant);
-	else if (WIFEXITED(wait_status) &&
-		 (WEXITSTATUS(wait_status) == CHECKPOINT_UNDONE || WEXITSTATUS(wait_status) == EXIT_NOT_RUN))
+	else if (end == CHECKPOINT_UNDONE || end == EXIT_NOT_RUN)
 		suspension_fail(manager, tenant, before, why);
 	else
 		suspension_lose(manager, tenant, why);
@@ -325,6 +410,46 @@ static void suspension_kill(struct suspension *suspension)
 	if (!suspension->ending)
 		pidref_signal(suspension->program_pidfd, SIGKILL);
 	suspension->ending = true;
+}
+
+/* ---- one after the other ---- */
+
+/* Where it is, or comes to. */
+static uint64_t suspension_places(const struct tenant *tenant)
+{
+	return tenant->suspension.moves ? tenant->suspension.target : tenant->places;
+}
+
+static bool suspension_share_gpu(const struct tenant *one, uint64_t places, const struct tenant *other)
+{
+	for (size_t i = 0; i < one->gpu_count; i++)
+		if (gpu_assign_uses(other, suspension_places(other), manager_find_gpu(one, places, i)))
+			return true;
+	return false;
+}
+
+/* Whether others wait for memory where it would be. */
+static bool suspension_is_awaited(const struct manager *manager, const struct tenant *tenant, uint64_t places)
+{
+	for (const struct tenant *other = manager->tenants; other; other = other->next)
+		if (other != tenant && !other->ending && other->suspension.queued &&
+		    suspension_share_gpu(tenant, places, other))
+			return true;
+	return false;
+}
+
+/* One at a time comes to a GPU: each looks whether there is room before it begins. */
+static bool suspension_is_next(const struct manager *manager, const struct tenant *tenant)
+{
+	const int64_t queued = tenant->suspension.queued;
+
+	for (const struct tenant *other = manager->tenants; other; other = other->next)
+		if (other != tenant && !other->ending &&
+		    suspension_share_gpu(tenant, suspension_places(tenant), other) &&
+		    (other->suspension.state == SUSPENSION_RESUMING || other->suspension.state == SUSPENSION_MOVING ||
+		     (other->suspension.queued && (!queued || other->suspension.queued < queued))))
+			return false;
+	return true;
 }
 
 /* ---- to suspend ---- */
@@ -354,13 +479,26 @@ static bool suspension_has_room(const struct manager *manager, const struct tena
 	return bytes < suspension_measure_host();
 }
 
+/* @moves: to its target */
+static void suspension_park(struct manager *manager, struct tenant *tenant, bool moves)
+{
+	struct suspension *suspension = &tenant->suspension;
+
+	suspension_become(manager, tenant, SUSPENSION_PARKING);
+	suspension->moves = moves;
+	suspension->again = false;
+	suspension->deadline = suspension->began + PARK_MS;
+	suspension->trouble[0] = '\0';
+	suspension_order(manager, tenant, START_PARK);
+}
+
 int suspension_ask(struct manager *manager, struct tenant *tenant, bool by_hand, const char **ret_why)
 {
 	struct suspension *suspension = &tenant->suspension;
 
 	if (suspension->state != SUSPENSION_NONE) {
-		*ret_why = "it is being resumed";
-		if (suspension->state == SUSPENSION_RESUMING || suspension->wanted)
+		*ret_why = suspension->moves ? "it is being moved" : "it is being resumed";
+		if (suspension->state == SUSPENSION_RESUMING || suspension->wanted || suspension->moves)
 			return -EBUSY;
 		suspension->by_hand = suspension->by_hand || by_hand;
 		manager->changed = true;
@@ -368,29 +506,53 @@ int suspension_ask(struct manager *manager, struct tenant *tenant, bool by_hand,
 	}
 	if (!suspension_has_room(manager, tenant, ret_why))
 		return -ENOMEM;
-	suspension_become(manager, tenant, SUSPENSION_PARKING);
+	suspension_park(manager, tenant, false);
 	suspension->by_hand = by_hand;
-	suspension->deadline = suspension->began + PARK_MS;
-	suspension->trouble[0] = '\0';
-	suspension_order(manager, tenant, START_PARK);
+	return 0;
+}
+
+int suspension_move(struct manager *manager, struct tenant *tenant, uint64_t places, const char **ret_why)
+{
+	struct suspension *suspension = &tenant->suspension;
+
+	*ret_why = "it is being suspended, resumed or moved";
+	if (suspension->state != SUSPENSION_NONE && suspension->state != SUSPENSION_SUSPENDED)
+		return -EBUSY;
+	if (tenant->clients == 0 || suspension->state == SUSPENSION_SUSPENDED) {
+		suspension_note_move(manager, tenant, places);
+		return 0;
+	}
+	if (!suspension_has_room(manager, tenant, ret_why))
+		return -ENOMEM;
+	*ret_why = "others wait for memory of the other GPU";
+	if (suspension_is_awaited(manager, tenant, places))
+		return -ENOMEM;
+	suspension->target = places;
+	suspension_park(manager, tenant, true);
 	return 0;
 }
 
 static void suspension_look_at_parking(struct manager *manager, struct tenant *tenant, int64_t now)
 {
+	const bool moves = tenant->suspension.moves;
+	const char *why = NULL;
 	int r;
 
-	if (!suspension_is_obeyed(manager, tenant)) {
-		if (now >= tenant->suspension.deadline)
-			suspension_fail(manager, tenant, SUSPENSION_NONE,
-					"one of its programs is in the middle of something for more than 30 seconds");
+	if (!suspension_is_obeyed(manager, tenant))
+		why = "one of its programs is in the middle of something for more than 30 seconds";
+	else if (moves && !suspension_is_next(manager, tenant))
+		why = "other containers come to its GPU for more than 30 seconds";
+	if (why && now >= tenant->suspension.deadline)
+		suspension_fail(manager, tenant, SUSPENSION_NONE, why);
+	if (why)
 		return;
-	}
-	tenant->suspension.state = SUSPENSION_SAVING;
+	tenant->suspension.state = moves ? SUSPENSION_MOVING : SUSPENSION_SAVING;
 	manager->changed = true;
-	r = suspension_start(manager, tenant, "suspend");
+	r = suspension_start(manager, tenant, moves ? "move" : "suspend");
 	if (r < 0)
 		suspension_fail(manager, tenant, SUSPENSION_NONE, strerror(-r));
+	else if (!tenant->suspension.program && moves)
+		suspension_end_move(manager, tenant, CHECKPOINT_DONE, "");
 	else if (!tenant->suspension.program)
 		suspension_succeed(manager, tenant, SUSPENSION_SUSPENDED);
 }
@@ -431,35 +593,13 @@ static void suspension_look_at_running(struct manager *manager, struct tenant *t
 
 int suspension_resume(struct tenant *tenant)
 {
-	if (tenant->suspension.state == SUSPENSION_NONE)
+	if (tenant->suspension.state == SUSPENSION_NONE || tenant->suspension.moves)
 		return -EALREADY;
 	tenant->suspension.wanted = true;
 	tenant->suspension.by_hand = false;
 	tenant->suspension.try_at = 0;
 	tenant->suspension.trouble[0] = '\0';
 	return 0;
-}
-
-static bool suspension_share_gpu(const struct tenant *one, const struct tenant *other)
-{
-	for (size_t i = 0; i < one->gpu_count; i++)
-		for (size_t k = 0; k < other->gpu_count; k++)
-			if (memcmp(one->gpus[i].bytes, other->gpus[k].bytes, sizeof(one->gpus[i].bytes)) == 0)
-				return true;
-	return false;
-}
-
-/* One at a time on a GPU: each looks whether there is room before it begins. */
-static bool suspension_is_next(const struct manager *manager, const struct tenant *tenant)
-{
-	const int64_t queued = tenant->suspension.queued;
-
-	for (const struct tenant *other = manager->tenants; other; other = other->next)
-		if (other != tenant && !other->ending && suspension_share_gpu(tenant, other) &&
-		    (other->suspension.state == SUSPENSION_RESUMING ||
-		     (other->suspension.queued && (!queued || other->suspension.queued < queued))))
-			return false;
-	return true;
 }
 
 static void suspension_look_at_suspended(struct manager *manager, struct tenant *tenant, int64_t now)
@@ -492,13 +632,15 @@ static void suspension_look_at_suspended(struct manager *manager, struct tenant 
 
 /* ---- both ---- */
 
-void suspension_take_over(struct manager *manager, struct tenant *tenant, const char *name)
+void suspension_take_over(struct manager *manager, struct tenant *tenant, const char *name, uint64_t target)
 {
 	struct suspension *suspension = &tenant->suspension;
 	const bool rests = streq(name, "suspended") || streq(name, "resuming") || streq(name, "waiting");
 
-	if (streq(name, "suspending")) {
+	if (streq(name, "suspending") || streq(name, "moving")) {
 		suspension->state = SUSPENSION_PARKING;
+		suspension->moves = streq(name, "moving");
+		suspension->target = target;
 		suspension->deadline = manager_now() + PARK_MS;
 	} else if (rests) {
 		suspension->state = SUSPENSION_SUSPENDED;

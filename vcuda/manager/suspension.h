@@ -9,6 +9,9 @@
  *
  * Where a GPU has no room for what is to come back, the container waits in a queue: no other that shares a GPU with it
  * is resumed before it.
+ *
+ * A container that is moved to another GPU is suspended and comes back there, by one run of that program, which leaves
+ * it where it was if it cannot be there. Where it is to be is written down before it begins.
  */
 
 #include <stdbool.h>
@@ -27,12 +30,16 @@ enum suspension_state {
 	SUSPENSION_SAVING,
 	SUSPENSION_SUSPENDED,
 	SUSPENSION_RESUMING,
+	SUSPENSION_MOVING,
 };
 
 enum { SUSPENSION_TROUBLE = 160, SUSPENSION_IDLE_MAX = 30 * 24 * 3600 };
 
 struct suspension {
 	enum suspension_state state;
+	bool moves;      /* what parks is to be moved */
+	bool again;      /* the program was killed, and begins once more */
+	uint64_t target; /* and where: an arrangement of its GPUs (start_place()) */
 	bool by_hand;
 	bool wanted;       /* to be resumed */
 	uint32_t order;    /* that servers have */
@@ -58,11 +65,11 @@ static inline void suspension_close(struct suspension *suspension)
 	cleanup_closep(&suspension->program_out);
 }
 
-/** "running", "suspending", "suspended", "resuming", "waiting". */
+/** "running", "suspending", "suspended", "resuming", "waiting", "moving". */
 const char *suspension_name(const struct suspension *suspension);
 
-/** Takes over where an earlier manager was. @name: as above; what is none is "running" */
-void suspension_take_over(struct manager *manager, struct tenant *tenant, const char *name);
+/** Takes over where an earlier manager was. @name: as above; what is none is "running". @target: of one that moves */
+void suspension_take_over(struct manager *manager, struct tenant *tenant, const char *name, uint64_t target);
 
 /**
  * suspension_ask() - suspend a container
@@ -71,6 +78,17 @@ void suspension_take_over(struct manager *manager, struct tenant *tenant, const 
  * Return: 0, it has begun, or is done already; -EBUSY; -ENOMEM if the host has not the memory; negative errno.
  */
 int suspension_ask(struct manager *manager, struct tenant *tenant, bool by_hand, const char **ret_why);
+
+/**
+ * suspension_move() - have what a container has on one GPU be on another
+ * @places: where its GPUs are to be
+ * @ret_why: why they cannot be
+ *
+ * One that is suspended, or has no programs, is moved at once: it comes back there.
+ *
+ * Return: 0, it has begun or is done; -EBUSY; -ENOMEM if the host has not the memory, or others wait for the GPU's.
+ */
+int suspension_move(struct manager *manager, struct tenant *tenant, uint64_t places, const char **ret_why);
 
 /** Resumes one, as soon as that is possible. Return: 0; -EALREADY if it is not suspended. */
 int suspension_resume(struct tenant *tenant);

@@ -17,6 +17,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "model/adapter.h"
 #include "process/privilege.h"
 #include "vcuda/manager/page.h"
 #include "vcuda/manager/pidref.h"
@@ -89,7 +90,7 @@ void tenant_free(struct tenant *tenant)
 {
 	if (!tenant)
 		return;
-	for (size_t i = 0; i < tenant->gpu_count; i++)
+	for (size_t i = 0; i < tenant->reach; i++)
 		tenant_release_gpu(&tenant->gpus[i]);
 	suspension_close(&tenant->suspension);
 	if (tenant->quota)
@@ -111,13 +112,13 @@ void tenant_freep(struct tenant **tenant)
 	tenant_free(*tenant);
 }
 
-int tenant_add_gpu(struct tenant *tenant, const char *uuid, const char *address, const char *name)
+int tenant_add_gpu(struct tenant *tenant, const char *uuid, const char *address, const char *name, bool granted)
 {
 	struct gpu gpu = {0};
 
-	if (tenant->gpu_count == MANAGER_GPUS_MAX)
+	if (tenant->reach == MANAGER_GPUS_MAX)
 		return -E2BIG;
-	if (!gpu_assign_read_uuid(uuid, gpu.bytes))
+	if (!adapter_read_uuid(uuid, gpu.bytes))
 		return -EINVAL;
 	gpu.uuid = strdup(uuid);
 	gpu.address = strdup(address);
@@ -126,8 +127,19 @@ int tenant_add_gpu(struct tenant *tenant, const char *uuid, const char *address,
 		tenant_release_gpu(&gpu);
 		return -ENOMEM;
 	}
-	tenant->gpus[tenant->gpu_count++] = gpu;
+	tenant->gpus[tenant->reach++] = gpu;
+	tenant->gpu_count += granted;
 	return 0;
+}
+
+void tenant_leave_out(struct tenant *tenant, size_t number)
+{
+	tenant_release_gpu(&tenant->gpus[number]);
+	tenant->reach--;
+	tenant->gpu_count--;
+	memmove(&tenant->gpus[number], &tenant->gpus[number + 1],
+		(tenant->reach - number) * sizeof(tenant->gpus[number]));
+	tenant->gpus[tenant->reach] = (struct gpu){0};
 }
 
 /* ---- the quota ---- */
@@ -382,7 +394,9 @@ static void tenant_serve(struct manager *manager, struct tenant *tenant, int cli
 		return;
 	}
 	audit_write("connect", tenant,
-		    json_pack("{s:s, s:i}", "gpu", tenant->gpus[tenant->first].uuid, "clients", (int)tenant->clients));
+		    json_pack("{s:s, s:i}", "gpu",
+			      manager_find_gpu(tenant, tenant->places, (size_t)tenant->first)->uuid, "clients",
+			      (int)tenant->clients));
 }
 
 /* Whoever is refused reads the end of the connection. A server that has ended already has left us the last there. */

@@ -132,7 +132,7 @@ static void usage_metrics_print_time(FILE *page, const struct tenant *tenants)
 	usage_metrics_print_head(page, name, "counter", "How long a GPU has had work of the container's.");
 	for (const struct tenant *tenant = tenants; tenant; tenant = tenant->next)
 		for (size_t i = 0; i < tenant->gpu_count && !tenant->ending; i++)
-			usage_metrics_print_line(page, name, tenant, tenant->gpus[i].uuid,
+			usage_metrics_print_line(page, name, tenant, manager_find_gpu(tenant, tenant->places, i)->uuid,
 						 (double)tenant_sum_busy(tenant, i) / 1e9);
 }
 

@@ -2,11 +2,15 @@
 #pragma once
 
 /*
- * How the manager runs ctr-gpu-vcuda-checkpoint, as root: `ctr-gpu-vcuda-checkpoint suspend|resume LIBRARY UID PID…`.
- * LIBRARY is the driver's, an absolute path or what the loader finds; UID is the user of all these processes.
- * Descriptor 3 is the page of the container's orders, where it writes down what is away. It holds a lock (flock(2)) on
- * it as long as it works, so that one which is left of an earlier manager is waited for. On descriptor 1 it writes
- * a struct checkpoint_failure unless all is done. Its status is an enum checkpoint_end.
+ * How the manager runs ctr-gpu-vcuda-checkpoint, as root:
+ * `ctr-gpu-vcuda-checkpoint suspend|resume|move LIBRARY UID FROM TO GPU,GPU… PID:SLOT…`.
+ * LIBRARY is the driver's, an absolute path or what the loader finds; UID is the user of all these processes. FROM and
+ * TO are arrangements of the container's GPUs (start_place()), hexadecimal: where these processes are as far as the
+ * manager knows, and where they are to be, which "resume" and "move" see to. The GPUs are these GPUs' UUIDs, in the
+ * order of their numbers.
+ * Descriptor 3 is the page of the container's orders, where it writes down what is away, and where. It holds a lock
+ * (flock(2)) on it as long as it works, so that one which is left of an earlier manager is waited for. On descriptor 1
+ * it writes a struct checkpoint_failure unless all is done. Its status is an enum checkpoint_end.
  */
 
 #include <stdint.h>
@@ -19,6 +23,7 @@ enum checkpoint_end {
 	CHECKPOINT_UNDONE = 3, /* the processes are as they were */
 	CHECKPOINT_NO_ROOM,    /* the same: the GPU has not enough memory for them now */
 	CHECKPOINT_LOST,       /* not all of them are as they were, nor as they should be */
+	CHECKPOINT_AWAY,       /* they were to be moved and are suspended: neither GPU has room for them now */
 };
 
 /* What failed first. */

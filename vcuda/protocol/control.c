@@ -32,6 +32,8 @@ static const struct {
 	{VCUDAD_RESUME, (xdrproc_t)xdr_vcudad_id, (xdrproc_t)xdr_vcudad_done, sizeof(vcudad_id)},
 	{VCUDAD_CLEAR, (xdrproc_t)xdr_vcudad_id, (xdrproc_t)xdr_vcudad_done, sizeof(vcudad_id)},
 	{VCUDAD_USAGE, (xdrproc_t)(void (*)(void))xdr_void, (xdrproc_t)xdr_vcudad_usage, 1},
+	{VCUDAD_MOVE, (xdrproc_t)xdr_vcudad_move, (xdrproc_t)xdr_vcudad_done, sizeof(struct vcudad_move)},
+	{VCUDAD_DRAIN, (xdrproc_t)xdr_vcudad_drain, (xdrproc_t)xdr_vcudad_done, sizeof(struct vcudad_drain)},
 };
 
 /* Return: the place of a procedure in the table; behind its end if it is not one of ours. */

@@ -19,7 +19,7 @@
 enum {
 	CONTROL_MARK = 4, /* bytes in front of a message: its length, and that it is whole */
 	CONTROL_CALL_MAX = 16 * 1024,
-	CONTROL_REPLY_MAX = 2 << 20,
+	CONTROL_REPLY_MAX = 3 << 20,
 	CONTROL_PATIENCE_MS = 5000,
 };
 

@@ -43,7 +43,7 @@ enum {
 };
 
 enum {
-	START_MAGIC = 0x76437539, /* changes when a struct below does */
+	START_MAGIC = 0x7643753a, /* changes when a struct below does */
 	START_GPUS = 16,
 	START_QUOTA_SLOTS = 256,
 	START_PATH = 256,
@@ -92,9 +92,35 @@ struct start_orders {
 	_Atomic uint64_t locked_limit;
 	/* To each: enum start_order, and above START_ORDER_BITS another number for each order. A futex(2). */
 	_Atomic uint32_t order[START_QUOTA_SLOTS];
-	/* While they are suspended: what they had on each GPU, as NVML counts these. Written by who suspends them. */
+	/* What follows is written by ctr-gpu-vcuda-checkpoint, once there are servers. */
+	/* While they are suspended: what they had on each of the container's GPUs. */
 	_Atomic uint64_t away[START_GPUS];
+	/* Of each: where its GPUs are (start_place()). */
+	_Atomic uint64_t places[START_QUOTA_SLOTS];
+	/* The same, while the driver brings it back onto others: not 0 in coming_set. */
+	_Atomic uint64_t coming[START_QUOTA_SLOTS];
+	_Atomic uint32_t coming_set[START_QUOTA_SLOTS];
 };
+
+enum { START_PLACE_BITS = 4 };
+
+/*
+ * A container's GPUs are numbered: those that it was granted, then those that these may be moved to. Programs go on to
+ * see a GPU of one number, under its name, when what it stands for is on the GPU of another number. All of these are
+ * a word, 4 bits for each GPU; 0: each is where it was granted.
+ */
+static inline unsigned start_place(uint64_t places, unsigned number)
+{
+	return number ^ (unsigned)(places >> number * START_PLACE_BITS & ((1U << START_PLACE_BITS) - 1));
+}
+
+/* Return: the word in which @one and @other, GPUs, stand for each other's. */
+static inline uint64_t start_exchange(uint64_t places, unsigned one, unsigned other)
+{
+	const uint64_t both = start_place(places, one) ^ start_place(places, other);
+
+	return places ^ both << one * START_PLACE_BITS ^ both << other * START_PLACE_BITS;
+}
 
 /* Which it obeys between two entries of its client, and within a second when it sleeps. */
 enum start_order {
@@ -126,11 +152,12 @@ struct start {
 	uint32_t flags;    /* enum start_flags */
 	uint32_t uid, gid; /* what the server becomes when it is root; 0: uid and gid 65534 */
 	uint32_t quota_slot;
-	uint64_t host_memory;   /* memory of the host that the container may have, in bytes; 0: 1/4 of it */
-	uint64_t context_bytes; /* what a context is counted as; 0: nothing */
-	uint32_t gpu_count;     /* those that the client sees, in its order, from 0 */
-	struct start_gpu gpus[START_GPUS];
-	char library[START_PATH]; /* absolute path of the driver's libcuda.so.1; "": as the loader finds it */
+	uint64_t host_memory;              /* memory of the host that the container may have, in bytes; 0: 1/4 of it */
+	uint64_t context_bytes;            /* what a context is counted as; 0: nothing */
+	uint32_t gpu_count;                /* those that the client sees, in its order, from 0 */
+	uint32_t reach;                    /* these, and behind them those that they may be moved to; 0: the same */
+	struct start_gpu gpus[START_GPUS]; /* under the names that the client sees */
+	char library[START_PATH];          /* absolute path of the driver's libcuda.so.1; "": as the loader finds it */
 };
 
 /* What a server tells its manager, for the audit and the list. */

@@ -46,7 +46,11 @@ enum { TURN_SHARE_USUAL = 100, TURN_SHARE_MOST = 1000 };
 enum { TURNS_MANAGER = 3, TURNS_CONTAINERS = 256 };
 
 enum turns_order_kind {
-	TURNS_ADD = 1, /* with two descriptors: the container's start_quota, open to be read, and its start_turns */
+	/*
+	 * With two descriptors: the container's start_quota, open to be read, and its start_turns. Of one that is there
+	 * already: its GPUs are others now.
+	 */
+	TURNS_ADD = 1,
 	TURNS_DROP,
 	TURNS_WEIGH,
 	TURNS_MEASURE, /* all containers, if the share is not 0 */
@@ -57,5 +61,5 @@ struct turns_order {
 	uint32_t user; /* which container: that of its servers, which no two have */
 	uint32_t share;
 	uint32_t gpu_count;
-	uint8_t gpus[START_GPUS][16]; /* their UUIDs */
+	uint8_t gpus[START_GPUS][16]; /* their UUIDs, as servers count them */
 };

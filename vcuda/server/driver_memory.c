@@ -20,7 +20,6 @@
 
 enum {
 	DRIVER_MEMORY_PROCESSES = 1024,
-	DRIVER_MEMORY_ADDRESS = 32,
 	DRIVER_MEMORY_PIECE = 4096, /* less than that is nobody's */
 };
 
@@ -39,6 +38,8 @@ static bool driver_memory_loads;
 static int (*overhead_ask)(void *gpu, unsigned *count, struct driver_memory_process *list);
 static void *driver_memory_gpus[START_GPUS];
 static unsigned driver_memory_gpu_count;
+static uint64_t driver_memory_places; /* where these were found */
+static int (*overhead_find)(const char *address, void **ret);
 
 static pthread_mutex_t driver_memory_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static _Atomic bool driver_memory_stirred;
@@ -83,11 +84,15 @@ static bool driver_memory_add(void *gpu, uint64_t *sum, bool *ret_there)
 	return true;
 }
 
+static bool driver_memory_find_gpus(void);
+
 /* On all GPUs. Return: as above. */
 static bool driver_memory_measure(uint64_t *ret, bool *ret_there)
 {
 	*ret = 0;
 	*ret_there = false;
+	if (driver_memory_places != server_places() && !driver_memory_find_gpus())
+		return false;
 	for (unsigned i = 0; i < driver_memory_gpu_count; i++)
 		if (!driver_memory_add(driver_memory_gpus[i], ret, ret_there))
 			return false;
@@ -103,15 +108,16 @@ static bool driver_memory_is_another(unsigned gpu)
 	return true;
 }
 
-static bool driver_memory_find_gpus(int (*find)(const char *address, void **ret))
+static bool driver_memory_find_gpus(void)
 {
-	char address[DRIVER_MEMORY_ADDRESS];
+	const uint64_t places = server_places();
 
+	driver_memory_gpu_count = 0;
 	for (unsigned i = 0; i < server.start.gpu_count; i++)
-		if (driver_memory_is_another(i) &&
-		    (driver.cuDeviceGetPCIBusId(address, sizeof(address), server.gpu[i]) ||
-		     find(address, &driver_memory_gpus[driver_memory_gpu_count++]) != 0))
+		if (driver_memory_is_another(i) && overhead_find(server.names[server_find_name(server.granted[i])].bus,
+								 &driver_memory_gpus[driver_memory_gpu_count++]) != 0)
 			return false;
+	driver_memory_places = places;
 	return true;
 }
 
@@ -151,7 +157,6 @@ void driver_memory_begin(void)
 
 void driver_memory_open(void)
 {
-	int (*find)(const char *, void **) = NULL;
 	bool there = true;
 	uint64_t bytes;
 
@@ -159,10 +164,10 @@ void driver_memory_open(void)
 		(void)pthread_join(driver_memory_loader, NULL);
 	if (!driver_memory_nvml)
 		return;
-	*(void **)&find = dlsym(driver_memory_nvml, "nvmlDeviceGetHandleByPciBusId_v2");
+	*(void **)&overhead_find = dlsym(driver_memory_nvml, "nvmlDeviceGetHandleByPciBusId_v2");
 	*(void **)&overhead_ask = dlsym(driver_memory_nvml, "nvmlDeviceGetComputeRunningProcesses_v3");
 	driver_memory_missing = "NVML does not say it of the GPU";
-	if (!find || !overhead_ask || !driver_memory_find_gpus(find) || !driver_memory_measure(&bytes, &there)) {
+	if (!overhead_find || !overhead_ask || !driver_memory_find_gpus() || !driver_memory_measure(&bytes, &there)) {
 		overhead_ask = NULL;
 	} else if (there) {
 		/* Without a context it has nothing: who has this number there is another. */

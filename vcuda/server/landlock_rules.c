@@ -108,7 +108,7 @@ static int landlock_rules_allow_library(int rules, const char *library)
 	return r;
 }
 
-/* ---- the nodes of the granted GPUs ---- */
+/* ---- the nodes of the granted GPUs, and of those that they may be moved to ---- */
 
 /* Return: the number of the node; -1: the kernel does not say. */
 static int landlock_rules_minor(const char *address)
@@ -130,7 +130,7 @@ static bool landlock_rules_is_granted(const struct start *start, const char *add
 	/* 0 is a GPU whose place is not known. */
 	uint32_t place = pci_address_number(address);
 
-	for (uint32_t i = 0; i < start->gpu_count; i++)
+	for (uint32_t i = 0; i < start->reach; i++)
 		if (place && start->gpus[i].place == place)
 			return true;
 	return false;
@@ -139,7 +139,7 @@ static bool landlock_rules_is_granted(const struct start *start, const char *add
 /* Where a GPU's place on the bus is not known, it may be any. */
 static bool landlock_rules_knows_gpus(const struct start *start)
 {
-	for (uint32_t i = 0; i < start->gpu_count; i++)
+	for (uint32_t i = 0; i < start->reach; i++)
 		if (start->gpus[i].place == 0)
 			return false;
 	return access(LANDLOCK_RULES_GPUS, F_OK) == 0;

@@ -52,8 +52,11 @@ static int server_read_start(void)
 	struct sysinfo host;
 
 	if (recv(START_MANAGER, start, sizeof(*start), 0) != sizeof(*start) || start->magic != START_MAGIC ||
-	    start->size != sizeof(*start) || start->gpu_count > START_GPUS || start->quota_slot >= START_QUOTA_SLOTS)
+	    start->size != sizeof(*start) || start->gpu_count > START_GPUS || start->reach > START_GPUS ||
+	    start->quota_slot >= START_QUOTA_SLOTS)
 		return -EPROTO;
+	if (start->reach < start->gpu_count)
+		start->reach = start->gpu_count;
 	start->library[sizeof(start->library) - 1] = '\0';
 	if (sysinfo(&host) == 0)
 		memory = &host;
@@ -115,31 +118,68 @@ static int server_greet(const int descriptors[2])
 	return sendmsg(START_CLIENT, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* The driver's numbers of the granted GPUs. */
-static CUresult server_find_gpus(void)
+/* Return: the driver's number of a GPU; -1: it has no such one. */
+static int server_find_gpu(const struct start_gpu *gpu, int count)
 {
 	static const uint8_t none[16];
+
+	if (memcmp(gpu->uuid, none, sizeof(none)) == 0)
+		return gpu->ordinal < count ? gpu->ordinal : -1;
+	for (int i = 0; i < count; i++) {
+		CUuuid uuid = {{0}};
+
+		(void)driver.cuDeviceGetUuid(&uuid, i);
+		if (memcmp(uuid.bytes, gpu->uuid, sizeof(none)) == 0)
+			return i;
+	}
+	return -1;
+}
+
+/* What a driver says later may be of another GPU, or partly. */
+static void server_learn_name(CUdevice device, struct server_name *ret)
+{
+	enum { BUS_NUMBER = 33, DEVICE_NUMBER = 34, DOMAIN = 50 };
+	CUuuid uuid = {{0}};
+
+	(void)(driver.cuDeviceGetUuid_v2 ? driver.cuDeviceGetUuid_v2 : driver.cuDeviceGetUuid)(&uuid, device);
+	memcpy(ret->uuid, uuid.bytes, sizeof(ret->uuid));
+	if (driver.cuDeviceGetPCIBusId(ret->bus, sizeof(ret->bus), device))
+		ret->bus[0] = '\0';
+	(void)driver.cuDeviceGetAttribute(&ret->bus_number, BUS_NUMBER, device);
+	(void)driver.cuDeviceGetAttribute(&ret->device_number, DEVICE_NUMBER, device);
+	(void)driver.cuDeviceGetAttribute(&ret->domain, DOMAIN, device);
+}
+
+/* Return: the driver's number of the GPU on which is what the client knows by a number; -1: there is none. */
+static int server_find_placed(unsigned number, const int *found)
+{
+	for (unsigned i = 0; i < server.start.reach; i++)
+		if (server.start.gpus[i].number == server_find_name(number))
+			return found[i];
+	return -1;
+}
+
+/* The driver's numbers of the granted GPUs, and what the client calls them. */
+static CUresult server_find_gpus(void)
+{
+	int found[START_GPUS], count = 0;
 	size_t bytes = 0;
-	int count = 0;
 	CUresult r = driver.cuDeviceGetCount(&count);
 
+	for (unsigned i = 0; i < server.start.reach && !r; i++) {
+		struct server_name *name = &server.names[server.start.gpus[i].number % START_GPUS];
+
+		found[i] = server_find_gpu(&server.start.gpus[i], count);
+		memcpy(name->uuid, server.start.gpus[i].uuid, sizeof(name->uuid));
+		if (found[i] >= 0)
+			server_learn_name(found[i], name);
+	}
 	for (unsigned i = 0; i < server.start.gpu_count && !r; i++) {
-		const struct start_gpu *gpu = &server.start.gpus[i];
-		const bool by_uuid = memcmp(gpu->uuid, none, sizeof(none)) != 0;
-		bool found = false;
-
-		for (int k = 0; k < count && !found; k++) {
-			CUuuid uuid = {{0}};
-
-			if (by_uuid)
-				(void)driver.cuDeviceGetUuid(&uuid, k);
-			found = by_uuid ? memcmp(uuid.bytes, gpu->uuid, sizeof(none)) == 0 : k == gpu->ordinal;
-			server.gpu[i] = k;
-			server.granted[i] = (uint8_t)(gpu->number % START_GPUS);
-		}
-		if (!found)
+		server.gpu[i] = server_find_placed(server.start.gpus[i].number, found);
+		server.granted[i] = (uint8_t)(server.start.gpus[i].number % START_GPUS);
+		if (server.gpu[i] < 0)
 			r = CUDA_ERROR_NO_DEVICE;
-		if (!r && driver.cuDeviceTotalMem_v2(&bytes, server.gpu[i]) == CUDA_SUCCESS)
+		else if (driver.cuDeviceTotalMem_v2(&bytes, server.gpu[i]) == CUDA_SUCCESS)
 			server.gpu_bytes += bytes;
 	}
 	return r;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Sensors of the granted GPUs, for the container's NVML: the driver's NVML is asked, and its numbers are passed on. */
+/* Sensors of the granted GPUs, where these are, for the container's NVML: those of the driver's NVML are passed on. */
 
 #include <dlfcn.h>
 
-#include "vcuda/driver_api.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/request.h"
 
-enum { SENSORS_ADDRESS = 32, SENSORS_SUCCESS = 0, SENSORS_INVALID = 2 };
+enum { SENSORS_SUCCESS = 0, SENSORS_INVALID = 2 };
 
 /* NVML's, as nvml.h has them. */
 struct sensors_utilization {
@@ -101,25 +100,23 @@ static const struct {
 #undef REMOTE
 };
 
-static bool sensors_find_gpu(void *nvml, CUdevice device, void **ret)
+static bool sensors_find_gpu(void *nvml, unsigned name, void **ret)
 {
 	int (*find)(const char *address, void **ret) = NULL;
-	char address[SENSORS_ADDRESS];
 
 	*(void **)&find = dlsym(nvml, "nvmlDeviceGetHandleByPciBusId_v2");
-	return find && driver.cuDeviceGetPCIBusId(address, sizeof(address), device) == CUDA_SUCCESS &&
-	       find(address, ret) == SENSORS_SUCCESS;
+	return find && find(server.names[server_find_name(name)].bus, ret) == SENSORS_SUCCESS;
 }
 
 /* Return: CUDA_ERROR_NOT_SUPPORTED if this GPU has no such sensor, or nobody can be asked for it. */
-static CUresult sensors_read(CUdevice device, enum wire_sensor sensor, unsigned link, uint32_t *ret)
+static CUresult sensors_read(unsigned name, enum wire_sensor sensor, unsigned link, uint32_t *ret)
 {
 	union sensors_answer answer = {0};
 	void *const nvml = driver_memory_library();
 	void *function, *gpu = NULL;
 	int r;
 
-	if (!nvml || !sensors_find_gpu(nvml, device, &gpu))
+	if (!nvml || !sensors_find_gpu(nvml, name, &gpu))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	function = dlsym(nvml, sensors[sensor].function);
 	if (!function)
@@ -149,7 +146,8 @@ CUresult serve_wire_sensor(struct request *q)
 	if (!r && (q->argument[1] >= WIRE_SENSORS || q->argument[2] >= WIRE_NVLINKS))
 		r = CUDA_ERROR_INVALID_VALUE;
 	if (!r)
-		r = sensors_read(device, (enum wire_sensor)q->argument[1], (unsigned)q->argument[2], &value);
+		r = sensors_read(server.granted[q->argument[0]], (enum wire_sensor)q->argument[1],
+				 (unsigned)q->argument[2], &value);
 	if (!r)
 		request_reply(q, &value, sizeof(value));
 	return r;

@@ -43,12 +43,17 @@ static CUresult serve_hello(struct request *q)
 	return CUDA_SUCCESS;
 }
 
-static void serve_fill_attributes(struct wire_device *to, CUdevice device)
+static void serve_fill_attributes(struct wire_device *to, CUdevice device, const struct server_name *name)
 {
+	enum { BUS_NUMBER = 33, DEVICE_NUMBER = 34, DOMAIN = 50 };
+
 	for (int i = 1; i < WIRE_ATTRIBUTES; i++)
 		to->known[i] = driver.cuDeviceGetAttribute(&to->attribute[i], i, device) == CUDA_SUCCESS;
 	for (size_t i = 0; i < sizeof(serve_attributes) / sizeof(serve_attributes[0]); i++)
 		to->attribute[serve_attributes[i].attribute] = serve_attributes[i].value;
+	to->attribute[BUS_NUMBER] = name->bus_number;
+	to->attribute[DEVICE_NUMBER] = name->device_number;
+	to->attribute[DOMAIN] = name->domain;
 	/* It is page-locked memory at one address, which host and device may use at once, whatever the driver could. */
 	to->attribute[MANAGED_MEMORY] = to->attribute[CONCURRENT_MANAGED_ACCESS] = server.arena != 0;
 }
@@ -67,8 +72,8 @@ static CUresult serve_device(struct request *q)
 {
 	struct wire_device reply = {0};
 	CUresult r = request_words(q, 1);
+	const struct server_name *name;
 	CUdevice device;
-	CUuuid uuid = {{0}};
 
 	if (!r)
 		r = request_device(q, 0, &device);
@@ -78,10 +83,10 @@ static CUresult serve_device(struct request *q)
 		r = serve_total(device, &reply.total);
 	if (r)
 		return r;
-	(void)(driver.cuDeviceGetUuid_v2 ? driver.cuDeviceGetUuid_v2 : driver.cuDeviceGetUuid)(&uuid, device);
-	(void)driver.cuDeviceGetPCIBusId(reply.bus, sizeof(reply.bus), device);
-	memcpy(reply.uuid, uuid.bytes, sizeof(reply.uuid));
-	serve_fill_attributes(&reply, device);
+	name = &server.names[server.granted[q->argument[0]]];
+	memcpy(reply.bus, name->bus, sizeof(reply.bus));
+	memcpy(reply.uuid, name->uuid, sizeof(reply.uuid));
+	serve_fill_attributes(&reply, device, name);
 	request_reply(q, &reply, sizeof(reply));
 	return CUDA_SUCCESS;
 }

@@ -13,6 +13,16 @@ enum { SERVER_NAMES = 512 }; /* that are told of once each */
 
 struct server server;
 
+uint64_t server_places(void)
+{
+	return server.orders->places[server.start.quota_slot];
+}
+
+unsigned server_find_name(unsigned number)
+{
+	return start_place(server_places(), number);
+}
+
 void server_tell(enum start_event_kind kind, uint64_t number, const char *text)
 {
 	struct start_event event = {.kind = kind, .number = number};

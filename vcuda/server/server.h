@@ -10,6 +10,13 @@
 #include "vcuda/protocol/types.h"
 #include "vcuda/protocol/wire.h"
 
+/* A GPU of the grant, as the client is told of it: it was so when the server began, and stays so when it is moved. */
+struct server_name {
+	uint8_t uuid[16];
+	char bus[32];
+	int bus_number, device_number, domain; /* attributes */
+};
+
 struct server {
 	struct start start;
 	struct wire *wire;
@@ -23,7 +30,8 @@ struct server {
 	uint64_t arena;              /* address of the page-locked memory; 0: the client could not have it there */
 	CUdevice gpu[START_GPUS];    /* the driver's numbers of those that the client sees */
 	uint8_t granted[START_GPUS]; /* the grant's numbers of them */
-	uint64_t gpu_bytes;          /* the memory of all that are granted */
+	struct server_name names[START_GPUS]; /* by these, and of those that they may be moved to */
+	uint64_t gpu_bytes;                   /* the memory of all that are granted */
 	int driver_version;
 };
 
@@ -42,6 +50,12 @@ static inline void server_count_copy(enum start_copy way, uint64_t bytes)
 
 	atomic_store_explicit(copied, atomic_load_explicit(copied, memory_order_relaxed) + bytes, memory_order_relaxed);
 }
+
+/** Return: the number, and so the name in server.names, of the GPU that the one of a number stands for now. */
+unsigned server_find_name(unsigned number);
+
+/** Return: another number when that has changed: the manager may have moved what was there. */
+uint64_t server_places(void);
 
 /** Tells the manager of something. */
 void server_tell(enum start_event_kind kind, uint64_t number, const char *text);

@@ -235,8 +235,10 @@ int main(int argc, char **argv)
 	read_options(argc, argv, &limit);
 	if (optind == argc)
 		return 2;
-	for (int i = 0; i < START_GPUS; i++)
+	for (int i = 0; i < START_GPUS; i++) {
 		start.gpus[i].ordinal = first_ordinal + i;
+		start.gpus[i].number = (uint32_t)i;
+	}
 	quota_fd = memfd_create("quota", MFD_CLOEXEC);
 	orders_fd = memfd_create("orders", MFD_CLOEXEC);
 	turns_fd = memfd_create("turns", MFD_CLOEXEC);

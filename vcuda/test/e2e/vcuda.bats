@@ -21,6 +21,8 @@ setup_file() {
 
 # ---- on the simulated host ----
 
+movable='{"vcuda": {"mode": "allow", "memory": "1G", "max_clients": 16, "move": true}}'
+
 # driver: the host's libcuda becomes the simulated one, with the GPUs of the host
 driver() {
 	local uuids
@@ -119,6 +121,30 @@ divided() {
 	awk -v one="$one" -v other="$other" -v least="$3" -v most="$4" 'BEGIN { exit !(one >= least * other && one <= most * other && other > 0) }'
 }
 
+# same: the driver with two GPUs of one model
+same() {
+	driver && sed -i "s/^NAMES=.*/NAMES=Same/; s/^MEMORY=.*/MEMORY=24G/" /run/driver/sim.conf
+}
+
+# on NAME: the GPUs on which its servers have contexts, as bits, a line for each server
+on() {
+	local pid
+
+	for pid in $(pgrep -u "$(ctr-gpu vcuda list --json | jq ".containers | map(select(.container == \"$1\"))[0].uid")"); do
+		sed -n "s/^simcp [0-9]* [0-9]* //p" "/proc/$pid"/task/*/comm
+	done
+}
+
+# are_on NAME BITS: all of its servers; is_on NAME BITS: and the list says so, too
+are_on() {
+	[[ $(on "$1" 2>/dev/null | sort -u) == "$2" ]]
+}
+is_on() {
+	local gpus=(- 5a3f1c2b 5a3f9d11)
+
+	are_on "$1" "$2" && listed ".containers | map(select(.container == \"$1\"))[0].gpus[0].on | startswith(\"GPU-${gpus[$2]}\")"
+}
+
 # on_host SCRIPT: with these functions, where vCUDA is allowed and a bundle for $devices is ready
 on_host() {
 	local scratch=$BATS_TEST_TMPDIR settings=${settings:-'{"vcuda": {"mode": "allow", "memory": "1G", "max_clients": 16}}'}
@@ -130,7 +156,7 @@ on_host() {
 			type: \"bind\", source: (\"$CTR_GPU_BUILD/\" + .[1]), options: [\"bind\", \"ro\"]}]
 		| ${filter:-.}"
 	export scratch runtime
-	export -f driver manager container soon said listed audited is asks answers spent spend divided
+	export -f driver same on are_on is_on manager container soon said listed audited is asks answers spent spend divided
 	run sandbox "${profile:-wsl-two-nvidia}" timeout --kill-after=1 60 bash -euc '
 		mkdir -p /etc/ctr-gpu && echo "$0" >/etc/ctr-gpu/config.json
 		trap '\''jobs=$?; [[ $jobs == 0 ]] || { cat "$scratch"/*.out "$scratch/audit"; }'\'' EXIT
@@ -670,6 +696,160 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		audited suspend-failed
 		is one running
 		asks one check && soon answers one 1 right
+	'
+}
+
+@test "moved to another GPU of its model: programs go on with what they had, and see the GPU that they saw" {
+	profile=wsl-two-same-store devices=0 settings=$movable on_host '
+		same && manager
+		mkfifo "$scratch/bundle/rootfs/tmp/one"
+		container one "exec 3<>/tmp/one; holds 4194304 <&3 & for i in 1 2; do
+			until [ -e /tmp/more\$i ]; do sleep 0.1; done; nvidia-smi -L; ask; done; wait"
+		soon said one held
+		is_on one 1
+		touch "$scratch/bundle/rootfs/tmp/more1"
+		soon said one "GPU 0: Same (UUID: GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4)"
+		ctr-gpu vcuda move one --device 1
+		is one running && is_on one 2
+		audited move ".container == \"one\" and .memory > 4194304 and (.from[0] | startswith(\"GPU-5a3f1c2b\")) and (.to[0] | startswith(\"GPU-5a3f9d11\"))"
+		ctr-gpu vcuda list | grep "on GPU-5a3f9d11-0002-0000-0000-0000a5c062ee, to which it was moved"
+		asks one check && soon answers one 1 right
+		asks one launch && soon answers one 2 launched
+		cp "$scratch/one.out" "$scratch/before"
+		touch "$scratch/bundle/rootfs/tmp/more2"
+		soon eval "[[ \$(grep -c \"^GPU 0\" \"$scratch/one.out\") == 2 ]]"
+		[[ $(grep "^GPU 0" "$scratch/one.out" | sort -u | wc -l) == 1 ]]
+		ctr-gpu vcuda move one --device 1 2>&1 | grep "it is there already"
+		ctr-gpu vcuda move one --device 5a3f1c2b 2>&1 | grep "this host has no NVIDIA GPU"
+		ctr-gpu vcuda move one 2>&1 | grep "it is not said to which GPU"
+		ctr-gpu vcuda move one --device GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
+		is_on one 1
+		asks one check && soon answers one 3 right
+		# One that is suspended comes back there.
+		ctr-gpu vcuda suspend one
+		ctr-gpu vcuda move one --device 1
+		is one suspended
+		ctr-gpu vcuda resume one
+		is_on one 2
+		asks one check && soon answers one 4 right
+	'
+}
+
+@test "what cannot be moved stays where it was, and it is said why" {
+	profile=wsl-two-same-store devices=0 settings=$movable on_host '
+		same && manager
+		mkfifo "$scratch/bundle/rootfs/tmp/one"
+		container one "exec 3<>/tmp/one; holds 4194304 <&3"
+		soon said one held
+		touch /run/driver/full-1
+		ctr-gpu vcuda move one --device 1 >"$scratch/why" 2>&1 && exit 1
+		grep "it was not moved: the other GPU has no room for what it has" "$scratch/why"
+		audited move-failed && is one running && is_on one 1
+		[[ $(grep -c "\"event\":\"suspend" "$scratch/audit") == 0 ]]
+		asks one check && soon answers one 1 right
+		rm /run/driver/full-1
+		echo "{\"vcuda\": {\"mode\": \"allow\"}}" >/etc/ctr-gpu/config.json
+		mkfifo "$scratch/bundle/rootfs/tmp/two"
+		container two "exec 3<>/tmp/two; holds 4194304 <&3"
+		soon said two held
+		ctr-gpu vcuda move two --device 1 >"$scratch/why" 2>&1 && exit 1
+		grep "its servers may not use that GPU: it was not given it when it began" "$scratch/why"
+		grep "\"move\": true" "$scratch/why"
+		asks two check && soon answers two 1 right
+	'
+	settings=$movable on_host '
+		driver && manager
+		rm -rf "$scratch/one" && mkdir -p "$scratch/bundle/rootfs/tmp"
+		mkfifo "$scratch/bundle/rootfs/tmp/both"
+		container both "exec 3<>/tmp/both; holds 4194304 <&3"
+		soon said both held
+		ctr-gpu vcuda move both --device 1 >"$scratch/why" 2>&1 && exit 1
+		grep "that GPU is of another model" "$scratch/why"
+		asks both check && soon answers both 1 right
+	'
+}
+
+@test "the manager and the program that has the driver move are killed amid a move: all is on one GPU" {
+	profile=wsl-two-same-store devices=0 settings=$movable on_host '
+		same && echo CHECKPOINT_US=200000 >>/run/driver/sim.conf && manager
+		mkfifo "$scratch/bundle/rootfs/tmp/one" "$scratch/bundle/rootfs/tmp/hold"
+		container one "exec 4<>/tmp/hold; hold <&4 & hold <&4 & exec 3<>/tmp/one; holds 4194304 <&3"
+		soon said one held
+		soon eval "[[ \$(on one | wc -l) == 3 ]]"
+		rounds=0 to=1
+		for when in 0.05 0.3 0.5 0.7 0.9 1.1 1.3 1.6; do
+			(ctr-gpu vcuda move one --device "$to" || true) 2>/dev/null &
+			sleep "$when"
+			((rounds % 2)) || kill -KILL "$(pgrep -xo ctr-gpu-vcuda-c)" 2>/dev/null || true
+			kill -KILL "$manager"; wait "$manager" || true
+			manager
+			soon is one running
+			rounds=$((rounds + 1))
+			is_on one 1 || is_on one 2
+			is_on one 2 && to=0 || to=1
+			asks one check && soon answers one "$rounds" right
+		done
+		audited move && audited adopt
+		[[ $(grep -c "\"event\":\"crash" "$scratch/audit") == 0 ]]
+	'
+}
+
+@test "a GPU is drained: what is there is moved as far as there is room, and nothing begins there" {
+	profile=wsl-two-same-store devices=0 settings=$movable on_host '
+		same && manager
+		for name in one two; do
+			mkfifo "$scratch/bundle/rootfs/tmp/$name"
+			container "$name" "exec 3<>/tmp/$name; holds 4194304 <&3"
+			soon said "$name" held
+		done
+		echo "{\"vcuda\": {\"mode\": \"allow\"}}" >/etc/ctr-gpu/config.json
+		mkfifo "$scratch/bundle/rootfs/tmp/bound"
+		container bound "exec 3<>/tmp/bound; holds 4194304 <&3"
+		soon said bound held
+		ctr-gpu vcuda drain 0 >"$scratch/drain" 2>&1 && exit 1
+		cat "$scratch/drain"
+		grep "^bound stays: it may be moved to no other GPU of the same model that is not drained" "$scratch/drain"
+		[[ $(grep -c stays: "$scratch/drain") == 1 ]]
+		is_on one 2 && is_on two 2 && is_on bound 1
+		for name in one two bound; do asks "$name" check && soon answers "$name" 1 right; done
+		listed ".drained == [\"GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4\"]"
+		ctr-gpu vcuda list | grep "drained: GPU-5a3f1c2b"
+		# A manager that is started again knows it.
+		kill -KILL "$manager"; wait "$manager" || true
+		manager
+		container refused "true"
+		wait "$container" && exit 1
+		grep "its GPU is drained" "$scratch/refused.out"
+		echo "$0" >/etc/ctr-gpu/config.json
+		mkfifo "$scratch/bundle/rootfs/tmp/new"
+		container new "exec 3<>/tmp/new; holds 4194304 <&3"
+		soon said new held
+		is_on new 2
+		ctr-gpu vcuda undrain 0
+		listed ".drained == []"
+		ctr-gpu vcuda undrain 0 2>&1 | grep "that GPU is not drained"
+		audited drain && audited undrain
+	'
+}
+
+@test "a container that was moved has turns on the GPU where it is" {
+	profile=wsl-two-same-store devices=0 settings=$movable on_host '
+		same && manager
+		container one "turns 2000000 queue 0 1e11"
+		soon are_on one 1
+		container two "turns 100000 queue 0 1e11"
+		soon are_on two 1
+		soon spend one && soon spend two
+		ctr-gpu vcuda move two --device 1
+		are_on one 1 && are_on two 2
+		sleep 0.5
+		spend one && exit 1
+		spend two && exit 1
+		ctr-gpu vcuda move one --device 1
+		are_on one 2 && are_on two 2
+		soon spend one && soon spend two
+		runc --root /run/runtime kill one KILL
+		runc --root /run/runtime kill two KILL
 	'
 }
 

@@ -4,7 +4,9 @@
  * Checkpoints, which another process asks for: what is in a device's memory goes to the host's, and comes back. As a
  * real driver 580, this one has a thread for it in each process, named after the pipes by which others ask it, and
  * those are opened through /proc. In sim.conf CHECKPOINT=0: there is none; CHECKPOINT_US=300000: so long takes each
- * way. A file "full" beside the library: the device has no room for what is to come back.
+ * way. A file "full" beside the library: the devices have no room for what is to come back; "full-1": that one has none.
+ * What is restored by pairs of GPUs is on others afterwards; as with a real one, each GPU is in one pair, and what a process
+ * is told of places on the bus stays as it was. The name of the thread says on which GPUs there are contexts.
  */
 
 #include <dirent.h>
@@ -14,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,9 +25,25 @@ enum { STATE_RUNNING, STATE_LOCKED, STATE_CHECKPOINTED, STATE_FAILED };
 enum asked { ASK_STATE = 1, ASK_LOCK, ASK_CHECKPOINT, ASK_RESTORE, ASK_UNLOCK };
 enum { WRONG_STATE = 401, NO_RIGHT = 304, NOT_READY = 600, NO_CHECKPOINT = 801, ANSWERS = 64 };
 
+struct uuid {
+	unsigned char bytes[16];
+};
+
+struct pair {
+	struct uuid old, new;
+};
+
+/* What the arguments of cuCheckpointProcessRestore() are. */
+struct restore_arguments {
+	struct pair *pairs;
+	unsigned count, reserved[13];
+};
+
 struct question {
 	enum asked what;
 	unsigned timeout_ms;
+	unsigned count;
+	struct pair pairs[SIM_GPUS_MAX];
 };
 
 struct answer {
@@ -99,6 +116,27 @@ static void checkpoint_take_time(void)
 	(void)usleep((useconds_t)config_number("CHECKPOINT_US", 0));
 }
 
+/* Whether something is on a GPU is known by its contexts. */
+static pid_t checkpoint_thread;
+
+void checkpoint_tell_places(void)
+{
+	char path[64], name[32];
+	unsigned places = 0;
+	int fd;
+
+	for (CUcontext context = object_after(NULL, OBJECT_CONTEXT); context;
+	     context = object_after(context, OBJECT_CONTEXT))
+		places |= 1U << context->device->place;
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/comm", (int)checkpoint_thread);
+	(void)snprintf(name, sizeof(name), "simcp %d %d %x", questions[1], answers[0], places);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	(void)!write(fd, name, strlen(name));
+	(void)close(fd);
+}
+
 /* What is in one range, until it is back. */
 struct saved {
 	struct saved *next;
@@ -152,15 +190,80 @@ static CUresult checkpoint_save(void)
 	return CUDA_SUCCESS;
 }
 
-static CUresult checkpoint_restore(void)
+static bool checkpoint_is_device(const struct device *device, const struct uuid *uuid)
 {
+	return memcmp(device->uuid, uuid->bytes, sizeof(device->uuid)) == 0;
+}
+
+/* Return: the device that is the GPU of this name now; NULL. */
+static const struct device *checkpoint_find_device(const struct uuid *uuid)
+{
+	for (int i = 0; i < device_count(); i++)
+		if (checkpoint_is_device(device_get(i), uuid))
+			return device_get(i);
+	return NULL;
+}
+
+/* Return: the device to which a pair leads; NULL: there is no pair, or none that may be. */
+static const struct device *checkpoint_find_new(const struct device *device, const struct question *question)
+{
+	const struct device *found = NULL;
+
+	for (unsigned i = 0; i < question->count; i++) {
+		if (!checkpoint_is_device(device, &question->pairs[i].old))
+			continue;
+		if (found)
+			return NULL;
+		found = checkpoint_find_device(&question->pairs[i].new);
+	}
+	return found && strcmp(found->name, device->name) == 0 ? found : NULL;
+}
+
+/* Where each device comes to. Return: whether that is something that a driver does. */
+static bool checkpoint_read_pairs(const struct question *question, struct device *ret)
+{
+	unsigned taken = 0;
+
+	for (int i = 0; i < device_count(); i++) {
+		const struct device *device = device_get(i), *new = device;
+
+		if (question->count > 0)
+			new = checkpoint_find_new(device, question);
+		if (!new || taken & 1U << new->place)
+			return false;
+		taken |= 1U << new->place;
+		ret[i] = *new;
+	}
+	return question->count == 0 || question->count == (unsigned)device_count();
+}
+
+static bool checkpoint_has_room(const struct device *there)
+{
+	char name[16];
+
+	for (int i = 0; i < device_count(); i++) {
+		(void)snprintf(name, sizeof(name), "full-%d", there[i].place);
+		if (saved_of[i] > 0 && config_has_file(name))
+			return false;
+	}
+	return !config_has_file("full");
+}
+
+static CUresult checkpoint_restore(const struct question *question)
+{
+	struct device there[SIM_GPUS_MAX];
+
 	if (state != STATE_CHECKPOINTED)
 		return WRONG_STATE;
+	if (!checkpoint_read_pairs(question, there))
+		return CUDA_ERROR_INVALID_VALUE;
 	checkpoint_take_time();
 	/* As a real driver 580: one for which there was no room can never be restored again. */
-	if (config_has_file("full") || state_is_broken) {
+	if (!checkpoint_has_room(there) || state_is_broken) {
+		const CUresult r = state_is_broken ? NO_RIGHT : CUDA_ERROR_OUT_OF_MEMORY;
+
 		state_is_broken = true;
-		return config_has_file("full") ? CUDA_ERROR_OUT_OF_MEMORY : NO_RIGHT;
+		return r;
 	}
 	while (all_saved) {
 		struct saved *saved = all_saved;
@@ -171,9 +274,16 @@ static CUresult checkpoint_restore(void)
 		free(saved->bytes);
 		free(saved);
 	}
-	for (int i = 0; i < device_count(); i++)
-		device_get(i)->used = saved_of[i];
+	for (int i = 0; i < device_count(); i++) {
+		struct device *device = device_get(i);
+
+		device->used = saved_of[i];
+		device->place = there[i].place;
+		device->memory = there[i].memory;
+		memcpy(device->uuid, there[i].uuid, sizeof(device->uuid));
+	}
 	state = STATE_LOCKED;
+	checkpoint_tell_places();
 	return CUDA_SUCCESS;
 }
 
@@ -197,7 +307,7 @@ static CUresult checkpoint_do(const struct question *question)
 	case ASK_CHECKPOINT:
 		return checkpoint_save();
 	case ASK_RESTORE:
-		return checkpoint_restore();
+		return checkpoint_restore(question);
 	case ASK_UNLOCK:
 		return checkpoint_unlock();
 	default:
@@ -207,11 +317,10 @@ static CUresult checkpoint_do(const struct question *question)
 
 static void *checkpoint_serve(void *nothing)
 {
-	char name[16];
 	struct question question;
 
-	(void)snprintf(name, sizeof(name), "simcp %d %d", questions[1], answers[0]);
-	(void)prctl(PR_SET_NAME, name, 0, 0, 0);
+	checkpoint_thread = gettid();
+	checkpoint_tell_places();
 	while (read(questions[0], &question, sizeof(question)) == sizeof(question)) {
 		struct answer answer = {0};
 
@@ -299,7 +408,8 @@ CUresult cuCheckpointProcessLock(int pid, void *arguments)
 {
 	const struct lock_arguments *lock = arguments;
 
-	return checkpoint_ask(pid, (struct question){ASK_LOCK, lock ? lock->timeout_ms : 0}, NULL);
+	return checkpoint_ask(pid, (struct question){.what = ASK_LOCK, .timeout_ms = lock ? lock->timeout_ms : 0},
+			      NULL);
 }
 
 CUresult cuCheckpointProcessCheckpoint(int pid, void *arguments)
@@ -310,8 +420,15 @@ CUresult cuCheckpointProcessCheckpoint(int pid, void *arguments)
 
 CUresult cuCheckpointProcessRestore(int pid, void *arguments)
 {
-	(void)arguments;
-	return checkpoint_ask(pid, (struct question){.what = ASK_RESTORE}, NULL);
+	const struct restore_arguments *restore = arguments;
+	struct question question = {.what = ASK_RESTORE};
+
+	if (restore && restore->count > SIM_GPUS_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	question.count = restore ? restore->count : 0;
+	for (unsigned i = 0; i < question.count; i++)
+		question.pairs[i] = restore->pairs[i];
+	return checkpoint_ask(pid, question, NULL);
 }
 
 CUresult cuCheckpointProcessUnlock(int pid, void *arguments)

@@ -59,6 +59,7 @@ static CUcontext context_new(struct device *device, unsigned flags, CUcontext fo
 	context->limits[CONTEXT_LIMITS_LAUNCHES] = config_number("LAUNCHES", limits[CONTEXT_LIMITS_LAUNCHES].value);
 	context->legacy = stream_new(context, 0, 0);
 	context->legacy->legacy = true;
+	checkpoint_tell_places();
 	return context;
 }
 
@@ -97,6 +98,7 @@ static void context_free(CUcontext context)
 			object_free(object);
 	memory_free_all(context);
 	object_unlink(context);
+	checkpoint_tell_places();
 	table_end_context(context);
 }
 
@@ -114,16 +116,18 @@ CUresult context_take_local(CUcontext context, unsigned bytes)
 	return CUDA_SUCCESS;
 }
 
-/* For NVML: whether the process has contexts, and what it has of the device. */
-int cuSimulationUses(int ordinal, unsigned long long *ret);
+/* For NVML: whether the process has contexts, and what it has of the GPU of this machine. */
+int cuSimulationUses(int place, unsigned long long *ret);
 
-int cuSimulationUses(int ordinal, unsigned long long *ret)
+int cuSimulationUses(int place, unsigned long long *ret)
 {
-	struct device *device;
+	struct device *device = NULL;
 	bool found = false;
 
 	(void)pthread_mutex_lock(&sim_lock);
-	device = device_get(ordinal);
+	for (int i = 0; i < device_count(); i++)
+		if (device_get(i)->place == place)
+			device = device_get(i);
 	for (CUcontext context = object_after(NULL, OBJECT_CONTEXT); context && device;
 	     context = object_after(context, OBJECT_CONTEXT))
 		found |= context->device == device;

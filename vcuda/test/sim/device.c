@@ -41,7 +41,7 @@ static void device_make(struct device *device, int ordinal)
 	char word[128];
 	unsigned byte;
 
-	device->ordinal = ordinal;
+	device->ordinal = device->place = ordinal;
 	device->memory = device_size(device_word("MEMORY", ordinal, word, sizeof(word)) ? word : "16G");
 	if (device_word("NAMES", ordinal, word, sizeof(word)))
 		(void)snprintf(device->name, sizeof(device->name), "%.63s", word);

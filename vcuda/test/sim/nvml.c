@@ -29,19 +29,26 @@ int nvmlInit_v2(void);
 int nvmlDeviceGetHandleByPciBusId_v2(const char *address, void **ret);
 int nvmlDeviceGetComputeRunningProcesses_v3(void *gpu, unsigned *count, struct process *list);
 
-static void nvml_read_mode(void)
+/* Return: whether there is a way to a file beside this library. */
+static int nvml_find_file(const char *name, char ret[static PATH_MAX])
 {
-	char path[PATH_MAX], line[256];
 	const char *end;
 	Dl_info info;
-	FILE *file;
 
 	if (!dladdr((void *)nvmlInit_v2, &info) || !(end = strrchr(info.dli_fname, '/')))
-		return;
-	(void)snprintf(path, sizeof(path), "%.*s/sim.conf", (int)(end - info.dli_fname), info.dli_fname);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file))
+		return 0;
+	(void)snprintf(ret, PATH_MAX, "%.*s/%s", (int)(end - info.dli_fname), info.dli_fname, name);
+	return 1;
+}
+
+static void nvml_read_conf(void)
+{
+	char path[PATH_MAX], line[1024];
+	FILE *file = nvml_find_file("sim.conf", path) ? fopen(path, "re") : NULL;
+
+	while (file && fgets(line, sizeof(line), file)) {
 		(void)sscanf(line, "NVML=%15s", mode);
+	}
 	if (file)
 		(void)fclose(file);
 }
@@ -57,7 +64,7 @@ int nvmlInit_v2(void)
 {
 	void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
 
-	nvml_read_mode();
+	nvml_read_conf();
 	if (driver)
 		*(void **)&uses = dlsym(driver, "cuSimulationUses");
 	/* One that asks of others has not loaded the driver yet. */
@@ -77,8 +84,16 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char *address, void **ret)
 	return 0;
 }
 
-/* Who has the simulated driver, as far as this may look: others' processes that can be suspended. */
-static unsigned nvml_list_others(struct process *list, unsigned most)
+/* As the thread of the simulated driver says it that others ask. */
+static int nvml_is_on(const char *name, int place)
+{
+	unsigned places;
+
+	return sscanf(name, "simcp %*d %*d %x", &places) == 1 && places & 1U << place;
+}
+
+/* Who has something there, as far as this may look: others' processes that can be suspended. */
+static unsigned nvml_list_others(int place, struct process *list, unsigned most)
 {
 	glob_t found = {0};
 	unsigned count = 0;
@@ -91,7 +106,7 @@ static unsigned nvml_list_others(struct process *list, unsigned most)
 
 		const int pid = atoi(found.gl_pathv[i] + strlen("/proc/"));
 
-		if (file && fgets(name, sizeof(name), file) && strncmp(name, "simcp ", 6) == 0 && pid != getpid())
+		if (file && fgets(name, sizeof(name), file) && nvml_is_on(name, place) && pid != getpid())
 			list[count++] = (struct process){.pid = (unsigned)pid, .used = 1 << 20};
 		if (file)
 			(void)fclose(file);
@@ -114,22 +129,15 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *gpu, unsigned *count, struct p
 	*count = found ? 2 : 1;
 	/* Servers see no others, but for those whose files are not limited. */
 	if (!found)
-		*count += nvml_list_others(list + 1, most - 2);
+		*count += nvml_list_others((int)(uintptr_t)gpu - 1, list + 1, most - 2);
 	return 0;
 }
 
-int nvmlDeviceGetCount_v2(unsigned *ret);
-int nvmlDeviceGetCount_v2(unsigned *ret)
+static int nvml_has_file(const char *name)
 {
-	*ret = 1;
-	return 0;
-}
+	char path[PATH_MAX];
 
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **ret);
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **ret)
-{
-	*ret = (void *)(uintptr_t)(index + 1);
-	return 0;
+	return nvml_find_file(name, path) && access(path, F_OK) == 0;
 }
 
 /* ---- what happens to GPUs, as files beside this one say ---- */
@@ -258,21 +266,17 @@ int nvmlDeviceGetFieldValues(void *gpu, int count, struct field *fields)
 	return 0;
 }
 
-/* Beside a file "full" nothing is free. */
+/* Beside a file "full" nothing is free; beside one "full-1" nothing of that GPU. */
 int nvmlDeviceGetMemoryInfo(void *gpu, unsigned long long ret[3]);
 int nvmlDeviceGetMemoryInfo(void *gpu, unsigned long long ret[3])
 {
-	char path[PATH_MAX];
-	const char *end;
-	Dl_info info;
+	char name[32];
 
 	if (nvml_is_lost(gpu))
 		return GPU_IS_LOST;
-	ret[0] = ret[1] = 80ULL << 30;
-	if (dladdr((void *)nvmlInit_v2, &info) && (end = strrchr(info.dli_fname, '/'))) {
-		(void)snprintf(path, sizeof(path), "%.*s/full", (int)(end - info.dli_fname), info.dli_fname);
-		ret[1] = access(path, F_OK) == 0 ? 0 : ret[1];
-	}
+	(void)snprintf(name, sizeof(name), "full-%d", (int)(uintptr_t)gpu - 1);
+	ret[0] = 80ULL << 30;
+	ret[1] = nvml_has_file("full") || nvml_has_file(name) ? 0 : ret[0];
 	ret[2] = ret[0] - ret[1];
 	return 0;
 }

@@ -32,6 +32,7 @@ struct device {
 	size_t memory, used;
 	char name[64];
 	unsigned char uuid[16];
+	int place; /* the GPU of this machine where it is now: another one after it was brought back there */
 	CUcontext primary, former; /* former: which was, and is at the same address again */
 	unsigned primary_count, primary_flags;
 	CUmemoryPool pool, default_pool;
@@ -64,6 +65,7 @@ bool call_initialized(void);
 extern bool sim_locked;
 /* From now on it can. */
 void checkpoint_begin(void);
+void checkpoint_tell_places(void);
 /* For other processes, not among the functions that clients know. */
 CUresult cuCheckpointProcessGetState(int pid, int *ret);
 CUresult cuCheckpointProcessLock(int pid, void *arguments);

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/str.h"
 #include "vcuda/grant/backend.h"
 
 static int decide(enum vcuda_mode mode, enum request_mode asked, const char *devices, bool *ret, struct err *err)
@@ -116,6 +117,35 @@ static int make(const struct settings *settings, struct request request, const s
 
 	request.nodes_only = true;
 	return vcuda_plan(settings, &request, &host, selected, count, &native, plan, err);
+}
+
+static void others_of_a_model_are_spares_where_containers_may_be_moved(void **state)
+{
+	static struct adapter models[] = {
+		{.vendor_id = PCI_VENDOR_NVIDIA, .uuid = (char *)"GPU-7", .name = (char *)"Two"},
+		{.vendor_id = PCI_VENDOR_NVIDIA, .uuid = (char *)"GPU-8", .name = (char *)"One", .minor = 1},
+		{.vendor_id = PCI_VENDOR_NVIDIA, .uuid = (char *)"GPU-9", .name = (char *)"One", .unusable = 1},
+		{.vendor_id = PCI_VENDOR_INTEL, .uuid = (char *)"GPU-10", .name = (char *)"One"},
+		{.vendor_id = PCI_VENDOR_NVIDIA, .uuid = (char *)"GPU-1", .name = (char *)"One", .minor = 2},
+	};
+	const struct inventory before = host;
+	const struct adapter *const selected[] = {&first};
+
+	(void)state;
+	host = (struct inventory){.adapters = models, .count = ARRAY_SIZE(models)};
+	for (size_t move = 0; move < 2; move++) {
+		const struct settings settings = {.vcuda_max_clients = 3, .vcuda_move = move > 0};
+		struct plan plan = {0};
+		struct err err = {0};
+
+		assert_int_equal(make(&settings, (struct request){0}, selected, 1, &plan, &err), 0);
+		assert_int_equal(plan.grant_count, 1 + move);
+		assert_false(plan.grants[0].spare);
+		if (move)
+			assert_true(plan.grants[1].spare && streq(plan.grants[1].uuid, "GPU-8"));
+		plan_clear(&plan);
+	}
+	host = before;
 }
 
 static void gpus_of_other_vendors_are_left_out(void **state)
@@ -287,6 +317,7 @@ int main(void)
 		cmocka_unit_test(what_the_settings_forbid_is_refused),
 		cmocka_unit_test(a_device_is_not_given_by_vcuda_besides),
 		cmocka_unit_test(a_kind_that_is_mistyped_is_no_device),
+		cmocka_unit_test(others_of_a_model_are_spares_where_containers_may_be_moved),
 		cmocka_unit_test(gpus_of_other_vendors_are_left_out),
 		cmocka_unit_test(gpus_that_are_divided_are_left_out),
 		cmocka_unit_test(what_servers_cannot_find_is_refused),

@@ -126,7 +126,7 @@ static int tree_add(struct tree *tree, uint64_t host_memory, struct tenant **ret
 	tenant->host_memory = host_memory;
 	tenant->max_clients = 4;
 	tenant->first = 0;
-	assert_int_equal(tenant_add_gpu(tenant, UUID, "", ""), 0);
+	assert_int_equal(tenant_add_gpu(tenant, UUID, "", "", true), 0);
 	r = tenant_open(&tree->manager, tenant, -1, -1, -1);
 	if (r < 0)
 		tenant_free(tenant);

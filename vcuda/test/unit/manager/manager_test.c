@@ -21,6 +21,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "model/adapter.h"
 #include "process/privilege.h"
 #include "vcuda/manager/manager.h"
 #include "vcuda/manager/page.h"
@@ -28,6 +29,7 @@
 
 #define UUID_A "GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4"
 #define UUID_B "GPU-7b10aa04-0041-0000-0000-000084ef55fb"
+#define UUID_C "GPU-9c10aa04-0041-0000-0000-000084ef55fb"
 
 struct world {
 	char directory[64], ledger[80], server[80];
@@ -85,7 +87,7 @@ static struct tenant *add_tenant(struct manager *manager, const char *id, const 
 	tenant->kept = true;
 	assert_int_equal(pidref_open(getpid(), 0, &tenant->pidfd, &tenant->started), 0);
 	for (; *uuids; uuids++)
-		assert_int_equal(tenant_add_gpu(tenant, *uuids, "", "name"), 0);
+		assert_int_equal(tenant_add_gpu(tenant, *uuids, "", "name", true), 0);
 	assert_int_equal(tenant_open(manager, tenant, -1, -1, -1), 0);
 	return tenant;
 }
@@ -104,13 +106,115 @@ static void uuids_are_read_or_refused(void **state)
 	uint8_t bytes[16] = {0};
 
 	(void)state;
-	assert_true(gpu_assign_read_uuid(UUID_A, bytes));
+	assert_true(adapter_read_uuid(UUID_A, bytes));
 	assert_memory_equal(bytes, "\x5a\x3f\x1c\x2b\x00\x01\x00\x00\x00\x00\x00\x00\xa5\xc0\xe3\xd4", 16);
-	assert_true(gpu_assign_read_uuid("GPU-ABCDEF01-0001-0000-0000-0000a5c0e3d4", bytes));
+	assert_true(adapter_read_uuid("GPU-ABCDEF01-0001-0000-0000-0000a5c0e3d4", bytes));
 	assert_int_equal(bytes[0], 0xab);
 	for (size_t i = 0; i < ARRAY_SIZE(none); i++)
-		if (gpu_assign_read_uuid(none[i], bytes))
+		if (adapter_read_uuid(none[i], bytes))
 			fail_msg("%s", none[i]);
+}
+
+/* With a spare of the same model, and one of another. */
+static struct tenant *add_movable(struct manager *manager, const char *id)
+{
+	struct tenant *tenant = tenant_new(id);
+
+	assert_non_null(tenant);
+	tenant->max_clients = 4;
+	tenant->library = strdup("");
+	tenant->pid = getpid();
+	tenant->kept = true;
+	assert_int_equal(pidref_open(getpid(), 0, &tenant->pidfd, &tenant->started), 0);
+	assert_int_equal(tenant_add_gpu(tenant, UUID_A, "0000:01:00.0", "model", true), 0);
+	assert_int_equal(tenant_add_gpu(tenant, UUID_B, "0000:02:00.0", "model", false), 0);
+	assert_int_equal(tenant_add_gpu(tenant, UUID_C, "0000:03:00.0", "other", false), 0);
+	assert_int_equal(tenant_open(manager, tenant, -1, -1, -1), 0);
+	return tenant;
+}
+
+static void gpus_are_exchanged_and_each_stays_one(void **state)
+{
+	const uint64_t once = start_exchange(0, 0, 2), twice = start_exchange(once, 0, 15);
+
+	(void)state;
+	for (unsigned i = 0; i < START_GPUS; i++)
+		assert_int_equal(start_place(0, i), i);
+	assert_int_equal(start_place(once, 0), 2);
+	assert_int_equal(start_place(once, 2), 0);
+	assert_int_equal(start_place(twice, 0), 15);
+	assert_int_equal(start_place(twice, 15), 2);
+	assert_int_equal(start_place(twice, 2), 0);
+	assert_int_equal(start_exchange(start_exchange(twice, 0, 15), 0, 2), 0);
+}
+
+static void a_container_moves_where_it_may(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_movable(&world->manager, "one");
+	struct start start = {0};
+	uint64_t places = 0;
+	const char *why;
+
+	assert_int_equal(gpu_assign_move(one, "", UUID_A, &places, &why), -EALREADY);
+	assert_int_equal(gpu_assign_move(one, "", UUID_C, &places, &why), -EXDEV);
+	assert_non_null(strstr(why, "another model"));
+	assert_int_equal(gpu_assign_move(one, "", "GPU-00000000-0041-0000-0000-000084ef55fb", &places, &why), -EXDEV);
+	assert_int_equal(gpu_assign_move(one, UUID_B, UUID_C, &places, &why), -ENOENT);
+	assert_int_equal(gpu_assign_move(one, "", UUID_B, &places, &why), 0);
+	/* Without programs, at once. */
+	assert_int_equal(suspension_move(&world->manager, one, places, &why), 0);
+	assert_string_equal(manager_find_gpu(one, one->places, 0)->uuid, UUID_B);
+	/* Its programs go on to see the first. */
+	gpu_assign_list(&world->manager, one, &start);
+	assert_int_equal(start.gpu_count, 1);
+	assert_int_equal(start.reach, 3);
+	assert_int_equal(start.gpus[0].uuid[0], 0x5a);
+	assert_int_equal(start.gpus[1].uuid[0], 0x7b);
+	assert_int_equal(gpu_assign_move(one, UUID_B, UUID_A, &places, &why), 0);
+	assert_int_equal(places, 0);
+}
+
+static void nothing_begins_on_a_drained_gpu(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_movable(&world->manager, "one"),
+		      *two = add_tenant(&world->manager, "two", both_gpus, 0);
+	const char *why;
+
+	assert_int_equal(drain_begin(&world->manager, "nonsense", &why), -EINVAL);
+	assert_int_equal(drain_begin(&world->manager, UUID_A, &why), 0);
+	assert_int_equal(drain_begin(&world->manager, UUID_A, &why), 0);
+	assert_int_equal(world->manager.drained_count, 1);
+	assert_int_equal(drain_avoid(&world->manager, one), 0);
+	assert_string_equal(manager_find_gpu(one, one->places, 0)->uuid, UUID_B);
+	/* It has both, and so the other alone. */
+	assert_int_equal(drain_avoid(&world->manager, two), 0);
+	assert_int_equal(two->gpu_count, 1);
+	assert_string_equal(two->gpus[0].uuid, UUID_B);
+	assert_int_equal(drain_begin(&world->manager, UUID_B, &why), 0);
+	assert_int_equal(drain_avoid(&world->manager, two), -EHOSTDOWN);
+	assert_int_equal(drain_end(&world->manager, UUID_A, &why), 0);
+	assert_int_equal(drain_end(&world->manager, UUID_A, &why), -EALREADY);
+	assert_int_equal(drain_end(&world->manager, UUID_B, &why), 0);
+}
+
+static void a_drain_tells_why_what_stays_stays(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_movable(&world->manager, "one"),
+		      *two = add_tenant(&world->manager, "two", both_gpus, 0);
+	const char *why;
+
+	assert_int_equal(drain_next(&world->manager, 5), INT64_MAX);
+	assert_int_equal(drain_begin(&world->manager, UUID_A, &why), 0);
+	assert_int_equal(drain_next(&world->manager, 5), 5);
+	drain_look(&world->manager, 5);
+	assert_string_equal(manager_find_gpu(one, one->places, 0)->uuid, UUID_B);
+	assert_string_equal(one->suspension.trouble, "");
+	assert_non_null(strstr(two->suspension.trouble, "it may be moved to no other GPU"));
+	assert_true(drain_next(&world->manager, 6) > 6);
+	assert_int_equal(drain_end(&world->manager, UUID_A, &why), 0);
 }
 
 static void the_least_loaded_gpu_is_first(void **state)
@@ -325,10 +429,17 @@ static void each_container_has_a_user_and_a_socket_of_its_own(void **state)
 static void a_ledger_brings_back_what_lives(void **state)
 {
 	struct world *world = *state;
-	struct tenant *one = add_tenant(&world->manager, "one", both_gpus, 8192), *gone, *loose;
+	struct tenant *one = add_tenant(&world->manager, "one", both_gpus, 8192), *gone, *loose, *moving;
+	const struct tenant *taken;
+	const char *why;
 	struct manager next = {
 		.directory = world->directory, .ledger = world->ledger, .server = world->server, .groups = -1};
 
+	assert_int_equal(drain_begin(&world->manager, UUID_C, &why), 0);
+	moving = add_movable(&world->manager, "moving");
+	moving->places = start_exchange(0, 0, 1);
+	moving->suspension.moves = true;
+	moving->suspension.target = start_exchange(0, 0, 2);
 	one->first = 1;
 	one->connects = 7;
 	one->host_memory = 1 << 20;
@@ -338,7 +449,20 @@ static void a_ledger_brings_back_what_lives(void **state)
 	loose->kept = false;
 	assert_int_equal(state_file_write(&world->manager), 0);
 	assert_int_equal(state_file_read(&next), 0);
-	assert_int_equal(next.tenant_count, 1);
+	assert_int_equal(next.tenant_count, 2);
+	assert_int_equal(next.drained_count, 1);
+	assert_string_equal(next.drained[0], UUID_C);
+	assert_int_equal(drain_end(&next, UUID_C, &why), 0);
+	assert_int_equal(drain_end(&world->manager, UUID_C, &why), 0);
+	taken = tenant_find(&next, "moving");
+	assert_non_null(taken);
+	assert_int_equal(taken->gpu_count, 1);
+	assert_int_equal(taken->reach, 3);
+	assert_int_equal(taken->places, moving->places);
+	assert_true(taken->suspension.moves);
+	assert_int_equal(taken->suspension.state, SUSPENSION_PARKING);
+	assert_int_equal(taken->suspension.target, moving->suspension.target);
+	tenant_remove(&next, tenant_find(&next, "moving"));
 	assert_string_equal(next.tenants->id, "one");
 	assert_int_equal(next.tenants->memory, 8192);
 	assert_int_equal(next.tenants->host_memory, 1 << 20);
@@ -678,7 +802,7 @@ static void a_new_manager_shares_what_is_left(void **state)
 	assert_non_null(two);
 	two->library = strdup("");
 	two->pidfd = fcntl(one->pidfd, F_DUPFD_CLOEXEC, 0);
-	assert_int_equal(tenant_add_gpu(two, UUID_B, "", ""), 0);
+	assert_int_equal(tenant_add_gpu(two, UUID_B, "", "", true), 0);
 	three = add_tenant(&next, "three", second_gpu, 0);
 	add_tenant(&next, "four", second_gpu, 0);
 	assert_int_equal(tenant_open(&next, two, fcntl(one->quota_fd, F_DUPFD_CLOEXEC, 0), -1, -1), 0);
@@ -1040,6 +1164,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test(uuids_are_read_or_refused),
 		cmocka_unit_test(names_are_those_of_directories),
 		WITH_WORLD(a_server_gets_memory_of_its_containers_alone),
+		cmocka_unit_test(gpus_are_exchanged_and_each_stays_one),
+		WITH_WORLD(a_container_moves_where_it_may),
+		WITH_WORLD(nothing_begins_on_a_drained_gpu),
+		WITH_WORLD(a_drain_tells_why_what_stays_stays),
 		WITH_WORLD(the_least_loaded_gpu_is_first),
 		WITH_WORLD(a_gpu_that_is_lost_is_nobodys),
 		WITH_WORLD(connections_wait_above_a_rate),
