@@ -118,13 +118,14 @@ rooms := $(shell awk -F ' *[|] *' '!/^\#/ && $$3 == "lib" { print ($$1 ~ /^vcuda
 room_sources = $(sort $(wildcard $(rooms:%=%/*.c)) $(wildcard src/driverd/client*.c) src/driverd/protocol.c)
 library_objects = $(room_sources:%.c=$(O)/%.o) $(O)/gen/vcuda_rpc.o
 driverd_objects = $(patsubst %.c,$(O)/%.o,$(filter-out $(room_sources),$(sort $(wildcard src/driverd/*.c))))
-cli_objects = $(patsubst %.c,$(O)/%.o,$(filter-out src/cli/try/gpu_probe.c,$(sort $(wildcard src/cli/*.c src/cli/*/*.c))))
+cli_objects = $(patsubst %.c,$(O)/%.o,$(filter-out src/cli/try/gpu_probe.c,$(sort $(wildcard src/cli/*.c src/cli/*/*.c src/slurm/*.c))))
 hook_sources = $(filter-out hooks/bump_allocator.c,$(sort $(wildcard hooks/*.c hooks/runtime/*.c)))
 hook_objects = $(hook_sources:%.c=$(O)/%.o)
 vcudad_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard vcuda/manager/*.c)))
 programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd $(O)/bin/ctr-gpu-vcudad
 include src/guard/rules.mk
 include cluster/rules.mk
+include src/slurm/rules.mk
 
 # ASan cannot be linked statically, so a sanitized hook is an ordinary program.
 dynamic = $(SANITIZE)$(filter 0,$(STATIC))
@@ -363,7 +364,7 @@ lint: dependencies-lint
 	$(MAKE) O=$(O)-o3 OPTIMIZE='-O3 -DNDEBUG' all
 	$(MAKE) -k analyse
 
-analysed = $(addprefix $(O)/analysed/,$(filter-out src/guard/bpf/% vcuda/test/%,$(wildcard src/*/*.c src/*/*/*.c vcuda/*/*.c hooks/*.c hooks/runtime/*.c $(if $(plugin_installed),cluster/*.c))) \
+analysed = $(addprefix $(O)/analysed/,$(filter-out src/guard/bpf/% vcuda/test/%,$(filter-out $(if $(spank_installed),,src/slurm/spank/%),$(wildcard src/*/*.c src/*/*/*.c)) $(wildcard vcuda/*/*.c hooks/*.c hooks/runtime/*.c $(if $(plugin_installed),cluster/*.c))) \
 	$(wildcard test/hosts/*.c test/fuzz/*.c vcuda/test/fuzz/*.c))
 analyse: $(analysed)
 	@echo "The analyser finds nothing in $(words $(analysed)) files."
@@ -422,7 +423,7 @@ udevdir = $(prefix)/lib/udev/rules.d
 openrcdir = $(prefix)/share/ctr-gpu/openrc
 unregister = $(prefix)/share/ctr-gpu/unregister
 # What is installed, and where, says pkg/files.
-installed = build='$(O)' version='$(VERSION)' $(foreach name,prefix bindir libdir libexecdir includedir mandir docdir hooksdir unitdir udevdir openrcdir \
+installed = build='$(O)' version='$(VERSION)' $(foreach name,prefix bindir libdir libexecdir includedir mandir docdir hooksdir unitdir udevdir openrcdir slurmdir \
 	bashcompdir zshcompdir fishcompdir INSTALL STRIP DESTDIR,$(name)='$($(name))') pkg/installed
 
 # The static library's own names are no concern of those who link it, as they are none in the shared one, and what no public
@@ -445,7 +446,7 @@ not-packaged:
 		"\"make install prefix=/usr/local\" installs beside it." >&2; exit 1; })
 
 install: install-files
-	$(installed) install base $(if $(guard_installed),guard) $(if $(plugin_installed),plugin)
+	$(installed) install base $(if $(guard_installed),guard) $(if $(plugin_installed),plugin) $(if $(spank_installed),slurm)
 
 # GPUs without a device: the client library that containers get, its server, and their manager.
 install-vcuda: install
@@ -461,7 +462,7 @@ uninstall: not-packaged
 	$(if $(DESTDIR),,test ! -x $(unregister) || $(unregister))
 	$(call compat_each,compat_unlink)
 	$(if $(DESTDIR),,grep -lsF '"$(bindir)/ctr-gpu-hook"' /etc/cdi/ctr-gpu-*.json /var/run/cdi/ctr-gpu-*.json | xargs -r rm -f)
-	$(installed) paths base guard plugin vcuda | sed 's,^,$(DESTDIR),' | xargs -d '\n' rm -f
+	$(installed) paths base guard plugin slurm vcuda | sed 's,^,$(DESTDIR),' | xargs -d '\n' rm -f
 	rmdir --ignore-fail-on-non-empty $(addprefix $(DESTDIR),$(wildcard $(prefix)/lib/ctr-gpu/vcuda $(prefix)/lib/ctr-gpu) $(nvidia_names) $(libexecdir)/ctr-gpu $(hooksdir) $(docdir) $(openrcdir) $(prefix)/share/ctr-gpu) || true
 
 # The names by which Docker and others find NVIDIA's programs, and what they are of ours. They are NVIDIA's, so they are taken

@@ -101,6 +101,13 @@ static bool bundle_read_root_id(const json_t *linux_part, const char *name, unsi
 	return false;
 }
 
+/* What a user's runtime makes of a user namespace of which nothing is said (crun): its root is that user. */
+static bool bundle_maps_caller(const json_t *linux_part, const json_t *namespace)
+{
+	return geteuid() != 0 && !json_object_get(namespace, "path") && !json_object_get(linux_part, "uidMappings") &&
+	       !json_object_get(linux_part, "gidMappings");
+}
+
 /* Return: whether the owner is known. It is not known if the container joins an existing user namespace. */
 static bool bundle_find_owner(struct bundle_apply *apply)
 {
@@ -111,7 +118,7 @@ static bool bundle_find_owner(struct bundle_apply *apply)
 	json_array_foreach (json_object_get(linux_part, "namespaces"), i, item) {
 		const char *type = json_string_value(json_object_get(item, "type"));
 
-		if (!type || !streq(type, "user"))
+		if (!type || !streq(type, "user") || bundle_maps_caller(linux_part, item))
 			continue;
 		if (!bundle_read_root_id(linux_part, "uidMappings", &owner.uid) ||
 		    !bundle_read_root_id(linux_part, "gidMappings", &owner.gid))

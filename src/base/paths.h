@@ -29,7 +29,8 @@
 #define PATH_CONFIG "/etc/ctr-gpu/config.json"
 #define PATH_RUN "/run/ctr-gpu"
 #define PATH_STATE "/var/lib/ctr-gpu"
-#define PATH_CONTAINER "/usr/lib/ctr-gpu" /* in a container: the driver's libraries */
+#define PATH_SLURM_STEPS "/run/ctr-gpu-slurm" /* what steps of Slurm's jobs were granted; every user may read it */
+#define PATH_CONTAINER "/usr/lib/ctr-gpu"     /* in a container: the driver's libraries */
 
 /* CDI specs, as every engine has them */
 #define PATH_CDI "/etc/cdi"

@@ -77,7 +77,7 @@ int str_append(char **text, const char *format, ...)
 	r = str_print(&end, format, arguments);
 	va_end(arguments);
 	if (r == 0)
-		r = str_format(&longer, "%s%s", *text, end);
+		r = str_format(&longer, "%s%s", *text ? *text : "", end);
 	if (r < 0)
 		return r;
 	free(*text);

@@ -24,7 +24,7 @@ bool str_is_below(const char *path, const char *directory);
 /** Return: 0 and a new string in @ret, or -ENOMEM. */
 int str_format(char **ret, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/** Puts what is formatted behind an owned string. Return: 0 or -ENOMEM. */
+/** Puts what is formatted behind an owned string, which may be NULL. Return: 0 or -ENOMEM. */
 int str_append(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /** A hash (FNV-1a), for names of files. Foreign texts may collide on purpose: nothing may depend on a unique hash. */

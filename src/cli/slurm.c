@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * ctr-gpu slurm: what Slurm must be told of this node's GPUs. Slurm takes a GPU for a device node whose name ends in
- * its number, of which it makes CUDA_VISIBLE_DEVICES and SLURM_STEP_GPUS. Behind /dev/dxg there is one node for all, so
- * each GPU there gets a node of no driver (`slurm nodes`), which Slurm can count, give and constrain.
+ * ctr-gpu slurm: what Slurm must be told of this node's GPUs. Slurm takes a GPU for a device node, and makes
+ * CUDA_VISIBLE_DEVICES and SLURM_STEP_GPUS of the nodes' places in gres.conf. Behind /dev/dxg there is one node for
+ * all, so each GPU there gets a node of no driver (`slurm nodes`), which Slurm can count, give and constrain.
  */
 
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/print.h"
@@ -19,106 +20,14 @@
 #include "cli/output.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
+#include "slurm/step.h"
 
-#define SLURM_NODES PATH_RUN "/slurm"
 #define SLURM_GRES_CONF "/etc/slurm/gres.conf"
 
 enum {
 	SLURM_MAJOR = 127, /* for local use (Documentation/admin-guide/devices.txt), so that no driver has it */
-	SLURM_GPUS_MAX = 128,
 	SLURM_FILE_MAX = 256 * 1024,
-	SLURM_TYPE_MAX = 64,
 };
-
-/* ---- this node's GPUs ---- */
-
-struct slurm_gpu {
-	char type[SLURM_TYPE_MAX];
-	char *file;
-	bool made; /* the file is a node of ours */
-	unsigned number;
-};
-
-struct slurm_gpus {
-	struct slurm_gpu list[SLURM_GPUS_MAX];
-	size_t count;
-};
-
-static void slurm_gpus_clear(struct slurm_gpus *gpus)
-{
-	for (size_t i = 0; i < gpus->count; i++)
-		free(gpus->list[i].file);
-}
-#define _cleanup_gpus_ __attribute__((cleanup(slurm_gpus_clear)))
-
-/* As Slurm's AutoDetect writes the names that NVML gives. */
-static void slurm_format_type(const char *name, char ret[static SLURM_TYPE_MAX])
-{
-	size_t size = 0;
-
-	for (; name && *name && size + 1 < SLURM_TYPE_MAX; name++) {
-		char c = *name >= 'A' && *name <= 'Z' ? (char)(*name - 'A' + 'a') : *name;
-		bool fits = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
-
-		if (fits || (size > 0 && ret[size - 1] != '_'))
-			ret[size++] = fits ? c : '_';
-	}
-	while (size > 0 && ret[size - 1] == '_')
-		size--;
-	ret[size] = '\0';
-}
-
-/* How many GPUs of this vendor are before it, as the vendor's library counts them. */
-static unsigned slurm_number_of(const struct ctr_gpu_host *host, size_t number, const char *vendor)
-{
-	struct ctr_gpu_adapter other;
-	unsigned count = 0;
-
-	for (size_t i = 0; i < number; i++)
-		if (ctr_gpu_host_adapter(host, i, &other) == 0 && other.index >= 0 && streq(other.vendor, vendor))
-			count++;
-	return count;
-}
-
-static int slurm_find_file(const struct ctr_gpu_host *host, size_t number, const struct ctr_gpu_adapter *adapter,
-			   struct slurm_gpu *ret)
-{
-	struct ctr_gpu_driver driver = {0};
-	int r;
-
-	ret->made = streq(adapter->backend, "gpu-pv");
-	ret->number = slurm_number_of(host, number, adapter->vendor);
-	if (ret->made) {
-		char vendor[SLURM_TYPE_MAX];
-
-		slurm_format_type(adapter->vendor, vendor);
-		return str_format(&ret->file, SLURM_NODES "/%s%u", vendor, ret->number);
-	}
-	r = ctr_gpu_host_driver(host, number, &driver);
-	if (r == 0)
-		r = str_format(&ret->file, "%s%d",
-			       streq(adapter->backend, "nvidia") ? PATH_NVIDIA_GPU : PATH_DRI "/renderD", driver.minor);
-	ctr_gpu_driver_clear(&driver);
-	return r;
-}
-
-static int slurm_list_gpus(const struct ctr_gpu_host *host, struct slurm_gpus *ret)
-{
-	for (size_t i = 0; i < ctr_gpu_host_adapter_count(host) && ret->count < SLURM_GPUS_MAX; i++) {
-		struct slurm_gpu *gpu = &ret->list[ret->count];
-		struct ctr_gpu_adapter adapter;
-		int r = ctr_gpu_host_adapter(host, i, &adapter);
-
-		if (r < 0 || adapter.index < 0)
-			continue;
-		slurm_format_type(adapter.name ? adapter.name : adapter.vendor, gpu->type);
-		r = slurm_find_file(host, i, &adapter, gpu);
-		if (r < 0)
-			return r;
-		ret->count++;
-	}
-	return 0;
-}
 
 /* ---- gres ---- */
 
@@ -196,6 +105,7 @@ struct slurm_check {
 	const char *path;
 	unsigned line;
 	struct strv files; /* of all lines */
+	size_t place;      /* behind the last that was named, in our own order */
 	bool autodetect;
 	size_t faults;
 };
@@ -211,10 +121,12 @@ static void slurm_check_file(struct slurm_check *check, const char *file)
 {
 	_cleanup_free_ char *what = NULL;
 	struct stat st;
-	bool known = false;
+	size_t place = 0;
+	bool known;
 
-	for (size_t i = 0; i < check->gpus->count; i++)
-		known = known || streq(check->gpus->list[i].file, file);
+	while (place < check->gpus->count && !streq(check->gpus->list[place].file, file))
+		place++;
+	known = place < check->gpus->count;
 	if (strv_contains(&check->files, file)) {
 		if (str_format(&what, "%s is named twice, and Slurm would give it twice", file) == 0)
 			slurm_report(check, what, "Name each file once.");
@@ -226,8 +138,15 @@ static void slurm_check_file(struct slurm_check *check, const char *file)
 	} else if (!S_ISCHR(st.st_mode)) {
 		if (str_format(&what, "%s is not a device, and slurmd gives none of its variables for it", file) == 0)
 			slurm_report(check, what, "Make it anew: ctr-gpu slurm nodes");
-	} else if (!known && str_format(&what, "%s is no GPU that can be used here", file) == 0)
-		slurm_report(check, what, "ctr-gpu info lists them, and why one cannot be used.");
+	} else if (!known) {
+		if (str_format(&what, "%s is no GPU that can be used here", file) == 0)
+			slurm_report(check, what, "ctr-gpu info lists them, and why one cannot be used.");
+	} else if (place < check->place && check->gpus->list[place].made) {
+		if (str_format(&what, "%s is behind a later GPU, and Slurm numbers them by their order", file) == 0)
+			slurm_report(check, what, "Use the order of the lines that ctr-gpu slurm gres prints.");
+	}
+	if (known)
+		check->place = place + 1;
 	(void)strv_add(&check->files, file);
 }
 
@@ -319,7 +238,7 @@ static int slurm_check_conf(const struct slurm_gpus *gpus, const char *path)
 
 /* ---- commands ---- */
 
-enum { KEY_CHECK = 0x100 };
+enum { KEY_CHECK = 0x100, KEY_UID, KEY_GPUS, KEY_END };
 
 struct slurm {
 	const char *check; /* the file; NULL: none is to be checked */
@@ -347,7 +266,7 @@ static int slurm_open(struct session *session, struct global_options *globals, s
 
 	if (r == 0)
 		r = session_check(session, ctr_gpu_host_new(session->context, &session->host));
-	if (r == 0 && slurm_list_gpus(session->host, ret) < 0)
+	if (r == 0 && slurm_gpus_list(session->host, ret) < 0)
 		return output_no_memory();
 	return r;
 }
@@ -396,9 +315,105 @@ static int slurm_nodes(struct global_options *globals, int argc, char **argv)
 			    " cannot be made: %m\n    Run this as root, outside of containers.");
 }
 
+/* ---- step ---- */
+
+struct step_arguments {
+	struct session *session;
+	const char *gpus, *words[2];
+	struct slurm_step step;
+	uid_t uid;
+	size_t count;
+	bool end;
+};
+
+static const struct argp_option step_options[] = {
+	{"uid", KEY_UID, "UID", 0, "The job's user", 0},
+	{"gpus", KEY_GPUS, "NUMBERS", 0, "Of the GPUs that the step was granted, as SLURM_STEP_GPUS has them", 0},
+	{"end", KEY_END, NULL, 0, "The step has ended; without STEP all of the job", 0},
+	{0},
+};
+
+static error_t slurm_step_parse(int key, char *argument, struct argp_state *state)
+{
+	struct step_arguments *arguments = state->input;
+	char *end;
+
+	switch (key) {
+	case KEY_UID:
+		arguments->uid = (uid_t)strtoul(argument, &end, 10);
+		if (end == argument || *end)
+			argp_error(state, "'%s' is not a user's number", argument);
+		return 0;
+	case KEY_GPUS:
+		arguments->gpus = argument;
+		return 0;
+	case KEY_END:
+		arguments->end = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (arguments->count == ARRAY_SIZE(arguments->words))
+			argp_error(state, "'%s' is one argument too many", argument);
+		arguments->words[arguments->count++] = argument;
+		return 0;
+	case ARGP_KEY_END:
+		if (arguments->count == 0 || (arguments->count == 1 && !arguments->end))
+			argp_error(state, "JOB or STEP is missing");
+		if (slurm_step_set(arguments->words[0], arguments->words[1] ? arguments->words[1] : "0",
+				   &arguments->step) < 0)
+			argp_error(state, "JOB and STEP are as Slurm names them: 12 0, 12 batch");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int slurm_step_begin_in_child(void *user)
+{
+	const struct step_arguments *arguments = user;
+	struct session *session = arguments->session;
+	int r = ctr_gpu_host_new(session->context, &session->host);
+
+	/* Without a GPU there is nothing to give, and a step that was granted none is not the worse for it. */
+	if ((r == CTR_GPU_E_NO_DEVICE || r == CTR_GPU_E_NO_ADAPTER) && !arguments->gpus[0])
+		r = 0;
+	if (r == 0)
+		r = slurm_step_begin(session->context, session->host, &arguments->step, arguments->uid, arguments->gpus,
+				     stdout);
+	return session_check(session, r == 0 ? print_finish(stdout) : r);
+}
+
+static int slurm_step(struct global_options *globals, int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = step_options,
+		.parser = slurm_step_parse,
+		.args_doc = "JOB STEP",
+		.children = global_options_children,
+		.doc = "Give a step of a job the GPUs that Slurm has granted, and print its variables. Slurm's plugin "
+		       "spank_ctr_gpu.so runs this, as root in the step's cgroup.",
+	};
+	_cleanup_session_ struct session session = {0};
+	struct step_arguments arguments = {.session = &session, .gpus = ""};
+	int r;
+
+	global_options_parse_verb(globals, &argp, argc, argv, &arguments);
+	r = session_open(&session, globals);
+	if (r)
+		return r;
+	if (geteuid() != 0)
+		return output_print("a step is given its GPUs by root\n    Slurm's plugin spank_ctr_gpu.so does it.");
+	if (!arguments.end)
+		session_run_in_child(&session, slurm_step_begin_in_child, &arguments);
+	if (arguments.count == 1)
+		arguments.step.step[0] = '\0';
+	slurm_record_remove(&arguments.step);
+	return 0;
+}
+
 static const struct verb commands[] = {
 	{"gres", "", "Print lines for gres.conf and slurm.conf, or check them", slurm_gres},
 	{"nodes", "", "Make the nodes by which Slurm tells GPUs behind /dev/dxg apart", slurm_nodes},
+	{"step", "JOB STEP", "Give a step of a job its GPUs; Slurm's plugin runs this", slurm_step},
 	{0},
 };
 
@@ -406,7 +421,7 @@ int verb_slurm(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.parser = verb_parse,
-		.args_doc = "gres|nodes [ARGUMENT...]",
+		.args_doc = "gres|nodes|step [ARGUMENT...]",
 		.children = global_options_children,
 		.doc = "Tell Slurm of this node's GPUs.\v"
 		       "'ctr-gpu slurm COMMAND --help' shows a command's own options; ctr-gpu(1) explains them all.",

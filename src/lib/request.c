@@ -6,6 +6,7 @@
 
 #include "lib/container.h"
 #include "oci/env_request.h"
+#include "system/slurm_record.h"
 
 int ctr_gpu_request_new(struct ctr_gpu_context *context, struct ctr_gpu_request **ret_request)
 {
@@ -63,6 +64,24 @@ int ctr_gpu_request_read_environment(struct ctr_gpu_request *request, const char
 								  &request->context->err));
 }
 
+/*
+ * In a step of a Slurm job the step's GPUs are meant, whatever image and user have in the environment. Where the guard
+ * holds them for the whole step, the container's programs count no others, and there is nothing left to be held.
+ */
+static int request_take_step(struct ctr_gpu_request *request, const char *const *environment)
+{
+	_cleanup_record_ struct slurm_record record = {0};
+	int r = slurm_record_find(environment, &record);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	if (record.held)
+		request->context->settings.choice = CHOICE_STORE;
+	request->data.unnamed = false;
+	request->data.domain = NULL;
+	return request_set_devices(&request->data, record.devices);
+}
+
 int ctr_gpu_request_read_container(struct ctr_gpu_request *request, const struct ctr_gpu_container *container,
 				   const char *devices)
 {
@@ -74,15 +93,17 @@ int ctr_gpu_request_read_container(struct ctr_gpu_request *request, const struct
 		    : env_request_read(&ask, &context->settings, &request->data, &context->err);
 	if (r == 0 && devices)
 		r = env_request_read_properties(&ask, &context->settings, &request->data, &context->err);
+	if (r == 0 && !devices && request->data.kind != REQUEST_VOID)
+		return request_take_step(request, ask.environment);
 	return request_explain(context, r);
 }
 
 int ctr_gpu_request_read_bundle(struct ctr_gpu_request *request, const struct ctr_gpu_bundle *bundle)
 {
 	const struct env_request ask = env_request_of_config(&bundle->config);
+	int r = env_request_read(&ask, &request->context->settings, &request->data, &request->context->err);
 
-	return request_explain(request->context, env_request_read(&ask, &request->context->settings, &request->data,
-								  &request->context->err));
+	return r == 0 ? request_take_step(request, ask.environment) : request_explain(request->context, r);
 }
 
 int ctr_gpu_request_set_imex_channels(struct ctr_gpu_request *request, const char *channels)

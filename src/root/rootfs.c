@@ -611,9 +611,12 @@ static int rootfs_fill(int fd, const struct replacement *new, int old)
 		return r;
 	if (!new->keeps)
 		return 0;
-	return fstat(old, &st) < 0 || fchown(fd, st.st_uid, st.st_gid) < 0 || fchmod(fd, st.st_mode & 07777) < 0
-		       ? -errno
-		       : 0;
+	if (fstat(old, &st) < 0)
+		return -errno;
+	/* A user may replace root's file in a directory of the user's, but not give one away: it stays the user's. */
+	if (fchown(fd, st.st_uid, st.st_gid) < 0 && (errno != EPERM || geteuid() == 0))
+		return -errno;
+	return fchmod(fd, st.st_mode & 07777) < 0 ? -errno : 0;
 }
 
 /* Writes a temporary file and renames it, or a link beside it, to @name. */

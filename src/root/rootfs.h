@@ -158,7 +158,7 @@ enum { ROOTFS_REPLACED_MAX = 16 << 20 }; /* of a file that is kept to be brought
  */
 int rootfs_replace_file(struct rootfs *rootfs, const char *path, const struct span *parts, size_t count, mode_t mode);
 
-/** The same for a regular file, whose owner and mode stay. Return: also -ENOENT; -ELOOP for anything else. */
+/** The same for a regular file, whose mode stays, and owner where the caller may. Return: also -ENOENT; -ELOOP. */
 int rootfs_rewrite_file(struct rootfs *rootfs, const char *path, const struct span *parts, size_t count);
 
 /* The kinds of what is noted. */

@@ -146,6 +146,11 @@ nvidia_package() {
 		usr/libexec/ctr-gpu/ctr-gpu-device-plugin
 		usr/share/lintian/overrides/ctr-gpu-kubernetes
 	END
+	diff <(contents ctr-gpu-slurm | grep -v '^usr/share/doc/.*/\(changelog\|copyright\)') - <<-END
+		usr/lib/MULTIARCH/slurm-wlm/spank_ctr_gpu.so
+		$(cd "$e2e/../../examples/slurm" && printf 'usr/share/doc/ctr-gpu-slurm/examples/%s\n' *)
+	END
+	dpkg-deb --field "$(deb ctr-gpu-slurm)" Depends | grep -qE 'slurmd \(>= [0-9]+\.[0-9]+\), slurmd \(<< [0-9]+\.[0-9]+\.999\)'
 	diff <(pages ctr-gpu) <(cd "$e2e/../../man" && printf '%s\n' ctr-gpu*.[!3] | sort)
 	diff <(pages libctr-gpu-dev) <({ functions && cd "$e2e/../../man" && printf '%s\n' *.3; } | sort -u)
 	diff <(contents ctr-gpu-nvidia-compat | grep -v '^usr/share/doc/') - <<-END

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2016,SC2154
 #
-# ctr-gpu slurm: the lines for gres.conf, the nodes, and what is wrong with a gres.conf. With Slurm itself: ../clusters/slurm.bats.
+# ctr-gpu slurm: the lines for gres.conf, the nodes, what is wrong with a gres.conf, and what a step gets. With Slurm itself:
+# ../clusters/slurm.bats.
 
 bats_require_minimum_version 1.5.0
 load engines
@@ -74,6 +75,8 @@ check() {
 	[[ $status == 1 && $output == *"/run/ctr-gpu/slurm/nvidia1 (nvidia_rtx_a2000) is missing"* ]]
 	check wsl-two-nvidia 'Name=gpu File=/etc/passwd\nName=gpu File=/dev/null\nName=gpu File=/run/ctr-gpu/slurm/nvidia[0,1]'
 	[[ $status == 1 && $output == *"/etc/passwd is not a device"* && $output == *"/dev/null is no GPU"* && $output != *missing* ]]
+	check wsl-two-nvidia 'Name=gpu File=/run/ctr-gpu/slurm/nvidia1\nName=gpu File=/run/ctr-gpu/slurm/nvidia0\n'
+	[[ $status == 1 && $output == "/run/gres.conf:2: /run/ctr-gpu/slurm/nvidia0 is behind a later GPU"* && $(wc -l <<<"$output") == 2 ]]
 	check native-four 'AutoDetect=nvml\n'
 	[[ $status == 0 ]]
 	check native-four 'NodeName=a Name=gpu File=/dev/nvidia[0-3]\nName=mps Count=400\n'
@@ -83,4 +86,60 @@ check() {
 	[[ $status == 1 && $(wc -l <<<"$output") -lt 300 ]]
 	run on native-four 'ctr-gpu slurm gres --check=/run/nothing'
 	[[ $status == 1 && $output == *"/run/nothing cannot be read"* ]]
+}
+
+@test "a step is told its GPUs by their places in gres.conf, and root's record says so" {
+	diff <(on wsl-hybrid 'umask 077; ctr-gpu slurm nodes >/dev/null; ctr-gpu slurm step 12 0 --uid=1000 --gpus=1; ctr-gpu slurm step 12 batch --gpus=0,1 | sed "s/LUID-[0-9a-f]*/LUID/g"
+		cd /run/ctr-gpu-slurm; stat -c "%n %U %a" . *; cat 12.0; echo; ctr-gpu slurm step 3 0 >/dev/null; ctr-gpu slurm step --end 12; ls; ctr-gpu slurm step --end 3 0; ls') - <<-END
+		CUDA_VISIBLE_DEVICES
+		ZE_AFFINITY_MASK=0
+		NVIDIA_VISIBLE_DEVICES=LUID-00000000000123f0
+		CUDA_VISIBLE_DEVICES=0
+		ZE_AFFINITY_MASK=0
+		NVIDIA_VISIBLE_DEVICES=LUID,LUID
+		. root 755
+		12.0 root 644
+		12.batch root 644
+		{"uid":1000,"held":false,"devices":"LUID-00000000000123f0"}
+		3.0
+	END
+	# Of NVIDIA's native driver, and of parts of GPUs, Slurm knows the numbers itself.
+	[[ $(on native-four 'ctr-gpu slurm step 1 0 --gpus=2,3') == NVIDIA_VISIBLE_DEVICES=2,3 ]]
+	[[ $(on native-amd 'ctr-gpu slurm step 1 0 --gpus=1') == $'ROCR_VISIBLE_DEVICES=1\nNVIDIA_VISIBLE_DEVICES=1' ]]
+	[[ -z $(on native-mig 'ctr-gpu slurm step 1 0 --gpus=7') ]]
+	# A machine without GPUs may be a node, too.
+	[[ $(on plain 'ctr-gpu slurm step 1 0') == NVIDIA_VISIBLE_DEVICES=void ]]
+}
+
+@test "a step that cannot be given its GPUs is refused, and leaves nothing" {
+	run on wsl-two-nvidia 'ctr-gpu slurm nodes >/dev/null; ctr-gpu slurm step 1 0 --gpus=2'
+	[[ $status == 1 && $output == *"[E_UNKNOWN_DEVICE] Slurm has granted the GPUs 2 of its list"*"gres --check"* ]]
+	run on wsl-two-nvidia 'mkdir /etc/ctr-gpu; echo "{\"choice\": \"strict\"}" >/etc/ctr-gpu/config.json; ctr-gpu slurm step 1 0 --gpus=0,1 && ! ctr-gpu slurm step 2 0 --gpus=1 && ls /run/ctr-gpu-slurm'
+	[[ $status == 0 && $output == *"[E_GUARD] the job's choice of GPUs cannot be held on this node: "*$'\n1.0' ]]
+	run on plain 'ctr-gpu slurm step 1 0 --gpus=0'
+	[[ $status == 1 && $output == *"[E_NO_DEVICE]"* ]]
+	run on wsl-nvidia 'setpriv --reuid 65534 --clear-groups "$(command -v ctr-gpu)" slurm step 1 0'
+	[[ $status == 1 && $output == *"by root"* ]]
+	for arguments in "" 1 "1 ../x" "1 0 0" "1 0 --uid=me"; do
+		run on wsl-nvidia "ctr-gpu slurm step $arguments"
+		[[ $status == 2 ]]
+	done
+}
+
+@test "ctr-gpu-runtime gives a user's container the GPUs of the user's own step" {
+	bundle() { printf '{"ociVersion": "1.0.2", "process": {"args": ["sh"], "env": [%s], "cwd": "/"}, "root": {"path": "rootfs"}}' "$1"; }
+	export -f bundle
+	diff <(on wsl-two-nvidia 'cd /run; mkdir -p b/rootfs; ctr-gpu slurm step 5 0 --uid=65534 --gpus=1 >/dev/null; ctr-gpu slurm step 6 0 --uid=1 --gpus=0 >/dev/null
+		asks() { bundle "$1" >b/config.json; setpriv --reuid 65534 --clear-groups "$(command -v ctr-gpu-runtime)" --dry-run create --bundle b x | jq -c "[.adapters, .choice.grade]"; }
+		asks "\"SLURM_JOB_ID=5\", \"SLURM_STEP_ID=0\", \"NVIDIA_VISIBLE_DEVICES=all\""
+		asks "\"SLURM_JOB_ID=6\", \"SLURM_STEP_ID=0\""
+		echo "{\"uid\":65534,\"held\":true,\"devices\":\"0\"}" >/run/ctr-gpu-slurm/5.0; asks "\"SLURM_JOB_ID=5\", \"SLURM_STEP_ID=0\""
+		echo "{\"uid\":65534,\"held\":false,\"devices\":\"void\"}" >/run/ctr-gpu-slurm/5.0; asks "\"SLURM_JOB_ID=5\", \"SLURM_STEP_ID=0\", \"NVIDIA_VISIBLE_DEVICES=all\""
+		chmod 666 /run/ctr-gpu-slurm/5.0; asks "\"SLURM_JOB_ID=5\", \"SLURM_STEP_ID=0\", \"NVIDIA_VISIBLE_DEVICES=0\""') - <<-END
+		[["1 NVIDIA RTX A2000"],"environment"]
+		[[],null]
+		[["0 NVIDIA GeForce RTX 4090"],"store"]
+		[[],null]
+		[["0 NVIDIA GeForce RTX 4090"],"environment"]
+	END
 }

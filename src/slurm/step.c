@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What a step gets of its GPUs: the vendors' variables, as Slurm's AutoDetect sets them for GPUs with a device node
+ * each; the guard's choice for its cgroup, where they share one; and a record for ctr-gpu-runtime.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "devcgroup/cgroup_path.h"
+#include "guard/choice.h"
+#include "guard/helper.h"
+#include "lib/context.h"
+#include "model/adapter.h"
+#include "slurm/step.h"
+
+enum { MEMBERSHIP_MAX = 64 * 1024, MOUNTINFO_MAX = 4 * 1024 * 1024 };
+
+struct step {
+	struct ctr_gpu_context *context;
+	const struct ctr_gpu_host *host;
+	struct slurm_gpus gpus;
+	bool granted[SLURM_GPUS_MAX];
+	bool held;  /* by the guard, so that its programs see no other GPUs */
+	int cgroup; /* the step's own; negative errno: none */
+};
+
+static void step_clear(struct step *step)
+{
+	cleanup_closep(&step->cgroup);
+	slurm_gpus_clear(&step->gpus);
+}
+
+/* ---- which GPUs ---- */
+
+/* How often a number is in a list with commas; all of them, if it is negative. */
+static size_t step_count_number(const char *numbers, long number)
+{
+	size_t count = 0;
+	char *end;
+
+	for (const char *at = numbers; *at; at = *end ? end + 1 : end) {
+		long one = strtol(at, &end, 10);
+
+		count += end != at && (number < 0 || one == number);
+		end += strcspn(end, ",");
+	}
+	return count;
+}
+
+/* Whether Slurm lets the step open it (ConstrainDevices). The cgroup is asked before a driver is looked for. */
+static bool step_may_open(const char *file)
+{
+	_cleanup_close_ int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	return fd >= 0 || (errno != EPERM && errno != EACCES);
+}
+
+/*
+ * A number is a GPU's place in gres.conf, which may have another order, and may lack some. So in a cgroup of its own
+ * the step has what it may open.
+ */
+static size_t step_choose(struct step *step, const char *numbers, bool in_cgroup)
+{
+	size_t granted = 0;
+
+	for (size_t i = 0; i < step->gpus.count && numbers[0]; i++) {
+		step->granted[i] =
+			in_cgroup ? step_may_open(step->gpus.list[i].file) : step_count_number(numbers, (long)i) > 0;
+		granted += step->granted[i];
+	}
+	return granted;
+}
+
+static bool step_has_made(const struct step *step)
+{
+	bool made = false;
+
+	for (size_t i = 0; i < step->gpus.count; i++)
+		made = made || step->gpus.list[i].made;
+	return made;
+}
+
+static int step_refuse(const struct step *step, const char *numbers, bool in_cgroup)
+{
+	return err_set(
+		&step->context->err, CTR_GPU_E_UNKNOWN_DEVICE,
+		"Slurm has granted the GPUs %s of its list, and it does not follow which of this node these are.\n"
+		"%sctr-gpu slurm gres --check says what is wrong with gres.conf, which must have all GPUs.",
+		numbers, in_cgroup ? "Have ConstrainDevices=yes in cgroup.conf. " : "");
+}
+
+/* ---- the guard ---- */
+
+static const struct adapter *step_adapter(const struct step *step, size_t number)
+{
+	return &step->host->inventory.adapters[step->gpus.list[number].position];
+}
+
+/* Return: a descriptor of the step's own cgroup; -ENOENT; negative errno. */
+static int step_open_cgroup(void)
+{
+	_cleanup_free_ char *membership = NULL, *mountinfo = NULL;
+	_cleanup_cgroup_places_ struct cgroup_places places = {0};
+	struct guard_key key;
+	int r = fd_read_file_at(AT_FDCWD, "/proc/self/cgroup", MEMBERSHIP_MAX, &membership, NULL);
+
+	if (r == 0)
+		r = fd_read_file_at(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MAX, &mountinfo, NULL);
+	if (r == 0)
+		r = cgroup_places_find(mountinfo, membership, &places);
+	for (size_t i = 0; i < places.count && r == 0; i++) {
+		_cleanup_free_ char *path = NULL;
+		_cleanup_close_ int fd = -1;
+		size_t size = slurm_step_path(places.items[i].below);
+
+		if (size == 0)
+			continue;
+		r = str_format(&path, "%s/%.*s", places.items[i].point, (int)size, places.items[i].below);
+		fd = r == 0 ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+		if (fd >= 0 && choice_key(fd, &key) == 0)
+			return steal_fd(&fd);
+	}
+	return r < 0 ? r : -ENOENT;
+}
+
+static int step_write_choice(int cgroup, const uint64_t *luids, size_t count)
+{
+	_cleanup_choices_ struct choices choices = CHOICES_NONE;
+	struct guard_key key;
+	int r = cgroup < 0 ? cgroup : choice_key(cgroup, &key);
+
+	if (r == 0)
+		r = choices_open(&choices);
+	if (r == 0)
+		r = choice_set(&choices, &key, luids, count);
+	return r;
+}
+
+/* Return: why the guard cannot hold the choice, owned by the caller; NULL: it holds. */
+static int step_arm(struct step *step, char **ret_obstacle)
+{
+	uint64_t luids[SLURM_GPUS_MAX];
+	size_t count = 0;
+	int r = helper_check(ret_obstacle);
+
+	if (r == 0 && !*ret_obstacle && step->context->settings.choice == CHOICE_STRICT)
+		r = preempt_check(ret_obstacle);
+	if (r < 0 || *ret_obstacle)
+		return r;
+	if (helper_load(&step->context->err) != 0)
+		return str_format(ret_obstacle, "%s", step->context->err.text);
+	for (size_t i = 0; i < step->gpus.count; i++)
+		if (step->gpus.list[i].made && step->granted[i])
+			luids[count++] = (uint64_t)(uint32_t)step_adapter(step, i)->luid.high << 32 |
+					 step_adapter(step, i)->luid.low;
+	r = step_write_choice(step->cgroup, luids, count);
+	step->held = r == 0;
+	if (r == -ENOENT)
+		return str_format(ret_obstacle,
+				  "the step has no cgroup of its own (ProctrackType=proctrack/cgroup and "
+				  "TaskPlugin=task/cgroup in slurm.conf, ConstrainDevices=yes in cgroup.conf)");
+	return r < 0 ? str_format(ret_obstacle, "the guard's map cannot be written: %s", err_name(r)) : 0;
+}
+
+/* Also a step without any GPU has made a choice. */
+static bool step_is_choice(const struct step *step)
+{
+	bool choice = false;
+
+	for (size_t i = 0; i < step->gpus.count; i++)
+		choice = choice || (step->gpus.list[i].made && !step->granted[i]);
+	return choice;
+}
+
+static int step_hold(struct step *step)
+{
+	const enum choice_grade grade = step->context->settings.choice;
+	_cleanup_free_ char *obstacle = NULL;
+	int r;
+
+	if (grade == CHOICE_STORE || grade == CHOICE_ENVIRONMENT || !step_is_choice(step))
+		return 0;
+	r = step_arm(step, &obstacle);
+	if (r < 0 || !obstacle)
+		return r;
+	if (grade == CHOICE_STRICT)
+		return err_set(&step->context->err, CTR_GPU_E_GUARD,
+			       "the job's choice of GPUs cannot be held on this node: %.500s\n"
+			       "Ask for all of its GPUs, or have the administrator set \"choice\" to \"auto\" in "
+			       "ctr-gpu's configuration.",
+			       obstacle);
+	if (grade == CHOICE_GUARD)
+		log_warning(&step->context->settings.log, "the job's choice of GPUs is not held: %s", obstacle);
+	return 0;
+}
+
+/* ---- what it is told ---- */
+
+/* Whether its programs see the granted GPUs alone, and so count these. */
+static bool step_hides(const struct step *step, const char *vendor)
+{
+	bool others = false, open = false;
+
+	for (size_t i = 0; i < step->gpus.count; i++) {
+		const struct slurm_gpu *gpu = &step->gpus.list[i];
+
+		if (step->granted[i] || !streq(adapter_vendor(step_adapter(step, i)), vendor))
+			continue;
+		others = true;
+		open = open || (gpu->made ? !step->held : step_may_open(gpu->file));
+	}
+	return others && !open;
+}
+
+/* Of NVIDIA's driver Slurm knows the numbers itself. */
+static int step_print_variable(const struct step *step, const char *vendor, const char *variable, FILE *file)
+{
+	bool counts_granted = step_hides(step, vendor), own = false, first = true;
+	unsigned granted = 0;
+
+	for (size_t i = 0; i < step->gpus.count; i++) {
+		const struct adapter *adapter = step_adapter(step, i);
+
+		if (!streq(adapter_vendor(adapter), vendor) || streq(adapter->backend->name, "nvidia"))
+			continue;
+		own = true;
+		if (!step->granted[i])
+			continue;
+		(void)fprintf(file, "%s%s%u", first ? variable : ",", first ? "=" : "",
+			      counts_granted ? granted : step->gpus.list[i].number);
+		granted++;
+		first = false;
+	}
+	if (own && first)
+		(void)fputs(variable, file);
+	if (own)
+		(void)fputc('\n', file);
+	return 0;
+}
+
+/* The names by which ctr-gpu finds the GPUs again. */
+static int step_print_devices(const struct step *step, char **ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < step->gpus.count && r == 0; i++) {
+		const struct adapter *adapter = step_adapter(step, i);
+		char luid[LUID_TEXT_SIZE] = "";
+
+		if (!step->granted[i])
+			continue;
+		if (adapter->has_luid)
+			luid_format(adapter->luid, luid);
+		r = luid[0] ? str_append(ret, "%s%s", *ret ? "," : "", luid)
+			    : str_append(ret, "%s%d", *ret ? "," : "", adapter->index);
+	}
+	return r == 0 && !*ret ? str_append(ret, "void") : r;
+}
+
+static int step_tell(const struct step *step, const struct slurm_step *name, uid_t uid, FILE *file)
+{
+	_cleanup_record_ struct slurm_record record = {.uid = uid, .held = step->held};
+	int r = step_print_devices(step, &record.devices);
+
+	if (r == 0)
+		r = slurm_record_write(name, &record);
+	if (r < 0)
+		return r;
+	(void)step_print_variable(step, "NVIDIA", "CUDA_VISIBLE_DEVICES", file);
+	(void)step_print_variable(step, "AMD", "ROCR_VISIBLE_DEVICES", file);
+	(void)step_print_variable(step, "Intel", "ZE_AFFINITY_MASK", file);
+	(void)fprintf(file, "NVIDIA_VISIBLE_DEVICES=%s\n", record.devices);
+	return 0;
+}
+
+/* Of those (MIG) Slurm has files and numbers of its own, and tells a step its parts by itself. */
+static bool step_has_parts(const struct ctr_gpu_host *host)
+{
+	bool parts = false;
+
+	for (size_t i = 0; i < host->inventory.count; i++)
+		parts = parts || host->inventory.adapters[i].is_part;
+	return parts;
+}
+
+int slurm_step_begin(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct slurm_step *name,
+		     uid_t uid, const char *numbers, FILE *file)
+{
+	_cleanup_(step_clear) struct step step = {.context = context, .host = host, .cgroup = step_open_cgroup()};
+	const bool in_cgroup = step.cgroup >= 0;
+	int r = 0;
+
+	if (host && step_has_parts(host))
+		return 0;
+	if (host)
+		r = slurm_gpus_list(host, &step.gpus);
+	if (r == 0 && step_choose(&step, numbers, in_cgroup) != step_count_number(numbers, -1)) {
+		/* Where each GPU has a node of its own, Slurm gives and constrains it without us. */
+		return step_has_made(&step) ? step_refuse(&step, numbers, in_cgroup) : 0;
+	}
+	if (r == 0)
+		r = step_hold(&step);
+	if (r == 0)
+		r = step_tell(&step, name, uid, file);
+	return r;
+}
