@@ -16,6 +16,11 @@ setup_file() {
 	require_program munged
 }
 
+# Slurm leaves some of its cgroups.
+teardown() {
+	find /sys/fs/cgroup -depth -type d -path '*/slurm_node1*' -exec rmdir {} + 2>/dev/null || true
+}
+
 # slurm PROFILE SCRIPT: a shell beside a Slurm whose node is told what ctr-gpu says, in $directory
 slurm() {
 	sandbox "$1" bash -ec 'directory=$1; mkdir -p "$directory"; rm -rf /etc/ctr-gpu
