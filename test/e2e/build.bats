@@ -176,6 +176,32 @@ expect_before() {
 	expect_status 0
 }
 
+@test "Arch's recipe shares out all that is installed among its packages, each file once" {
+	in_tree bash -euc '
+		source pkg/arch/PKGBUILD
+		srcdir=$1/src
+		mkdir -p "$srcdir"
+		ln -s "$PWD" "$srcdir/ctr-gpu-$pkgver"
+		# What was built above is as good as what the recipe would build.
+		_settings+=(STATIC=1)
+		cd "$srcdir"
+		build >&2
+		for package in "${pkgname[@]}"; do
+			pkgdir=$1/$package
+			mkdir "$pkgdir"
+			cd "$srcdir"
+			"package_$package" >&2
+			(cd "$pkgdir" && find . ! -type d) >>"$1/packed"
+			[[ $package != ctr-gpu ]] || "$pkgdir/usr/bin/ctr-gpu" --version >&2
+		done
+		(cd "$srcdir/root" && find . ! -type d | sort) | diff - <(sort "$1/packed") >&2
+		echo "version $pkgver, $(wc -l <"$1/packed") files"
+	' arch "$BATS_TEST_TMPDIR"
+	expect_status 0
+	expect "version $(sed -n '1s/^ctr-gpu \([0-9.]*\).*/\1/p' "$tree/NEWS"), "
+	[[ $(wc -l <"$BATS_TEST_TMPDIR/packed") -gt 100 ]]
+}
+
 @test "flags of a packager's cancel none that a program needs" {
 	in_tree make -n V=1 LDFLAGS= CPPFLAGS= CFLAGS= O=build-flags \
 		build-flags/test/unit/base/memstream_test build-flags/src/cli/main.o

@@ -72,6 +72,24 @@ on_alpine() {
 	' on_alpine "$@"
 }
 
+@test "Alpine's recipe makes a package of it, in whose place everything is" {
+	local recipe=$e2e/../../pkg/alpine/APKBUILD package=$BATS_TEST_TMPDIR/package compat=$BATS_TEST_TMPDIR/compat path
+
+	# abuild is busybox's shell.
+	run env pkgdir="$package" subpkgdir="$compat" CARCH="$(uname -m)" srcdir=/none busybox sh -euc '. "$1"; builddir=$2; package; compat; echo "$pkgver"' - "$recipe" "$unpacked"
+	expect_status 0
+	[[ $output == "$(sed -n '1s/^ctr-gpu \([0-9.]*\).*/\1/p' "$e2e/../../NEWS")" ]]
+	"$package/usr/bin/ctr-gpu" --version
+	for path in "$(jq -r .hook.path "$package/usr/share/containers/oci/hooks.d/ctr-gpu.json")" "$(sed -n 's,^\t\(/usr/[^ ]*\) refresh.*,\1,p' "$package/etc/init.d/ctr-gpu-refresh")"; do
+		[[ -x $package$path ]]
+	done
+	[[ -x $package/etc/init.d/ctr-gpu-refresh ]]
+	for path in "$compat"/usr/bin/*; do
+		[[ -x $package/usr/bin/$(readlink "$path") ]]
+	done
+	[[ -L $compat/usr/bin/nvidia-container-runtime-hook ]]
+}
+
 @test "the hook asks the processor nothing, which a virtual machine would be left for" {
 	[[ $(objdump -d --no-show-raw-insn "$BATS_FILE_TMPDIR/build/bin/ctr-gpu-hook" | grep -cwE 'cpuid|xgetbv|rdtscp') -eq 0 ]]
 	# Where the word would be found.
