@@ -238,7 +238,8 @@ static void plain_graphs(void)
 	for (int round = 1; round < 3; round++) {
 		host_b[7] = (float)round;
 		say("cudaGraphLaunch", cudaGraphLaunch(exec, stream));
-		say_value("what was copied", cudaStreamSynchronize(stream), (long long)host_c[7]);
+		r = cudaStreamSynchronize(stream);
+		say_value("what was copied", r, (long long)host_c[7]);
 	}
 	say("cudaGraphDestroy", cudaGraphDestroy(graph));
 	say("cudaGraphExecDestroy", cudaGraphExecDestroy(exec));
