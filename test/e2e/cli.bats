@@ -22,21 +22,21 @@ host() {
 
 # refused STATUS TEXT COMMAND…: it ends with this status, prints nothing, and says TEXT on standard error
 refused() {
-	local wanted=$1 text=$2 status=0 stdout stderr
+	local wanted=$1 text=$2 status=0 stdout said
 	shift 2
-	stderr=$BATS_TEST_TMPDIR/stderr
-	stdout=$("$@" 2>"$stderr") || status=$?
-	if [[ $status -ne $wanted || -n $stdout ]] || ! grep -qF -- "$text" "$stderr"; then
-		printf 'status %d, wanted %d\nstdout: %s\nstderr: %s\nwanted: %s\n' "$status" "$wanted" "$stdout" "$(<"$stderr")" "$text"
+	said=$BATS_TEST_TMPDIR/stderr
+	stdout=$("$@" 2>"$said") || status=$?
+	if [[ $status -ne $wanted || -n $stdout ]] || ! grep -qF -- "$text" "$said"; then
+		printf 'status %d, wanted %d\nstdout: %s\nstderr: %s\nwanted: %s\n' "$status" "$wanted" "$stdout" "$(<"$said")" "$text"
 		return 1
 	fi
 }
 
 # lines MAXIMUM: what refused() was told has no more lines, and all but the first are indented
 lines() {
-	local stderr=$BATS_TEST_TMPDIR/stderr
-	[[ $(wc -l <"$stderr") -le $1 ]] && ! tail -n +2 "$stderr" | grep -qv '^    ' && return
-	cat "$stderr"
+	local said=$BATS_TEST_TMPDIR/stderr
+	[[ $(wc -l <"$said") -le $1 ]] && ! tail -n +2 "$said" | grep -qv '^    ' && return
+	cat "$said"
 	return 1
 }
 

@@ -7,16 +7,16 @@ setup() {
 	here=$(dirname "$BATS_TEST_FILENAME")
 	build=$(readlink -f "${CTR_GPU_BUILD:-$here/../../build}")
 	hook=$build/bin/ctr-gpu-hook
-	stderr=$BATS_TEST_TMPDIR/stderr
+	said=$BATS_TEST_TMPDIR/stderr
 }
 
 # refused STATUS TEXT COMMAND…: it ends with this status, prints nothing, and says TEXT in at most three lines
 refused() {
 	local wanted=$1 text=$2 status=0 stdout
 	shift 2
-	stdout=$("$@" 2>"$stderr") || status=$?
-	if [[ $status -ne $wanted || -n $stdout || $(wc -l <"$stderr") -gt 3 ]] || ! grep -qF -- "$text" "$stderr"; then
-		printf 'status %d, wanted %d\nstdout: %s\nstderr: %s\nwanted: %s\n' "$status" "$wanted" "$stdout" "$(<"$stderr")" "$text"
+	stdout=$("$@" 2>"$said") || status=$?
+	if [[ $status -ne $wanted || -n $stdout || $(wc -l <"$said") -gt 3 ]] || ! grep -qF -- "$text" "$said"; then
+		printf 'status %d, wanted %d\nstdout: %s\nstderr: %s\nwanted: %s\n' "$status" "$wanted" "$stdout" "$(<"$said")" "$text"
 		return 1
 	fi
 }

@@ -126,7 +126,7 @@ empty_root() {
 	# What the package's command needs of the distribution.
 	rpm2cpio "$(rpm_of "$(library_package)")" | (cd "$BATS_TEST_TMPDIR" && cpio --quiet --extract --make-directories)
 	ldd "$(find "$BATS_TEST_TMPDIR/usr" -name 'libctr-gpu.so.0')" | grep -v libctr-gpu | grep -o '/[^ ]*' | while read -r file; do
-		install -D "$file" "$root$file"
+		install -D "$file" "$root${file#/usr}"
 	done
 	echo '{"path": "/usr/bin/ctr-gpu-hook"}' >"$root/etc/cdi/ctr-gpu-nvidia.json"
 	touch "$root/etc/cdi/ctr-gpu-mine.json" "$root/etc/cdi/mine.json"

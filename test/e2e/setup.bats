@@ -1083,7 +1083,8 @@ toml_layouts=('' '\n' '# mine\n' 'version = 2' 'version = 2\n' 'version = 2\r\n\
 	require_program containerd
 	require_program python3
 	in_machine '
-		read_back() { containerd --config "$PWD/config.toml" config dump 2>/dev/null; }
+		# Version 2 writes other quotation marks.
+		read_back() { containerd --config "$PWD/config.toml" config dump 2>/dev/null | tr "\\047" "\""; }
 		containerd config default >default.toml
 		for layout in "$@" default; do
 			for way in "" --set-as-default; do

@@ -145,7 +145,7 @@ on_alpine() {
 			return 0;
 		}
 	END
-	"${CC:-cc}" -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fPIE -fno-stack-protector -w -c -o "$directory/program.o" "$directory/program.c"
+	"${CC:-cc}" -std=gnu17 -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fPIE -fno-stack-protector -w -c -o "$directory/program.o" "$directory/program.c"
 	"${CC:-cc}" -nostdlib -static-pie -o "$directory/program" "$musl/rcrt1.o" "$musl/crti.o" "$directory/program.o" \
 		"$BATS_FILE_TMPDIR/build/musl/hooks/musl/checked.o" "$musl/libc.a" -lgcc "$musl/crtn.o"
 	for way in "${!right[@]}"; do

@@ -417,7 +417,7 @@ static u_int control_client_list_troubles(const struct manager *manager, struct 
 			.name = trouble->gpu.name,
 			.lost = trouble->lost,
 			.why = (char *)(uintptr_t)trouble->why,
-			.since = trouble->since,
+			.since = (uint64_t)trouble->since,
 		};
 	}
 	return (u_int)manager->trouble_count;
