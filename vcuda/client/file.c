@@ -92,8 +92,8 @@ static int file_open(const struct file_mapping *mapping)
 
 	if (!mapping->inode)
 		return -1;
-	if (mapping->path[0] != '/' || syscall(SYS_stat, mapping->path, &st) < 0 || !S_ISREG(st.st_mode) ||
-	    st.st_dev != mapping->device || st.st_ino != mapping->inode)
+	if (mapping->path[0] != '/' || syscall(SYS_newfstatat, AT_FDCWD, mapping->path, &st, 0) < 0 ||
+	    !S_ISREG(st.st_mode) || st.st_dev != mapping->device || st.st_ino != mapping->inode)
 		return file_find_open(mapping);
 	fd = open(mapping->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (file_is(fd, mapping))
