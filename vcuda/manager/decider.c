@@ -109,35 +109,15 @@ _Static_assert((int)TURNS_MANAGER == (int)START_CLIENT, "it is the first of its 
 static int decider_start(struct manager *manager)
 {
 	struct decider *decider = &manager->decider;
-	_cleanup_close_ int program = open(decider->path, O_PATH | O_CLOEXEC), ours = -1, theirs = -1;
-	int pair[2], r;
 	uid_t uid;
-	pid_t pid;
+	int r = tenant_draw_uid(manager, &uid);
 
-	if (program < 0)
-		return -errno;
-	r = tenant_draw_uid(manager, &uid);
+	if (r == 0)
+		r = server_process_start_beside(decider->path, "ctr-gpu-vcuda-turns", uid, TURNS_MANAGER, &decider->pid,
+						&decider->fd);
 	if (r < 0)
 		return r;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	ours = pair[0];
-	theirs = pair[1];
-	(void)fcntl(ours, F_SETFL, O_NONBLOCK);
-	pid = fork();
-	if (pid < 0)
-		return -errno;
-	if (pid == 0)
-		server_process_execute(&(const struct server_program){
-			.program = program,
-			.name = "ctr-gpu-vcuda-turns",
-			.fds = {theirs},
-			.fd_count = 1,
-			.group = -1,
-			.uid = uid,
-		});
-	decider->pid = pid;
-	decider->fd = steal_fd(&ours);
+	(void)fcntl(decider->fd, F_SETFL, O_NONBLOCK);
 	decider->measures = false;
 	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
 		decider_add(manager, tenant);

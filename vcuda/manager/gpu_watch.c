@@ -163,40 +163,21 @@ static const char *gpu_watch_gather(const struct manager *manager, struct watche
 
 static int gpu_watch_start(struct manager *manager, struct start *start, const char *library)
 {
-	_cleanup_close_ int program = open(manager->server, O_PATH | O_CLOEXEC), ours = -1, theirs = -1;
-	int pair[2], r;
+	struct watcher *watcher = &manager->watcher;
 	uid_t uid;
-	pid_t pid;
+	int r = tenant_draw_uid(manager, &uid);
 
-	if (program < 0)
-		return -errno;
-	r = tenant_draw_uid(manager, &uid);
+	if (r == 0)
+		r = server_process_start_beside(manager->server, "ctr-gpu-vcuda-watch", uid, START_MANAGER,
+						&watcher->pid, &watcher->fd);
 	if (r < 0)
 		return r;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	ours = pair[0];
-	theirs = pair[1];
-	fd_closer_refuse(ours);
+	fd_closer_refuse(watcher->fd);
 	start->uid = start->gid = uid;
 	if (strlen(library) < sizeof(start->library))
 		memcpy(start->library, library, strlen(library) + 1);
-	if (send(ours, start, sizeof(*start), MSG_NOSIGNAL) != sizeof(*start))
-		return -EIO;
-	pid = fork();
-	if (pid < 0)
-		return -errno;
-	if (pid == 0)
-		server_process_execute(&(const struct server_program){
-			.program = program,
-			.name = "ctr-gpu-vcuda-watch",
-			.fds = {-1, theirs},
-			.fd_count = 2,
-			.group = -1,
-			.uid = uid,
-		});
-	manager->watcher.pid = pid;
-	manager->watcher.fd = steal_fd(&ours);
+	/* One that cannot be told ends, which is seen as the end of any. */
+	(void)send(watcher->fd, start, sizeof(*start), MSG_NOSIGNAL);
 	return 0;
 }
 

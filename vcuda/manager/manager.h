@@ -320,6 +320,16 @@ struct server_program {
 /** Becomes it. For a child of the manager; ends it with SERVER_PROGRAM_NOT_RUN where that fails. */
 _Noreturn void server_process_execute(const struct server_program *what);
 
+/**
+ * server_process_start_beside() - begins a program of ours that is no container's
+ * @name: which it is called by
+ * @uid: its own
+ * @number: the descriptor, from START_CLIENT on, by which it has the other end of @ret_fd, a socket of datagrams
+ *
+ * Return: 0 or -errno.
+ */
+int server_process_start_beside(const char *path, const char *name, uid_t uid, int number, pid_t *ret_pid, int *ret_fd);
+
 /** Return: START_NO_PATHS, where the administrator wants that. */
 uint32_t server_process_path_flags(void);
 

@@ -142,6 +142,30 @@ void server_process_execute(const struct server_program *what)
 	_exit(SERVER_PROGRAM_NOT_RUN);
 }
 
+int server_process_start_beside(const char *path, const char *name, uid_t uid, int number, pid_t *ret_pid, int *ret_fd)
+{
+	_cleanup_close_ int program = open(path, O_PATH | O_CLOEXEC), ours = -1, theirs = -1;
+	struct server_program what = {.name = name, .fd_count = number - START_CLIENT + 1, .group = -1, .uid = uid};
+	int pair[2];
+	pid_t pid;
+
+	if (program < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	ours = pair[0];
+	theirs = pair[1];
+	what.program = program;
+	for (int i = 0; i < what.fd_count; i++)
+		what.fds[i] = START_CLIENT + i == number ? theirs : -1;
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		server_process_execute(&what);
+	*ret_pid = pid;
+	*ret_fd = steal_fd(&ours);
+	return 0;
+}
+
 static _Noreturn void server_process_become(int program, int client, int events, const struct tenant *tenant)
 {
 	server_process_execute(&(const struct server_program){
