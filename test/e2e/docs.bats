@@ -68,11 +68,11 @@ run_command() {
 		verb=
 		for word in "${words[@]:1}"; do
 			if [[ $word == -* ]]; then
-				[[ $verb != cdi ]] || break
+				[[ $verb != @(cdi|slurm) ]] || break
 			elif [[ ! $verb ]]; then
 				verb=$word
-			elif [[ $verb == cdi ]]; then
-				verb="cdi $word"
+			elif [[ $verb == @(cdi|slurm) ]]; then
+				verb="$verb $word"
 			fi
 		done
 		[[ $verb != COMMAND && $verb != … ]] || continue
