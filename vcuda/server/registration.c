@@ -36,7 +36,6 @@ struct registration {
 	struct registration *next;
 	void *at;
 	uint64_t bytes, context;
-	bool registered;
 };
 
 static pthread_mutex_t registration_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -51,8 +50,9 @@ static int registration_receive(void)
 		struct cmsghdr header;
 		char bytes[CMSG_SPACE(sizeof(int))];
 	} control;
+	/* Padding, where the kernel would put another, is none of it. */
 	struct msghdr message = {
-		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_LEN(sizeof(int))};
 	int fd = -1;
 
 	if (recvmsg(START_CLIENT, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1)
@@ -108,16 +108,11 @@ static struct registration *registration_take(const void *at, uint64_t context)
 	return one;
 }
 
-static CUresult registration_end(struct registration *one)
+static void registration_end(struct registration *one)
 {
-	CUresult r = CUDA_SUCCESS;
-
-	if (one->registered && driver.cuMemHostUnregister)
-		r = driver.cuMemHostUnregister(one->at);
 	(void)munmap(one->at, one->bytes);
 	quota_unlock(one->bytes);
 	free(one);
-	return r;
 }
 
 /* Without a context the driver registers nothing. */
@@ -126,8 +121,7 @@ static CUresult registration_add(uint64_t at, uint64_t bytes, uint64_t offset, i
 	one->at = registration_map(at, bytes, fd, offset);
 	if (one->at == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	one->registered = arena_register(one->at, bytes);
-	if (one->registered)
+	if (arena_register(one->at, bytes))
 		return CUDA_SUCCESS;
 	(void)munmap(one->at, bytes);
 	return CUDA_ERROR_NOT_SUPPORTED;
@@ -172,15 +166,19 @@ CUresult serve_wire_unregister(struct request *q)
 	if (!one)
 		return r ? r : CUDA_ERROR_INVALID_VALUE;
 	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
-	return registration_end(one);
+	r = driver.cuMemHostUnregister ? driver.cuMemHostUnregister(one->at) : CUDA_SUCCESS;
+	/* What the driver keeps is locked, and counts. */
+	if (r)
+		registration_keep(one);
+	else
+		registration_end(one);
+	return r;
 }
 
 void registration_forget_context(uint64_t context)
 {
 	struct registration *one;
 
-	while ((one = registration_take(NULL, context))) {
-		one->registered = false;
-		(void)registration_end(one);
-	}
+	while ((one = registration_take(NULL, context)))
+		registration_end(one);
 }

@@ -23,8 +23,9 @@
 /* "ctrgpu" and a number: what begins otherwise is no handle of ours. */
 static const uint64_t share_magic = 0x0001757067727463;
 
-enum { LAZY_PEERS = 1 };       /* what memory has to be opened with */
-enum { SHARE_DESCRIPTOR = 1 }; /* CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR */
+enum { LAZY_PEERS = 1 };         /* what memory has to be opened with */
+enum { SHARE_DESCRIPTOR = 1 };   /* CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR */
+enum { SHARE_OPENED = 1 << 20 }; /* more than a client has descriptors, and far from where a counter begins anew */
 
 /* What a client holds. */
 struct share_token {
@@ -191,6 +192,8 @@ CUresult serve_cuMemExportToShareableHandle(struct request *q)
 	one = share_held_find(SHARE_PHYSICAL, real);
 	if (!one)
 		r = share_give_physical(real, &one);
+	if (!r && one->opened == SHARE_OPENED)
+		r = CUDA_ERROR_OUT_OF_MEMORY;
 	if (r)
 		return r;
 	/* A descriptor keeps the memory, too. */
@@ -270,6 +273,8 @@ static CUresult share_open_memory(struct request *q, struct share *place, CUdevi
 	/* As the driver does it, which opens nothing for the process that has it. */
 	if (one && one->given)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	if (one && one->opened == SHARE_OPENED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	memcpy(&handle, place->handle, sizeof(handle));
 	r = driver.cuIpcOpenMemHandle_v2(ret, handle, LAZY_PEERS);
 	if (r)
@@ -368,8 +373,11 @@ static CUresult share_import(struct request *q, struct share *place)
 	if (r)
 		return r;
 	one = share_held_find(SHARE_PHYSICAL, real);
-	if (!one)
+	if (!one) {
 		one = share_held_add(place, real, 0, 0);
+		if (one)
+			one->opened = 0; /* the client has a handle of it, and no descriptor */
+	}
 	if (!one) {
 		(void)driver.cuMemRelease(real);
 		return CUDA_ERROR_OUT_OF_MEMORY;

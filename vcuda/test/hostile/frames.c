@@ -7,6 +7,7 @@
  */
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -522,6 +523,11 @@ static int frames_files(struct control_client *peer, uint64_t context)
 	r |= frames_is(frames_call(peer, WIRE_UNREGISTER, context, first, 0, 0, 0, 1), 1);
 	r |= frames_is(frames_call(peer, WIRE_UNREGISTER, context, 0, 0, 0, 0, 1), 1);
 	r |= frames_is(frames_call(peer, WIRE_SHARE_END, context, 1, 2, 0, 0, 2), 1);
+	/* Of several the server keeps none: when ours are closed, nobody writes to the pipe. */
+	r |= frames_send_files(peer, pair[1], 2);
+	r |= frames_is(frames_call(peer, WIRE_REGISTER, context, at, 4096, 0, 0, 3), 1);
+	(void)close(pair[1]);
+	r |= poll(&(struct pollfd){.fd = pair[0]}, 1, 0) != 1;
 	/* More than one, and nothing that is wanted. */
 	r |= frames_send_files(peer, memory, 2) | frames_send_files(peer, memory, 3);
 	r |= frames_is(frames_register(peer, context, -1, at, 4096, 0), 1);
@@ -1505,6 +1511,7 @@ static const struct {
 	{"pools that are destroyed", frames_pools_destroyed, SERVES},
 	{"handles between processes, forged", shares_forged, SERVES},
 	{"handles between processes, counted", shares_counted, SERVES},
+	{"handles between processes, by descriptors", shares_physical, SERVES},
 	{"handles between processes, too many", shares_places, SERVES},
 	{"memory in small pieces", frames_small, SERVES},
 	{"limits of a context", frames_limits, SERVES},

@@ -8,7 +8,16 @@
 
 #include "vcuda/protocol/types.h"
 
-enum { LAZY_PEERS = 1, INVALID = 1, OUT_OF_MEMORY = 2, OWN = 201, NOT_MAPPED = 205, PAGE = 2 << 20, PATIENCE = 400 };
+enum {
+	LAZY_PEERS = 1,
+	INVALID = 1,
+	OUT_OF_MEMORY = 2,
+	OWN = 201,
+	NOT_MAPPED = 205,
+	PAGE = 2 << 20,
+	PATIENCE = 400,
+	DESCRIPTOR = 1
+};
 
 struct token {
 	uint64_t word[8];
@@ -148,6 +157,64 @@ int shares_counted(struct control_client *peer, uint64_t context)
 		(void)usleep(10000);
 	r |= shares_is("counted after its end", shares_left(peer, context) == limit, 1);
 	printf("# shared %lu of %lu\n", (unsigned long)bytes, (unsigned long)limit);
+	return r;
+}
+
+static int shares_import(struct control_client *peer, uint64_t context, const struct token *token)
+{
+	const uint64_t words[] = {sizeof(*token), DESCRIPTOR};
+
+	return peer_call(peer, 0, OP_cuMemImportFromShareableHandle, context, words, 2, token, sizeof(*token));
+}
+
+static int shares_end(struct control_client *peer, uint64_t context, const struct token *token)
+{
+	return shares_call(peer, WIRE_SHARE_END, context, token->word[1], token->word[2], 2);
+}
+
+/* Makes memory and a descriptor of it. Return: the memory's handle; 0. */
+static uint64_t shares_export(struct control_client *peer, uint64_t context, uint64_t bytes, struct token *ret)
+{
+	const CUmemAllocationProp wish = {.type = 1, .requestedHandleTypes = DESCRIPTOR, .location = {1, 0}};
+	const uint64_t make[] = {bytes, sizeof(wish), 0};
+	uint64_t give[] = {0, DESCRIPTOR, 0};
+
+	if (peer_call(peer, 0, OP_cuMemCreate, context, make, 3, &wish, sizeof(wish)))
+		return 0;
+	give[0] = peer_word(peer, 0);
+	if (peer_call(peer, 0, OP_cuMemExportToShareableHandle, context, give, 3, NULL, 0))
+		return 0;
+	memcpy(ret, peer->wire->reply[0].word, sizeof(*ret));
+	return give[0];
+}
+
+/* With a limit: whoever says more often than it had descriptors that one is closed, has the memory still. */
+int shares_physical(struct control_client *peer, uint64_t context)
+{
+	const uint64_t limit = shares_left(peer, context), bytes = limit / 4 / PAGE * PAGE;
+	struct control_client other;
+	uint64_t memory, theirs, left;
+	struct token token;
+	int r = 0;
+
+	if (limit > 1 << 30 || !shares_are_there(peer, context))
+		return 0;
+	memory = shares_export(peer, context, bytes, &token);
+	if (!memory || !peer_open(&other) || peer_hello(&other))
+		return 1;
+	theirs = peer_context(&other);
+	left = shares_left(peer, context);
+	r |= shares_is("taken", shares_import(&other, theirs, &token), 0);
+	r |= shares_is("closed by who has none", shares_end(&other, theirs, &token), INVALID);
+	r |= shares_is("closed", shares_end(peer, context, &token), 0);
+	r |= shares_is("closed twice", shares_end(peer, context, &token), INVALID);
+	r |= shares_is("released", shares_call(peer, OP_cuMemRelease, context, memory, 0, 1), 0);
+	r |= shares_is("counted still", shares_left(peer, context) == left, 1);
+	control_client_close(&other);
+	for (int i = 0; i < PATIENCE && shares_left(peer, context) <= left; i++)
+		(void)usleep(10000);
+	r |= shares_is("counted after its end", shares_left(peer, context) > left, 1);
+	printf("# descriptors %lu of %lu\n", (unsigned long)bytes, (unsigned long)limit);
 	return r;
 }
 

@@ -9,6 +9,7 @@
 
 int shares_forged(struct control_client *peer, uint64_t context);
 int shares_counted(struct control_client *peer, uint64_t context);
+int shares_physical(struct control_client *peer, uint64_t context);
 int shares_places(struct control_client *peer, uint64_t context);
 
 #endif
