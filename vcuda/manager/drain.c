@@ -122,10 +122,10 @@ int drain_avoid(const struct manager *manager, struct tenant *tenant)
 			tenant_leave_out(tenant, i - 1);
 	while (drain_concerns(manager, tenant, &number)) {
 		to = drain_find_target(manager, tenant, number, 0);
-		if (!to)
+		/* One that was given twice stays where it is. */
+		if (!to || gpu_assign_move(tenant, manager_find_gpu(tenant, tenant->places, number)->uuid, to,
+					   &tenant->places, &why) < 0)
 			return -EHOSTDOWN;
-		(void)gpu_assign_move(tenant, manager_find_gpu(tenant, tenant->places, number)->uuid, to,
-				      &tenant->places, &why);
 	}
 	return 0;
 }

@@ -58,9 +58,10 @@ size_t gpu_assign_choose(const struct manager *manager, const struct tenant *ten
 	size_t chosen = tenant->gpu_count;
 
 	for (size_t i = 0; i < tenant->gpu_count; i++) {
-		struct gpu_assign_load load = gpu_assign_measure(manager, manager_find_gpu(tenant, tenant->places, i));
+		const struct gpu *gpu = manager_find_gpu(tenant, tenant->places, i);
+		struct gpu_assign_load load = gpu_assign_measure(manager, gpu);
 
-		if (gpu_trouble_is_lost(manager, &tenant->gpus[i]) ||
+		if (gpu_trouble_is_lost(manager, gpu) ||
 		    (chosen < tenant->gpu_count && !gpu_assign_is_better(load, least)))
 			continue;
 		least = load;
@@ -69,32 +70,37 @@ size_t gpu_assign_choose(const struct manager *manager, const struct tenant *ten
 	return chosen;
 }
 
-/* Without one that is lost, or stands for one that is. */
-static void gpu_assign_list_one(const struct manager *manager, const struct tenant *tenant, size_t number,
-				struct start *ret)
+static void gpu_assign_list_one(const struct tenant *tenant, size_t number, struct start *ret)
 {
 	const struct gpu *gpu = &tenant->gpus[number];
-	const bool seen = number < tenant->gpu_count;
 	struct start_gpu *to = &ret->gpus[ret->reach];
 
-	if (gpu_trouble_is_lost(manager, seen ? manager_find_gpu(tenant, tenant->places, number) : gpu))
-		return;
 	memcpy(to->uuid, gpu->bytes, sizeof(to->uuid));
 	to->place = pci_address_number(gpu->address);
 	to->number = (uint32_t)number;
 	ret->reach++;
 }
 
+/* Its programs see those under whose number there is one that is not lost. */
+static bool gpu_assign_is_seen(const struct manager *manager, const struct tenant *tenant, size_t number)
+{
+	return number < tenant->gpu_count &&
+	       !gpu_trouble_is_lost(manager, manager_find_gpu(tenant, tenant->places, number));
+}
+
+/* What they do not see may still be where one is that they see. */
 void gpu_assign_list(const struct manager *manager, const struct tenant *tenant, struct start *ret)
 {
 	const size_t first = tenant->first < 0 ? 0 : (size_t)tenant->first;
 
 	ret->reach = 0;
-	for (size_t i = 0; i < tenant->gpu_count && i < START_GPUS; i++)
-		gpu_assign_list_one(manager, tenant, (first + i) % tenant->gpu_count, ret);
+	for (size_t i = 0; i < tenant->gpu_count; i++)
+		if (gpu_assign_is_seen(manager, tenant, (first + i) % tenant->gpu_count))
+			gpu_assign_list_one(tenant, (first + i) % tenant->gpu_count, ret);
 	ret->gpu_count = ret->reach;
-	for (size_t i = tenant->gpu_count; i < tenant->reach && ret->reach < START_GPUS; i++)
-		gpu_assign_list_one(manager, tenant, i, ret);
+	for (size_t i = 0; i < tenant->reach; i++)
+		if (!gpu_assign_is_seen(manager, tenant, i) && !gpu_trouble_is_lost(manager, &tenant->gpus[i]))
+			gpu_assign_list_one(tenant, i, ret);
 }
 
 /* Return: the number of one of all its GPUs; -1. */

@@ -18,7 +18,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -433,14 +432,18 @@ static bool server_process_may_want(struct worker *worker, int64_t now)
 	return true;
 }
 
-/* Memory, and what NVIDIA's driver makes of memory of a GPU: a descriptor of its control node. */
+/*
+ * Memory, and what NVIDIA's driver makes of memory of a GPU: a descriptor of its control node. A client may have sent
+ * the server a file of a file system of its own (FUSE), which would not answer: so the kernel is asked what it knows.
+ */
 static bool server_process_is_memory(int fd)
 {
 	enum { NVIDIA_MAJOR = 195, NVIDIA_CONTROL = 255 };
-	struct stat st;
+	struct statx st;
 
 	return fcntl(fd, F_GET_SEALS) >= 0 ||
-	       (fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(NVIDIA_MAJOR, NVIDIA_CONTROL));
+	       (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) == 0 && S_ISCHR(st.stx_mode) &&
+		st.stx_rdev_major == NVIDIA_MAJOR && st.stx_rdev_minor == NVIDIA_CONTROL);
 }
 
 /*

@@ -175,6 +175,35 @@ static void a_container_moves_where_it_may(void **state)
 	assert_int_equal(places, 0);
 }
 
+/* What counts is where something is, and not where it was granted. */
+static void a_lost_gpu_is_of_who_is_there(void **state)
+{
+	struct world *world = *state;
+	struct manager *manager = &world->manager;
+	struct tenant *one = add_movable(manager, "one"), *two = add_tenant(manager, "two", both_gpus, 8);
+	struct start start = {0};
+	const char *why;
+
+	assert_int_equal(gpu_assign_move(one, "", UUID_B, &one->places, &why), 0);
+	two->first = 0;
+	assert_int_equal(gpu_assign_move(two, UUID_A, UUID_B, &two->places, &why), 0);
+	gpu_trouble_state(gpu_trouble_note(manager, one->gpus[0].bytes), true, "test");
+	assert_int_equal(gpu_assign_choose(manager, one), 0);
+	gpu_assign_list(manager, one, &start);
+	assert_int_equal(start.gpu_count, 1);
+	/* Its programs see the first, and for that the second has to be known. */
+	assert_int_equal(gpu_assign_choose(manager, two), 0);
+	gpu_assign_list(manager, two, &start);
+	assert_int_equal(start.gpu_count, 1);
+	assert_int_equal(start.reach, 2);
+	assert_int_equal(start.gpus[0].number, 0);
+	assert_int_equal(start.gpus[1].number, 1);
+	assert_int_equal(gpu_trouble_clear(manager, UUID_A), 0);
+	gpu_trouble_state(gpu_trouble_note(manager, one->gpus[1].bytes), true, "test");
+	assert_int_equal(gpu_assign_choose(manager, one), 1);
+	assert_int_equal(gpu_assign_choose(manager, two), 1);
+}
+
 static void nothing_begins_on_a_drained_gpu(void **state)
 {
 	struct world *world = *state;
@@ -836,6 +865,26 @@ static void a_server_is_heard_so_often(void **state)
 
 /* ---- what one server has for another ---- */
 
+static bool nobody_answers;
+
+int __real_fstat(int fd, struct stat *ret);
+int __wrap_fstat(int fd, struct stat *ret);
+int __wrap_fstat(int fd, struct stat *ret)
+{
+	if (nobody_answers)
+		fail_msg("a file of a container's file system is asked for");
+	return __real_fstat(fd, ret);
+}
+
+int __real_statx(int folder, const char *path, int flags, unsigned mask, struct statx *ret);
+int __wrap_statx(int folder, const char *path, int flags, unsigned mask, struct statx *ret);
+int __wrap_statx(int folder, const char *path, int flags, unsigned mask, struct statx *ret)
+{
+	if (nobody_answers && !(flags & AT_STATX_DONT_SYNC))
+		fail_msg("a file of a container's file system is asked for");
+	return __real_statx(folder, path, flags, mask, ret);
+}
+
 /* Return: the descriptor that came; -1: none did; -2: no answer. */
 static int want(struct manager *manager, struct worker *worker, int end, uint64_t slot, int fd)
 {
@@ -893,7 +942,9 @@ static void a_server_gets_memory_of_its_containers_alone(void **state)
 	/* Where the server has its own; no memory; not there; of another container; of a slot without a server. */
 	assert_true(memory >= SHARE_FD && device >= SHARE_FD);
 	assert_int_equal(want(&manager, &taker, pair[1], 3, low), -1);
+	nobody_answers = true;
 	assert_int_equal(want(&manager, &taker, pair[1], 3, device), -1);
+	nobody_answers = false;
 	assert_int_equal(want(&manager, &taker, pair[1], 3, 9999), -1);
 	assert_int_equal(want(&manager, &taker, pair[1], 4, memory), -1);
 	assert_int_equal(want(&manager, &taker, pair[1], 5, memory), -1);
@@ -1166,6 +1217,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(a_server_gets_memory_of_its_containers_alone),
 		cmocka_unit_test(gpus_are_exchanged_and_each_stays_one),
 		WITH_WORLD(a_container_moves_where_it_may),
+		WITH_WORLD(a_lost_gpu_is_of_who_is_there),
 		WITH_WORLD(nothing_begins_on_a_drained_gpu),
 		WITH_WORLD(a_drain_tells_why_what_stays_stays),
 		WITH_WORLD(the_least_loaded_gpu_is_first),
