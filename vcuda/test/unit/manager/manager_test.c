@@ -226,6 +226,13 @@ static void nothing_begins_on_a_drained_gpu(void **state)
 	assert_int_equal(drain_end(&world->manager, UUID_A, &why), 0);
 	assert_int_equal(drain_end(&world->manager, UUID_A, &why), -EALREADY);
 	assert_int_equal(drain_end(&world->manager, UUID_B, &why), 0);
+	/* Nothing comes to a GPU that something is known against. */
+	one->places = 0;
+	assert_int_equal(drain_begin(&world->manager, UUID_A, &why), 0);
+	assert_non_null(gpu_trouble_note(&world->manager, one->gpus[1].bytes));
+	assert_int_equal(drain_avoid(&world->manager, one), -EHOSTDOWN);
+	assert_int_equal(gpu_trouble_clear(&world->manager, UUID_B), 0);
+	assert_int_equal(drain_avoid(&world->manager, one), 0);
 }
 
 static void a_drain_tells_why_what_stays_stays(void **state)
@@ -298,6 +305,7 @@ static void a_gpu_that_is_lost_is_nobodys(void **state)
 	struct world *world = *state;
 	struct manager *manager = &world->manager;
 	struct tenant *one = add_tenant(manager, "one", both_gpus, 8), *two = add_tenant(manager, "two", second_gpu, 8);
+	struct tenant *movable;
 	struct start start = {0};
 
 	/* Errors of programs, and GPUs that the container has not, say nothing. */
@@ -305,7 +313,17 @@ static void a_gpu_that_is_lost_is_nobodys(void **state)
 	hear_server(manager, one, 700, 0);
 	hear_server(manager, two, 214, 1);
 	hear_server(manager, two, 214, UINT32_MAX);
+	movable = add_movable(manager, "three");
+	hear_server(manager, movable, 214, 1);
+	/* While one watches, it is asked. */
+	manager->watcher.watches = true;
+	hear_server(manager, one, 700, 0);
+	assert_false(manager->watcher.asked);
+	hear_server(manager, one, 214, 0);
+	assert_true(manager->watcher.asked);
+	manager->watcher.watches = manager->watcher.asked = false;
 	assert_int_equal(manager->trouble_count, 0);
+	tenant_end(manager, movable, "test");
 	hear_server(manager, one, 214, 0);
 	assert_int_equal(manager->trouble_count, 1);
 	assert_false(gpu_trouble_is_lost(manager, &one->gpus[0]));
