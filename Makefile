@@ -5,6 +5,7 @@
 # make install-compat, install-vcuda       make install and more   make uninstall   undoes all three
 # make bench      measure                  make lint      analysers    make fuzz    make coverage
 # make deb        Debian packages          make rpm       RPM packages
+# make repository KEY=FINGERPRINT          an apt repository of what make deb has made, signed (docs/packages.md)
 # make check-unit                          the tests that need neither root nor engines
 # make check-clusters                      Slurm and Kubernetes, with what they are told of GPUs
 # make check-engines                       the engines of several Debian releases

@@ -6,6 +6,11 @@
 deb: dependencies-deb
 	pkg/make-deb $(O)
 
+# Of what make deb has made; KEY= is whose signature apt is to believe (docs/packages.md).
+REPOSITORY = $(O)/repository
+repository: dependencies-repository
+	KEY='$(KEY)' UNSIGNED='$(UNSIGNED)' SUITE='$(SUITE)' pkg/make-repository $(O) '$(REPOSITORY)'
+
 rpm: dependencies-rpm
 	pkg/make-rpm $(O) $(RPM_OPTIONS)
 
@@ -29,4 +34,4 @@ $(O)/ctr-gpu.cdx.json: $(programs) $(O)/lib/libctr-gpu.so.$(SOVERSION) pkg/sbom
 check-reproducible: dependencies-packages
 	pkg/check-reproducible
 
-.PHONY: deb rpm static sbom check-reproducible
+.PHONY: deb repository rpm static sbom check-reproducible

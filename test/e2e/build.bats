@@ -204,6 +204,74 @@ expect_before() {
 	[[ $(wc -l <"$BATS_TEST_TMPDIR/packed") -gt 100 ]]
 }
 
+# The flake's package and module, as Nix sees them, with a stand-in for what it takes of nixpkgs: paths are names.
+nix_sees() {
+	cat >"$BATS_TEST_TMPDIR/host.nix" <<-END
+		let
+		  lib = {
+		    genAttrs = names: f: builtins.listToAttrs (map (name: { inherit name; value = f name; }) names);
+		    makeSearchPathOutput = _: dir: packages: builtins.concatStringsSep ":" (map (p: "\${p}/\${dir}") packages);
+		    mkIf = condition: value: if condition then value else { };
+		    mkEnableOption = _: { };
+		    mkOption = option: option;
+		    optional = condition: value: if condition then [ value ] else [ ];
+		    types = lib.genAttrs [ "attrs" "bool" "package" ] (name: name);
+		    licenses.asl20 = "Apache-2.0";
+		  };
+		  pkgs = lib.genAttrs [ "cmocka" "crun" "jansson" "libbpf" "libtirpc" "libyaml" "linuxHeaders" "nghttp2" "pkg-config" "protobufc"
+		    "rpcsvc-proto" "runc" "systemd" ] (name: "/\${name}") // {
+		    inherit lib;
+		    callPackage = f: _: f (builtins.intersectAttrs (builtins.functionArgs f) pkgs);
+		    llvmPackages.clang-unwrapped = "/clang";
+		    runCommand = name: _: text: { outPath = "/\${name}"; inherit text; };
+		    stdenv = { hostPlatform.system = "x86_64-linux"; mkDerivation = package: package // { outPath = "/ctr-gpu"; }; };
+		  };
+		  self = (import (/. + "$tree/pkg/nix/flake.nix")).outputs {
+		    inherit self;
+		    nixpkgs = { inherit lib; legacyPackages = lib.genAttrs [ "x86_64-linux" "aarch64-linux" ] (_: pkgs); };
+		  };
+		  package = self.packages.x86_64-linux.default;
+		  module = self.nixosModules.default { inherit lib pkgs config; };
+		  config = {
+		    services.ctr-gpu = { enable = true; nvidiaCompat = true; settings.inventory = "ioctl"; } //
+		      { package = module.options.services.ctr-gpu.package.default; };
+		    hardware.nvidia-container-toolkit.enable = true;
+		    virtualisation.docker.enable = true;
+		  };
+		in
+		{
+		  inherit (package) version makeFlags postInstall;
+		  config = module.config;
+		  names = (builtins.elemAt module.config.environment.systemPackages 1).text;
+		}
+	END
+	nix-instantiate --store dummy:// --eval --strict --json "$BATS_TEST_TMPDIR/host.nix" 2>/dev/null
+}
+
+@test "Nix's flake: the version of NEWS, and a module that names what is installed" {
+	local path seen
+	local -a flags
+
+	command -v nix-instantiate >/dev/null || skip "needs nix-bin"
+	seen=$(nix_sees)
+	[[ $(jq -r .version <<<"$seen") == "$(sed -n '1s/^ctr-gpu \([0-9.]*\).*/\1/p' "$tree/NEWS")" ]]
+	jq -e '.config.assertions[0].assertion == false and (.config.environment.etc["ctr-gpu/config.json"].text | fromjson |
+		.runtimes == ["/runc/bin/runc", "/crun/bin/crun"] and .inventory == "ioctl")' <<<"$seen"
+	# The placeholder for the package's place is a hash of Nix's own.
+	mapfile -t flags < <(jq -r '.makeFlags[]' <<<"$seen" | sed -E 's,/[0-9a-z]{52},/ctr-gpu,')
+	in_tree bash -c 'for package in ctr-gpu ctr-gpu-vcuda; do make -s --no-print-directory "$@" "packaged-$package"; done' - "${flags[@]}"
+	expect_status 0
+	for path in $(jq -r '.config.virtualisation | .docker.daemon.settings.runtimes.nvidia.path,
+		(.containers.containersConf.settings.engine.hooks_dir[0] + "/ctr-gpu.json")' <<<"$seen") \
+		/ctr-gpu/lib/systemd/system/ctr-gpu-refresh.{service,path} /ctr-gpu/lib/udev/rules.d/61-ctr-gpu.rules; do
+		expect_line "${path#/}"
+	done
+	grep -q /usr/bin/systemctl "$tree/pkg/udev/61-ctr-gpu.rules"
+	# NVIDIA's names are those of pkg/files, and lead to the same.
+	[[ $(jq -r .names <<<"$seen" | sed -n 's,.*ln -s /ctr-gpu/bin/\([^ ]*\) ".*/\([^/"]*\)",\1 \2,p' | sort) == \
+		"$(sed -n 's,^ctr-gpu-nvidia-compat *| link *| \([^ ]*\) *| @bindir@/\([^ ]*\) .*,\1 \2,p' "$tree/pkg/files" | sort)" ]]
+}
+
 @test "flags of a packager's cancel none that a program needs" {
 	in_tree make -n V=1 LDFLAGS= CPPFLAGS= CFLAGS= O=build-flags \
 		build-flags/test/unit/base/memstream_test build-flags/src/cli/main.o

@@ -360,3 +360,159 @@ nvidia_package() {
 	expect_status 0
 	[[ $output == $'removed:\npurged:\ndpkg knows nothing' ]]
 }
+
+# new_key: a key of gpg's that is thrown away, in $GNUPGHOME; its fingerprint is $fingerprint
+new_key() {
+	# The agent's socket is there, and its path is short.
+	GNUPGHOME=$(mktemp -d /tmp/ctr-gpu-key-XXXXXX)
+	export GNUPGHOME
+	gpg --batch --quiet --passphrase '' --quick-generate-key 'Jane Roe <jane@debian.org>' ed25519 sign never 2>/dev/null
+	fingerprint=$(gpg --batch --with-colons --list-secret-keys | sed -n '/^fpr/{s/^fpr:*//; s/:$//p; q}')
+}
+
+teardown() {
+	[[ ${GNUPGHOME-} == /tmp/ctr-gpu-key-* ]] || return 0
+	gpgconf --kill gpg-agent
+	rm -rf "$GNUPGHOME"
+}
+
+# user NAME FOLDER: a machine with an apt of its own, on which the lines of docs/packages.md were typed, with FOLDER for the address
+# and ctr-gpu installed as it was built. APT_CONFIG says where it is.
+user() {
+	local root=$BATS_TEST_TMPDIR/$1 lines
+
+	mkdir -p "$root"/etc/apt/{apt.conf.d,keyrings,preferences.d,sources.list.d,trusted.gpg.d} "$root"/var/{lib,cache}/apt "$root/var/log/apt"
+	{
+		awk -v RS= -v ORS='\n\n' '!/^Package: [a-z-]*ctr-gpu/' /var/lib/dpkg/status
+		dpkg-deb -f "$(deb ctr-gpu)" | sed '1a Status: install ok installed'
+	} >"$root/status"
+	cat >"$root/apt.conf" <<-END
+		Dir "$root/";
+		Dir::State::status "$root/status";
+		APT::Sandbox::User "root";
+		Acquire::Languages "none";
+	END
+	lines=$(sed -n '/^    .*curl .*ctr-gpu\.asc/,/^$/p' "$e2e/../../docs/packages.md" |
+		sed "s,https://example.org/ctr-gpu,file://$2,; s,sudo ,,; s, /etc/, $root/etc/,g; s,Suites: bookworm,Suites: here,")
+	[[ $(wc -l <<<"$lines") == 2 ]]
+	eval "$lines" >/dev/null
+	export APT_CONFIG=$root/apt.conf
+}
+
+# repository FOLDER: made of what was built
+repository() {
+	KEY=$fingerprint SUITE=here "$e2e/../../pkg/make-repository" "$BATS_FILE_TMPDIR" "$1"
+}
+
+@test "a repository is made with a whole key alone, the same twice, and what fails leaves nothing" {
+	local made=$BATS_TEST_TMPDIR/made refused
+	local -A refusals=([UNSIGNED=]="apt believes a repository by its signature" [KEY=0123ABCD]="KEY is a whole fingerprint" [SUITE=../x]="SUITE is a name"
+		[KEY=0123456789ABCDEF0123456789ABCDEF01234567]="gpg has no secret key")
+
+	require_program apt-ftparchive
+	require_program gpg
+	new_key
+	for refused in "${!refusals[@]}"; do
+		run env KEY= UNSIGNED=1 "$refused" "$e2e/../../pkg/make-repository" "$BATS_FILE_TMPDIR" "$made"
+		expect_status 1
+		expect "${refusals[$refused]}"
+		[[ ! -e $made ]]
+	done
+	# A key that signs nothing.
+	run env "PATH=$BATS_TEST_TMPDIR/bin:$PATH" bash -c 'mkdir "${PATH%%:*}"; printf "#!/bin/sh\ncase \$* in *clearsign*) exit 2 ;; esac\nexec /usr/bin/gpg \"\$@\"\n" >"${PATH%%:*}/gpg"
+		chmod 755 "${PATH%%:*}/gpg"; KEY=$1 "$2" "$3" "$4"' - "$fingerprint" "$e2e/../../pkg/make-repository" "$BATS_FILE_TMPDIR" "$made"
+	expect_status 1
+	expect "gpg did not sign"
+	[[ ! -e $made ]]
+	repository "$made"
+	cp -a "$made" "$made.first"
+	repository "$made"
+	diff -r "$made.first" "$made"
+	repository "$made.again"
+	diff -r "$made" "$made.again"
+	# What was not built so is not taken, and a version is one file.
+	mkdir -p "$BATS_TEST_TMPDIR/other/deb"
+	cp "$debs"/*.changes "$(deb ctr-gpu)" "$BATS_TEST_TMPDIR/other/deb"
+	echo >>"$BATS_TEST_TMPDIR/other/deb/$(basename "$(deb ctr-gpu)")"
+	run env KEY="$fingerprint" SUITE=here "$e2e/../../pkg/make-repository" "$BATS_TEST_TMPDIR/other" "$made"
+	expect_status 1
+	expect "these are not what was built"
+	echo >>"$made/pool/here/$(basename "$(deb ctr-gpu)")"
+	run repository "$made"
+	expect_status 1
+	expect "has the same version and is another"
+	# An index of others is theirs.
+	sed -i 's/^Origin: .*/Origin: Debian/' "$made/dists/here/Release"
+	run repository "$made"
+	expect_status 1
+	expect "is of another repository"
+}
+
+@test "apt takes packages from a repository that the key has signed, and nothing that was changed" {
+	local made=$BATS_TEST_TMPDIR/made copy name changed
+
+	require_program apt-ftparchive
+	require_program gpg
+	require_program curl
+	new_key
+	repository "$made"
+	user whole "$made"
+	run apt-get update
+	expect_status 0
+	expect_not "W:"
+	cd "$BATS_TEST_TMPDIR"
+	apt-get download ctr-gpu
+	cmp "$(basename "$(deb ctr-gpu)")" "$(deb ctr-gpu)"
+	apt-cache policy ctr-gpu-nvidia-compat | grep "file:$made here/main"
+	run apt-get -s upgrade
+	expect_not "Inst ctr-gpu"
+	# Not the signature of another key.
+	cp -a "$made" "$made.other"
+	user other "$made.other"
+	gpgconf --kill gpg-agent
+	rm -rf "$GNUPGHOME"
+	new_key
+	repository "$made.other"
+	run apt-get update
+	expect_status 100
+	expect "is not signed"
+	# A byte, and the length is as it was.
+	for name in dists/here/InRelease "dists/here/main/binary-$(dpkg --print-architecture)/Packages" "pool/here/$(basename "$(deb ctr-gpu)")"; do
+		copy=$BATS_TEST_TMPDIR/changed-${name##*/}
+		cp -a "$made" "$copy"
+		changed=$copy/$name
+		[[ $name != */Packages ]] || rm "$changed.xz"
+		[[ $name != dists/* ]] && printf X | dd of="$changed" bs=1 seek=5000 conv=notrunc status=none ||
+			sed -i '0,/[Cc]tr-gpu/s//xtr-gpu/' "$changed"
+		user "with-${name##*/}" "$copy"
+		rm -f "$(basename "$(deb ctr-gpu)")"
+		run bash -c 'apt-get update && apt-get download ctr-gpu'
+		expect_status 100
+		[[ $name == */InRelease ]] && expect "is not signed" || expect "Hash Sum mismatch"
+		[[ ! -e $(basename "$(deb ctr-gpu)") ]]
+	done
+}
+
+@test "a newer package of a repository is an upgrade, and an older one stays" {
+	local made=$BATS_TEST_TMPDIR/made tree=$BATS_TEST_TMPDIR/tree next=$BATS_TEST_TMPDIR/next version
+
+	require_program apt-ftparchive
+	require_program gpg
+	require_program curl
+	new_key
+	repository "$made"
+	version=$(dpkg-deb -f "$(deb ctr-gpu)" Version)
+	dpkg-deb -R "$(deb ctr-gpu)" "$tree"
+	sed -i 's/^Version: .*/Version: 9.9/' "$tree/DEBIAN/control"
+	mkdir -p "$next/deb"
+	dpkg-deb --root-owner-group -Znone -b "$tree" "$next/deb/ctr-gpu_9.9_amd64.deb" >/dev/null
+	printf 'Checksums-Sha256:\n %s 1 %s\n' "$(sha256sum <"$next/deb/ctr-gpu_9.9_amd64.deb" | cut -d ' ' -f 1)" ctr-gpu_9.9_amd64.deb >"$next/deb/next.changes"
+	KEY=$fingerprint SUITE=here "$e2e/../../pkg/make-repository" "$next" "$made"
+	user next "$made"
+	apt-get update
+	run apt-get -s upgrade
+	expect "Inst ctr-gpu [$version] (9.9 "
+	run apt-cache madison ctr-gpu
+	expect " 9.9 |"
+	expect " $version |"
+}
