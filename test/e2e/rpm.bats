@@ -11,7 +11,10 @@ setup_file() {
 	require_root
 	require_program rpmbuild
 	require_program eu-strip
-	"$e2e/../../pkg/make-rpm" "$BATS_FILE_TMPDIR" --nocheck --without=static >"$BATS_FILE_TMPDIR/log" 2>&1 ||
+	# The package of Slurm's plugin, where its headers are.
+	export slurm=
+	[[ $("$e2e/../../pkg/needs" slurm) ]] || slurm=ctr-gpu-slurm
+	"$e2e/../../pkg/make-rpm" "$BATS_FILE_TMPDIR" --nocheck --without=static ${slurm:+--with=slurm} >"$BATS_FILE_TMPDIR/log" 2>&1 ||
 		{ cat "$BATS_FILE_TMPDIR/log"; return 1; }
 }
 
@@ -84,10 +87,32 @@ query() {
 	expect "NVIDIA GeForce RTX 4090"
 }
 
+@test "Slurm's plugin: its own file, examples, and slurmd of the release whose headers it was built with" {
+	local release
+
+	[[ $slurm ]] || skip "needs libslurm-dev"
+	run query --list "$(rpm_of ctr-gpu-slurm)"
+	expect "/spank_ctr_gpu.so"
+	for name in "$e2e"/../../examples/slurm/*; do
+		expect "/slurm/${name##*/}"
+	done
+	release=$(echo SLURM_VERSION_NUMBER | gcc -E -include slurm/slurm_version.h - | tail -n 1)
+	release=$((release >> 16 & 255)).$((release >> 8 & 255))
+	run query --requires "$(rpm_of ctr-gpu-slurm)"
+	expect_line "slurm-slurmd >= $release"
+	expect_line "slurm-slurmd < $release.999"
+	expect "ctr-gpu("
+	run rpmspec --define "suse_version 1600" --with slurm --query --requires "$BATS_FILE_TMPDIR/rpm/SPECS/ctr-gpu.spec"
+	expect_line "slurm-node >= $release"
+	run rpmspec --define "fedora 41" --with slurm --query --buildrequires "$BATS_FILE_TMPDIR/rpm/SPECS/ctr-gpu.spec"
+	expect_line "slurm-devel"
+}
+
 # Fedora, openSUSE Leap, Alma and Oracle have these alike; libraries of our own and versions of their symbols aside.
 provided='/bin/sh|/sbin/ldconfig|/usr/bin/(ba)?sh|/usr/bin/pkg-config|pkgconfig\((jansson|libtirpc|yaml-0\.1)\)
 rtld\(GNU_HASH\)|ld-linux-(x86-64|aarch64)\.so\..*|lib(c|m|dl|pthread)\.so\.6\(.*|libgcc_s\.so\.1\(.*
-libjansson\.so\.4\(.*|libyaml-0\.so\.2\(.*|libtirpc\.so\.3\(.*|libbpf\.so\.1\(.*|libnghttp2\.so\.14\(.*|libprotobuf-c\.so\.1\(.*'
+libjansson\.so\.4\(.*|libyaml-0\.so\.2\(.*|libtirpc\.so\.3\(.*|libbpf\.so\.1\(.*|libnghttp2\.so\.14\(.*|libprotobuf-c\.so\.1\(.*
+slurm-slurmd (>=|<) .*'
 
 # required: what all packages together require of a distribution
 required() {
@@ -131,7 +156,8 @@ empty_root() {
 	echo '{"path": "/usr/bin/ctr-gpu-hook"}' >"$root/etc/cdi/ctr-gpu-nvidia.json"
 	touch "$root/etc/cdi/ctr-gpu-mine.json" "$root/etc/cdi/mine.json"
 	in_root "$root" --initdb
-	distribution distribution "$(required | sed 's/^/Provides: /')"
+	# Slurm writes 22.05.3 where its headers have 22 and 5.
+	distribution distribution "$(required | sed -E '/^slurm-slurmd </d; s/^(slurm-slurmd) >= ([0-9]+)\.([0-9])$/\1 >= \2.0\3/; s/^(slurm-slurmd) >= (.*)/\1 = \2.3/; s/^/Provides: /')"
 	in_root "$root" --install "$BATS_FILE_TMPDIR"/distribution/RPMS/noarch/distribution-1-1.noarch.rpm
 	echo "$root"
 }
@@ -184,7 +210,7 @@ distribution() {
 	echo '}' >>"$root/etc/docker.json"
 	# Erased, only what was there before is left.
 	in_root "$root" --erase ctr-gpu "$(library_package)" ctr-gpu-devel ctr-gpu-static ctr-gpu-nvidia-compat ctr-gpu-guard ctr-gpu-kubernetes ctr-gpu-vcuda \
-		ctr-gpu-debuginfo
+		$slurm ctr-gpu-debuginfo
 	run find "$root/usr" -name '*ctr-gpu*' -o -name 'nvidia*'
 	expect_not "ctr-gpu"
 	expect_not "nvidia"
