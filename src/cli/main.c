@@ -19,6 +19,7 @@
 static const struct verb verbs[] = {
 	{"info", "", "Show the GPUs of this host, and why one cannot be used", verb_info},
 	{"list", "", "List what a container would get", verb_list},
+	{"top", "", "Show which containers and processes use which GPUs now", verb_top},
 	{"configure", " ROOTFS", "Give GPUs to a container that is being created", verb_configure},
 	{"unconfigure", " ROOTFS", "Take back what configure did by hand", verb_unconfigure},
 	{"attach", " CONTAINER", "Give GPUs to a container that runs", verb_attach},

@@ -3,6 +3,7 @@
 /* What is shown once, or on a terminal again and again until the user has seen enough. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fd.h"
 #include "base/str.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -71,6 +73,17 @@ bool screen_wait(void)
 	    (read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q'))
 		screen_ended = 1;
 	return !screen_ended;
+}
+
+void screen_read_program(pid_t pid, char ret[static SCREEN_PROGRAM_SIZE])
+{
+	_cleanup_free_ char *name = NULL;
+	char path[32];
+
+	ret[0] = '\0';
+	(void)snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	if (pid > 0 && fd_read_kernel_file(AT_FDCWD, path, SCREEN_PROGRAM_SIZE - 1, &name) == 0)
+		(void)snprintf(ret, SCREEN_PROGRAM_SIZE, "%.*s", (int)strcspn(name, "\n"), name);
 }
 
 int screen_run(int (*look)(void *data, FILE *file), void *data)

@@ -2,13 +2,11 @@
 
 /* ctr-gpu vcuda top: what containers with GPUs by vCUDA use of them, process by process. */
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "vcuda_rpc.h"
 
-#include "base/fd.h"
 #include "base/json.h"
 #include "base/print.h"
 #include "base/str.h"
@@ -16,7 +14,7 @@
 #include "cli/verbs.h"
 #include "vcuda/protocol/control.h"
 
-enum { KEY_JSON = 0x100, NAME_MAX_BYTES = 64, SHORT_ID = 12 };
+enum { KEY_JSON = 0x100, SHORT_ID = 12 };
 
 struct vcuda_top {
 	bool json;
@@ -96,18 +94,6 @@ static const char *vcuda_top_state(const struct vcudad_process *process, const s
 	return streq(process->state, "idle") && vcuda_top_sum(rate) > 0 ? "running" : process->state;
 }
 
-/* As the kernel has it, which the process chooses. */
-static void vcuda_top_program(const struct vcudad_process *process, char ret[static NAME_MAX_BYTES])
-{
-	_cleanup_free_ char *path = NULL, *name = NULL;
-
-	ret[0] = '\0';
-	if (process->pid <= 0 || str_format(&path, "/proc/%d/comm", process->pid) < 0 ||
-	    fd_read_kernel_file(AT_FDCWD, path, NAME_MAX_BYTES - 1, &name) < 0)
-		return;
-	(void)snprintf(ret, NAME_MAX_BYTES, "%.*s", (int)strcspn(name, "\n"), name);
-}
-
 /* ---- text ---- */
 
 static void vcuda_top_print_rate(FILE *file, const struct vcuda_rate *rate)
@@ -124,11 +110,11 @@ static void vcuda_top_print_rate(FILE *file, const struct vcuda_rate *rate)
 
 static void vcuda_top_print_process(const struct vcuda_top *top, const struct vcudad_process *process, FILE *file)
 {
-	char program[NAME_MAX_BYTES], used[BYTES_TEXT_SIZE], pid[16] = "?";
+	char program[SCREEN_PROGRAM_SIZE], used[BYTES_TEXT_SIZE], pid[16] = "?";
 	struct vcuda_rate rate = {0};
 
 	vcuda_top_add(top, process, &rate);
-	vcuda_top_program(process, program);
+	screen_read_program(process->pid, program);
 	str_format_size(process->used, used);
 	if (process->pid > 0)
 		(void)snprintf(pid, sizeof(pid), "%d", process->pid);
@@ -174,10 +160,10 @@ static void vcuda_top_print(const struct vcuda_top *top, FILE *file)
 static json_t *vcuda_top_pack_process(const struct vcuda_top *top, const struct vcudad_process *process)
 {
 	struct vcuda_rate rate = {0};
-	char program[NAME_MAX_BYTES];
+	char program[SCREEN_PROGRAM_SIZE];
 
 	vcuda_top_add(top, process, &rate);
-	vcuda_top_program(process, program);
+	screen_read_program(process->pid, program);
 	return json_pack(
 		"{s:o, s:i, s:o, s:I, s:o, s:o, s:o, s:o}", "pid",
 		process->pid > 0 ? json_integer(process->pid) : json_null(), "server", process->server, "program",

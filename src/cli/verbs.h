@@ -55,6 +55,7 @@ int verb_load(struct global_options *globals, int argc, char **argv);
 int verb_refresh(struct global_options *globals, int argc, char **argv);
 int verb_setup(struct global_options *globals, int argc, char **argv);
 int verb_slurm(struct global_options *globals, int argc, char **argv);
+int verb_top(struct global_options *globals, int argc, char **argv);
 int verb_unconfigure(struct global_options *globals, int argc, char **argv);
 int verb_vcuda(struct global_options *globals, int argc, char **argv);
 int verb_version(struct global_options *globals, int argc, char **argv);
@@ -121,6 +122,10 @@ int vcuda_top_show(struct global_options *globals, int argc, char **argv);
  * Return: the same.
  */
 int screen_run(int (*look)(void *data, FILE *file), void *data);
+
+/** The name of a process, as the kernel has it, which the process chooses; "": it has ended. */
+enum { SCREEN_PROGRAM_SIZE = 64 };
+void screen_read_program(pid_t pid, char ret[static SCREEN_PROGRAM_SIZE]);
 
 /** Waits for a second. Return: false if the user has seen enough meanwhile. */
 bool screen_wait(void);

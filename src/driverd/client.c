@@ -318,6 +318,31 @@ int driverd_nvml_names(const struct settings *settings, const char *library, boo
 	return 0;
 }
 
+int driverd_nvml_processes(const struct settings *settings, const char *library, struct driverd_name **ret,
+			   size_t *ret_count, struct driverd_process **ret_processes, size_t *ret_process_count,
+			   struct err *err)
+{
+	const struct question question = {
+		.procedure = DRIVERD_NVML_PROCESSES,
+		.library = library,
+		.opens_devices = true,
+		.advice = "\"ctr-gpu info --containers\" shows without it which containers have which GPUs.",
+		.device = PATH_NVIDIACTL,
+		.hang_advice = hang_advice,
+	};
+	struct driverd_reply answer;
+	int r;
+
+	r = client_ask(settings, &question, &answer, err);
+	if (r != 0)
+		return r;
+	*ret = answer.names;
+	*ret_count = answer.name_count;
+	*ret_processes = answer.processes;
+	*ret_process_count = answer.process_count;
+	return 0;
+}
+
 int driverd_cuda_version(const struct settings *settings, const char *library, int *ret_major, int *ret_minor,
 			 struct err *err)
 {

@@ -7,6 +7,8 @@
  * crashes costs that child and a bounded wait.
  */
 
+#include <stdint.h>
+
 #include "base/err.h"
 #include "dxg/dxg.h"
 #include "model/settings.h"
@@ -29,7 +31,20 @@ struct driverd_name {
 	char *of;   /* of a GPU its PCI address, "0000:01:00.0"; of a part its GPU's UUID; NULL: unknown */
 	bool is_part;
 	unsigned gpu_instance, compute_instance; /* of a part */
+	unsigned refused; /* why NVML has not said which processes use it, nvmlReturn_t; 0: it has, or was not asked */
 };
+
+/* What a process uses of one of these. */
+struct driverd_process {
+	unsigned name; /* its place among the names */
+	unsigned pid;
+	bool computes, draws;
+	uint64_t memory;  /* bytes; DRIVERD_UNKNOWN_MEMORY */
+	unsigned percent; /* of the GPU's time, of late; DRIVERD_UNKNOWN_PERCENT */
+};
+
+#define DRIVERD_UNKNOWN_MEMORY UINT64_MAX
+#define DRIVERD_UNKNOWN_PERCENT UINT32_MAX
 
 void driverd_names_free(struct driverd_name *names, size_t count);
 
@@ -44,6 +59,16 @@ void driverd_names_free(struct driverd_name *names, size_t count);
  */
 int driverd_nvml_names(const struct settings *settings, const char *library, bool opens_devices, const char *advice,
 		       struct driverd_name **ret, size_t *ret_count, struct err *err);
+
+/**
+ * driverd_nvml_processes() - the same, and which processes use these now
+ * @ret_processes: array, owned by the caller
+ *
+ * A GPU that has parts is not asked itself. Return: as driverd_dxcore_adapters().
+ */
+int driverd_nvml_processes(const struct settings *settings, const char *library, struct driverd_name **ret,
+			   size_t *ret_count, struct driverd_process **ret_processes, size_t *ret_process_count,
+			   struct err *err);
 
 /** The CUDA version of a libcuda that carries no note. Return: as driverd_dxcore_adapters(). */
 int driverd_cuda_version(const struct settings *settings, const char *library, int *ret_major, int *ret_minor,

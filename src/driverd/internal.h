@@ -56,5 +56,8 @@ void dxcore_describe_adapters(const char *path, struct driverd_reply *answer);
 /** Loads NVML at @path and fills in @answer, whose members belong to the caller. */
 void nvml_list_names(const char *path, struct driverd_reply *answer);
 
+/** The same, and which processes use these. */
+void nvml_list_processes(const char *path, struct driverd_reply *answer);
+
 /** Loads libcuda at @path and fills in @answer, as above. */
 void cuda_read_version(const char *path, struct driverd_reply *answer);

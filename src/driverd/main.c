@@ -37,6 +37,8 @@ static void driverd_serve_request(const struct driverd_request *question, struct
 		return dxcore_describe_adapters(question->library, answer);
 	case DRIVERD_NVML_NAMES:
 		return nvml_list_names(question->library, answer);
+	case DRIVERD_NVML_PROCESSES:
+		return nvml_list_processes(question->library, answer);
 	case DRIVERD_CUDA_VERSION:
 		return cuda_read_version(question->library, answer);
 	}

@@ -28,6 +28,7 @@ void driverd_reply_clear(struct driverd_reply *answer)
 	free(answer->message);
 	dxg_facts_free(answer->facts, answer->fact_count);
 	driverd_names_free(answer->names, answer->name_count);
+	free(answer->processes);
 	*answer = (struct driverd_reply){0};
 }
 
@@ -118,6 +119,39 @@ static bool protocol_write_names(XDR *xdr, struct driverd_reply *answer)
 	return true;
 }
 
+static bool protocol_write_process(XDR *xdr, struct driverd_process *process, size_t name_count)
+{
+	bool_t computes = process->computes, draws = process->draws;
+
+	if (!xdr_u_int(xdr, &process->name) || process->name >= name_count || !xdr_u_int(xdr, &process->pid) ||
+	    !xdr_bool(xdr, &computes) || !xdr_bool(xdr, &draws))
+		return false;
+	process->computes = computes;
+	process->draws = draws;
+	return xdr_uint64_t(xdr, &process->memory) && xdr_u_int(xdr, &process->percent) &&
+	       (process->percent <= 100 || process->percent == DRIVERD_UNKNOWN_PERCENT);
+}
+
+static bool protocol_write_processes(XDR *xdr, struct driverd_reply *answer)
+{
+	size_t count = answer->process_count;
+
+	if (!protocol_write_names(xdr, answer))
+		return false;
+	for (size_t i = 0; i < answer->name_count; i++)
+		if (!xdr_u_int(xdr, &answer->names[i].refused))
+			return false;
+	if (!protocol_write_count(xdr, &count, DRIVERD_PROCESSES_MAX))
+		return false;
+	if (xdr->x_op == XDR_DECODE && !(answer->processes = calloc(count + 1, sizeof(*answer->processes))))
+		return false;
+	answer->process_count = count;
+	for (size_t i = 0; i < count; i++)
+		if (!protocol_write_process(xdr, &answer->processes[i], answer->name_count))
+			return false;
+	return true;
+}
+
 static bool protocol_write_reply_field(XDR *xdr, enum driverd_procedure procedure, struct driverd_reply *answer)
 {
 	int code = (int)answer->status;
@@ -132,6 +166,8 @@ static bool protocol_write_reply_field(XDR *xdr, enum driverd_procedure procedur
 		return protocol_write_adapters(xdr, answer);
 	case DRIVERD_NVML_NAMES:
 		return protocol_write_names(xdr, answer);
+	case DRIVERD_NVML_PROCESSES:
+		return protocol_write_processes(xdr, answer);
 	case DRIVERD_CUDA_VERSION:
 		return xdr_int(xdr, &answer->version);
 	default:
@@ -143,7 +179,7 @@ static bool protocol_write_request_field(XDR *xdr, struct driverd_request *quest
 {
 	int procedure = (int)question->procedure;
 
-	if (!xdr_int(xdr, &procedure) || procedure < DRIVERD_DXCORE_ADAPTERS || procedure > DRIVERD_CUDA_VERSION)
+	if (!xdr_int(xdr, &procedure) || procedure < DRIVERD_DXCORE_ADAPTERS || procedure > DRIVERD_NVML_PROCESSES)
 		return false;
 	question->procedure = (enum driverd_procedure)procedure;
 	return protocol_write_text(xdr, &question->library, DRIVERD_PATH_MAX) && question->library;

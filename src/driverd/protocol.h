@@ -21,6 +21,7 @@ enum {
 	DRIVERD_ADAPTERS_MAX = 64,
 	DRIVERD_TEXT_MAX = 1040, /* MAX_PATH characters of four bytes */
 	DRIVERD_NAMES_MAX = 256,
+	DRIVERD_PROCESSES_MAX = 1024,
 	DRIVERD_UUID_MAX = 96,            /* NVML_DEVICE_UUID_V2_BUFFER_SIZE */
 	DRIVERD_DATAGRAM_MAX = 64 * 1024, /* what the socket takes is about three times that */
 };
@@ -29,6 +30,7 @@ enum driverd_procedure {
 	DRIVERD_DXCORE_ADAPTERS = 1, /* the adapters as the libdxcore at this path describes them */
 	DRIVERD_NVML_NAMES = 2,      /* GPUs and their parts as the NVML at this path names them */
 	DRIVERD_CUDA_VERSION = 3,    /* the CUDA version of the libcuda at this path */
+	DRIVERD_NVML_PROCESSES = 4,  /* as DRIVERD_NVML_NAMES, and the processes that use these */
 };
 
 struct driverd_request {
@@ -52,6 +54,8 @@ struct driverd_reply {
 	size_t fact_count;
 	struct driverd_name *names;
 	size_t name_count;
+	struct driverd_process *processes;
+	size_t process_count;
 	int version; /* 13000 is 13.0 */
 };
 

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <wchar.h>
 
 #include "base/cleanup.h"
@@ -184,6 +185,33 @@ static const struct library_symbol symbols[] = {
 	{0},
 };
 
+/* nvmlProcessInfo_v2_t, which the third version of the functions fills in, too. */
+struct nvml_process {
+	unsigned pid;
+	unsigned long long memory; /* NVML_VALUE_NOT_AVAILABLE: all bits are set */
+	unsigned gpu_instance, compute_instance;
+};
+
+/* nvmlProcessUtilizationSample_t */
+struct nvml_sample {
+	unsigned pid;
+	unsigned long long time; /* microseconds since 1970 */
+	unsigned percent, memory, encoder, decoder;
+};
+
+static struct {
+	int (*compute)(nvml_device device, unsigned *count, struct nvml_process *processes);
+	int (*graphics)(nvml_device device, unsigned *count, struct nvml_process *processes);
+	int (*samples)(nvml_device device, struct nvml_sample *samples, unsigned *count, unsigned long long since);
+} nvml_use;
+
+static const struct library_symbol use_symbols[] = {
+	{"nvmlDeviceGetComputeRunningProcesses_v3", &nvml_use.compute, false},
+	{"nvmlDeviceGetGraphicsRunningProcesses_v3", &nvml_use.graphics, true},
+	{"nvmlDeviceGetProcessUtilization", &nvml_use.samples, true},
+	{0},
+};
+
 static char *nvml_read_uuid(nvml_device device)
 {
 	char *uuid = calloc(1, DRIVERD_UUID_MAX + 1);
@@ -207,6 +235,83 @@ static char *nvml_read_address(nvml_device gpu)
 	return address;
 }
 
+/* One that both computes and draws is in both lists, with the same memory. @first: those of its GPU begin there. */
+static struct driverd_process *nvml_find_process(struct driverd_reply *answer, size_t first, unsigned pid)
+{
+	size_t i = first;
+
+	while (i < answer->process_count && answer->processes[i].pid != pid)
+		i++;
+	if (i == DRIVERD_PROCESSES_MAX)
+		return NULL;
+	if (i == answer->process_count) {
+		answer->process_count++;
+		answer->processes[i] = (struct driverd_process){
+			.name = (unsigned)answer->name_count - 1,
+			.pid = pid,
+			.percent = DRIVERD_UNKNOWN_PERCENT,
+		};
+	}
+	return &answer->processes[i];
+}
+
+/* Return: what NVML returned. */
+static int nvml_add_processes(nvml_device device, size_t first, bool draws, struct driverd_reply *answer)
+{
+	static struct nvml_process list[DRIVERD_PROCESSES_MAX];
+	unsigned count = DRIVERD_PROCESSES_MAX;
+	int r = draws ? nvml_use.graphics(device, &count, list) : nvml_use.compute(device, &count, list);
+
+	for (unsigned i = 0; r == 0 && i < count && i < DRIVERD_PROCESSES_MAX; i++) {
+		struct driverd_process *process = nvml_find_process(answer, first, list[i].pid);
+
+		if (!process)
+			break;
+		process->memory = list[i].memory; /* DRIVERD_UNKNOWN_MEMORY is NVML's own number */
+		process->draws |= draws;
+		process->computes |= !draws;
+	}
+	return r;
+}
+
+/* The last sample of each process, of those of the last second. Parts have none, nor have older GPUs. */
+static void nvml_add_samples(nvml_device device, size_t first, struct driverd_reply *answer)
+{
+	static struct nvml_sample list[DRIVERD_PROCESSES_MAX];
+	unsigned long long last[DRIVERD_PROCESSES_MAX] = {0}, since;
+	unsigned count = DRIVERD_PROCESSES_MAX;
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	since = ((unsigned long long)now.tv_sec - 1) * 1000000 + (unsigned long long)now.tv_nsec / 1000;
+	if (!nvml_use.samples || nvml_use.samples(device, list, &count, since) != 0)
+		return;
+	for (unsigned i = 0; i < count && i < DRIVERD_PROCESSES_MAX; i++)
+		for (size_t j = first; j < answer->process_count; j++)
+			if (answer->processes[j].pid == list[i].pid && list[i].time >= last[j]) {
+				answer->processes[j].percent =
+					list[i].percent <= 100 ? list[i].percent : DRIVERD_UNKNOWN_PERCENT;
+				last[j] = list[i].time;
+			}
+}
+
+/* Of what was named last, if processes are asked for. */
+static void nvml_add_use(nvml_device device, struct driverd_reply *answer)
+{
+	const size_t first = answer->process_count;
+	int r;
+
+	if (!nvml_use.compute)
+		return;
+	r = nvml_add_processes(device, first, false, answer);
+	answer->names[answer->name_count - 1].refused = (unsigned)r;
+	/* GPUs that draw nothing may have no such list. */
+	if (r == 0 && nvml_use.graphics)
+		(void)nvml_add_processes(device, first, true, answer);
+	if (r == 0)
+		nvml_add_samples(device, first, answer);
+}
+
 static void nvml_add_name(struct driverd_reply *answer, struct driverd_name name)
 {
 	answer->names[answer->name_count++] = name;
@@ -227,6 +332,7 @@ static void nvml_add_part(nvml_device gpu, unsigned index, struct driverd_reply 
 				      .gpu_instance = gpu_instance,
 				      .compute_instance = compute_instance,
 			      });
+	nvml_add_use(part, answer);
 }
 
 static void nvml_add_gpu(nvml_device gpu, struct driverd_reply *answer)
@@ -258,9 +364,15 @@ static void nvml_ask(struct driverd_reply *answer)
 	answer->names = calloc(DRIVERD_NAMES_MAX, sizeof(*answer->names));
 	if (!answer->names)
 		abort();
-	for (unsigned i = 0; i < count && i < DRIVERD_NAMES_MAX; i++)
+	for (unsigned i = 0; i < count && i < DRIVERD_NAMES_MAX; i++) {
+		const size_t first = answer->name_count;
+
 		if (nvml.device(i, &gpu) == 0)
 			nvml_add_gpu(gpu, answer);
+		/* One with parts would name what its parts name, and only to root. */
+		if (answer->name_count == first + 1)
+			nvml_add_use(gpu, answer);
+	}
 }
 
 /* The NVML of a driver store loads libdxcore.so by its name, which not every host's loader finds. */
@@ -275,6 +387,16 @@ void nvml_list_names(const char *path, struct driverd_reply *answer)
 	nvml_load_dxcore(path);
 	if (library_load(path, symbols, answer))
 		nvml_ask(answer);
+}
+
+void nvml_list_processes(const char *path, struct driverd_reply *answer)
+{
+	if (!library_load(path, use_symbols, answer))
+		return;
+	answer->processes = calloc(DRIVERD_PROCESSES_MAX, sizeof(*answer->processes));
+	if (!answer->processes)
+		abort();
+	nvml_list_names(path, answer);
 }
 
 /* This function alone needs neither cuInit() nor a device. */

@@ -48,6 +48,7 @@ void container_pid_clear(struct container_pid *found)
 	free(found->id);
 	free(found->name);
 	free(found->bundle);
+	free(found->cgroup);
 	*found = (struct container_pid){0};
 }
 
@@ -586,4 +587,138 @@ bool container_pid_is(const struct container_pid *found, int process)
 		return true;
 	/* Without a right to cgroups there is nothing but the daemon's answer. */
 	return found->asked && geteuid() != 0;
+}
+
+/* ---- whose a process is ---- */
+
+/*
+ * A container's processes are in the cgroup that its runtime made, which has the id in its name, or below it; and most
+ * have the mounts of the first, which those have that were started in it later, too. Neither is theirs to choose: what
+ * they name, they name below their own.
+ */
+
+static bool container_pid_is_bound(char c)
+{
+	return !isalnum((unsigned char)c) && c != '_';
+}
+
+int container_pid_find_cgroup(const char *membership, const char *id, char **ret)
+{
+	const size_t length = strlen(id);
+
+	for (const char *found = membership; length > 0 && (found = strstr(found, id)); found++) {
+		const char *line = found;
+
+		while (line > membership && line[-1] != '\n')
+			line--;
+		if (found == line || !container_pid_is_bound(found[-1]) || !container_pid_is_bound(found[length]))
+			continue;
+		*ret = strndup(line, (size_t)(found - line) + strcspn(found, "/\n"));
+		return *ret ? 0 : -ENOMEM;
+	}
+	*ret = NULL;
+	return 0;
+}
+
+bool container_pid_is_below(const char *membership, const char *cgroup)
+{
+	const size_t length = strlen(cgroup);
+
+	for (const char *line = membership; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, cgroup, length) == 0 && strchr("/\n", line[length]))
+			return true;
+	}
+	return false;
+}
+
+bool container_pid_read_id(const char *membership, char ret[static CONTAINER_PID_ID_SIZE])
+{
+	const size_t length = CONTAINER_PID_ID_SIZE - 1;
+
+	for (const char *digits = membership; *digits; digits += *digits != '\0') {
+		const size_t count = strspn(digits, "0123456789abcdef");
+
+		if (count == length && digits > membership && container_pid_is_bound(digits[-1]) &&
+		    container_pid_is_bound(digits[length])) {
+			memcpy(ret, digits, length);
+			ret[length] = '\0';
+			return true;
+		}
+		digits += count;
+	}
+	return false;
+}
+
+static int container_pid_mark(struct container_pid *found)
+{
+	_cleanup_free_ char *membership = NULL;
+	_cleanup_close_ int process = -1;
+	char path[32];
+	struct stat st;
+	int r = 0;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)found->pid);
+	process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (process < 0 || !container_pid_is(found, process))
+		return 0;
+	if (fd_read_kernel_file(process, "cgroup", MEMBERSHIP_MAX, &membership) == 0)
+		r = container_pid_find_cgroup(membership, found->id, &found->cgroup);
+	if (fstatat(process, "ns/mnt", &st, 0) == 0) {
+		found->mounts_device = st.st_dev;
+		found->mounts = st.st_ino;
+	}
+	return r;
+}
+
+int container_pids_mark(struct container_pids *list)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < list->count && r == 0; i++)
+		r = container_pid_mark(&list->items[i]);
+	return r;
+}
+
+static bool container_pid_has_same(int process, const char *namespace, dev_t device, ino_t inode)
+{
+	struct stat st;
+
+	return inode && fstatat(process, namespace, &st, 0) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
+/* A container may be run with the mounts of the host. */
+static bool container_pid_has(const struct container_pid *found, int process, const char *membership)
+{
+	struct stat own;
+
+	if (found->cgroup && container_pid_is_below(membership, found->cgroup))
+		return true;
+	return stat("/proc/self/ns/mnt", &own) == 0 && own.st_ino != found->mounts &&
+	       container_pid_has_same(process, "ns/mnt", found->mounts_device, found->mounts);
+}
+
+enum container_pid_place container_pids_find_owner(const struct container_pids *list, pid_t pid,
+						   const struct container_pid **ret_listed,
+						   char ret_id[static CONTAINER_PID_ID_SIZE])
+{
+	_cleanup_free_ char *membership = NULL;
+	_cleanup_close_ int process = -1;
+	char path[32];
+	struct stat own;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (process < 0 || fd_read_kernel_file(process, "cgroup", MEMBERSHIP_MAX, &membership) < 0)
+		return CONTAINER_PID_UNKNOWN;
+	for (size_t i = 0; i < list->count; i++)
+		if (container_pid_has(&list->items[i], process, membership)) {
+			*ret_listed = &list->items[i];
+			return CONTAINER_PID_LISTED;
+		}
+	if (container_pid_read_id(membership, ret_id))
+		return CONTAINER_PID_FOREIGN;
+	return stat("/proc/self/ns/pid", &own) == 0 && container_pid_has_same(process, "ns/pid", own.st_dev, own.st_ino)
+		       ? CONTAINER_PID_HOST
+		       : CONTAINER_PID_UNKNOWN;
 }

@@ -156,6 +156,9 @@ struct container_pid {
 	char *bundle;               /* directory of its config.json; NULL: not known */
 	unsigned long long started; /* in ticks since the boot; 0: not known */
 	bool asked;                 /* the engine's daemon has said it just now */
+	char *cgroup;               /* container_pids_mark(): "0::/…/docker-<id>.scope"; NULL: not known */
+	dev_t mounts_device;        /* and its mount namespace; 0: not known */
+	ino_t mounts;
 };
 
 void container_pid_clear(struct container_pid *found);
@@ -171,6 +174,42 @@ void container_pids_clear(struct container_pids *list);
 
 /** The first processes of all containers that run, the caller's own alone, each once. Return: 0 or -ENOMEM. */
 int container_pid_list(struct container_pids *ret);
+
+/** Notes what the processes of each container have in common, for container_pids_find_owner(). Return: 0 or -ENOMEM. */
+int container_pids_mark(struct container_pids *list);
+
+/* Where a process is. */
+enum container_pid_place {
+	CONTAINER_PID_UNKNOWN, /* it has ended, the caller may not look, or it is in a PID namespace that none is in */
+	CONTAINER_PID_HOST,    /* not in a container */
+	CONTAINER_PID_LISTED,  /* in one of the list */
+	CONTAINER_PID_FOREIGN, /* in one that another user's engine runs, of which no more than the id is known */
+};
+
+/**
+ * container_pids_find_owner() - which container a process is in
+ * @list:       marked
+ * @ret_listed: for CONTAINER_PID_LISTED; borrowed from the list
+ * @ret_id:     for CONTAINER_PID_FOREIGN
+ */
+enum { CONTAINER_PID_ID_SIZE = 64 + 1 };
+enum container_pid_place container_pids_find_owner(const struct container_pids *list, pid_t pid,
+						   const struct container_pid **ret_listed,
+						   char ret_id[static CONTAINER_PID_ID_SIZE]);
+
+/** The id of an engine's container in a cgroup's path, the outermost. @membership: of /proc/PID/cgroup. */
+bool container_pid_read_id(const char *membership, char ret[static CONTAINER_PID_ID_SIZE]);
+
+/**
+ * container_pid_find_cgroup() - the cgroup of a container, which all its processes are in or below
+ * @membership: of its first process, which may have made further ones below
+ *
+ * Return: 0, with a line up to there, owned by the caller, or with NULL: none has the id in its name; -ENOMEM.
+ */
+int container_pid_find_cgroup(const char *membership, const char *id, char **ret);
+
+/** Whether a process is in such a cgroup or below. */
+bool container_pid_is_below(const char *membership, const char *cgroup);
 
 /** Where its engine has not said it: containerd's shim, its parent, works in its bundle. Return: NULL; borrowed. */
 const char *container_pid_find_bundle(struct container_pid *found, int process);

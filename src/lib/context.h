@@ -91,6 +91,15 @@ const struct backend *host_backend(size_t number);
 int host_identify(const struct ctr_gpu_host *host, struct err *err);
 
 /**
+ * host_find_use() - which processes use the host's adapters now (struct backend's find_use())
+ * @ret: owned by the caller (use_clear())
+ *
+ * Return: 0, also where some or all drivers do not tell, which @ret says of each; the first failure of a backend, with
+ * @err set; -ENOMEM.
+ */
+int host_find_use(const struct ctr_gpu_host *host, struct use *ret, struct err *err);
+
+/**
  * host_load_guard() - load what holds a choice, where the settings want it and there is something to choose from
  *
  * Choices of containers that are gone are removed. Return: 0, also where it cannot be and need not; CTR_GPU_E_GUARD or

@@ -190,6 +190,20 @@ int host_identify(const struct ctr_gpu_host *host, struct err *err)
 	return failure;
 }
 
+int host_find_use(const struct ctr_gpu_host *host, struct use *ret, struct err *err)
+{
+	_cleanup_use_ struct use use = {.known = calloc(host->inventory.count + 1, sizeof(*use.known))};
+	int r = use.known ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < host->present_count && r == 0; i++)
+		if (host->present[i]->find_use)
+			r = host->present[i]->find_use(host->settings, host->inventory.adapters, host->inventory.count,
+						       &use, err);
+	if (r == 0)
+		*ret = steal_struct(&use);
+	return r;
+}
+
 int ctr_gpu_host_identify(struct ctr_gpu_context *context, struct ctr_gpu_host *host)
 {
 	return host_identify(host, &context->err);

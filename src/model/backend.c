@@ -14,6 +14,24 @@ void driver_facts_clear(struct driver_facts *facts)
 	*facts = (struct driver_facts){0};
 }
 
+void use_clear(struct use *use)
+{
+	free(use->processes);
+	free(use->known);
+	*use = (struct use){0};
+}
+
+int use_add(struct use *use, const struct use_process *process)
+{
+	struct use_process *processes = array_grow(use->processes, use->count, sizeof(*processes));
+
+	if (!processes)
+		return -ENOMEM;
+	use->processes = processes;
+	processes[use->count++] = *process;
+	return 0;
+}
+
 void load_clear(struct load *load)
 {
 	for (size_t i = 0; i < load->count; i++) {

@@ -71,6 +71,31 @@ struct held {
 	char *why; /* why it is not a harder one, or holds against honest programs alone; NULL: it holds */
 };
 
+/* Which processes use adapters now, as the driver counts it. */
+
+struct use_process {
+	size_t adapter; /* its place in the inventory */
+	pid_t pid;
+	bool computes, draws;
+	uint64_t memory;  /* bytes; USE_UNKNOWN_MEMORY */
+	unsigned percent; /* of the adapter's time, of late; USE_UNKNOWN_PERCENT */
+};
+
+#define USE_UNKNOWN_MEMORY UINT64_MAX
+#define USE_UNKNOWN_PERCENT UINT32_MAX
+
+struct use {
+	struct use_process *processes;
+	size_t count;
+	bool *known; /* of each adapter of the inventory: whether those that use it are among them */
+};
+
+void use_clear(struct use *use);
+#define _cleanup_use_ _cleanup_(use_clear)
+
+/** Appends one. Return: 0 or -ENOMEM. */
+int use_add(struct use *use, const struct use_process *process);
+
 struct rootfs;
 
 /* What a hook of a CDI spec asks for by a vendor's command. @rootfs: the container's. Return: 0 or -ENOMEM. */
@@ -154,6 +179,16 @@ struct backend {
 	 */
 	int (*enforcement)(const struct settings *settings, const struct adapter *adapters, size_t count,
 			   struct held *ret);
+
+	/**
+	 * find_use() - which processes use its adapters now; NULL where the driver does not tell
+	 * @adapters: of the inventory, also other backends'
+	 * @use:      appended to; its known has a place for each of these
+	 *
+	 * Return: 0; CTR_GPU_E_* or negative errno with @err set if the driver was not reached.
+	 */
+	int (*find_use)(const struct settings *settings, const struct adapter *adapters, size_t count, struct use *use,
+			struct err *err);
 
 	const struct backend_hook *hooks; /* the last is {0}; NULL: none */
 };

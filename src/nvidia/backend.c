@@ -215,18 +215,33 @@ static int backend_ask_names(const struct settings *settings, struct driverd_nam
 		      : r;
 }
 
-static int backend_name_part(const struct driverd_name *name, struct adapter *adapters, size_t count)
+/* @ret: the place of what NVML names so; @count: it is not here. Return: 0 or -ENOMEM. */
+static int backend_find_named(const struct driverd_name *name, const struct adapter *adapters, size_t count,
+			      size_t *ret)
 {
 	_cleanup_free_ char *known = NULL;
+	size_t i = 0;
 
-	if (!name->is_part || !name->uuid || !name->of)
-		return 0;
-	if (str_format(&known, "MIG-%s/%u/%u", name->of, name->gpu_instance, name->compute_instance) < 0)
+	if (name->is_part && name->of &&
+	    str_format(&known, "MIG-%s/%u/%u", name->of, name->gpu_instance, name->compute_instance) < 0)
 		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		if (adapters[i].is_part && adapters[i].uuid && streq(adapters[i].uuid, known))
-			return str_replace(&adapters[i].alias, name->uuid);
+	for (; i < count; i++) {
+		const char *uuid = name->is_part ? known : name->uuid;
+
+		if (adapters[i].backend == &backend_nvidia && adapters[i].is_part == name->is_part &&
+		    adapters[i].uuid && uuid && streq(adapters[i].uuid, uuid))
+			break;
+	}
+	*ret = i;
 	return 0;
+}
+
+static int backend_name_part(const struct driverd_name *name, struct adapter *adapters, size_t count)
+{
+	size_t place = count;
+	int r = name->is_part && name->uuid ? backend_find_named(name, adapters, count, &place) : 0;
+
+	return r == 0 && place < count ? str_replace(&adapters[place].alias, name->uuid) : r;
 }
 
 /* "MIG-<uuid>" is NVML's name of a part, and stands nowhere else. What is known without it is in nvidia/mig.c. */
@@ -242,6 +257,60 @@ static int backend_identify(const struct settings *settings, struct adapter *ada
 	r = nameless ? backend_ask_names(settings, &names, &name_count, err) : 0;
 	for (size_t i = 0; i < name_count && r == 0; i++)
 		r = backend_name_part(&names[i], adapters, count);
+	driverd_names_free(names, name_count);
+	return r;
+}
+
+/* ---- use ---- */
+
+static int backend_take_use(const struct driverd_process *processes, size_t process_count, const size_t *places,
+			    size_t adapter_count, struct use *use)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < process_count && r == 0; i++) {
+		const struct use_process taken = {
+			.adapter = places[processes[i].name],
+			.pid = (pid_t)processes[i].pid,
+			.computes = processes[i].computes,
+			.draws = processes[i].draws,
+			.memory = processes[i].memory,   /* what is unknown is the same number */
+			.percent = processes[i].percent, /* and here */
+		};
+
+		if (taken.adapter < adapter_count && taken.pid > 0)
+			r = use_add(use, &taken);
+	}
+	return r;
+}
+
+/* Of a GPU that is divided, only its parts are known. */
+static int backend_find_use(const struct settings *settings, const struct adapter *adapters, size_t count,
+			    struct use *use, struct err *err)
+{
+	_cleanup_native_ struct native native = NATIVE_NONE;
+	_cleanup_free_ char *library = NULL;
+	_cleanup_free_ struct driverd_process *processes = NULL;
+	_cleanup_free_ size_t *places = NULL;
+	struct driverd_name *names = NULL;
+	size_t name_count = 0, process_count = 0;
+	int r = backend_open(settings, &native, err);
+
+	if (r == 0)
+		r = backend_find_nvml(&native.install, &library);
+	/* Without NVML the driver does not tell. */
+	if (r != 0)
+		return r == -ENOENT ? 0 : r;
+	r = driverd_nvml_processes(settings, library, &names, &name_count, &processes, &process_count, err);
+	if (r == 0 && !(places = calloc(name_count + 1, sizeof(*places))))
+		r = -ENOMEM;
+	for (size_t i = 0; i < name_count && r == 0; i++) {
+		r = backend_find_named(&names[i], adapters, count, &places[i]);
+		if (r == 0 && places[i] < count)
+			use->known[places[i]] = names[i].refused == 0;
+	}
+	if (r == 0)
+		r = backend_take_use(processes, process_count, places, count, use);
 	driverd_names_free(names, name_count);
 	return r;
 }
@@ -324,4 +393,5 @@ const struct backend backend_nvidia = {.name = "nvidia",
 				       .facts = backend_facts,
 				       .identify = backend_identify,
 				       .driver_notes = backend_driver_notes,
+				       .find_use = backend_find_use,
 				       .hooks = hooks};

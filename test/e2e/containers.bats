@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2016,SC2154
 #
-# `ctr-gpu info --containers`: which containers that run have GPUs, by which door, and what they would get now. Each test has a
-# host of its own, with the engines in it.
+# `ctr-gpu info --containers`: which containers that run have GPUs, by which door, and what they would get now; `ctr-gpu top`:
+# which use them. Each test has a host of its own, with the engines in it.
 
 load engines
 
@@ -148,6 +148,75 @@ of_a_runtime() {
 
 @test "runc and crun" {
 	both of_a_runtime
+}
+
+# Which processes there are, the simulated NVML reads in a file. One container has its id in its cgroup's name, the other has not.
+@test "top: which containers and which processes of the host use which GPUs" {
+	bundle debian "$BATS_TEST_TMPDIR/bundle" '.process.args = ["sleep", "600"] | del(.hooks)'
+	run sandbox native-four bash -c '
+		foreign="$CTR_GPU_TEST_CGROUP/libpod-$(printf "%064d" 7).scope"
+		groups=/sys/fs/cgroup && [[ -e $groups/cgroup.controllers ]] || groups=/sys/fs/cgroup/pids
+		cd "$1" || exit
+		ctr-gpu top
+		for name in three nameless; do
+			jq --arg path "$CTR_GPU_TEST_CGROUP/${name/nameless/other}" ".linux.cgroupsPath = \$path" config.json >config.new && mv config.new config.json
+			memlock runc run --detach "$name" </dev/null >/dev/null 2>&1 || exit
+			memlock runc exec --detach --pid-file "/run/$name" "$name" sleep 601 </dev/null >/dev/null 2>&1 || exit
+		done
+		mkdir -p "$groups/$foreign" || exit
+		sleep 602 & host=$!
+		name=$(printf "/run/a\033[2Jb") && cp "$(type -P sleep)" "$name"
+		"$name" 603 & other=$!
+		printf "%s" "$other" >"$groups/$foreign/cgroup.procs" || exit
+		printf "%s\n" "0 -1 -1 $(jq .init_process_pid /run/runc/three/state.json) 1048576 compute 40" \
+			"0 -1 -1 $(</run/three) 2097152 compute -1" "0 -1 -1 $(</run/three) 2097152 graphics -1" \
+			"2 -1 -1 $(</run/nameless) 3145728 graphics 7" "1 -1 -1 $host 4194304 compute 4000" "1 -1 -1 $other -1 compute 0" \
+			"1 -1 -1 4194303 5 compute 1" "3 refused" >/run/nvidia-processes
+		ctr-gpu top --json >/run/top || echo "FAILED: json"
+		jq -r ".processes[] | [.gpu, .container.engine, .container.id, .memory, (.gpuTime | if . == null then . else . * 100 | round end),
+			.compute, .graphics, .where, .program] |
+			map(tostring) | join(\"|\")" /run/top
+		jq -r ".gpus[] | [.gpu, .known, .uuid] | map(tostring) | join(\"|\")" /run/top
+		ctr-gpu top | sed "s/  */ /g; s/ [0-9][0-9]* / PID /2"
+		ctr-gpu top | grep -c "$(printf "\033")"
+		(for _ in {1..150}; do grep -aq "three.*sleep" /run/screen && break; sleep 0.1; done 2>/dev/null; printf q; sleep 1) |
+			timeout 20 script -qfec "ctr-gpu top; echo status=\$?" /run/screen >/dev/null
+		grep -aq "three.*sleep" /run/screen && grep -aq "status=0" /run/screen && echo shown
+		kill "$host" "$other"; wait
+		rmdir "$groups/$foreign"
+		runc delete --force three; runc delete --force nameless' containers "$BATS_TEST_TMPDIR/bundle"
+	expect_status 0
+	expect_not "FAILED: "
+	expect_line "No process uses a GPU."
+	expect_line "0|runc|three|1048576|40|true|false|container|sleep"
+	expect_line "0|runc|three|2097152|null|true|true|container|sleep"
+	expect_line "2|runc|nameless|3145728|7|false|true|container|sleep"
+	expect_line "1|null|null|4194304|null|true|false|host|sleep"
+	expect "1|null|$(printf '%064d' 7)|null|0|true|false|container|"
+	expect " a?[2Jb"
+	expect_line "1|null|null|5|1|true|false|unknown|null"
+	expect_line "0|true|GPU-b703df58-2273-35fb-29be-3f6c49b83a95"
+	expect_line "3|false|GPU-b703df58-2273-35fb-29be-3f6c49b83a98"
+	expect_line "3 NVIDIA H200: its driver does not tell which processes use it."
+	expect_line 0
+	expect_line shown
+}
+
+@test "top: parts of GPUs; GPU-PV, where the driver does not tell; an NVML that is too old" {
+	run sandbox native-mig bash -c 'echo "1 2 1 $$ 1048576 compute -1" >/run/nvidia-processes
+		ctr-gpu top --json | jq -r ".processes[] | [.gpu, .uuid, .gpuTime, .where] | map(tostring) | join(\"|\")"
+		cp "$CTR_GPU_BUILD/test/lib/works.so" /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.159.04 || exit 7
+		ctr-gpu top && exit 8; ctr-gpu top --json | jq -r .error.id'
+	expect_status 0
+	expect "|MIG-GPU-b703df58-2273-35fb-29be-3f6c49b83a96/2/1|null|host"
+	expect "it has no nvmlDeviceGetComputeRunningProcesses_v3"
+	expect_line E_DRIVER_LIBRARY
+	run sandbox wsl-nvidia bash -c 'ctr-gpu top; ctr-gpu top --json | jq -c "[.gpus[].known], .processes"'
+	expect_status 0
+	expect_line "0 NVIDIA GeForce RTX 4090: its driver does not tell which processes use it."
+	expect "ctr-gpu info --containers"
+	expect_line "[false]"
+	expect_line "[]"
 }
 
 of_podman() {

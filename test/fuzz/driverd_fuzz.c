@@ -19,7 +19,8 @@ static void check_text(const char *text, size_t max)
 
 static void check_bounds(const struct driverd_reply *answer)
 {
-	if (answer->fact_count > DRIVERD_ADAPTERS_MAX || answer->name_count > DRIVERD_NAMES_MAX)
+	if (answer->fact_count > DRIVERD_ADAPTERS_MAX || answer->name_count > DRIVERD_NAMES_MAX ||
+	    answer->process_count > DRIVERD_PROCESSES_MAX)
 		abort();
 	check_text(answer->message, DRIVERD_MESSAGE_MAX);
 	for (size_t i = 0; i < answer->fact_count; i++) {
@@ -30,6 +31,9 @@ static void check_bounds(const struct driverd_reply *answer)
 		check_text(answer->names[i].uuid, DRIVERD_UUID_MAX);
 		check_text(answer->names[i].of, DRIVERD_UUID_MAX);
 	}
+	for (size_t i = 0; i < answer->process_count; i++)
+		if (answer->processes[i].name >= answer->name_count)
+			abort();
 }
 
 static void check_answer(enum driverd_procedure procedure, const uint8_t *data, size_t size)
@@ -56,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (protocol_read_request(data, size, &question))
 		check_text(question.library, DRIVERD_PATH_MAX);
 	free(question.library);
-	for (int i = DRIVERD_DXCORE_ADAPTERS; i <= DRIVERD_CUDA_VERSION; i++)
+	for (int i = DRIVERD_DXCORE_ADAPTERS; i <= DRIVERD_NVML_PROCESSES; i++)
 		check_answer((enum driverd_procedure)i, data, size);
 	return 0;
 }

@@ -3,6 +3,7 @@
 /* NVML of a native host: a device is what this process may open. */
 
 #include <stdio.h>
+#include <string.h>
 
 #include "nodes.h"
 #include "nvml.h"
@@ -137,4 +138,102 @@ nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t part, unsigned int *id)
 {
 	*id = part->compute_instance;
 	return NVML_SUCCESS;
+}
+
+/*
+ * A simulated module does not know who works on what, so a test says it: in a line a process, the minor of the GPU, the
+ * two instances of a part (-1 -1: of none), the PID, the memory in bytes (-1: not available), "compute" or "graphics",
+ * and a percentage of the GPU's time (-1: there is no sample). "MINOR refused" is a GPU of which this user may not ask.
+ */
+#define PROCESSES "/run/nvidia-processes"
+
+struct process {
+	int minor, gpu_instance, compute_instance, percent;
+	unsigned int pid;
+	long long memory;
+	char kind[16];
+};
+
+static int device_has(nvmlDevice_t device, const struct process *process)
+{
+	if (process->minor != device->minor)
+		return 0;
+	return device->parts ? process->gpu_instance < 0
+			     : process->gpu_instance == (int)device->gpu_instance &&
+				       process->compute_instance == (int)device->compute_instance;
+}
+
+/* Return: whether there is one more; @ret_refused: whether the GPU is one that may not be asked. */
+static int next_process(FILE *file, nvmlDevice_t device, struct process *ret, int *ret_refused)
+{
+	char line[128], word[16];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		*ret_refused |= sscanf(line, "%d %15s", &ret->minor, word) == 2 && !strcmp(word, "refused") &&
+				ret->minor == device->minor;
+		if (sscanf(line, "%d %d %d %u %lld %15s %d", &ret->minor, &ret->gpu_instance, &ret->compute_instance,
+			   &ret->pid, &ret->memory, ret->kind, &ret->percent) == 7 &&
+		    device_has(device, ret))
+			return 1;
+	}
+	return 0;
+}
+
+static nvmlReturn_t list_processes(nvmlDevice_t device, const char *kind, unsigned int *count, nvmlProcessInfo_t *list)
+{
+	FILE *file = fopen(PROCESSES, "re");
+	unsigned int room = *count;
+	struct process process;
+	int refused = 0;
+
+	for (*count = 0; next_process(file, device, &process, &refused);) {
+		if (strcmp(process.kind, kind) != 0)
+			continue;
+		if (*count < room)
+			list[*count] = (nvmlProcessInfo_t){
+				.pid = process.pid,
+				.usedGpuMemory = (unsigned long long)process.memory,
+				.gpuInstanceId = (unsigned int)process.gpu_instance,
+				.computeInstanceId = (unsigned int)process.compute_instance,
+			};
+		++*count;
+	}
+	if (file)
+		(void)fclose(file);
+	return refused ? NVML_ERROR_NO_PERMISSION : *count > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
+						     nvmlProcessInfo_t *processes)
+{
+	return list_processes(device, "compute", count, processes);
+}
+
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
+						      nvmlProcessInfo_t *processes)
+{
+	return list_processes(device, "graphics", count, processes);
+}
+
+/* Two samples of each, of which the later counts. */
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *samples,
+					     unsigned int *count, unsigned long long since)
+{
+	FILE *file = fopen(PROCESSES, "re");
+	unsigned int room = *count;
+	struct process process;
+	int refused = 0;
+
+	*count = 0;
+	while (*count + 2 <= room && next_process(file, device, &process, &refused)) {
+		if (process.percent < 0)
+			continue;
+		samples[(*count)++] = (nvmlProcessUtilizationSample_t){
+			.pid = process.pid, .timeStamp = since + 2, .smUtil = (unsigned int)process.percent};
+		samples[(*count)++] =
+			(nvmlProcessUtilizationSample_t){.pid = process.pid, .timeStamp = since + 1, .smUtil = 99};
+	}
+	if (file)
+		(void)fclose(file);
+	return *count ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
 }

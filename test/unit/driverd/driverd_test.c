@@ -519,6 +519,49 @@ static void bounds_what_nvml_says(void **state)
 	free(path);
 }
 
+static void bounds_the_processes_that_nvml_names(void **state)
+{
+	char *path = library_path("nvml");
+	struct driverd_process *processes = NULL;
+	struct driverd_name *names = NULL;
+	size_t count = 7, process_count = 7;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(driverd_nvml_processes(&settings, path, &names, &count, &processes, &process_count, &err),
+			 CTR_GPU_E_DRIVER_LIBRARY);
+	assert_non_null(strstr(err.text, "its answer is longer than one may be"));
+	assert_null(names);
+	assert_null(processes);
+	assert_int_equal(count + process_count, 14);
+	free(path);
+}
+
+/* What a driver library could answer in ctr-gpu-driverd's place. */
+static void reads_processes_of_named_gpus_alone(void **state)
+{
+	static unsigned char datagram[DRIVERD_DATAGRAM_MAX];
+	struct driverd_name name = {.refused = 4};
+	struct driverd_process processes[] = {{.pid = 1, .percent = 100, .memory = 5, .draws = true},
+					      {.pid = 2, .percent = DRIVERD_UNKNOWN_PERCENT}};
+	const struct driverd_reply told = {.names = &name, .name_count = 1, .processes = processes, .process_count = 2};
+	struct driverd_reply read = {0};
+	size_t size = protocol_write_reply(DRIVERD_NVML_PROCESSES, &told, datagram);
+
+	(void)state;
+	assert_true(size > 0);
+	assert_true(protocol_read_reply(DRIVERD_NVML_PROCESSES, datagram, size, &read));
+	assert_int_equal(read.names[0].refused, 4);
+	assert_int_equal(read.process_count, 2);
+	assert_int_equal(read.processes[0].memory, 5);
+	assert_true(read.processes[0].draws && !read.processes[0].computes);
+	driverd_reply_clear(&read);
+	processes[1].percent = 101;
+	assert_int_equal(protocol_write_reply(DRIVERD_NVML_PROCESSES, &told, datagram), 0);
+	processes[1] = (struct driverd_process){.name = 1};
+	assert_int_equal(protocol_write_reply(DRIVERD_NVML_PROCESSES, &told, datagram), 0);
+}
+
 static void believes_no_absurd_version(void **state)
 {
 	char *path = library_path("nvml"), *empty = library_path("empty");
@@ -555,9 +598,10 @@ static void names_what_is_no_nvml(void **state)
 	}
 }
 
-/* Both questions of a library; the answer to neither, and no child left. */
+/* All questions of a library; the answer to none, and no child left. */
 static void expect_neither(const char *library, int code, const char *words)
 {
+	struct driverd_process *processes = NULL;
 	struct driverd_name *names = NULL;
 	char *path = library_path(library);
 	struct answer answer = {0};
@@ -568,6 +612,9 @@ static void expect_neither(const char *library, int code, const char *words)
 	assert_error(&answer, code, words);
 	answer.result = driverd_cuda_version(&settings, path, &major, &minor, &answer.err);
 	assert_error(&answer, code, words);
+	answer.result = driverd_nvml_processes(&settings, path, &names, &count, &processes, &count, &answer.err);
+	assert_error(&answer, code, words);
+	assert_null(processes);
 	assert_null(names);
 	assert_int_equal(count, 7);
 	assert_int_equal(major, 7);
@@ -611,6 +658,8 @@ int main(void)
 		cmocka_unit_test(ends_by_itself_after_its_deadline),
 		cmocka_unit_test(ends_when_the_socket_is_closed),
 		cmocka_unit_test(bounds_what_nvml_says),
+		cmocka_unit_test(bounds_the_processes_that_nvml_names),
+		cmocka_unit_test(reads_processes_of_named_gpus_alone),
 		cmocka_unit_test(believes_no_absurd_version),
 		cmocka_unit_test(names_what_is_no_nvml),
 		cmocka_unit_test(outlives_an_nvml_that_crashes),

@@ -169,6 +169,44 @@ static void all_that_run_are_listed_once(void **state)
 	assert_true(container_pid_read_time(process) >= now - 600 && container_pid_read_time(process) <= now + 1);
 }
 
+/* In cgroups of both versions; a container may name what is below its own as it likes. */
+static void a_cgroup_says_whose_a_process_is(void **state)
+{
+	static const struct {
+		const char *membership, *id, *cgroup;
+	} firsts[] = {
+		{"0::/system.slice/docker-" ID ".scope/init.scope\n", ID, "0::/system.slice/docker-" ID ".scope"},
+		{"2:cpu:/\n1:name=systemd:/docker/" ID "\n0::/\n", ID, "1:name=systemd:/docker/" ID},
+		{"0::/test/web\n", "web", "0::/test/web"},
+		{"0::/webs/my_web/web2/user.slice\n", "web", NULL},
+		{"0::/web:other/web\n", "web", "0::/web:other"},
+		{"", "web", NULL},
+	};
+	char id[CONTAINER_PID_ID_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(firsts); i++) {
+		_cleanup_free_ char *cgroup = NULL;
+
+		assert_int_equal(container_pid_find_cgroup(firsts[i].membership, firsts[i].id, &cgroup), 0);
+		if (!firsts[i].cgroup) {
+			assert_null(cgroup);
+			continue;
+		}
+		assert_string_equal(cgroup, firsts[i].cgroup);
+		assert_true(container_pid_is_below(firsts[i].membership, cgroup));
+	}
+	assert_true(container_pid_is_below("3:pids:/\n0::/a/b/c\n", "0::/a/b"));
+	assert_false(container_pid_is_below("0::/a/bc\n", "0::/a/b"));
+	assert_false(container_pid_is_below("0::/x/0::/a/b\n", "0::/a/b"));
+	assert_false(container_pid_is_below("0::/a\n", "0::/a/b"));
+	assert_true(container_pid_read_id("0::/user.slice/libpod-" ID ".scope/" ID "f\n", id));
+	assert_string_equal(id, ID);
+	assert_false(container_pid_read_id("0::/user.slice/libpod-" ID "0.scope\n", id));
+	assert_false(container_pid_read_id("0::/x" ID "\n0::/abc\n", id));
+	assert_false(container_pid_read_id(ID, id));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -178,6 +216,7 @@ int main(void)
 		cmocka_unit_test(a_file_that_others_can_write_is_not_read),
 		cmocka_unit_test(another_process_of_the_number_is_not_it),
 		cmocka_unit_test(all_that_run_are_listed_once),
+		cmocka_unit_test(a_cgroup_says_whose_a_process_is),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);

@@ -22,7 +22,11 @@ EXPORT int nvmlDeviceGetMaxMigDeviceCount(void *device, unsigned *count);
 EXPORT int nvmlDeviceGetMigDeviceHandleByIndex(void *device, unsigned index, void **part);
 EXPORT int nvmlDeviceGetGpuInstanceId(void *part, unsigned *id);
 EXPORT int nvmlDeviceGetComputeInstanceId(void *part, unsigned *id);
+EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, void *processes);
+EXPORT int nvmlDeviceGetProcessUtilization(void *device, void *samples, unsigned *count, unsigned long long since);
 EXPORT int cuDriverGetVersion(int *version);
+
+enum { PROCESS_SIZE = 24, SAMPLE_SIZE = 32 };
 
 static unsigned gained;
 
@@ -95,6 +99,28 @@ int nvmlDeviceGetComputeInstanceId(void *part, unsigned *id)
 {
 	(void)part;
 	*id = UINT_MAX;
+	return 0;
+}
+
+/* As many as there is room for, each with another PID, and more. */
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, void *processes)
+{
+	char *process = processes;
+
+	(void)device;
+	memset(processes, 0, *count * PROCESS_SIZE);
+	for (unsigned i = 0; i < *count; i++, process += PROCESS_SIZE)
+		memcpy(process, &i, sizeof(i));
+	*count = UINT_MAX;
+	return 0;
+}
+
+int nvmlDeviceGetProcessUtilization(void *device, void *samples, unsigned *count, unsigned long long since)
+{
+	(void)device;
+	(void)since;
+	memset(samples, 0x77, *count * SAMPLE_SIZE);
+	*count = UINT_MAX;
 	return 0;
 }
 
