@@ -197,7 +197,8 @@ on_host() {
 		# Who does not read, or says nothing, is not waited for, and sent away after some seconds.
 		/usr/bin/python3 -c "
 import socket, time
-for i in range(8):
+for i in range(12):
+    time.sleep(0.05)
     peer = socket.socket(socket.AF_UNIX)
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
     peer.connect(\"/run/metrics\")
