@@ -28,13 +28,14 @@ enum {
 	KEY_SHARE,
 	KEY_DEVICE,
 	KEY_FROM,
+	KEY_ALL,
 	IDLE_MOST = 30 * 24 * 3600,
 	SHARE_MOST = 1000,
 	LOOK_MS = 100
 };
 
 struct vcuda {
-	bool json;
+	bool json, all;
 	struct vcudad_limit limit; /* its id is of every command's */
 	const char *memory, *max_clients;
 	const char *device, *from; /* GPUs, as users name them */
@@ -172,8 +173,9 @@ static int vcuda_print_list(const struct vcudad_grants *list, bool json)
 
 	if (json)
 		r = print_write_json(
-			json_pack("{s:I, s:I, s:b, s:o, s:o, s:o}", "servers", (json_int_t)list->servers, "maxServers",
-				  (json_int_t)list->servers_max, "driverApiOnly", list->driver_api_only, "drained",
+			json_pack("{s:I, s:I, s:b, s:b, s:o, s:o, s:o}", "servers", (json_int_t)list->servers,
+				  "maxServers", (json_int_t)list->servers_max, "driverApiOnly", list->driver_api_only,
+				  "allSuspended", list->asleep, "drained",
 				  print_array(i, list->drained.drained_len, print_string(list->drained.drained_val[i])),
 				  "containers",
 				  print_array(i, list->grants.grants_len,
@@ -188,6 +190,8 @@ static int vcuda_print_list(const struct vcudad_grants *list, bool json)
 		vcuda_print_trouble(&list->troubles.troubles_val[i]);
 	for (u_int i = 0; i < list->drained.drained_len && !json; i++)
 		print_safe(stdout, "drained: %s, on which no container begins\n", list->drained.drained_val[i]);
+	if (list->asleep && !json)
+		(void)puts("all are suspended, and those that come, until ctr-gpu vcuda resume --all");
 	if (list->driver_api_only && !json)
 		(void)puts("driver API only: programs with NVIDIA's CUDA runtime do not run by this build");
 	return r == -ENOMEM ? output_no_memory() : 0;
@@ -202,6 +206,10 @@ static const struct argp_option limit_options[] = {
 	{"max-clients", KEY_MAX_CLIENTS, "NUMBER", 0, "How many of its processes may use CUDA at once", 0},
 	{"idle", KEY_IDLE, "SECONDS", 0, "After how long a rest it is suspended; 0: never", 0},
 	{"share", KEY_SHARE, "NUMBER", 0, "Its share of its GPUs' time, as it is to others': 1 to 1000", 0},
+	{0},
+};
+static const struct argp_option all_options[] = {
+	{"all", KEY_ALL, NULL, 0, "All containers, as before the host sleeps, and afterwards", 0},
 	{0},
 };
 static const struct argp_option move_options[] = {
@@ -284,6 +292,9 @@ static error_t vcuda_parse(int key, char *argument, struct argp_state *state)
 	case KEY_SHARE:
 		vcuda_parse_share(vcuda, argument, state);
 		return 0;
+	case KEY_ALL:
+		vcuda->all = true;
+		return 0;
 	case KEY_DEVICE:
 		vcuda->device = argument;
 		return 0;
@@ -307,7 +318,9 @@ static error_t vcuda_parse_container(int key, char *argument, struct argp_state 
 		vcuda->limit.id = argument;
 		return 0;
 	case ARGP_KEY_END:
-		if (!vcuda->limit.id)
+		if (vcuda->limit.id && vcuda->all)
+			argp_error(state, "a container, or --all, and not both");
+		if (!vcuda->limit.id && !vcuda->all)
 			argp_error(state,
 				   "a container must be named, as ctr-gpu vcuda list does, or by how its name begins");
 		return 0;
@@ -444,12 +457,75 @@ static int vcuda_await(const char *text, const char *wanted)
 	return r;
 }
 
+/* Whether one is what all are to be, and stays so. */
+static bool vcuda_is_settled(const struct vcudad_grant *grant, bool ends)
+{
+	if (streq(grant->state, "suspended") || streq(grant->state, "waiting"))
+		return true;
+	return ends && streq(grant->state, "running");
+}
+
+/* Prints those that could not be, with the reason. Return: how many these are. */
+static unsigned vcuda_print_sleepless(const struct vcudad_grants *list, bool ends)
+{
+	unsigned count = 0;
+
+	for (u_int i = 0; i < list->grants.grants_len; i++) {
+		const struct vcudad_grant *grant = &list->grants.grants_val[i];
+
+		if (!*grant->trouble || (!ends && vcuda_is_settled(grant, ends)))
+			continue;
+		print_safe(stdout, "%s is %s: %s\n", grant->id, grant->state, grant->trouble);
+		count++;
+	}
+	return count;
+}
+
+static bool vcuda_sleep_goes_on(const struct vcudad_grants *list, bool ends)
+{
+	for (u_int i = 0; i < list->grants.grants_len; i++) {
+		const struct vcudad_grant *grant = &list->grants.grants_val[i];
+
+		if (!*grant->trouble && !vcuda_is_settled(grant, ends))
+			return true;
+	}
+	return false;
+}
+
+/* All containers: they are suspended, or that @ends. */
+static int vcuda_sleep(bool ends)
+{
+	const struct timespec while_it_works = {.tv_nsec = LOOK_MS * 1000000L};
+	struct vcudad_sleep sleep = {.ends = ends};
+	unsigned count = 0;
+	char nothing = '\0';
+	bool goes_on = true;
+	int r = vcuda_ask_done(VCUDAD_SLEEP, &sleep);
+
+	while (!r && goes_on) {
+		struct vcudad_grants list = {0};
+
+		r = vcuda_ask(VCUDAD_LIST, &nothing, &list);
+		goes_on = !r && vcuda_sleep_goes_on(&list, ends);
+		if (!r && !goes_on)
+			count = vcuda_print_sleepless(&list, ends);
+		control_free_reply(VCUDAD_LIST, &list);
+		if (goes_on)
+			(void)nanosleep(&while_it_works, NULL);
+	}
+	if (r || count == 0)
+		return r;
+	return output_print("%u containers could not be %s\n    The manager's audit has more: ctr-gpu vcuda audit",
+			    count, ends ? "resumed" : "suspended");
+}
+
 static int vcuda_suspend(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
+		.options = all_options,
 		.parser = vcuda_parse_container,
 		.children = global_options_children,
-		.args_doc = "CONTAINER",
+		.args_doc = "CONTAINER|--all",
 		.doc = "Put away what a container has on its GPUs, whose memory is free until it is resumed. Its "
 		       "programs wait at their next call.",
 	};
@@ -457,6 +533,8 @@ static int vcuda_suspend(struct global_options *globals, int argc, char **argv)
 	int r;
 
 	global_options_parse_verb(globals, &argp, argc, argv, &vcuda);
+	if (vcuda.all)
+		return vcuda_sleep(false);
 	r = vcuda_ask_done(VCUDAD_SUSPEND, &vcuda.limit.id);
 	return r ? r : vcuda_await(vcuda.limit.id, "suspended");
 }
@@ -464,15 +542,18 @@ static int vcuda_suspend(struct global_options *globals, int argc, char **argv)
 static int vcuda_resume(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
+		.options = all_options,
 		.parser = vcuda_parse_container,
 		.children = global_options_children,
-		.args_doc = "CONTAINER",
+		.args_doc = "CONTAINER|--all",
 		.doc = "Bring back what a suspended container had on its GPUs; its programs go on.",
 	};
 	struct vcuda vcuda = {0};
 	int r;
 
 	global_options_parse_verb(globals, &argp, argc, argv, &vcuda);
+	if (vcuda.all)
+		return vcuda_sleep(true);
 	r = vcuda_ask_done(VCUDAD_RESUME, &vcuda.limit.id);
 	return r ? r : vcuda_await(vcuda.limit.id, "running");
 }
@@ -706,8 +787,8 @@ static const struct verb commands[] = {
 	{"list", "", "List containers that have GPUs by vCUDA", vcuda_list},
 	{"top", "", "Show what these use now, process by process", vcuda_top_show},
 	{"limit", " CONTAINER", "Change what a container may have", vcuda_limit},
-	{"suspend", " CONTAINER", "Put away what a container has on its GPUs", vcuda_suspend},
-	{"resume", " CONTAINER", "Bring it back", vcuda_resume},
+	{"suspend", " CONTAINER|--all", "Put away what a container has on its GPUs", vcuda_suspend},
+	{"resume", " CONTAINER|--all", "Bring it back", vcuda_resume},
 	{"move", " CONTAINER", "Move what a container has to another GPU", vcuda_move},
 	{"drain", " DEVICE", "Move all containers to other GPUs", vcuda_drain},
 	{"undrain", " DEVICE", "Have containers begin there again", vcuda_undrain},

@@ -131,8 +131,12 @@ nvidia_package() {
 	diff <(contents ctr-gpu-vcuda | grep -v '^usr/share/doc/') - <<-END
 		usr/lib/ctr-gpu/vcuda/libcuda.so.1
 		usr/lib/ctr-gpu/vcuda/libnvidia-ml.so.1
+		usr/lib/systemd/system/ctr-gpu-vcuda-resume.service
+		usr/lib/systemd/system/ctr-gpu-vcuda-suspend.service
 		usr/lib/systemd/system/ctr-gpu-vcudad.service
 		usr/lib/systemd/system/ctr-gpu-vcudad.socket
+		usr/lib/systemd/system/sleep.target.wants/ctr-gpu-vcuda-resume.service
+		usr/lib/systemd/system/sleep.target.wants/ctr-gpu-vcuda-suspend.service
 		usr/libexec/ctr-gpu/ctr-gpu-vcuda
 		usr/libexec/ctr-gpu/ctr-gpu-vcuda-checkpoint
 		usr/libexec/ctr-gpu/ctr-gpu-vcuda-turns

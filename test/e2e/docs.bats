@@ -68,10 +68,10 @@ run_command() {
 		verb=
 		for word in "${words[@]:1}"; do
 			if [[ $word == -* ]]; then
-				[[ $verb != @(cdi|slurm) ]] || break
+				[[ $verb != @(cdi|slurm|vcuda) ]] || break
 			elif [[ ! $verb ]]; then
 				verb=$word
-			elif [[ $verb == @(cdi|slurm) ]]; then
+			elif [[ $verb == @(cdi|slurm|vcuda) ]]; then
 				verb="$verb $word"
 			fi
 		done

@@ -282,8 +282,12 @@ static void control_client_resume(struct manager *manager, const char *text, str
 {
 	struct tenant *tenant = control_client_find_tenant(manager, text, ret);
 
-	if (tenant && suspension_resume(tenant) < 0)
-		control_client_refuse(ret, EALREADY, "it is not suspended");
+	int r = tenant ? suspension_resume(manager, tenant) : 0;
+
+	if (r < 0)
+		control_client_refuse(ret, -r,
+				      r == -EBUSY ? "all containers are suspended: ctr-gpu vcuda resume --all"
+						  : "it is not suspended");
 	manager->changed = true;
 }
 
@@ -442,6 +446,7 @@ static struct vcudad_grants control_client_list(const struct manager *manager, s
 	list.drained.drained_val = (vcudad_uuid *)(uintptr_t)manager->drained;
 	list.unlimited = (char *)(uintptr_t)manager->unlimited;
 	list.driver_api_only = !VCUDA_INTEGRITY;
+	list.asleep = manager->asleep;
 	list.troubles.troubles_len = control_client_list_troubles(manager, troubles);
 	list.troubles.troubles_val = troubles;
 	return list;
@@ -564,6 +569,12 @@ static size_t control_client_answer(struct manager *manager, struct control_clie
 		break;
 	case VCUDAD_RESUME:
 		control_client_resume(manager, *(vcudad_id *)call->arguments, &done);
+		break;
+	case VCUDAD_SLEEP:
+		if (((const struct vcudad_sleep *)call->arguments)->ends)
+			suspension_wake(manager);
+		else
+			suspension_sleep(manager);
 		break;
 	case VCUDAD_CLEAR:
 		control_client_clear(manager, *(vcudad_id *)call->arguments, &done);

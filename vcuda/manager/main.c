@@ -185,11 +185,11 @@ static void vcudad_gather_tenants(struct loop *loop)
 		if (tenant->ending && tenant->clients == 0 && !tenant->suspension.program)
 			vcudad_wake_at(loop, loop->now);
 		vcudad_wait_for(loop, tenant->suspension.program_pidfd, POLLIN, tenant);
-		vcudad_wake_at(loop, suspension_next(tenant, loop->now));
+		vcudad_wake_at(loop, suspension_next(&loop->manager, tenant, loop->now));
 		if (tenant->ending)
 			continue;
 		vcudad_wait_for(loop, tenant->pidfd, POLLIN, tenant);
-		if (!suspension_hears(tenant))
+		if (!suspension_hears(&loop->manager, tenant))
 			continue;
 		if (tenant_may_connect(tenant, loop->now, &wait_ms))
 			vcudad_wait_for(loop, tenant->listener, POLLIN, tenant);
@@ -305,7 +305,7 @@ static void vcudad_serve_containers(struct loop *loop)
 		else if (vcudad_is_ready(loop, tenant, tenant->listener) && suspension_accepts(tenant))
 			tenant_accept(&loop->manager, tenant);
 		else if (vcudad_is_ready(loop, tenant, tenant->listener))
-			(void)suspension_resume(tenant);
+			(void)suspension_resume(&loop->manager, tenant);
 		suspension_look(&loop->manager, tenant, manager_now());
 		if (tenant->ending && tenant->clients == 0 && !tenant->suspension.program) {
 			decider_drop(&loop->manager, tenant);

@@ -155,6 +155,7 @@ struct manager {
 	struct metrics_page metrics;
 	char *drained[MANAGER_GPUS_MAX]; /* UUIDs */
 	size_t drained_count;
+	bool asleep;          /* all containers are to be suspended, since the host is about to sleep */
 	bool changed;         /* since the ledger was written */
 	uint64_t host_memory; /* of the host, for all containers; 0: as much as each may have */
 	int groups;           /* directory of the manager's control group; -1: none */

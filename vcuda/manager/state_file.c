@@ -49,16 +49,17 @@ static json_t *state_file_list_gpus(const struct tenant *tenant)
 static json_t *state_file_describe(const struct manager *manager, const struct tenant *tenant)
 {
 	return json_pack(
-		"{s:s, s:i, s:I, s:I, s:s, s:I, s:I, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:i, s:o, s:o}",
+		"{s:s, s:i, s:I, s:I, s:s, s:I, s:I, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:i, s:o, "
+		"s:o}",
 		"id", tenant->id, "pid", (int)tenant->pid, "started", (json_int_t)tenant->started, "uid",
 		(json_int_t)tenant->uid, "library", tenant->library, "memory", (json_int_t)tenant->memory, "hostMemory",
 		(json_int_t)tenant->host_memory, "maxClients", (int)tenant->max_clients, "share", (int)tenant->share,
 		"first", (int)tenant->first, "places", (json_int_t)tenant->places, "target",
 		(json_int_t)tenant->suspension.target, "connects", (json_int_t)tenant->connects, "denied",
 		(json_int_t)tenant->denied, "crashes", (json_int_t)tenant->crashes, "suspension",
-		suspension_name(&tenant->suspension), "byHand", tenant->suspension.by_hand, "idle",
-		(int)tenant->suspension.idle, "gpus", state_file_list_gpus(tenant), "servers",
-		state_file_list_workers(manager, tenant));
+		suspension_name(&tenant->suspension), "byHand", tenant->suspension.by_hand, "forSleep",
+		tenant->suspension.for_sleep, "idle", (int)tenant->suspension.idle, "gpus",
+		state_file_list_gpus(tenant), "servers", state_file_list_workers(manager, tenant));
 }
 
 /* One that is not kept yet ends with the connection of whoever asked for it, and so with this manager. */
@@ -71,7 +72,8 @@ static json_t *state_file_list(const struct manager *manager)
 			(void)json_array_append_new(list, state_file_describe(manager, tenant));
 	for (size_t i = 0; i < manager->drained_count; i++)
 		(void)json_array_append_new(drained, json_string(manager->drained[i]));
-	return json_pack("{s:i, s:o, s:o}", "version", 1, "containers", list, "drained", drained);
+	return json_pack("{s:i, s:b, s:o, s:o}", "version", 1, "asleep", manager->asleep, "containers", list, "drained",
+			 drained);
 }
 
 int state_file_write(const struct manager *manager)
@@ -146,6 +148,7 @@ static int state_file_fill(const json_t *entry, struct tenant *tenant)
 	tenant->library = strdup(state_file_text(entry, "library"));
 	tenant->suspension.idle = (unsigned)state_file_number(entry, "idle");
 	tenant->suspension.by_hand = json_is_true(json_object_get(entry, "byHand"));
+	tenant->suspension.for_sleep = json_is_true(json_object_get(entry, "forSleep"));
 	tenant->kept = true;
 	json_array_foreach (json_object_get(entry, "gpus"), i, gpu)
 		if (r == 0)
@@ -227,6 +230,7 @@ int state_file_read(struct manager *manager)
 		return r == -ENOENT ? 0 : r;
 	if (state_file_number(all, "version") != 1)
 		return -EINVAL;
+	manager->asleep = json_is_true(json_object_get(all, "asleep"));
 	json_array_foreach (json_object_get(all, "drained"), i, entry)
 		(void)drain_begin(manager, json_is_string(entry) ? json_string_value(entry) : "", &why);
 	json_array_foreach (json_object_get(all, "containers"), i, entry) {

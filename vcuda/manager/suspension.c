@@ -44,6 +44,9 @@ static const char *const names[] = {
 
 const char *suspension_name(const struct suspension *suspension)
 {
+	if (suspension->state == SUSPENSION_SUSPENDED && suspension->wanted && !suspension->queued &&
+	    !suspension->trouble[0])
+		return names[SUSPENSION_RESUMING];
 	return suspension->queued ? "waiting" : suspension->moves ? "moving" : names[suspension->state];
 }
 
@@ -106,7 +109,7 @@ static void suspension_become(struct manager *manager, struct tenant *tenant, en
 		suspension_order(manager, tenant, START_GO);
 	if (state == SUSPENSION_NONE) {
 		memset((void *)tenant->orders->away, 0, sizeof(tenant->orders->away));
-		suspension->wanted = suspension->by_hand = false;
+		suspension->wanted = suspension->by_hand = suspension->for_sleep = false;
 		suspension_begin_rest(manager, tenant);
 	}
 	if (state != SUSPENSION_RESUMING && state != SUSPENSION_SUSPENDED)
@@ -141,7 +144,10 @@ static void suspension_succeed(struct manager *manager, struct tenant *tenant, e
 	json_t *more = json_pack("{s:I, s:I}", "milliseconds", took, "memory", (json_int_t)tenant_sum_memory(tenant));
 
 	if (more && state == SUSPENSION_SUSPENDED)
-		(void)json_object_set_new(more, "why", json_string(suspension->by_hand ? "command" : "idle"));
+		(void)json_object_set_new(more, "why",
+					  json_string(suspension->by_hand     ? "command"
+						      : suspension->for_sleep ? "all"
+									      : "idle"));
 	audit_write(state == SUSPENSION_SUSPENDED ? "suspend" : "resume", tenant, more);
 	suspension->trouble[0] = '\0';
 	suspension_become(manager, tenant, state);
@@ -576,11 +582,30 @@ static bool suspension_is_idle(const struct manager *manager, const struct tenan
 	return idle;
 }
 
+/* What could not be is tried again, for as long as all are to be. */
+static void suspension_look_at_sleepless(struct manager *manager, struct tenant *tenant, int64_t now)
+{
+	const char *why;
+	int r;
+
+	if (now < tenant->suspension.try_at)
+		return;
+	r = suspension_ask(manager, tenant, false, &why);
+	if (r < 0)
+		suspension_fail(manager, tenant, SUSPENSION_NONE, why);
+	else
+		tenant->suspension.for_sleep = true;
+}
+
 static void suspension_look_at_running(struct manager *manager, struct tenant *tenant, int64_t now)
 {
 	struct suspension *suspension = &tenant->suspension;
 	const char *why;
 
+	if (manager->asleep) {
+		suspension_look_at_sleepless(manager, tenant, now);
+		return;
+	}
 	if (!suspension->idle || !suspension_is_idle(manager, tenant, now) || now < suspension->try_at)
 		return;
 	if (suspension_ask(manager, tenant, false, &why) == -ENOMEM) {
@@ -591,12 +616,14 @@ static void suspension_look_at_running(struct manager *manager, struct tenant *t
 
 /* ---- to resume ---- */
 
-int suspension_resume(struct tenant *tenant)
+int suspension_resume(const struct manager *manager, struct tenant *tenant)
 {
+	if (manager->asleep)
+		return -EBUSY;
 	if (tenant->suspension.state == SUSPENSION_NONE || tenant->suspension.moves)
 		return -EALREADY;
 	tenant->suspension.wanted = true;
-	tenant->suspension.by_hand = false;
+	tenant->suspension.by_hand = tenant->suspension.for_sleep = false;
 	tenant->suspension.try_at = 0;
 	tenant->suspension.trouble[0] = '\0';
 	return 0;
@@ -607,6 +634,8 @@ static void suspension_look_at_suspended(struct manager *manager, struct tenant 
 	struct suspension *suspension = &tenant->suspension;
 	int r;
 
+	if (manager->asleep)
+		return;
 	if (!suspension->by_hand && tenant->clients == 0) {
 		suspension_become(manager, tenant, SUSPENSION_NONE);
 		return;
@@ -628,6 +657,42 @@ static void suspension_look_at_suspended(struct manager *manager, struct tenant 
 		suspension_fail(manager, tenant, SUSPENSION_SUSPENDED, strerror(-r));
 	else if (!suspension->program)
 		suspension_succeed(manager, tenant, SUSPENSION_NONE);
+}
+
+/* ---- all of them, while the host sleeps ---- */
+
+void suspension_sleep(struct manager *manager)
+{
+	if (!manager->asleep)
+		audit_write("sleep", NULL, NULL);
+	manager->asleep = manager->changed = true;
+	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next) {
+		struct suspension *suspension = &tenant->suspension;
+
+		if (suspension->state != SUSPENSION_SUSPENDED) {
+			suspension->try_at = 0;
+			suspension->trouble[0] = '\0';
+		}
+		/* It was on its way back, and is afterwards. */
+		if (suspension->wanted && !suspension->queued && suspension->state != SUSPENSION_RESUMING) {
+			suspension->for_sleep = true;
+			suspension->wanted = false;
+		}
+	}
+}
+
+void suspension_wake(struct manager *manager)
+{
+	if (manager->asleep)
+		audit_write("wake", NULL, NULL);
+	manager->asleep = false;
+	manager->changed = true;
+	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next) {
+		tenant->suspension.trouble[0] = '\0';
+		if (tenant->suspension.for_sleep && !tenant->suspension.by_hand)
+			(void)suspension_resume(manager, tenant);
+		tenant->suspension.for_sleep = false;
+	}
 }
 
 /* ---- both ---- */
@@ -655,12 +720,12 @@ bool suspension_accepts(const struct tenant *tenant)
 	return tenant->suspension.state == SUSPENSION_NONE;
 }
 
-bool suspension_hears(const struct tenant *tenant)
+bool suspension_hears(const struct manager *manager, const struct tenant *tenant)
 {
 	const struct suspension *suspension = &tenant->suspension;
 
-	return suspension_accepts(tenant) ||
-	       (suspension->state == SUSPENSION_SUSPENDED && !suspension->by_hand && !suspension->wanted);
+	return suspension_accepts(tenant) || (suspension->state == SUSPENSION_SUSPENDED && !suspension->by_hand &&
+					      !suspension->wanted && !manager->asleep);
 }
 
 void suspension_look(struct manager *manager, struct tenant *tenant, int64_t now)
@@ -683,7 +748,7 @@ void suspension_look(struct manager *manager, struct tenant *tenant, int64_t now
 		suspension_look_at_suspended(manager, tenant, now);
 }
 
-int64_t suspension_next(const struct tenant *tenant, int64_t now)
+int64_t suspension_next(const struct manager *manager, const struct tenant *tenant, int64_t now)
 {
 	const struct suspension *suspension = &tenant->suspension;
 
@@ -693,8 +758,12 @@ int64_t suspension_next(const struct tenant *tenant, int64_t now)
 		return INT64_MAX;
 	switch (suspension->state) {
 	case SUSPENSION_NONE:
+		if (manager->asleep)
+			return suspension->try_at > now ? suspension->try_at : now;
 		return suspension->idle && tenant->clients > 0 ? now + IDLE_MS : INT64_MAX;
 	case SUSPENSION_SUSPENDED:
+		if (manager->asleep)
+			return INT64_MAX;
 		if (suspension->wanted)
 			return suspension->try_at > now ? suspension->try_at : now + LOOK_MS;
 		return suspension->by_hand || tenant->clients == 0 ? INT64_MAX : now + WANTED_MS;

@@ -10,6 +10,9 @@
  * Where a GPU has no room for what is to come back, the container waits in a queue: no other that shares a GPU with it
  * is resumed before it.
  *
+ * Before the host sleeps, all are suspended, and none is resumed until the host is awake: then those are that were
+ * suspended for it.
+ *
  * A container that is moved to another GPU is suspended and comes back there, by one run of that program, which leaves
  * it where it was if it cannot be there. Where it is to be is written down before it begins.
  */
@@ -41,6 +44,7 @@ struct suspension {
 	bool again;      /* the program was killed, and begins once more */
 	uint64_t target; /* and where: an arrangement of its GPUs (start_place()) */
 	bool by_hand;
+	bool for_sleep;    /* it is resumed when all are */
 	bool wanted;       /* to be resumed */
 	uint32_t order;    /* that servers have */
 	unsigned idle;     /* seconds after which it is suspended by itself; 0: never */
@@ -90,17 +94,23 @@ int suspension_ask(struct manager *manager, struct tenant *tenant, bool by_hand,
  */
 int suspension_move(struct manager *manager, struct tenant *tenant, uint64_t places, const char **ret_why);
 
-/** Resumes one, as soon as that is possible. Return: 0; -EALREADY if it is not suspended. */
-int suspension_resume(struct tenant *tenant);
+/** Resumes one, as soon as it can be. Return: 0; -EALREADY if it is not suspended; -EBUSY while all are. */
+int suspension_resume(const struct manager *manager, struct tenant *tenant);
+
+/** Begins to suspend all, also those that come, until suspension_wake(). */
+void suspension_sleep(struct manager *manager);
+
+/** Resumes those that suspension_sleep() had suspended, and no others. */
+void suspension_wake(struct manager *manager);
 
 /** Whether its connections are accepted. */
 bool suspension_accepts(const struct tenant *tenant);
 
 /** Whether they are waited for at all: one that waits has it resumed. */
-bool suspension_hears(const struct tenant *tenant);
+bool suspension_hears(const struct manager *manager, const struct tenant *tenant);
 
 /** Does what can be done now. */
 void suspension_look(struct manager *manager, struct tenant *tenant, int64_t now);
 
 /** Return: when to look next at the latest; INT64_MAX: when something happens. */
-int64_t suspension_next(const struct tenant *tenant, int64_t now);
+int64_t suspension_next(const struct manager *manager, const struct tenant *tenant, int64_t now);

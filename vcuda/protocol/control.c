@@ -34,6 +34,7 @@ static const struct {
 	{VCUDAD_USAGE, (xdrproc_t)(void (*)(void))xdr_void, (xdrproc_t)xdr_vcudad_usage, 1},
 	{VCUDAD_MOVE, (xdrproc_t)xdr_vcudad_move, (xdrproc_t)xdr_vcudad_done, sizeof(struct vcudad_move)},
 	{VCUDAD_DRAIN, (xdrproc_t)xdr_vcudad_drain, (xdrproc_t)xdr_vcudad_done, sizeof(struct vcudad_drain)},
+	{VCUDAD_SLEEP, (xdrproc_t)xdr_vcudad_sleep, (xdrproc_t)xdr_vcudad_done, sizeof(struct vcudad_sleep)},
 };
 
 /* Return: the place of a procedure in the table; behind its end if it is not one of ours. */

@@ -438,6 +438,47 @@ add_on_both() {
 	'
 }
 
+@test "all are suspended while the host sleeps, also those that begin, and nothing is resumed but what was suspended for it" {
+	on_host '
+		driver && manager
+		for name in runs command rests; do
+			mkfifo "$scratch/bundle/rootfs/tmp/$name"
+			container "$name" "exec 3<>/tmp/$name; holds 4194304 <&3 & until [ -e /tmp/more ]; do sleep 0.1; done; hold </dev/null; echo more; wait"
+			soon said "$name" held
+		done
+		ctr-gpu vcuda suspend command
+		ctr-gpu vcuda limit rests --idle=1
+		soon is rests suspended
+		ctr-gpu vcuda suspend --all
+		is runs suspended && listed .allSuspended
+		audited sleep && audited suspend ".container == \"runs\" and .why == \"all\""
+		ctr-gpu vcuda resume runs 2>&1 | grep "all containers are suspended: ctr-gpu vcuda resume --all"
+		# No call and no new program brings one back, nor does another manager, and a new container waits.
+		kill -KILL "$manager"; wait "$manager" || true
+		manager
+		container late "holds 4194304 </dev/null"
+		asks rests check && asks runs check
+		touch "$scratch/bundle/rootfs/tmp/more"
+		soon is late suspended
+		sleep 1
+		listed ".allSuspended and ([.containers[].state] | unique == [\"suspended\"])"
+		answers runs 0 "" || ! grep " ms$" "$scratch/runs.out"
+		ctr-gpu vcuda resume --all
+		is command suspended && is runs running
+		listed "(.allSuspended | not) and ([.containers[] | select(.byHand).container] == [\"command\"])"
+		soon answers runs 1 right && soon answers rests 1 right
+		soon said runs more && soon said late held
+		audited wake
+		# What rests comes back by itself alone.
+		soon is rests suspended
+		ctr-gpu vcuda suspend --all && ctr-gpu vcuda resume --all
+		is rests suspended && is runs running && is command suspended
+		ctr-gpu vcuda suspend --all runs && exit 1
+		ctr-gpu vcuda suspend && exit 1
+		true
+	'
+}
+
 @test "suspended since it rests: the next call brings back what it had, and so does a new program" {
 	on_host '
 		driver && manager
@@ -695,6 +736,10 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		grep "it is running: cuCheckpointProcessGetState(): 801" "$scratch/why"
 		audited suspend-failed
 		is one running
+		ctr-gpu vcuda suspend --all >"$scratch/why" 2>&1 && exit 1
+		grep "^one is running: cuCheckpointProcessGetState(): 801" "$scratch/why"
+		grep "1 containers could not be suspended" "$scratch/why"
+		ctr-gpu vcuda resume --all
 		asks one check && soon answers one 1 right
 	'
 }

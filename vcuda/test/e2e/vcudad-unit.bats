@@ -22,7 +22,7 @@ setup_file() {
 		cp "$0"/bin/ctr-gpu /usr/bin; cp "$0"/bin/ctr-gpu-vcuda{,d,-checkpoint,-turns} /usr/libexec/ctr-gpu
 		cp "$0"/vcuda/test/sim/lib{cuda,nvidia-ml}.so.1 /run/driver; printf "GPUS=1\nUUIDS=5a3f1c2b0001000000000000a5c0e3d4\n" >/run/driver/sim.conf
 		cp "$0"/lib/vcuda/libcuda.so.1 "$0"/test/real/cuda-add "$0"/test/tools/vcuda-hold "$0"/vcuda/test/holds /run/client
-		cp "$1"/ctr-gpu-vcudad.* /usr/lib/systemd/system; rm -rf /etc/ctr-gpu; mknod -m 666 /dev/dxg c 10 183
+		cp "$1"/ctr-gpu-vcuda{d.*,-*} /usr/lib/systemd/system; rm -rf /etc/ctr-gpu; mknod -m 666 /dev/dxg c 10 183
 		mkdir /run/systemd/system/ctr-gpu-vcudad.service.d
 		printf "[Service]\nStandardError=append:/run/audit\n" >/run/systemd/system/ctr-gpu-vcudad.service.d/output.conf
 		printf "[Unit]\nDefaultDependencies=no\n" | tee /run/systemd/system/ctr-gpu-vcudad.service.d/alone.conf >/dev/null
@@ -65,11 +65,15 @@ client() {
 }
 
 @test "systemd has nothing against the units, and the manager is shut off from what it does not need" {
-	run inside systemd-analyze verify --man=no /usr/lib/systemd/system/ctr-gpu-vcudad.service /usr/lib/systemd/system/ctr-gpu-vcudad.socket
+	run inside systemd-analyze verify --man=no /usr/lib/systemd/system/ctr-gpu-vcuda{d.service,d.socket,-suspend.service,-resume.service}
 	expect_status 0
 	[[ -z $output ]]
 	run inside systemd-analyze security --offline=true --threshold=35 /usr/lib/systemd/system/ctr-gpu-vcudad.service
 	expect_status 0
+	for unit in suspend resume; do
+		run inside systemd-analyze security --offline=true --threshold=15 "/usr/lib/systemd/system/ctr-gpu-vcuda-$unit.service"
+		expect_status 0
+	done
 }
 
 @test "whoever asks starts it, and it is root's alone" {
@@ -122,6 +126,41 @@ client() {
 		answered right
 		kill "$holds"; ctr-gpu vcuda revoke rests'
 	expect_status 0
+}
+
+# What has the machine sleep says what it found instead; the links are those of the package.
+@test "before the host sleeps containers are suspended, and resumed afterwards, by systemd and beside NVIDIA's units" {
+	local sleep_once
+
+	grant slept >/dev/null
+	inside bash -ec '
+		units=/run/systemd/system
+		mkdir -p "$units"/sleep.target.wants "$units"/systemd-suspend.service.wants "$units"/systemd-suspend.service.d
+		while read -r source path; do ln -s "/usr/lib/systemd/system/${source##*/}" "$units/${path#@unitdir@/}"; done \
+			< <(awk -F " *[|] *" "\$2 == \"link\" && /sleep.target/ {print \$3, \$4}" "$0/files")
+		for unit in vcuda-suspend vcuda-resume; do
+			mkdir "$units/ctr-gpu-$unit.service.d"; printf "[Unit]\nDefaultDependencies=no\n" >"$units/ctr-gpu-$unit.service.d/alone.conf"
+		done
+		cat >/run/say <<-"END"
+			#!/bin/sh
+			echo "$1: $(ctr-gpu vcuda list --json | jq -r ".containers[] | select(.container == \"slept\").state")" >>/run/slept
+		END
+		chmod 755 /run/say
+		printf "[Service]\nExecStart=\nExecStart=/run/say sleeps\n" >"$units/systemd-suspend.service.d/instead.conf"
+		for unit in suspend:Before resume:After; do
+			printf "[Unit]\nDefaultDependencies=no\n%s=systemd-suspend.service\n[Service]\nType=oneshot\nExecStart=/run/say %s\n" \
+				"${unit#*:}" "${unit%:*}" >"$units/nvidia-${unit%:*}.service"
+			ln -s "../nvidia-${unit%:*}.service" "$units/systemd-suspend.service.wants"
+		done
+		systemctl daemon-reload' "$units/.."
+	sleep_once='systemctl start suspend.target; while systemctl list-jobs --no-legend | grep -q .; do sleep 0.1; done; /run/say then'
+	run inside bash -c "$sleep_once; cat /run/slept; systemctl is-failed ctr-gpu-vcuda-{suspend,resume}.service"
+	[[ $output == "suspend: suspended"$'\n'"sleeps: suspended"$'\n'"resume: suspended"$'\n'"then: running"$'\n'inactive$'\n'inactive ]]
+	# A host that does not sleep in the end.
+	inside sh -c 'printf "[Service]\nExecStart=\nExecStart=/bin/false\n" >/run/systemd/system/systemd-suspend.service.d/instead.conf; systemctl daemon-reload'
+	run inside bash -c "$sleep_once; tail -n 1 /run/slept; tail -n 4 /run/audit | jq -r .event; ctr-gpu vcuda revoke slept"
+	expect_line "then: running"
+	expect_line wake
 }
 
 @test "a restart and a stop of the manager leave programs alone" {

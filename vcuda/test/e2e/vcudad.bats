@@ -434,7 +434,7 @@ def grant(name, processors):
     return (text(name) + struct.pack(\">iII\", 7, 2100000001, 1) + text(b\"GPU-1\") + text(b\"\") + text(b\"One\") +
         struct.pack(\">I\", 1) + text(b\"GPU-2\") + struct.pack(\">QQIIQQQIQQd\", 2 << 30, 1 << 30, 16, 1, 3, 2, 1, 1, 4 << 30, 3 << 30, processors) +
         text(b\"waiting\") + struct.pack(\">III\", 0, 600, 300) + text(b\"no room\"))
-list = struct.pack(\">I\", 2) + grant(b\"few\", 1.5) + grant(b\"free\", 0) + struct.pack(\">II\", 1, 256) + text(b\"\") + struct.pack(\">I\", 1) + (
+list = struct.pack(\">I\", 2) + grant(b\"few\", 1.5) + grant(b\"free\", 0) + struct.pack(\">II\", 1, 256) + text(b\"\") + struct.pack(\">II\", 1, 1) + (
     struct.pack(\">I\", 1) + text(b\"GPU-2\") + text(b\"Two\") + struct.pack(\">I\", 1) + text(b\"Xid 79\") + struct.pack(\">q\", 1767323045)) + struct.pack(\">I\", 1) + text(b\"GPU-3\")
 refused = struct.pack(\">i\", 95) + text(b\"this host uses cgroup version 1\")
 s = socket.socket(socket.AF_UNIX)
@@ -461,7 +461,8 @@ for answer in (list, list, refused):
 		said list "^drained: GPU-3, on which no container begins$"
 		said list "^    lost since 2026-01-02T03:04:05Z: Xid 79$"
 		said list "^driver API only: programs with NVIDIA.s CUDA runtime do not run by this build$"
-		listed "[.containers[].processors] == [1.5, null] and .driverApiOnly and .gpuTroubles[0].lost"
+		said list "^all are suspended, and those that come, until ctr-gpu vcuda resume --all$"
+		listed "[.containers[].processors] == [1.5, null] and .driverApiOnly and .allSuspended and .gpuTroubles[0].lost"
 		vcuda limit few --host-memory=1G 2>"$scratch/refused.out" && exit 1
 		said refused "the host.s memory is not limited here: this host uses cgroup version 1"
 		said refused "ctr-gpu-vcudad(8) says which hosts can limit it"

@@ -487,6 +487,8 @@ static void a_ledger_brings_back_what_lives(void **state)
 	moving->places = start_exchange(0, 0, 1);
 	moving->suspension.moves = true;
 	moving->suspension.target = start_exchange(0, 0, 2);
+	world->manager.asleep = true;
+	one->suspension.for_sleep = true;
 	one->first = 1;
 	one->connects = 7;
 	one->host_memory = 1 << 20;
@@ -499,6 +501,8 @@ static void a_ledger_brings_back_what_lives(void **state)
 	assert_int_equal(next.tenant_count, 2);
 	assert_int_equal(next.drained_count, 1);
 	assert_string_equal(next.drained[0], UUID_C);
+	assert_true(next.asleep);
+	assert_true(tenant_find(&next, "one")->suspension.for_sleep);
 	assert_int_equal(drain_end(&next, UUID_C, &why), 0);
 	assert_int_equal(drain_end(&world->manager, UUID_C, &why), 0);
 	taken = tenant_find(&next, "moving");
