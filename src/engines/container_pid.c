@@ -593,8 +593,8 @@ bool container_pid_is(const struct container_pid *found, int process)
 
 /*
  * A container's processes are in the cgroup that its runtime made, which has the id in its name, or below it; and most
- * have the mounts of the first, which those have that were started in it later, too. Neither is theirs to choose: what
- * they name, they name below their own.
+ * have the mounts of the first, which those have that were started in it later, too. No process chooses either for
+ * itself: what it names, it names below its own.
  */
 
 static bool container_pid_is_bound(char c)
