@@ -304,7 +304,8 @@ void undo_records_close(struct undo_records *all, const char *path)
 		(void)close(all->lock);
 	if (all->fd >= 0)
 		(void)close(all->fd);
-	(void)rmdir(path);
+	if (path[0]) /* a start keeps none */
+		(void)rmdir(path);
 	*all = UNDO_RECORDS_CLOSED;
 }
 

@@ -3,7 +3,9 @@
 #include "lib/context.h"
 
 #include <errno.h>
+#include <string.h>
 
+#include "base/paths.h"
 #include "lib/container.h"
 #include "oci/env_request.h"
 #include "system/slurm_record.h"
@@ -73,8 +75,14 @@ static int request_take_step(struct ctr_gpu_request *request, const char *const 
 	_cleanup_record_ struct slurm_record record = {0};
 	int r = slurm_record_find(environment, &record);
 
+	if (r == -ENOENT)
+		return 0;
 	if (r < 0)
-		return r == -ENOENT ? 0 : r;
+		return err_set(
+			&request->context->err, r,
+			"what this job's step was granted cannot be read in " PATH_SLURM_STEPS ": %s\n"
+			"Root alone may be able to write there; `ctr-gpu slurm step --end` of the job removes it.",
+			strerror(-r));
 	if (record.held)
 		request->context->settings.choice = CHOICE_STORE;
 	request->data.unnamed = false;

@@ -223,6 +223,9 @@ int slurm_record_find(const char *const *environment, struct slurm_record *ret)
 	r = fd_read_kernel_file(AT_FDCWD, "/proc/self/cgroup", MEMBERSHIP_MAX, &membership);
 	if (r == 0)
 		r = slurm_step_find(membership, &step);
-	r = r == 0 ? slurm_record_read(&step, ret) : slurm_record_find_named(environment, ret);
+	/* Where this cannot be read, the environment, which others write, does not count in its place. */
+	if (r == 0)
+		return slurm_record_read(&step, ret);
+	r = slurm_record_find_named(environment, ret);
 	return r == -ENOMEM || r == 0 ? r : -ENOENT;
 }

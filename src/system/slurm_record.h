@@ -54,6 +54,7 @@ void slurm_record_remove(const struct slurm_step *step);
  * @environment: of a container: by its SLURM_JOB_ID and SLURM_STEP_ID a step of the caller's user is found, where no
  *               cgroup says more; NULL-terminated; NULL
  *
- * Return: 0; -ENOENT if it is part of none; -ENOMEM.
+ * Return: 0; -ENOENT if it is part of none, or nothing was left for it; another negative errno if what was left for the
+ * step of its cgroup cannot be read.
  */
 int slurm_record_find(const char *const *environment, struct slurm_record *ret);

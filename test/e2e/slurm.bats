@@ -143,3 +143,18 @@ check() {
 		[["0 NVIDIA GeForce RTX 4090"],"environment"]
 	END
 }
+
+@test "what was left for the step of a cgroup is not to be got round by making it unreadable" {
+	run on wsl-two-nvidia 'cd /run; mkdir -p b/rootfs; ctr-gpu slurm step 7 0 --uid=0 --gpus=1 >/dev/null
+		printf "{\"ociVersion\": \"1.0.2\", \"process\": {\"args\": [\"sh\"], \"env\": [\"NVIDIA_VISIBLE_DEVICES=all\"], \"cwd\": \"/\"}, \"root\": {\"path\": \"rootfs\"}}" >b/config.json
+		top=/sys/fs/cgroup; [[ -e $top/cgroup.controllers ]] || top+=/freezer
+		before=$(sed -n "s/.*:freezer://p; s/^0:://p" /proc/self/cgroup | head -n 1) group=$top/slurm-$$
+		trap "echo 0 >$top$before/cgroup.procs; rmdir $group/job_7/step_0 $group/job_7 $group" EXIT
+		mkdir -p "$group/job_7/step_0"; echo 0 >"$group/job_7/step_0/cgroup.procs" || exit
+		asks() { ctr-gpu-runtime --dry-run create --bundle b x 2>&1 || echo "status $?"; }
+		asks | jq -c .adapters 2>/dev/null; chmod 666 ctr-gpu-slurm/7.0; asks; chmod 644 ctr-gpu-slurm/7.0; echo "{" >ctr-gpu-slurm/7.0; asks'
+	echo "$output"
+	[[ ${lines[0]} == '["1 NVIDIA RTX A2000"]' ]]
+	[[ $(grep -c "what this job's step was granted cannot be read in /run/ctr-gpu-slurm: " <<<"$output") == 2 ]]
+	[[ $(grep -c "status 1" <<<"$output") == 2 ]]
+}
