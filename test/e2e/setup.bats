@@ -1093,10 +1093,13 @@ toml_layouts=('' '\n' '# mine\n' 'version = 2' 'version = 2\n' 'version = 2\r\n\
 				setup containerd --engine-config=config.toml $way --dry-run 2>/dev/null >shown
 				cmp before config.toml
 				patched config.toml shown
-				setup containerd --engine-config=config.toml $way >/dev/null
+				setup containerd --engine-config=config.toml $way >said 2>&1
 				cmp patched config.toml
 				python3 -c "import tomllib; tomllib.load(open(\"config.toml\", \"rb\"))"
-				if ! grep -q "disabled_plugins = ..cri" before; then
+				if containerd --version | grep -q " v*2\." && grep -qF "[plugins.cri" before; then
+					# Of version 1, which it does not read any more.
+					grep -q "containerd config migrate" said
+				elif ! grep -q "disabled_plugins = ..cri" before; then
 					read_back | grep -qF "BinaryName = \"/run/bin/ctr-gpu-runtime\""
 					read_back | grep -qF "runtimes.runc]"
 					[[ -z $way ]] || read_back | grep -qF "default_runtime_name = \"nvidia\""
