@@ -2,18 +2,18 @@
 
 #include "system/program_output.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 
-enum { PATIENCE_MS = 5000 };
+enum { PATIENCE_MS = 5000, TICK_MS = 10 };
 
 static _Noreturn void program_output_run(const char *const arguments[], int output)
 {
@@ -36,10 +36,10 @@ static long program_output_now_ms(void)
 	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Return: whether the output came to its end in time. */
-static bool program_output_receive(int fd, size_t max, char *text, size_t *size)
+/* @end: when its time is over. Return: whether the output came to its end before. */
+static bool program_output_receive(int fd, size_t max, long end, char *text, size_t *size)
 {
-	long end = program_output_now_ms() + PATIENCE_MS, left;
+	long left;
 	ssize_t part = -1;
 
 	while (*size < max && (left = end - program_output_now_ms()) > 0) {
@@ -56,10 +56,31 @@ static bool program_output_receive(int fd, size_t max, char *text, size_t *size)
 	return part == 0;
 }
 
+/* A program may close its output and go on. Return: whether it ended by itself before @end, with success. */
+static bool program_output_wait(pid_t pid, long end)
+{
+	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd process = {.fd = pidfd, .events = POLLIN};
+	int wait_status = -1;
+	long left;
+
+	while (waitpid(pid, &wait_status, WNOHANG) == 0) {
+		left = end - program_output_now_ms();
+		if (left <= 0) {
+			(void)kill(pid, SIGKILL);
+			(void)waitpid(pid, NULL, 0);
+			return false;
+		}
+		(void)poll(&process, 1, pidfd < 0 && left > TICK_MS ? TICK_MS : (int)left);
+	}
+	return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
+}
+
 bool program_output_read(const char *const arguments[], size_t max, char **ret, size_t *ret_size)
 {
-	int pair[2], wait_status = -1;
+	const long end = program_output_now_ms() + PATIENCE_MS;
 	_cleanup_close_ int ours = -1;
+	int pair[2];
 	bool complete;
 	pid_t pid;
 
@@ -75,10 +96,6 @@ bool program_output_read(const char *const arguments[], size_t max, char **ret, 
 	(void)close(pair[1]);
 	if (pid < 0)
 		return false;
-	complete = program_output_receive(ours, max, *ret, ret_size);
-	if (!complete)
-		(void)kill(pid, SIGKILL);
-	while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
-		;
-	return complete && WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
+	complete = program_output_receive(ours, max, end, *ret, ret_size);
+	return program_output_wait(pid, complete ? end : 0) && complete;
 }
