@@ -64,7 +64,7 @@ CUresult address_map_add(const struct range *range)
 	LOCK_HOLD(&address_map_lock);
 	place = address_map_search(range->at);
 	/* A variable that is asked for again. */
-	if (place > 0 && range->kind == ADDRESS_MAP_GLOBAL && address_map_is_same(&ranges[place - 1], range))
+	if (place > 0 && range->owner && address_map_is_same(&ranges[place - 1], range))
 		return CUDA_SUCCESS;
 	/* The driver gives no address twice, so what was here is gone, like a variable with its library. */
 	if (place > 0 && address_map_overlap(&ranges[place - 1], range))

@@ -12,6 +12,7 @@ enum address_map_kind {
 	ADDRESS_MAP_DEVICE = 1, /* cuMemAlloc() */
 	ADDRESS_MAP_ASYNC,      /* of a pool */
 	ADDRESS_MAP_GLOBAL,     /* a variable of a module */
+	ADDRESS_MAP_VARIABLE,   /* the same, of managed memory: of variable.c */
 	ADDRESS_MAP_RESERVED,   /* addresses for cuMemMap() */
 	ADDRESS_MAP_HOST,       /* page-locked memory */
 	ADDRESS_MAP_MANAGED,    /* cuMemAllocManaged() */
@@ -48,6 +49,12 @@ bool address_map_is_known(uint64_t at, uint64_t bytes, uint64_t alignment);
 static inline bool address_map_is_host(const struct range *range)
 {
 	return range->kind == ADDRESS_MAP_HOST || range->kind == ADDRESS_MAP_REGISTERED;
+}
+
+/** Whether host and device have it at one address. */
+static inline bool address_map_is_managed(const struct range *range)
+{
+	return range->kind == ADDRESS_MAP_MANAGED || range->kind == ADDRESS_MAP_VARIABLE;
 }
 
 /** Return: where memory that is the host's, and that the device reaches, is for it. */

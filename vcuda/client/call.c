@@ -119,6 +119,13 @@ static bool call_sleeps(const struct thread *thread)
 	return context && (context->flags & SCHEDULE) == BLOCKING_SYNC;
 }
 
+static inline const struct client_watch *call_watch(const struct thread *thread)
+{
+	const struct client_watch *watch = atomic_load_explicit(&client.watch, memory_order_relaxed);
+
+	return watch && !thread->unwatched ? watch : NULL;
+}
+
 struct wire_entry *call_begin(struct thread *thread, unsigned op, unsigned words, size_t bytes, bool waits)
 {
 	const uint32_t units = (uint32_t)wire_units(bytes);
@@ -128,6 +135,8 @@ struct wire_entry *call_begin(struct thread *thread, unsigned op, unsigned words
 
 	if (client.lost)
 		return NULL;
+	if (call_watch(thread))
+		call_watch(thread)->before(op);
 	lock_take(&call_lock);
 	rest = RING_UNITS - call_head % RING_UNITS;
 	if (!call_make_room(units > rest ? units + rest : units)) {
@@ -281,19 +290,12 @@ static CUresult call_end_printing(struct thread *thread, CUresult r)
 	return r;
 }
 
-CUresult call_sync(unsigned op, const uint64_t *words, unsigned count, const struct call_part *parts,
-		   unsigned part_count, void *out, size_t out_bytes)
+static CUresult call_ask(struct thread *thread, unsigned op, const uint64_t *words, unsigned count,
+			 const struct call_part *parts, unsigned part_count, void *out, size_t out_bytes)
 {
-	struct thread *thread;
-	CUresult r = call_enter(&thread);
+	CUresult r = call_push(thread, op, words, count, parts, part_count, true);
 	const struct wire_reply *reply;
 
-	/* Devices and contexts can be asked for without one. */
-	if (!r && op > OP_cuCtxDestroy_v2 && thread_context(thread) && thread_context(thread)->gone)
-		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-
-	if (!r)
-		r = call_push(thread, op, words, count, parts, part_count, true);
 	if (r)
 		return r;
 	r = call_wait(thread, op == WIRE_STAGE_WAIT || OP_ASKS(op));
@@ -308,6 +310,22 @@ CUresult call_sync(unsigned op, const uint64_t *words, unsigned count, const str
 		return CUDA_ERROR_UNKNOWN;
 	memcpy(out, reply->word, out_bytes);
 	return CUDA_SUCCESS;
+}
+
+CUresult call_sync(unsigned op, const uint64_t *words, unsigned count, const struct call_part *parts,
+		   unsigned part_count, void *out, size_t out_bytes)
+{
+	struct thread *thread;
+	CUresult r = call_enter(&thread);
+
+	/* Devices and contexts can be asked for without one. */
+	if (!r && op > OP_cuCtxDestroy_v2 && thread_context(thread) && thread_context(thread)->gone)
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	if (!r)
+		r = call_ask(thread, op, words, count, parts, part_count, out, out_bytes);
+	if (!r && call_watch(thread))
+		call_watch(thread)->behind(op);
+	return r;
 }
 
 CUresult call_async(unsigned op, const uint64_t *words, unsigned count, const struct call_part *parts,

@@ -59,6 +59,12 @@ struct client_life {
 	struct lock lock; /* of the connection: before all others, which are taken only once it is ready */
 };
 
+/* What is told of the program's calls: before an entry is written, and once one was waited for that did not fail. */
+struct client_watch {
+	void (*before)(unsigned op);
+	void (*behind)(unsigned op);
+};
+
 struct client {
 	struct client_life *life;
 	bool begun; /* to connect, since the process, or the parent that it is a copy of, called cuInit() */
@@ -69,7 +75,8 @@ struct client {
 	_Atomic bool lost;                    /* the server is gone, so that no call waits for it again */
 	uint64_t arena;       /* address of the page-locked memory; 0: it is not at the same address in the server */
 	_Atomic int captures; /* that have begun and not ended: nothing is deferred then */
-	bool waits;           /* for every answer: CTR_GPU_VCUDA_SYNC=1 */
+	const struct client_watch *_Atomic watch; /* NULL: nothing is watched */
+	bool waits;                               /* for every answer: CTR_GPU_VCUDA_SYNC=1 */
 	int64_t patience;     /* when cuInit() gives up waiting, in milliseconds; 0: never, since work may take long */
 	long spin, wait_spin; /* nanoseconds, as in struct wire; what the server said, within bounds */
 	unsigned copy_threads;
@@ -132,8 +139,9 @@ struct context {
 	unsigned attached; /* by cuCtxAttach() */
 	bool primary;
 	_Atomic bool gone;
-	_Atomic unsigned long long id; /* the driver's number of it, once somebody has asked; 0 */
-	struct context_value *values;  /* of context_storage.c */
+	_Atomic unsigned long long id;  /* the driver's number of it, once somebody has asked; 0 */
+	struct context_value *values;   /* of context_storage.c */
+	uint64_t exchange, exchange_of; /* of variable.c: a stream, and the handle of the context that it is of */
 	struct context *next;
 };
 
@@ -143,6 +151,7 @@ struct thread {
 	_Atomic int id; /* of the kernel; 0: nobody's */
 	uint32_t slot, sequence;
 	bool calls_back; /* it runs host functions, which may not call the driver */
+	bool unwatched;  /* it does what variable.c wants done */
 	int depth;
 	struct context *stack[THREAD_CONTEXTS]; /* not freed while the process lives */
 	uint32_t from, end; /* in the ring: where its last entry begins, with what fills up before it, and ends */

@@ -6,6 +6,7 @@
 
 #include "vcuda/client/call.h"
 #include "vcuda/client/host.h"
+#include "vcuda/client/variable.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
@@ -68,6 +69,7 @@ static void context_end(struct context *context)
 	context->gone = true;
 	address_map_forget_context(context);
 	host_forget_context(context);
+	variable_forget_context(context);
 	image_forget(context->handle);
 }
 

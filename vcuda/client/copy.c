@@ -153,7 +153,7 @@ static bool copy_is_read(CUdeviceptr pointer)
 {
 	struct range range;
 
-	return address_map_find(pointer, &range) && (address_map_is_host(&range) || range.kind == ADDRESS_MAP_MANAGED);
+	return address_map_find(pointer, &range) && (address_map_is_host(&range) || address_map_is_managed(&range));
 }
 
 static CUresult copy_finish(CUresult r, CUdeviceptr to, CUstream stream)
@@ -475,4 +475,101 @@ CUresult on_cuMemcpyBatchAsync_v2(CUdeviceptr *to, CUdeviceptr *from, size_t *by
 				  CUstream stream)
 {
 	return copy_batch(to, from, bytes, count, attributes, begins, attribute_count, NULL, stream);
+}
+
+/* ---- many boxes at once ---- */
+
+enum { BOX_POINTER = 1, BOX_ARRAY = 2 };
+
+/* Return: the size of an element of an array; 0 if it is compressed, or has planes. */
+static size_t copy_element_bytes(CUarray array)
+{
+	static const struct {
+		CUarray_format format;
+		size_t bytes;
+	} formats[] = {{0x01, 1}, {0x02, 2}, {0x03, 4}, {0x08, 1}, {0x09, 2}, {0x0a, 4}, {0x10, 2}, {0x20, 4}};
+	CUDA_ARRAY3D_DESCRIPTOR descriptor;
+
+	if (cuArray3DGetDescriptor_v2(&descriptor, array))
+		return 0;
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
+		if (formats[i].format == descriptor.Format)
+			return formats[i].bytes * descriptor.NumChannels;
+	return 0;
+}
+
+/* Both sides' elements are those of the one that is an array. */
+static CUresult copy_box_element(const CUDA_MEMCPY3D_BATCH_OP *box, size_t *ret)
+{
+	const CUmemcpy3DOperand *sides[] = {&box->src, &box->dst};
+	size_t element = 1;
+
+	for (int i = 0; i < 2; i++) {
+		if (sides[i]->type != BOX_POINTER && sides[i]->type != BOX_ARRAY)
+			return CUDA_ERROR_INVALID_VALUE;
+		if (sides[i]->type == BOX_ARRAY)
+			element = copy_element_bytes(sides[i]->op.array.array);
+	}
+	*ret = element;
+	return element ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult copy_box(const CUDA_MEMCPY3D_BATCH_OP *box, CUstream stream)
+{
+	const CUmemcpy3DOperand *src = &box->src, *dst = &box->dst;
+	CUDA_MEMCPY3D copy = {.Height = box->extent.height, .Depth = box->extent.depth};
+	size_t element;
+	CUresult r = copy_box_element(box, &element);
+
+	if (r)
+		return r;
+	if (box->extent.width == 0 || box->extent.height == 0 || box->extent.depth == 0 ||
+	    __builtin_mul_overflow(box->extent.width, element, &copy.WidthInBytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	copy.srcMemoryType = src->type == BOX_ARRAY ? COPY_ARRAY : COPY_UNIFIED;
+	copy.dstMemoryType = dst->type == BOX_ARRAY ? COPY_ARRAY : COPY_UNIFIED;
+	if (src->type == BOX_ARRAY) {
+		copy.srcArray = src->op.array.array;
+		copy.srcXInBytes = src->op.array.offset.x * element;
+		copy.srcY = src->op.array.offset.y;
+		copy.srcZ = src->op.array.offset.z;
+	} else {
+		copy.srcDevice = src->op.ptr.ptr;
+		copy.srcPitch = src->op.ptr.rowLength * element;
+		copy.srcHeight = src->op.ptr.layerHeight ? src->op.ptr.layerHeight : copy.Height;
+	}
+	if (dst->type == BOX_ARRAY) {
+		copy.dstArray = dst->op.array.array;
+		copy.dstXInBytes = dst->op.array.offset.x * element;
+		copy.dstY = dst->op.array.offset.y;
+		copy.dstZ = dst->op.array.offset.z;
+	} else {
+		copy.dstDevice = dst->op.ptr.ptr;
+		copy.dstPitch = dst->op.ptr.rowLength * element;
+		copy.dstHeight = dst->op.ptr.layerHeight ? dst->op.ptr.layerHeight : copy.Height;
+	}
+	return copy_3d(&copy, stream, false);
+}
+
+CUresult on_cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP *boxes, size_t *failed, unsigned long long flags,
+				 CUstream stream)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	if (failed)
+		*failed = SIZE_MAX;
+	if (count == 0 || !boxes || flags)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	for (size_t i = 0; i < count && !r; i++) {
+		r = copy_box(&boxes[i], stream);
+		if (r && failed)
+			*failed = i;
+	}
+	return r;
+}
+
+CUresult on_cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP *boxes, unsigned long long flags,
+				    CUstream stream)
+{
+	return on_cuMemcpy3DBatchAsync(count, boxes, NULL, flags, stream);
 }

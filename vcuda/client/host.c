@@ -265,10 +265,10 @@ CUresult on_cuMemHostGetFlags(unsigned *flags, void *host)
 	struct range range;
 
 	if (!address_map_find((uint64_t)host, &range) ||
-	    (!address_map_is_host(&range) && range.kind != ADDRESS_MAP_MANAGED))
+	    (!address_map_is_host(&range) && !address_map_is_managed(&range)))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* CU_MEMHOSTALLOC_DEVICEMAP: with one address space for all, everything is. */
-	*flags = range.kind == ADDRESS_MAP_MANAGED ? 2 : range.flags | 2;
+	*flags = address_map_is_managed(&range) ? 2 : range.flags | 2;
 	return CUDA_SUCCESS;
 }
 
@@ -325,8 +325,8 @@ CUresult on_cuMemHostRegister_v2(struct context *context, void *pointer, size_t 
 	if (flags & REGISTER_IO_MEMORY)
 		return call_refuse("cuMemHostRegister of memory of a device");
 	if (address_map_find(range.at, &there) || address_map_find(range.at + bytes - 1, &there))
-		return there.kind == ADDRESS_MAP_MANAGED ? CUDA_ERROR_INVALID_VALUE
-							 : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+		return address_map_is_managed(&there) ? CUDA_ERROR_INVALID_VALUE
+						      : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	host_register_file(&range);
 	return address_map_add(&range);
 }

@@ -14,6 +14,7 @@
 
 #include "vcuda/client/address_map.h"
 #include "vcuda/client/call.h"
+#include "vcuda/client/variable.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
@@ -273,9 +274,11 @@ CUresult cuModuleUnload(CUmodule module)
 	CUresult r = call_sync(OP_cuModuleUnload, &module, 1, NULL, 0, NULL, 0);
 
 	image_forget(module);
-	if (!r)
-		address_map_forget_owner(module);
-	return r;
+	if (r)
+		return r;
+	address_map_forget_owner(module);
+	variable_forget_owner(module);
+	return CUDA_SUCCESS;
 }
 
 static CUresult image_load_library(CUlibrary *library, const void *image, size_t most, CUjit_option *names,
@@ -337,9 +340,11 @@ CUresult cuLibraryUnload(CUlibrary library)
 	CUresult r = call_sync(OP_cuLibraryUnload, &library, 1, NULL, 0, NULL, 0);
 
 	image_forget(library);
-	if (!r)
-		address_map_forget_owner(library);
-	return r;
+	if (r)
+		return r;
+	address_map_forget_owner(library);
+	variable_forget_owner(library);
+	return CUDA_SUCCESS;
 }
 
 /* ---- the linker ---- */

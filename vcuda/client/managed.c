@@ -45,7 +45,7 @@ static bool managed_find(CUdeviceptr pointer, size_t bytes, uint64_t *ret_at, ui
 	struct range range;
 	uint64_t at, end, most;
 
-	if (bytes == 0 || !address_map_find(pointer, &range) || range.kind != ADDRESS_MAP_MANAGED)
+	if (bytes == 0 || !address_map_find(pointer, &range) || !address_map_is_managed(&range))
 		return false;
 	most = range.at + ((range.bytes + MANAGED_PAGE - 1) & ~(uint64_t)(MANAGED_PAGE - 1));
 	if (bytes > most - pointer)

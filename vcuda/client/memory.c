@@ -7,6 +7,7 @@
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
 #include "vcuda/client/host.h"
+#include "vcuda/client/variable.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
@@ -264,9 +265,10 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle memory)
 
 static CUresult memory_get_global(unsigned op, CUdeviceptr *pointer, size_t *bytes, uint64_t owner, const char *name)
 {
+	enum { AT, BYTES, IS_MANAGED, ANSWERS };
 	struct context *context;
 	CUresult r = context_current(&context);
-	uint64_t out[2];
+	uint64_t out[ANSWERS];
 
 	if (r)
 		return r;
@@ -276,14 +278,19 @@ static CUresult memory_get_global(unsigned op, CUdeviceptr *pointer, size_t *byt
 	const struct call_part part = {name, strlen(name)};
 
 	r = call_sync(op, words, 2, &part, 1, out, sizeof(out));
+	if (!r && out[IS_MANAGED])
+		r = variable_add(out[AT], out[BYTES], owner, context);
 	if (r)
 		return r;
 	if (pointer)
-		*pointer = out[0];
+		*pointer = out[AT];
 	if (bytes)
-		*bytes = out[1];
-	return address_map_add(&(struct range){
-		.at = out[0], .bytes = out[1], .kind = ADDRESS_MAP_GLOBAL, .context = context, .owner = owner});
+		*bytes = out[BYTES];
+	return address_map_add(&(struct range){.at = out[AT],
+					       .bytes = out[BYTES],
+					       .kind = out[IS_MANAGED] ? ADDRESS_MAP_VARIABLE : ADDRESS_MAP_GLOBAL,
+					       .context = context,
+					       .owner = owner});
 }
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *pointer, size_t *bytes, CUmodule module, const char *name)
@@ -294,6 +301,13 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *pointer, size_t *bytes, CUmodule modu
 CUresult cuLibraryGetGlobal(CUdeviceptr *pointer, size_t *bytes, CUlibrary library, const char *name)
 {
 	return memory_get_global(OP_cuLibraryGetGlobal, pointer, bytes, library, name);
+}
+
+CUresult cuLibraryGetManaged(CUdeviceptr *pointer, size_t *bytes, CUlibrary library, const char *name)
+{
+	if (!pointer && !bytes)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	return memory_get_global(OP_cuLibraryGetManaged, pointer, bytes, library, name);
 }
 
 /* ---- between processes, by handles that their servers know ---- */

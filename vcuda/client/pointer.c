@@ -42,7 +42,7 @@ static uint64_t pointer_nothing(const struct range *range, CUdeviceptr pointer)
 static uint64_t pointer_managed(const struct range *range, CUdeviceptr pointer)
 {
 	(void)pointer;
-	return range->kind == ADDRESS_MAP_MANAGED;
+	return address_map_is_managed(range);
 }
 
 static uint64_t pointer_can_be_given(const struct range *range, CUdeviceptr pointer)
@@ -134,7 +134,7 @@ static bool pointer_has(CUpointer_attribute attribute, const struct range *range
 {
 	if (attribute == POINTER_OF_DEVICE)
 		return range->kind != ADDRESS_MAP_REGISTERED || range->device;
-	return attribute != POINTER_OF_HOST || address_map_is_host(range) || range->kind == ADDRESS_MAP_MANAGED;
+	return attribute != POINTER_OF_HOST || address_map_is_host(range) || address_map_is_managed(range);
 }
 
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr pointer)

@@ -69,6 +69,7 @@ static __attribute__((noinline)) struct thread *thread_begin(void)
 		thread->id = id;
 		thread->depth = 0;
 		thread->calls_back = false;
+		thread->unwatched = false;
 	}
 	lock_release(&thread_lock);
 	thread_own = thread;

@@ -342,6 +342,37 @@ typedef struct {
 	unsigned int flags;
 } CUmemcpyAttributes;
 
+/* One of the boxes that such a batch copies, in elements: of arrays these are theirs, of other memory bytes. */
+typedef struct {
+	size_t width, height, depth;
+} CUextent3D;
+
+typedef struct {
+	size_t x, y, z;
+} CUoffset3D;
+
+typedef struct {
+	int type;
+	union {
+		struct {
+			CUdeviceptr ptr;
+			size_t rowLength, layerHeight;
+			CUmemLocation locHint;
+		} ptr;
+		struct {
+			CUarray array;
+			CUoffset3D offset;
+		} array;
+	} op;
+} CUmemcpy3DOperand;
+
+typedef struct {
+	CUmemcpy3DOperand src, dst;
+	CUextent3D extent;
+	CUmemcpySrcAccessOrder srcAccessOrder;
+	unsigned int flags;
+} CUDA_MEMCPY3D_BATCH_OP;
+
 typedef struct {
 	CUexecAffinityType type;
 	unsigned int count;

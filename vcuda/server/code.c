@@ -756,24 +756,52 @@ CUresult serve_cuOccupancyMaxActiveClusters(struct request *q)
 	return code_count_clusters(q, driver.cuOccupancyMaxActiveClusters);
 }
 
-/* ---- what is not offered, if it is there ---- */
+/* ---- variables ---- */
 
-CUresult serve_cuLibraryGetManaged(struct request *q)
+/* Where it is, its size, and whether it is managed memory, which the client has to know. */
+static CUresult code_get_variable(struct request *q, enum wire_type type,
+				  CUresult (*get)(CUdeviceptr *, size_t *, uint64_t, const char *))
 {
-	CUresult r = driver.cuLibraryGetManaged ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
+	enum { IS_MANAGED = 8 };
+	CUresult r = get ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
 	const char *name = NULL;
-	uint64_t library = 0;
-	CUdeviceptr pointer;
-	size_t bytes;
+	CUdeviceptr pointer = 0;
+	uint64_t owner = 0;
+	size_t bytes = 0;
+	int managed = 0;
 
 	if (!r)
-		r = request_handle(q, 0, WIRE_LIBRARY, &library);
+		r = request_handle(q, 0, type, &owner);
 	if (!r)
 		r = request_string(q, 1, WIRE_INLINE, &name);
 	if (!r)
-		r = driver.cuLibraryGetManaged(&pointer, &bytes, library, name);
-	return r ? r : CUDA_ERROR_NOT_SUPPORTED;
+		r = get(&pointer, &bytes, owner, name);
+	if (r)
+		return r;
+	if (driver.cuPointerGetAttribute && driver.cuPointerGetAttribute(&managed, IS_MANAGED, pointer))
+		managed = 0;
+	const uint64_t out[] = {pointer, bytes, managed != 0};
+
+	request_reply(q, out, sizeof(out));
+	return CUDA_SUCCESS;
 }
+
+CUresult serve_cuModuleGetGlobal_v2(struct request *q)
+{
+	return code_get_variable(q, WIRE_MODULE, driver.cuModuleGetGlobal_v2);
+}
+
+CUresult serve_cuLibraryGetGlobal(struct request *q)
+{
+	return code_get_variable(q, WIRE_LIBRARY, driver.cuLibraryGetGlobal);
+}
+
+CUresult serve_cuLibraryGetManaged(struct request *q)
+{
+	return code_get_variable(q, WIRE_LIBRARY, driver.cuLibraryGetManaged);
+}
+
+/* ---- what is not offered, if it is there ---- */
 
 CUresult serve_cuLibraryGetUnifiedFunction(struct request *q)
 {

@@ -282,6 +282,28 @@ typedef struct {
 } CUmemcpyAttributes;
 
 typedef struct {
+	int type; /* 1: pointer; 2: array */
+	union {
+		struct {
+			CUdeviceptr at;
+			size_t row, rows;
+			CUmemLocation hint;
+		} pointer;
+		struct {
+			CUarray array;
+			size_t x, y, z;
+		} array;
+	};
+} CUmemcpy3DOperand;
+
+typedef struct {
+	CUmemcpy3DOperand from, to;
+	size_t width, height, depth;
+	int order;
+	unsigned flags;
+} CUDA_MEMCPY3D_BATCH_OP;
+
+typedef struct {
 	int operation;
 	int pad;
 	CUdeviceptr address;

@@ -322,6 +322,8 @@
 	T(cuStreamBatchMemOp, cuStreamBatchMemOp, 8000, ptsz, (CUstream stream, unsigned count, CUstreamBatchMemOpParams *operations, unsigned flags), (stream, count, operations, flags)) \
 	T(cuMemcpyBatchAsync, cuMemcpyBatchAsync, 12080, ptsz, (CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count, CUmemcpyAttributes *attributes, size_t *begins, size_t attribute_count, size_t *failed, CUstream stream), (to, from, bytes, count, attributes, begins, attribute_count, failed, stream)) \
 	T(cuMemcpyBatchAsync, cuMemcpyBatchAsync_v2, 13000, ptsz, (CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count, CUmemcpyAttributes *attributes, size_t *begins, size_t attribute_count, CUstream stream), (to, from, bytes, count, attributes, begins, attribute_count, stream)) \
+	T(cuMemcpy3DBatchAsync, cuMemcpy3DBatchAsync, 12080, ptsz, (size_t count, CUDA_MEMCPY3D_BATCH_OP *boxes, size_t *failed, unsigned long long flags, CUstream stream), (count, boxes, failed, flags, stream)) \
+	T(cuMemcpy3DBatchAsync, cuMemcpy3DBatchAsync_v2, 13000, ptsz, (size_t count, CUDA_MEMCPY3D_BATCH_OP *boxes, unsigned long long flags, CUstream stream), (count, boxes, flags, stream)) \
 	F(cuGraphAddEmptyNode, cuGraphAddEmptyNode, 10000, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count)) \
 	F(cuGraphAddChildGraphNode, cuGraphAddChildGraphNode, 10000, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count, CUgraph child)) \
 	F(cuGraphAddEventRecordNode, cuGraphAddEventRecordNode, 11010, (CUgraphNode *ret, CUgraph graph, const CUgraphNode *dependencies, size_t count, CUevent event)) \

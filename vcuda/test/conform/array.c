@@ -492,6 +492,50 @@ static void array_asked(void)
 	OK(cu.cuArrayDestroy(array));
 }
 
+/* In elements: of an array its own, else bytes. */
+static void array_boxes(void)
+{
+	CUarray array = array_of_words(WIDTH, HEIGHT);
+	uint32_t *pinned = check_pinned(4096);
+	CUdeviceptr device = check_alloc(4096);
+	CUDA_MEMCPY3D_BATCH_OP boxes[2] = {{.width = 8, .height = 3, .depth = 1, .order = 1},
+					   {.width = 4, .height = 2, .depth = 1, .order = 1}};
+	CUstream stream = NULL;
+	size_t failed = 7;
+
+	OK(cu.cuStreamCreate(&stream, 1));
+	for (uint32_t i = 0; i < 1024; i++)
+		pinned[i] = i;
+	boxes[0].from = (CUmemcpy3DOperand){.type = 1, .pointer = {(uintptr_t)pinned, 16, 0, {0, 0}}};
+	boxes[0].to = (CUmemcpy3DOperand){.type = 2, .array = {array, 2, 1, 0}};
+	boxes[1].from = (CUmemcpy3DOperand){.type = 2, .array = {array, 3, 2, 0}};
+	boxes[1].to = (CUmemcpy3DOperand){.type = 1, .pointer = {device, 0, 0, {0, 0}}};
+	OK(cu.cuMemcpy3DBatchAsync(1, boxes, &failed, 0, stream));
+	OK(cu.cuStreamSynchronize(stream));
+	OK(cu.cuMemcpy3DBatchAsync_v2(1, boxes + 1, 0, stream));
+	OK(cu.cuStreamSynchronize(stream));
+	IS(17, check_word(device));
+	IS(20, check_word(device + 12));
+	IS(33, check_word(device + 16));
+	boxes[0].to = (CUmemcpy3DOperand){.type = 1, .pointer = {device + 1024, 0, 0, {0, 0}}};
+	OK(cu.cuMemcpy3DBatchAsync_v2(1, boxes, 0, stream));
+	OK(cu.cuStreamSynchronize(stream));
+	IS(1, check_word(device + 1028));
+	IS(4, check_word(device + 1024 + 8));
+	IS(1, cu.cuMemcpy3DBatchAsync_v2(0, boxes, 0, stream));
+	IS(1, cu.cuMemcpy3DBatchAsync_v2(1, NULL, 0, stream));
+	NOTE(cu.cuMemcpy3DBatchAsync_v2(1, boxes, 1, stream));
+	boxes[0].width = 0;
+	NOTE(cu.cuMemcpy3DBatchAsync_v2(1, boxes, 0, stream));
+	boxes[0].width = 8;
+	boxes[0].from.type = 0;
+	NOTE(cu.cuMemcpy3DBatchAsync_v2(1, boxes, 0, stream));
+	OK(cu.cuStreamDestroy_v2(stream));
+	OK(cu.cuArrayDestroy(array));
+	OK(cu.cuMemFreeHost(pinned));
+	OK(cu.cuMemFree_v2(device));
+}
+
 const struct check array_checks[] = {
 	{"described as they were made", array_describe, false},
 	{"made wrongly", array_wrong, false},
@@ -506,5 +550,6 @@ const struct check array_checks[] = {
 	{"a surface", array_surface, false},
 	{"levels", array_levels, false},
 	{"what is asked of others", array_asked, false},
+	{"boxes, many at once", array_boxes, false},
 	END,
 };

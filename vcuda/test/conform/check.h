@@ -77,6 +77,6 @@ extern const struct check init_checks[], device_checks[], context_checks[], memo
 	launch_checks[], occupancy_checks[], stream_checks[], event_checks[], word_checks[], graph_checks[],
 	capture_checks[], error_checks[], entry_checks[], thread_checks[], pair_checks[], table_checks[],
 	array_checks[], print_checks[], condition_checks[];
-extern const struct check managed_checks[], share_checks[];
+extern const struct check managed_checks[], variable_checks[], share_checks[];
 
 #endif

@@ -56,6 +56,7 @@ static const struct group groups[] = {
 	{"array", array_checks, false},
 	{"print", print_checks, false},
 	{"managed", managed_checks, false},
+	{"variable", variable_checks, false},
 	{"condition", condition_checks, false},
 	{"share", share_checks, true},
 	{"pair", pair_checks, false},

@@ -17,6 +17,7 @@
 #include "vcuda/client/address_map.h"
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
+#include "vcuda/client/variable.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
@@ -180,7 +181,8 @@ static void fuzz_code(uint64_t *words)
 		}
 		break;
 	case 2:
-		(void)cuModuleGetGlobal_v2(words, (size_t *)(words + 1), 1, "x");
+		if (cuModuleGetGlobal_v2(words, (size_t *)(words + 1), 1, "x") == 0)
+			(void)cuCtxSynchronize();
 		break;
 	case 3:
 		(void)cuFuncGetName(&name, 1);
@@ -300,6 +302,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		free(words);
 	}
 	client.wire->state = WIRE_READY;
+	variable_forget_owner(1);
 	if (context_current(&context) == 0)
 		address_map_forget_context(context);
 	return 0;

@@ -26,7 +26,7 @@ struct texture {
 };
 
 /* Bytes of an element; 0: there is no such format. */
-static size_t array_element(int format, unsigned channels)
+size_t array_element(int format, unsigned channels)
 {
 	const size_t channel = format == CU_ARRAY_U8 || format == CU_ARRAY_S8                                 ? 1
 			       : format == CU_ARRAY_U16                                                       ? 2

@@ -375,3 +375,64 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, s
 		*failed = SIZE_MAX;
 	return cuMemcpyBatchAsync_v2(to, from, bytes, count, attributes, begins, attribute_count, stream);
 }
+
+static size_t copy_box_element(const CUDA_MEMCPY3D_BATCH_OP *box)
+{
+	const CUmemcpy3DOperand *side = box->from.type == 2 ? &box->from : &box->to;
+	CUDA_ARRAY3D_DESCRIPTOR what;
+
+	if (side->type != 2 || cuArray3DGetDescriptor_v2(&what, side->array.array))
+		return 1;
+	return array_element(what.format, what.channels);
+}
+
+static CUresult copy_box(const CUDA_MEMCPY3D_BATCH_OP *box, CUstream stream)
+{
+	const size_t element = copy_box_element(box);
+	const CUmemcpy3DOperand *from = &box->from, *to = &box->to;
+	CUDA_MEMCPY3D copy = {.width = box->width * element, .height = box->height, .depth = box->depth};
+
+	if (from->type < 1 || from->type > 2 || to->type < 1 || to->type > 2 || !box->width || !box->height ||
+	    !box->depth)
+		return CUDA_ERROR_INVALID_VALUE;
+	copy.src_type = from->type == 2 ? CU_MEMORY_ARRAY : UNIFIED;
+	copy.dst_type = to->type == 2 ? CU_MEMORY_ARRAY : UNIFIED;
+	if (from->type == 2) {
+		copy.src_array = from->array.array;
+		copy.src_x = from->array.x * element;
+		copy.src_y = from->array.y;
+		copy.src_z = from->array.z;
+	} else {
+		copy.src_device = from->pointer.at;
+		copy.src_pitch = (from->pointer.row ? from->pointer.row : box->width) * element;
+		copy.src_height = from->pointer.rows ? from->pointer.rows : box->height;
+	}
+	if (to->type == 2) {
+		copy.dst_array = to->array.array;
+		copy.dst_x = to->array.x * element;
+		copy.dst_y = to->array.y;
+		copy.dst_z = to->array.z;
+	} else {
+		copy.dst_device = to->pointer.at;
+		copy.dst_pitch = (to->pointer.row ? to->pointer.row : box->width) * element;
+		copy.dst_height = to->pointer.rows ? to->pointer.rows : box->height;
+	}
+	return cuMemcpy3DAsync_v2(&copy, stream);
+}
+
+CUresult cuMemcpy3DBatchAsync_v2(size_t count, CUDA_MEMCPY3D_BATCH_OP *boxes, unsigned long long flags, CUstream stream)
+{
+	CUresult r = !count || !boxes || flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+
+	for (size_t i = 0; i < count && !r; i++)
+		r = copy_box(&boxes[i], stream);
+	return r;
+}
+
+CUresult cuMemcpy3DBatchAsync(size_t count, CUDA_MEMCPY3D_BATCH_OP *boxes, size_t *failed, unsigned long long flags,
+			      CUstream stream)
+{
+	if (failed)
+		*failed = SIZE_MAX;
+	return cuMemcpy3DBatchAsync_v2(count, boxes, flags, stream);
+}

@@ -236,6 +236,17 @@ static void kernel_count(struct launch *launch)
 		*counter += (uint32_t)kernel_threads(launch);
 }
 
+/* Each thread adds to the one and sets its own of the others. */
+static void kernel_raise(struct launch *launch)
+{
+	uint32_t *sum = kernel_global(launch, "managed_sum", 4), *words = kernel_global(launch, "managed_words", 65536);
+
+	for (uint32_t i = 0; sum && words && i < kernel_threads(launch); i++) {
+		*sum += 1;
+		words[i] = 100 + i;
+	}
+}
+
 static void kernel_table(struct launch *launch)
 {
 	const uint32_t *table = kernel_global(launch, "table", 16);
@@ -355,6 +366,7 @@ kernel_fn *kernel_find(const char *name)
 		{"structure4000", kernel_structure},
 		{"where", kernel_where},
 		{"count", kernel_count},
+		{"raise", kernel_raise},
 		{"table_copy", kernel_table},
 		{"reverse", kernel_reverse},
 		{"linked", kernel_linked},

@@ -212,9 +212,13 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *ret, size_t *ret_bytes, CUlibrary libra
 
 CUresult cuLibraryGetManaged(CUdeviceptr *ret, size_t *ret_bytes, CUlibrary library, const char *name)
 {
+	CUmodule module;
+	CUresult r;
+
 	LIBRARY(library);
 	LEAVE_IF((!ret && !ret_bytes) || !name, CUDA_ERROR_INVALID_VALUE);
-	LEAVE(CUDA_ERROR_NOT_FOUND);
+	r = library_module(library, context, &module);
+	LEAVE(r ? r : module_managed(module, name, ret, ret_bytes));
 }
 
 CUresult cuLibraryGetUnifiedFunction(void **ret, CUlibrary library, const char *name)

@@ -30,11 +30,24 @@ struct advice {
 	bool read_mostly;
 };
 
+CUresult managed_alloc(CUcontext context, size_t bytes, CUdeviceptr *ret)
+{
+	void *memory = memory_map((bytes + PAGE - 1) & ~(size_t)(PAGE - 1));
+	struct range *range;
+
+	if (!memory)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	range = address_map_add(RANGE_MANAGED, memory, bytes, context);
+	range->advice = calloc(bytes / PAGE + 1, sizeof(*range->advice));
+	if (!range->advice)
+		abort();
+	*ret = (CUdeviceptr)(uintptr_t)memory;
+	return CUDA_SUCCESS;
+}
+
 CUresult cuMemAllocManaged(CUdeviceptr *ret, size_t bytes, unsigned flags)
 {
-	struct range *range;
 	CUcontext context;
-	void *memory;
 	CUresult r;
 
 	CALL_CONTEXT(context);
@@ -42,14 +55,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *ret, size_t bytes, unsigned flags)
 	LEAVE_IF(!config_number("MANAGED", 1), CUDA_ERROR_NOT_SUPPORTED);
 	r = capture_forbids_any();
 	LEAVE_IF(r, r);
-	memory = memory_map((bytes + PAGE - 1) & ~(size_t)(PAGE - 1));
-	LEAVE_IF(!memory, CUDA_ERROR_OUT_OF_MEMORY);
-	range = address_map_add(RANGE_MANAGED, memory, bytes, context);
-	range->advice = calloc(bytes / PAGE + 1, sizeof(*range->advice));
-	if (!range->advice)
-		abort();
-	*ret = (CUdeviceptr)(uintptr_t)memory;
-	LEAVE(CUDA_SUCCESS);
+	LEAVE(managed_alloc(context, bytes, ret));
 }
 
 /* Whether all of it is managed memory, and which pages of it. */

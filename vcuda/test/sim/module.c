@@ -69,7 +69,7 @@ static CUresult module_place_globals(CUcontext context, CUmodule module)
 {
 	for (unsigned i = 0; i < module->global_count; i++) {
 		struct global *global = &module->globals[i];
-		CUresult r = memory_alloc(context, global->size, &global->address);
+		CUresult r = (global->managed ? managed_alloc : memory_alloc)(context, global->size, &global->address);
 
 		if (r)
 			return r;
@@ -139,6 +139,14 @@ CUresult module_global(CUmodule module, const char *name, CUdeviceptr *ret, size
 			*ret_bytes = module->globals[i].size;
 		return CUDA_SUCCESS;
 	}
+	return CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult module_managed(CUmodule module, const char *name, CUdeviceptr *ret, size_t *ret_bytes)
+{
+	for (unsigned i = 0; i < module->global_count; i++)
+		if (module->globals[i].managed && strcmp(module->globals[i].name, name) == 0)
+			return module_global(module, name, ret, ret_bytes);
 	return CUDA_ERROR_NOT_FOUND;
 }
 

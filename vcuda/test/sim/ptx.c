@@ -106,8 +106,19 @@ static size_t ptx_size(const char *type)
 /* ".align 8 .b8 name[16]": what is declared. */
 struct ptx_declared {
 	size_t align, element, size;
+	bool managed;
 	char name[TOKEN_MAX];
 };
+
+/* Behind ".attribute". Return: whether it is ".managed". */
+static bool ptx_attribute(struct reader *reader)
+{
+	bool managed = false;
+
+	while (*reader->token && *ptx_next(reader) != ')')
+		managed |= strcmp(reader->token, ".managed") == 0;
+	return managed;
+}
 
 /* Up to the sign behind it, which is the reader's token then. */
 static CUresult ptx_declared(struct reader *reader, struct ptx_declared *ret)
@@ -116,6 +127,8 @@ static CUresult ptx_declared(struct reader *reader, struct ptx_declared *ret)
 	for (ptx_next(reader); *reader->token && !strchr(",);=", *reader->token); ptx_next(reader)) {
 		if (strcmp(reader->token, ".align") == 0)
 			ret->align = strtoul(ptx_next(reader), NULL, 10);
+		else if (strcmp(reader->token, ".attribute") == 0)
+			ret->managed = ptx_attribute(reader);
 		else if (ptx_size(reader->token))
 			ret->element = ptx_size(reader->token);
 		else if (strcmp(reader->token, "[") == 0)
@@ -339,6 +352,7 @@ static CUresult ptx_variable(struct reader *reader)
 	if (!reader->external && module->global_count < sizeof(module->globals) / sizeof(module->globals[0])) {
 		(void)snprintf(global->name, sizeof(global->name), "%.127s", declared.name);
 		global->size = declared.size;
+		global->managed = declared.managed;
 		module->global_count++;
 		ptx_initial(reader, global, declared.element);
 	}

@@ -278,6 +278,8 @@ bool range_is_registered(uintptr_t address);
 void range_must_stay(uintptr_t address);
 void *memory_map(size_t size);
 CUresult memory_alloc(CUcontext context, size_t bytes, CUdeviceptr *ret);
+CUresult managed_alloc(CUcontext context, size_t bytes, CUdeviceptr *ret);
+CUresult module_managed(CUmodule module, const char *name, CUdeviceptr *ret, size_t *ret_bytes);
 void memory_free_all(CUcontext context);
 bool vmm_reaches(uintptr_t address, size_t size, bool write);
 bool vmm_holds(uintptr_t address, size_t size, struct device **ret);
@@ -313,6 +315,7 @@ struct global {
 	char name[128];
 	CUdeviceptr address;
 	size_t size;
+	bool managed;
 	unsigned char initial[256];
 };
 
@@ -378,6 +381,8 @@ struct CUarray_st {
 /* Where a box in the array begins, if it lies in it. */
 CUresult array_box(CUarray array, const size_t corner[3], const size_t extent[3], uintptr_t *ret);
 void array_free_all(CUcontext context);
+/* Bytes of an element; 0: there is no such format. */
+size_t array_element(int format, unsigned channels);
 /* An element, as kernels see it: its first channel. What a surface writes must be in it. */
 bool array_fetch(CUcontext context, CUtexObject texture, long x, long y, uint32_t *ret);
 bool array_store(CUcontext context, CUsurfObject surface, long x, long y, uint32_t value);

@@ -26,6 +26,20 @@ __global__ void count(int *counter)
 	atomicAdd(counter, 1);
 }
 
+/* Variables of the module, which the host uses by their names. */
+__managed__ int made = 5;
+__managed__ float row[1 << 16];
+__managed__ struct node *list;
+
+__global__ void use(int n)
+{
+	const int i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	atomicAdd(&made, 1);
+	if (i < n)
+		row[i] += list ? (float)list->value : 1;
+}
+
 #define MUST(call)                                                                       \
 	do {                                                                             \
 		cudaError_t e = call;                                                    \
@@ -34,6 +48,43 @@ __global__ void count(int *counter)
 			return 1;                                                        \
 		}                                                                        \
 	} while (0)
+
+static int variables(void)
+{
+	cudaPointerAttributes attributes;
+	cudaStream_t stream;
+	struct node *node;
+	double total = 0;
+
+	printf("%d %.0f\n", made, row[7]);
+	for (int i = 0; i < 1 << 16; i++)
+		row[i] = (float)i;
+	made = 10;
+	use<<<256, 256>>>(1 << 16);
+	MUST(cudaDeviceSynchronize());
+	for (int i = 0; i < 1 << 16; i++)
+		total += row[i];
+	printf("%d %.0f\n", made, total);
+	MUST(cudaMallocManaged(&node, sizeof(*node)));
+	node->value = 3;
+	list = node;
+	MUST(cudaStreamCreate(&stream));
+	for (int i = 0; i < 100; i++) {
+		made = i;
+		use<<<256, 256, 0, stream>>>(1 << 15);
+		MUST(cudaStreamSynchronize(stream));
+		if (made != i + 65536)
+			printf("round %d: %d\n", i, made);
+	}
+	printf("%d %.0f %.0f\n", made, row[0], row[(1 << 16) - 1]);
+	MUST(cudaMemset(row, 0, sizeof(float)));
+	MUST(cudaDeviceSynchronize());
+	MUST(cudaPointerGetAttributes(&attributes, row));
+	printf("%.0f %.0f %d\n", row[0], row[1], (int)attributes.type);
+	MUST(cudaStreamDestroy(stream));
+	MUST(cudaFree(node));
+	return 0;
+}
 
 int main(void)
 {
@@ -85,5 +136,5 @@ int main(void)
 	}
 	MUST(cudaFree(x));
 	MUST(cudaFree(y));
-	return 0;
+	return variables();
 }
