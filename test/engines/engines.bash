@@ -14,7 +14,7 @@ suite=${suite##*-}
 
 # use_tree [PACKAGE…]: run engines from a tree of this file's release, with these packages besides
 use_tree() {
-	local packages=(containerd crun docker-compose docker.io fuse-overlayfs iproute2 iptables kmod libcap2 libjansson4 libseccomp2 libyaml-0-2 podman
+	local packages=(buildah containerd crun docker-compose docker.io fuse-overlayfs iproute2 iptables kmod libcap2 libjansson4 libseccomp2 libyaml-0-2 podman
 		procps rootlesskit runc slirp4netns uidmap "$@")
 
 	case $suite in

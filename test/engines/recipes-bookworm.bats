@@ -177,6 +177,39 @@ works_since() {
 	expect_line forgotten
 }
 
+@test "Dev Containers: the command devcontainer starts a container with a GPU where its file asks for one, and without where not" {
+	local tool=$BATS_FILE_TMPDIR/devcontainer text count=0
+
+	command -v npm >/dev/null || skip "needs npm"
+	npm install --no-audit --no-fund --prefix "$tool" @devcontainers/cli@0.89.0 >/dev/null 2>&1 || skip "npm cannot fetch @devcontainers/cli"
+	cp -L "$(command -v node)" "$tool/node"
+	mkdir "$tool/files"
+	while IFS=$us read -r _ _ text; do
+		count=$((count + 1))
+		# This machine's daemon makes no network.
+		jq '.runArgs += ["--network", "none"]' <<<"${text//$rs/$'\n'}" >"$tool/files/asks$count"
+	done < <(tried devcontainer)
+	[[ $count -eq 2 ]]
+	jq 'del(.hostRequirements) | .runArgs = ["--network", "none"]' "$tool/files/asks1" >"$tool/files/plain"
+	chmod 755 "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR"
+	run machine '
+		ctr-gpu setup docker >/dev/null
+		start_dockerd || exit
+		tar -C "$image" -c . | docker import - ubuntu >/dev/null
+		export HOME=/run
+		devcontainer() { "$1/node" "$1/node_modules/@devcontainers/cli/devcontainer.js" "${@:2}"; }
+		for file in "$3"/files/*; do
+			workspace=/run/${file##*/}
+			mkdir -p "$workspace/.devcontainer"
+			cp "$file" "$workspace/.devcontainer/devcontainer.json"
+			devcontainer "$3" up --workspace-folder "$workspace" --update-remote-user-uid-default never >up 2>&1 || cat up
+			echo "${file##*/}: $(devcontainer "$3" exec --workspace-folder "$workspace" nvidia-smi -L 2>&1 | tail -n 1)"
+		done' "$tool"
+	echo "$output"
+	[[ $(grep -c "^asks[12]: GPU 0: NVIDIA GeForce RTX 4070" <<<"$output") -eq 2 ]]
+	grep "^plain: .*not found" <<<"$output"
+}
+
 @test "a build with the older builder" {
 	run machine '
 		start_dockerd || exit
@@ -189,6 +222,70 @@ works_since() {
 	expect_status 0
 	expect "NVIDIA GeForce RTX 4070"
 	expect_line built
+}
+
+@test "a build with BuildKit, whose steps run in the shim, and nothing of it stays in the image" {
+	[[ $(tree_version docker.io) != 20.* ]] || skip "Docker $(tree_version docker.io) reads no runtime for BuildKit"
+	run machine '
+		systemctl() {
+			[[ $* == "restart docker" ]] || return 0
+			stop_dockerd
+			export $(sed -n "s/^Environment=//p" /etc/systemd/system/docker.service.d/*.conf)
+			start_dockerd
+		}
+		start_dockerd || exit
+		tar -C "$image" -c . | docker import - ubuntu >/dev/null
+		mkdir /run/context && cd /run/context && echo "$3" >Dockerfile
+		# This machine has no network, so that BuildKit makes none.
+		docker() {
+			local options=()
+
+			[[ $1 != build ]] || options=(--progress plain --network none --tag built)
+			command docker "$1" "${options[@]}" "${@:2}"
+		}
+		docker build . && echo "without: built"
+		while IFS= read -r line; do
+			eval "$line" || exit
+		done <<<"$4"
+		docker create --name built built >/dev/null
+		docker export built | tar -t | grep -E "nvidia|wsl|ctr-gpu" || echo "nothing stays"' "$(lines dockerfile)" "$(lines buildkit)"
+	expect_status 0
+	expect "nvidia-smi: not found"
+	expect_no_line "without: built"
+	expect "NVIDIA GeForce RTX 4070"
+	expect_line "nothing stays"
+}
+
+@test "builds with Podman and buildah: the hook runs, a CDI device does not work, and nothing stays in the image" {
+	run machine '
+		printf "[containers]\nnetns = \"none\"\n[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"none\"\n" >containers.conf
+		printf "[storage]\ndriver = \"overlay\"\ngraphroot = \"%s/graph\"\nrunroot = \"/run/containers\"\n" "$PWD" >storage.conf
+		export CONTAINERS_CONF=$PWD/containers.conf CONTAINERS_STORAGE_CONF=$PWD/storage.conf
+		tar -C "$image" -c . | podman import --quiet - ubuntu >/dev/null
+		ctr-gpu setup podman >/dev/null
+		mkdir /run/context && cd /run/context && echo "$3" >Dockerfile
+		# Each in a cgroup of its own, and with limits that this machine has.
+		count=0
+		build() {
+			count=$((count + 1))
+			memlock "$1" build --tag built --network none --ulimit nofile=1024:1024 --ulimit nproc=4096:4096 \
+				--cgroup-parent "$CTR_GPU_TEST_CGROUP/build$count" "${@:3}"
+		}
+		podman() { build podman "$@"; }
+		buildah() { build buildah "$@"; }
+		while IFS= read -r line; do
+			eval "$line" >printed 2>&1
+			echo "== $? $line: $(grep "^GPU 0:" printed)"
+		done <<<"$4"
+		unset -f podman buildah
+		memlock podman save built | tar -xO --wildcards "*.tar" | tar -t --ignore-zeros | grep -E "nvidia|wsl|ctr-gpu" || echo "nothing stays"
+		build podman build --no-cache --device nvidia.com/gpu=all . >printed 2>&1
+		echo "CDI: $?"
+		tail -n 5 printed' "$(lines dockerfile)" "$(lines podman-build)"
+	echo "$output"
+	[[ $(grep -c "^== 0 .*GPU 0: NVIDIA GeForce RTX 4070" <<<"$output") -eq 4 ]]
+	expect_line "nothing stays"
+	expect_no_line "CDI: 0"
 }
 
 @test "buildx lists the devices of our specification" {
