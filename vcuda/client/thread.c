@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
+#include <unistd.h>
 
 #include "vcuda/client/call.h"
 
@@ -55,6 +56,18 @@ static void thread_renew(struct thread *thread)
 		call_end();
 }
 
+/* Once, on stderr: what its calls fail with says nothing of threads. */
+static void thread_warn(void)
+{
+	static const char text[] = "ctr-gpu: vCUDA: more than 1024 threads of this program call CUDA; those above get "
+				   "CUDA_ERROR_OUT_OF_MEMORY until others end\n";
+	static _Atomic bool said;
+
+	_Static_assert(WIRE_SLOTS == 1024, "as the text says");
+	if (!atomic_exchange(&said, true) && write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		return;
+}
+
 /* In its first call. */
 static __attribute__((noinline)) struct thread *thread_begin(void)
 {
@@ -73,6 +86,8 @@ static __attribute__((noinline)) struct thread *thread_begin(void)
 	}
 	lock_release(&thread_lock);
 	thread_own = thread;
+	if (!thread)
+		thread_warn();
 	if (used)
 		thread_renew(thread);
 	return thread;

@@ -400,6 +400,52 @@ static void program_has_threads_one_after_the_other(void)
 	}
 }
 
+/* Those that call at once. */
+static struct {
+	_Atomic unsigned called, refused, others;
+	_Atomic bool end;
+} at_once;
+
+static void *thread_stays(void *nothing)
+{
+	int mode = 2;
+	const int r = cu.cuThreadExchangeStreamCaptureMode(&mode);
+
+	at_once.refused += r == 2;
+	at_once.others += r != 0 && r != 2;
+	at_once.called++;
+	while (!at_once.end)
+		(void)usleep(20000);
+	return nothing;
+}
+
+/* The main thread has a place, too. */
+static void program_has_too_many_threads_at_once(void)
+{
+	enum { MORE = 50, COUNT = WIRE_SLOTS + MORE };
+	static pthread_t threads[COUNT];
+	char text[512] = "";
+	int said[2];
+
+	begin();
+	if (pipe(said) || dup2(said[1], STDERR_FILENO) < 0)
+		fail("pipe", errno);
+	for (int i = 0; i < COUNT; i++)
+		if (pthread_create(&threads[i], NULL, thread_stays, NULL) != 0)
+			fail("pthread_create", i);
+	while (at_once.called < COUNT)
+		(void)usleep(1000);
+	is("threads that are refused", MORE + 1, (int)at_once.refused);
+	is("threads that fail otherwise", 0, (int)at_once.others);
+	at_once.end = true;
+	for (int i = 0; i < COUNT; i++)
+		(void)pthread_join(threads[i], NULL);
+	(void)fcntl(said[0], F_SETFL, O_NONBLOCK);
+	is("lines on stderr", 1,
+	   read(said[0], text, sizeof(text) - 1) > 0 && strstr(text, "1024 threads") && strchr(text, '\n')[1] == '\0');
+	MUST(cuCtxSynchronize());
+}
+
 /* ---- signals ---- */
 
 static _Atomic int ran;
@@ -859,6 +905,7 @@ static const struct {
 	{"that forks while a thread begins", program_forks_while_it_begins, false},
 	{"that has a child which writes into its page-locked memory", program_has_a_child_that_writes, false},
 	{"that has more threads than places, one after the other", program_has_threads_one_after_the_other, false},
+	{"that has more threads than places at once", program_has_too_many_threads_at_once, false},
 	{"that has names of any length", program_has_names_of_any_length, false},
 	{"that copies what is gone", program_copies_what_is_gone, false},
 	{"that names streams that are none", program_names_streams_that_are_none, false},
