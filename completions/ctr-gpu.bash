@@ -88,6 +88,7 @@ __ctr_gpu_candidates() {
 		__ctr_gpu_values ENGINE "$current"
 		[[ " ${words[*]} " != *" --remove "* ]] || echo all
 		;;
+	*'[GPU'*) __ctr_gpu_values IDS "$current" ;;
 	*' FILE'* | *'[FILE'*) compgen -f -- "$current" ;;
 	*'|prestart'*) printf '%s\n' createRuntime prestart ;;
 	esac

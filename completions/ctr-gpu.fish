@@ -97,6 +97,8 @@ function __ctr_gpu_complete
         case '*ENGINE*'
             __ctr_gpu_values $words[1] ENGINE $current
             contains -- --remove $words; and echo all
+        case '*[GPU*'
+            __ctr_gpu_values $words[1] IDS $current
         case '* FILE*' '*[FILE*'
             __fish_complete_path $current
         case '*|prestart*'

@@ -34,7 +34,8 @@ extern "C" {
 	X(KERNEL_MODULE, 20, "a kernel module cannot be loaded")                                      \
 	X(WRONG_NODE, 21, "something else is in the place of a device node")                          \
 	X(VOLUME, 22, "a file or directory is needed where a volume is mounted")                      \
-	X(GUARD, 23, "a choice among adapters cannot be held here")
+	X(GUARD, 23, "a choice among adapters cannot be held here")                                   \
+	X(EXCLUSIVE, 24, "a GPU that one container at a time may have is another's")
 
 enum ctr_gpu_error {
 #define X(name, number, meaning) CTR_GPU_E_##name = (number),

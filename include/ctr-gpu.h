@@ -739,7 +739,8 @@ int ctr_gpu_plan_prepare(struct ctr_gpu_context *context, const struct ctr_gpu_p
  * has its own. So a process must have a single thread and can apply one plan, as the last thing it does.
  *
  * Return: 0; CTR_GPU_E_NO_PERMISSION; CTR_GPU_E_BAD_ROOTFS if the image leads a path into /proc or /sys;
- * CTR_GPU_E_ROOTFS_READ_ONLY; CTR_GPU_E_VOLUME; CTR_GPU_E_NO_CGROUP; CTR_GPU_E_GUARD; CTR_GPU_E_KERNEL_TOO_OLD;
+ * CTR_GPU_E_ROOTFS_READ_ONLY; CTR_GPU_E_VOLUME; CTR_GPU_E_NO_CGROUP; CTR_GPU_E_GUARD; CTR_GPU_E_EXCLUSIVE if one
+ * container at a time may have a GPU and another has it, or this one has no process; CTR_GPU_E_KERNEL_TOO_OLD;
  * CTR_GPU_E_BAD_ARGUMENT for a plan with vCUDA and a container without a process; negative errno; for a container made
  * from a state, what ctr_gpu_container_new() returns.
  * Since: 0.1

@@ -56,6 +56,7 @@ struct apply {
 	int records_home; /* the directory of all containers' */
 	char records_key[CONTAINER_KEY_SIZE];
 	struct guard_rule_before guard_before;
+	struct strv claims; /* GPUs that it alone may have from now on */
 };
 
 /* ---- vCUDA ---- */
@@ -201,6 +202,13 @@ static int apply_guard_rule(struct apply *apply)
 	};
 
 	return guard_rule_guard(&tell);
+}
+
+static int apply_claim_gpus(struct apply *apply)
+{
+	const struct claim_gpus gpus = {apply->plan, apply->container, apply->undo_log, apply->err, &apply->claims};
+
+	return apply->plan->claim_count == 0 ? 0 : claim_gpus_take(&gpus);
 }
 
 static int apply_find_cgroup(struct apply *apply)
@@ -489,7 +497,7 @@ static void apply_close_record(struct apply *apply)
 /* A container that runs is given nothing that could not be taken back. */
 static int apply_write_running(struct apply *apply)
 {
-	const struct running_rules rules = {apply->cgroup, &apply->guard_before, apply->plan};
+	const struct running_rules rules = {apply->cgroup, &apply->guard_before, apply->plan, &apply->claims};
 	_cleanup_json_ json_t *more = NULL;
 	int r = running_describe(&rules, &more);
 
@@ -539,6 +547,7 @@ static int apply_tell_systemd(struct apply *apply)
 
 static int (*const steps[])(struct apply *) = {
 	apply_open_mounts,        apply_open_record,
+	apply_claim_gpus, /* before the container has anything of a GPU */
 	apply_find_cgroup,        apply_guard_rule,
 	apply_find_owner,         apply_open_fds,
 	apply_allow_devices, /* before the container is entered, whose files may have the names of the host's */
@@ -617,6 +626,7 @@ int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_pla
 		mount_source_close(&apply.sources[i]);
 	free(apply.sources);
 	free(apply.grant);
+	strv_clear(&apply.claims);
 	devcgroup_free(apply.cgroup);
 	rootfs_close(&apply.rootfs);
 	mount_map_clear(&apply.mount_map);

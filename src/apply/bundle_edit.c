@@ -394,6 +394,8 @@ static const char *bundle_explain_hook(const struct bundle_apply *apply)
 			return "there are symlinks beside the driver's libraries";
 	if (plan->choice.luid_count)
 		return "the guard has to be told of the container's cgroup";
+	if (plan->claim_count)
+		return "one container at a time may have the GPU, which is known by its first process";
 	if (plan->grant_count)
 		return "vCUDA's manager has to be asked for a socket";
 	/* Device rules do not exist in user namespaces. */

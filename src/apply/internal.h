@@ -183,6 +183,21 @@ struct choices;
 /** A choice as it was before. @cgroup: directory. @count: 0: there was none. Return: 0 or negative errno. */
 int guard_rule_restore(const struct choices *choices, int cgroup, const uint64_t *luids, size_t count);
 
+/* GPUs that one container at a time may have. All of it is borrowed. */
+struct claim_gpus {
+	const struct plan *plan; /* with some */
+	const struct ctr_gpu_container *container;
+	struct undo_log *undo_log;
+	struct err *err;
+	struct strv *ret_taken; /* those that it did not have before; appended */
+};
+
+/** Has the container have them. Return: 0; CTR_GPU_E_EXCLUSIVE; negative errno. @err is set. */
+int claim_gpus_take(const struct claim_gpus *gpus);
+
+/** Takes away what claim_gpus_take() gave a container, an array of those in @ret_taken. */
+void claim_gpus_release(const struct ctr_gpu_container *container, const json_t *names);
+
 /*
  * What was done to a root filesystem by hand, written down so that a later process can take it back. Below a directory
  * that root alone may write, each root filesystem has a directory, with a numbered one for each time. That contains the
@@ -280,6 +295,7 @@ struct running_rules {
 	const struct devcgroup *cgroup; /* NULL: none */
 	const struct guard_rule_before *guard;
 	const struct plan *plan;
+	const struct strv *claims; /* claim_gpus_take() */
 };
 
 /** Return: 0 with a new reference; -ENOMEM. */

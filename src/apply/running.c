@@ -126,10 +126,11 @@ int running_describe(const struct running_rules *rules, json_t **ret)
 	const struct devcgroup_additions *additions = rules->cgroup ? devcgroup_additions_of(rules->cgroup) : &none;
 	json_t *json = json_pack(
 		"{s:b, s:o, s:s?, s:o, s:o, s:o, s:o}", "changed",
-		additions->count > 0 || additions->drop_in || rules->guard->changed, "additions",
-		additions_print(additions), "dropIn", additions->drop_in, "guard", running_print_guard(rules->guard),
-		"libraryDirectories", running_print_directories(rules->plan), "adapters",
-		print_strings(&rules->plan->adapters), "capabilities", running_print_capabilities(rules->plan));
+		additions->count > 0 || additions->drop_in || rules->guard->changed || rules->claims->count > 0,
+		"additions", additions_print(additions), "dropIn", additions->drop_in, "guard",
+		running_print_guard(rules->guard), "claims", print_strings(rules->claims), "libraryDirectories",
+		running_print_directories(rules->plan), "adapters", print_strings(&rules->plan->adapters),
+		"capabilities", running_print_capabilities(rules->plan));
 
 	if (!json)
 		return -ENOMEM;
@@ -435,6 +436,7 @@ static int running_restore_one(struct running *running, unsigned number, struct 
 	r = running_restore_guard(running, json_object_get(more, "guard"), cgroup);
 	if (r < 0)
 		log_warning(&running->context->settings.log, "the guard's choice stays as it was: %s", err_name(r));
+	claim_gpus_release(running->container, json_object_get(more, "claims"));
 	running_clean_layer(running, json_object_get(record, "deeds"));
 	undo_record_remove_running(&running->records, number);
 	return 0;
@@ -600,37 +602,17 @@ int running_read_records(const struct ctr_gpu_container *container, const char *
 
 /* ---- containers that have ended ---- */
 
-/* Whether the process of a key is gone. */
-static bool running_is_over(const char *key)
-{
-	struct ctr_gpu_container container = {.pid = (pid_t)strtol(key, NULL, 10), .process = -1};
-	char path[32], now[CONTAINER_KEY_SIZE];
-	_cleanup_close_ int process = -1;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d", (int)container.pid);
-	process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	container.process = process;
-	return process < 0 ? errno == ENOENT : container_key(&container, now) == 0 && !streq(now, key);
-}
-
-static bool running_is_key(const char *name)
-{
-	const char *dash = strchr(name, '-');
-
-	return dash && strspn(name, "0123456789") == (size_t)(dash - name) && running_is_number(dash + 1);
-}
-
 void running_forget_ended(const char *directory)
 {
 	_cleanup_strv_ struct strv keys = {0};
 
-	(void)fd_list_names(AT_FDCWD, directory, running_is_key, NAMES_MAX, &keys);
+	(void)fd_list_names(AT_FDCWD, directory, process_key_is_valid, NAMES_MAX, &keys);
 	for (size_t i = 0; i < keys.count; i++) {
 		struct undo_records records = UNDO_RECORDS_CLOSED;
 		bool taken[UNDO_RECORDS_MAX] = {0};
 		_cleanup_free_ char *path = NULL;
 
-		if (!running_is_over(keys.items[i]) || str_format(&path, "%s/%s", directory, keys.items[i]) < 0 ||
+		if (!process_key_is_over(keys.items[i]) || str_format(&path, "%s/%s", directory, keys.items[i]) < 0 ||
 		    undo_records_open(path, &records) < 0 || undo_records_list(&records, taken) < 0)
 			continue;
 		for (unsigned number = 0; number < UNDO_RECORDS_MAX; number++)

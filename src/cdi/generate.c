@@ -191,6 +191,8 @@ static int cdi_generate_plan_unhooked(struct generation *generation, struct ctr_
 	settings->choice = wanted;
 	if (r == 0)
 		r = cdi_generate_check_obstacles(generation, &(*ret)->data);
+	for (size_t i = 0; r == 0 && i < (*ret)->data.claim_count; i++)
+		log_warning(&settings->log, "without hooks, GPU %s is not exclusive", (*ret)->data.claims[i].name);
 	if (r != 0 || !(*ret)->data.choice.grade)
 		return r;
 	if (wanted == CHOICE_STRICT)

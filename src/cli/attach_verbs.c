@@ -72,8 +72,10 @@ static int attach_open(struct attach *attach)
 	struct session *session = attach->session;
 	int r = ctr_gpu_container_new_running(session->context, attach->pid, &session->container);
 
-	if (r || !attach->found.pid || container_pid_is(&attach->found, session->container->process))
+	if (r || !attach->found.pid)
 		return r;
+	if (container_pid_is(&attach->found, session->container->process))
+		return str_replace(&session->container->id, attach->found.id);
 	return err_set(&session->context->err, -ESTALE,
 		       "process %d, which %s named, is not of the container %s any more: %m.\nTry again.",
 		       (int)attach->pid, attach->found.engine, attach->name);

@@ -24,6 +24,7 @@ static const struct verb verbs[] = {
 	{"unconfigure", " ROOTFS", "Take back what configure did by hand", verb_unconfigure},
 	{"attach", " CONTAINER", "Give GPUs to a container that runs", verb_attach},
 	{"detach", " CONTAINER", "Take back what attach gave it", verb_detach},
+	{"assign", " [GPU...]", "Say that one container at a time may have a GPU", verb_assign},
 	{"cdi", " COMMAND", "Write, list and check CDI specs", verb_cdi},
 	{"load", "", "Load NVIDIA's kernel modules, make their device nodes", verb_load},
 	{"setup", " ENGINE", "Make a container engine ready", verb_setup},

@@ -43,6 +43,7 @@ int verb_run(const struct argp *argp, const struct verb *table, const char *prog
 /* The changes that configure has saved for unconfigure. */
 #define CONFIGURED_DIRECTORY PATH_STATE "/configured"
 
+int verb_assign(struct global_options *globals, int argc, char **argv);
 int verb_attach(struct global_options *globals, int argc, char **argv);
 int verb_cdi(struct global_options *globals, int argc, char **argv);
 int verb_configure(struct global_options *globals, int argc, char **argv);

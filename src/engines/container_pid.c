@@ -20,6 +20,7 @@
 #include "ctr-gpu-error.h"
 #include "engines/engine.h"
 #include "engines/text.h"
+#include "system/machine.h"
 #include "system/trusted_file.h"
 
 enum {
@@ -367,19 +368,11 @@ int container_pid_find(const char *name, struct container_pid *ret, struct err *
 	return 0;
 }
 
-/* The fields behind the name; the start is the 22nd (proc_pid_stat(5)). */
 static unsigned long long container_pid_read_start(int process)
 {
-	enum { STATE = 3, START = 22 };
-	_cleanup_free_ char *text = NULL;
-	const char *field;
+	unsigned long long start;
 
-	if (fd_read_kernel_file(process, "stat", STAT_MAX, &text) < 0)
-		return 0;
-	field = strrchr(text, ')');
-	for (int number = STATE - 1; field && number < START; number++)
-		field = strchr(field + 1, ' ');
-	return field ? strtoull(field + 1, NULL, 10) : 0;
+	return process_key_start(process, &start) < 0 ? 0 : start;
 }
 
 /* ---- lists ---- */

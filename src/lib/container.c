@@ -18,6 +18,7 @@
 #include "lib/context.h"
 #include "oci/env_request.h"
 #include "process/privilege.h"
+#include "system/machine.h"
 #include "system/trusted_file.h"
 
 enum { COMMAND_LINE_MAX = 64 * 1024 };
@@ -142,23 +143,9 @@ static int container_check_started(struct ctr_gpu_container *container, struct e
 		(int)container->pid);
 }
 
-/* The fields behind the name, which may have blanks and brackets in it; the start is the 22nd (proc_pid_stat(5)). */
 int container_key(const struct ctr_gpu_container *container, char ret[CONTAINER_KEY_SIZE])
 {
-	enum { STAT_MAX = 4096, STATE = 3, START = 22 };
-	_cleanup_free_ char *text = NULL;
-	const char *field;
-	int r = fd_read_kernel_file(container->process, "stat", STAT_MAX, &text);
-
-	if (r < 0)
-		return r;
-	field = strrchr(text, ')');
-	for (int number = STATE - 1; field && number < START; number++)
-		field = strchr(field + 1, ' ');
-	if (!field)
-		return -EINVAL;
-	(void)snprintf(ret, CONTAINER_KEY_SIZE, "%d-%llu", (int)container->pid, strtoull(field + 1, NULL, 10));
-	return 0;
+	return process_key_make(container->pid, container->process, ret);
 }
 
 /* A process that shares our mounts does not belong to a container: mounts for it would appear on this machine. */

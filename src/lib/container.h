@@ -13,6 +13,7 @@
 #include "ctr-gpu.h"
 #include "oci/oci.h"
 #include "root/rootfs.h"
+#include "system/machine.h"
 
 /* Behind ctr_gpu_bundle: a container that does not exist yet, as its engine has written it down for its runtime. */
 
@@ -79,9 +80,9 @@ int container_new_inside(struct ctr_gpu_context *context, const char *state, siz
  */
 int container_check(struct ctr_gpu_container *container, struct err *err);
 
-enum { CONTAINER_KEY_SIZE = 48 };
+enum { CONTAINER_KEY_SIZE = PROCESS_KEY_SIZE };
 
-/** A text that no other process has before the next boot: its number and its start. Return: 0 or negative errno. */
+/** process_key_make() of its process. Return: 0 or negative errno. */
 int container_key(const struct ctr_gpu_container *container, char ret[CONTAINER_KEY_SIZE]);
 
 /** Whether the process is still the one that was opened. Return: 0; -ESRCH with @err set. */

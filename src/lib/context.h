@@ -107,6 +107,27 @@ int host_find_use(const struct ctr_gpu_host *host, struct use *ret, struct err *
  */
 int host_load_guard(const struct ctr_gpu_host *host, struct err *err);
 
+/**
+ * host_exclusive_mark() - the adapters that a list of names means, as for ctr_gpu_request_set_devices()
+ * @marked: by position in the inventory; those are set
+ *
+ * Return: 0; as selection_new(), with @err set.
+ */
+int host_exclusive_mark(const struct ctr_gpu_host *host, const char *names, bool *marked, struct err *err);
+
+/**
+ * host_exclusive_find() - the adapters that the settings say one container at a time may have
+ * @marked:      as above
+ * @ret_unknown: names that no adapter has; appended; NULL
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int host_exclusive_find(const struct ctr_gpu_host *host, bool *marked, struct strv *ret_unknown);
+
+/** What claims call an adapter, the same in every process until the next boot: made of numbers, a name of a file. */
+enum { HOST_EXCLUSIVE_KEY_SIZE = 64 };
+void host_exclusive_key(const struct adapter *adapter, char ret[HOST_EXCLUSIVE_KEY_SIZE]);
+
 /** Facts about the driver behind a backend's usable adapters; what cannot be had is empty (driver_facts_clear()). */
 void host_read_facts(const struct ctr_gpu_host *host, const struct backend *backend, struct driver_facts *ret);
 

@@ -24,6 +24,7 @@ enum {
 	DEFAULT_VCUDA_CLIENTS = 16,
 	MOST_VCUDA_CLIENTS = 256,
 	LONGEST_VCUDA_IDLE_S = 30 * 24 * 3600,
+	MOST_EXCLUSIVE = 1000,
 };
 
 /* PROC_USER_INIT_INO of include/linux/proc_ns.h. */
@@ -44,6 +45,7 @@ void settings_init(struct settings *settings)
 void settings_clear(struct settings *settings)
 {
 	strv_clear(&settings->library_dirs);
+	strv_clear(&settings->exclusive);
 	strv_clear(&settings->runtimes);
 	free(settings->driverd);
 	free(settings->log_destination);
@@ -171,6 +173,25 @@ static int settings_read_list(struct settings *settings, const struct key *key, 
 	return (json_int_t)list->count < key->least ? -EINVAL : 0;
 }
 
+/* What `ctr-gpu info` calls a device; which this host has, is found when a container asks. */
+static int settings_read_names(struct settings *settings, const struct key *key, const json_t *value)
+{
+	struct strv *list = settings_member(settings, key);
+	size_t i;
+	json_t *item;
+
+	if (!json_is_array(value) || (json_int_t)json_array_size(value) > key->most)
+		return -EINVAL;
+	strv_clear(list);
+	json_array_foreach ((json_t *)value, i, item) {
+		if (json_string_length(item) == 0)
+			return -EINVAL;
+		if (strv_add(list, json_string_value(item)) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static int settings_read_runtimes(struct settings *settings, const struct key *key, const json_t *value)
 {
 	int r = settings_read_list(settings, key, value);
@@ -253,6 +274,8 @@ static const struct key keys[] = {
 	 .least = 1},
 	{"choice", settings_read_enum, "\"auto\", \"store\", \"environment\", \"guard\" or \"strict\"", MEMBER(choice),
 	 .names = grades},
+	{"exclusive", settings_read_names, "a list of names of GPUs, as ctr-gpu info shows them", MEMBER(exclusive),
+	 .most = MOST_EXCLUSIVE},
 	{"strict-requirements", FLAG(strict_requirements)},
 	{"disable-requirements", FLAG(disable_requirements)},
 	{"on-missing", settings_read_on_missing,

@@ -51,6 +51,7 @@ DEFINE_PLAN_LIST(env, env, name, value, free(entry->value))
 DEFINE_PLAN_LIST(override, override, path, by, free(entry->by))
 DEFINE_PLAN_LIST(obstacle, obstacles, path, remedy, (free(entry->library), free(entry->remedy)))
 DEFINE_PLAN_LIST(grant, grants, uuid, uuid, (free(entry->address), free(entry->name)))
+DEFINE_PLAN_LIST(claim, claims, gpu, name, free(entry->name))
 DEFINE_PLAN_LIST(library_dir, library_dirs, path, path, (strv_clear(&entry->libraries), strv_clear(&entry->files)))
 
 bool plan_env_is_missing(const struct plan_env *env, const struct strv *environment)
@@ -111,6 +112,7 @@ void plan_clear(struct plan *plan)
 	plan_override_list_clear(plan);
 	plan_obstacle_list_clear(plan);
 	plan_grant_list_clear(plan);
+	plan_claim_list_clear(plan);
 	free(plan->grant_library);
 	free(plan->choice.luids);
 	free(plan->choice.reason);

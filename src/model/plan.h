@@ -121,6 +121,13 @@ struct plan_grant {
 	char *reason;
 };
 
+/* A GPU that one container at a time may have. */
+struct plan_claim {
+	char *gpu;  /* what claims call it until the next boot */
+	char *name; /* as a user would recognise it, behind its number */
+	char *reason;
+};
+
 /* How a choice among adapters behind one device is held. */
 struct plan_choice {
 	const char *grade; /* "store", "environment", "guard"; NULL: all adapters were asked for */
@@ -170,6 +177,8 @@ struct plan {
 	unsigned grant_idle;        /* seconds of rest after which it is suspended; 0: never */
 	unsigned grant_share;       /* of these GPUs' time, to others' */
 	char *grant_library;        /* the driver's libcuda.so.1, for the servers; NULL: as the loader finds it */
+	struct plan_claim *claims;
+	size_t claim_count;
 	struct plan_choice choice;
 	struct strv adapters;  /* the selected ones, as a user would recognise them */
 	uint32_t capabilities; /* that were asked for (enum capability) */
@@ -193,6 +202,7 @@ int plan_add_hidden(struct plan *plan, struct plan_hidden *entry);
 int plan_add_mode(struct plan *plan, struct plan_mode *entry);
 int plan_add_env(struct plan *plan, struct plan_env *entry);
 int plan_add_grant(struct plan *plan, struct plan_grant *entry);
+int plan_add_claim(struct plan *plan, struct plan_claim *entry);
 int plan_add_library_dir(struct plan *plan, struct plan_library_dir *entry);
 int plan_add_override(struct plan *plan, struct plan_override *entry);
 int plan_add_obstacle(struct plan *plan, struct plan_obstacle *entry);

@@ -59,6 +59,7 @@ struct settings {
 	char *log_destination;      /* of hook, shim and CDI hook: a path, "journal"; NULL: none */
 	char *driverd;              /* path of ctr-gpu-driverd; NULL: the usual places */
 	char *driver_root;          /* root of a native driver installation; NULL: "/" */
+	struct strv exclusive;      /* names of GPUs that one container at a time may have */
 	struct strv runtimes;       /* that ctr-gpu-runtime looks for; empty: the usual ones */
 	uid_t mps_user;             /* user beside root who may run the daemon that shares GPUs (MPS); 0: root alone */
 	bool unread;                /* there is a file, but what it says of runtimes cannot be read */

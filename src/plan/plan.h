@@ -37,6 +37,9 @@ int selection_number_of(const struct ctr_gpu_host *host, const char *kind, const
 int selection_new(const struct ctr_gpu_host *host, const struct request *request, struct selection *ret,
 		  struct err *err);
 
+/** host_exclusive_plan() - put the exclusive GPUs of a selection into a plan. Return: 0 or -ENOMEM. */
+int host_exclusive_plan(const struct ctr_gpu_host *host, const struct selection *selection, struct plan *plan);
+
 /* Fits a plan to the image: programs in some images do not read the files that list libraries. */
 
 /** For a container whose process cannot be changed any more: says what it should have. Return: 0; negative errno. */

@@ -168,6 +168,11 @@ static int print_plan_text(const struct plan *plan, FILE *file)
 		print_plan_override(&plan->override[i], file);
 	for (size_t i = 0; i < plan->obstacle_count; i++)
 		print_plan_obstacle(&plan->obstacles[i], file);
+	for (size_t i = 0; i < plan->claim_count; i++) {
+		(void)fputs("exclusive   ", file);
+		print_write_text(plan->claims[i].name, file);
+		print_plan_reason(file, plan->claims[i].reason);
+	}
 	print_plan_choice(&plan->choice, file);
 	for (size_t i = 0; i < plan->warnings.count; i++)
 		print_plan_line("warning", plan->warnings.items[i], file);
@@ -209,17 +214,20 @@ static int print_plan_json(const struct plan *plan, FILE *file)
 		LIST_JSON(override, override, "s:o, s:o", "path", print_string(e->path), "by", print_string(e->by));
 	json_t *obstacles = LIST_JSON(obstacle, obstacles, "s:o, s:o, s:o", "path", print_string(e->path), "library",
 				      print_string(e->library), "remedy", print_string(e->remedy));
+	json_t *claims =
+		LIST_JSON(claim, claims, "s:o, s:o", "gpu", print_string(e->gpu), "name", print_string(e->name));
 	json_t *library_dirs =
 		LIST_JSON(library_dir, library_dirs, "s:o, s:b, s:o", "path", print_string(e->path), "overridesImage",
 			  e->overrides_image, "libraries", print_strings(&e->libraries));
 
-	return print_write_json(
-		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "adapters",
-			  print_strings(&plan->adapters), "devices", devices, "vcuda", grants, "mounts", mounts,
-			  "symlinks", symlinks, "files", files, "hidden", hidden, "modes", modes, "environment", env,
-			  "libraryDirectories", library_dirs, "outranked", override, "obstacles", obstacles, "choice",
-			  print_plan_choice_json(&plan->choice), "warnings", print_strings(&plan->warnings)),
-		file);
+	return print_write_json(json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+					  "adapters", print_strings(&plan->adapters), "devices", devices, "vcuda",
+					  grants, "mounts", mounts, "symlinks", symlinks, "files", files, "hidden",
+					  hidden, "modes", modes, "environment", env, "libraryDirectories",
+					  library_dirs, "outranked", override, "obstacles", obstacles, "exclusive",
+					  claims, "choice", print_plan_choice_json(&plan->choice), "warnings",
+					  print_strings(&plan->warnings)),
+				file);
 }
 
 /* One file may go to several places of a container. */

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* ---- package ---- */
 
@@ -57,3 +58,29 @@ char *boot_cache_boot(void);
 
 /** Removes it, if the caller is root. */
 void boot_cache_remove(const char *name);
+
+/* ---- process key ---- */
+
+/* A text that no other process has before the next boot: its number and its start, "4711-123456". */
+enum { PROCESS_KEY_SIZE = 48 };
+
+/**
+ * process_key_start() - when a process began
+ * @process: its directory in procfs
+ * @ret:     in ticks since the boot
+ *
+ * Return: 0; -ESRCH or -ENOENT if it has ended; negative errno.
+ */
+int process_key_start(int process, unsigned long long *ret);
+
+/** Return: as process_key_start(). */
+int process_key_make(pid_t pid, int process, char ret[PROCESS_KEY_SIZE]);
+
+/** Whether a text has the form of a key. */
+bool process_key_is_valid(const char *text);
+
+/** Return: the number of its process. */
+pid_t process_key_pid(const char *key);
+
+/** Whether the process of a key has ended; a zombie has. If that cannot be seen, it has not. */
+bool process_key_is_over(const char *key);

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * ctr-gpu assign: GPUs that one container at a time may have, and who has them. Which GPUs these are is a key of the
+ * configuration, which every start reads, so that without one a start looks for nothing more. Claims say who has one.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/print.h"
+#include "base/str.h"
+#include "cli/config_file.h"
+#include "cli/output.h"
+#include "cli/session.h"
+#include "cli/verbs.h"
+#include "engines/text.h"
+#include "lib/context.h"
+#include "system/claim_file.h"
+
+#define SETTING "exclusive"
+
+enum { KEY_EXCLUSIVE = 0x100, KEY_SHARED, KEY_JSON, NAMES_SIZE = 100, NAME_SIZE = 80, SHORT_ID = 12 };
+
+_Static_assert((int)HOST_EXCLUSIVE_KEY_SIZE <= (int)CLAIM_GPU_SIZE, "a claim has the name");
+
+struct assign {
+	struct session session;
+	const char *config;
+	char *names; /* of GPUs; NULL: all are shown, and nothing is changed */
+	int wish;    /* KEY_EXCLUSIVE, KEY_SHARED; 0: none */
+	bool json;
+	bool *exclusive, *named; /* by position in the inventory */
+	struct strv unknown;     /* exclusive GPUs that this host does not have */
+	json_t *containers;      /* containers_list() */
+	int claims;              /* the lock; -1: this user cannot see them */
+};
+
+/* ---- options ---- */
+
+static const struct argp_option options[] = {
+	{"exclusive", KEY_EXCLUSIVE, NULL, 0, "One container at a time may have each of these GPUs", 0},
+	{"shared", KEY_SHARED, NULL, 0, "Any number of containers may", 0},
+	{"json", KEY_JSON, NULL, 0, "Print JSON", 0},
+	{0},
+};
+
+static error_t assign_parse(int key, char *argument, struct argp_state *state)
+{
+	struct assign *assign = state->input;
+
+	switch (key) {
+	case KEY_EXCLUSIVE:
+	case KEY_SHARED:
+		if (assign->wish && assign->wish != key)
+			argp_error(state, "--exclusive and --shared exclude each other");
+		assign->wish = key;
+		return 0;
+	case KEY_JSON:
+		assign->json = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		return request_list_append(&assign->names, argument);
+	case ARGP_KEY_END:
+		if (!assign->names != !assign->wish)
+			argp_error(state, assign->wish ? "GPU is missing: its number, UUID or address, or all"
+						       : "--exclusive or --shared is missing");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* ---- what there is ---- */
+
+static const struct adapter *assign_adapter(const struct assign *assign, size_t position)
+{
+	return &assign->session.host->inventory.adapters[position];
+}
+
+/* Parts are shown where they can be had by themselves. */
+static bool assign_is_shown(const struct assign *assign, size_t position)
+{
+	const struct adapter *adapter = assign_adapter(assign, position);
+
+	return !adapter->unusable && (adapter->index >= 0 || adapter->is_part);
+}
+
+static int assign_look(struct assign *assign)
+{
+	struct ctr_gpu_context *context = assign->session.context;
+	int r = ctr_gpu_host_new(context, &assign->session.host);
+	size_t count;
+	pid_t holder = 0;
+
+	if (r)
+		return session_check(&assign->session, r);
+	count = assign->session.host->inventory.count;
+	assign->exclusive = calloc(count + 1, sizeof(*assign->exclusive));
+	assign->named = calloc(count + 1, sizeof(*assign->named));
+	if (!assign->exclusive || !assign->named ||
+	    host_exclusive_find(assign->session.host, assign->exclusive, &assign->unknown) < 0)
+		return output_no_memory();
+	if (assign->names)
+		r = host_exclusive_mark(assign->session.host, assign->names, assign->named, &context->err);
+	if (r)
+		return session_check(&assign->session, r);
+	r = containers_list(context, assign->session.host, &assign->containers);
+	if (r < 0)
+		return session_check(&assign->session,
+				     err_set(&context->err, r, "cannot look at the containers that run: %m"));
+	assign->claims = geteuid() == 0 ? claim_file_lock(&holder) : -EPERM;
+	errno = -assign->claims;
+	return assign->claims == -ETIMEDOUT
+		       ? output_print("process %d does not let go of the list of who has which GPU\n"
+				      "    See what it waits for, or end it; then try again.",
+				      (int)holder)
+	       : assign->claims < 0 && geteuid() == 0 ? output_print("cannot see who has which GPU: %m")
+						      : 0;
+}
+
+/* Whether containers_list() says that a container has a GPU. */
+static bool assign_has(const json_t *container, const char *gpu)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (json_object_get(container, "gpus"), i, item)
+		if (json_string_value(item) && streq(json_string_value(item), gpu))
+			return true;
+	return false;
+}
+
+static const char *assign_text(const json_t *container, const char *name)
+{
+	const char *text = json_string_value(json_object_get(container, name));
+
+	return text ? text : "";
+}
+
+static bool assign_is_holder(const json_t *container, const struct claim *claim)
+{
+	return json_integer_value(json_object_get(container, "pid")) == process_key_pid(claim->process);
+}
+
+/* Return: 0, with an array of {engine, id, name, pid}, the claim's own among them; -ENOMEM. */
+static int assign_list_containers(const struct assign *assign, const char *gpu, const struct claim *claim, json_t **ret)
+{
+	_cleanup_json_ json_t *list = json_array();
+	bool listed = !claim;
+	const json_t *item;
+	size_t i;
+	int r = list ? 0 : -ENOMEM;
+
+	json_array_foreach (assign->containers, i, item) {
+		const bool holder = claim && assign_is_holder(item, claim);
+
+		if (r < 0 || (!holder && !assign_has(item, gpu)))
+			continue;
+		listed |= holder;
+		r = json_array_append_new(
+			list, json_pack("{s:O, s:O, s:O, s:O}", "engine", json_object_get(item, "engine"), "id",
+					json_object_get(item, "id"), "name", json_object_get(item, "name"), "pid",
+					json_object_get(item, "pid")));
+	}
+	if (r == 0 && !listed)
+		r = json_array_append_new(list, json_pack("{s:n, s:s?, s:n, s:i}", "engine", "id",
+							  *claim->container ? claim->container : NULL, "name", "pid",
+							  (int)process_key_pid(claim->process)));
+	if (r == 0)
+		*ret = steal_ptr(list);
+	return r < 0 ? -ENOMEM : 0;
+}
+
+/* ---- what is shown ---- */
+
+/* The engine's name for it; an id is as short as engines show it. */
+static void assign_format_container(const json_t *container, char ret[NAME_SIZE])
+{
+	const char *name = assign_text(container, "name"), *id = assign_text(container, "id");
+
+	if (*name)
+		(void)snprintf(ret, NAME_SIZE, "%s", name);
+	else if (*id)
+		(void)snprintf(ret, NAME_SIZE, "%.*s", SHORT_ID, id);
+	else
+		(void)snprintf(ret, NAME_SIZE, "process %d",
+			       (int)json_integer_value(json_object_get(container, "pid")));
+}
+
+static void assign_format_list(const json_t *containers, size_t most, char ret[NAMES_SIZE])
+{
+	const json_t *item;
+	size_t i, length = 0;
+
+	ret[0] = '\0';
+	json_array_foreach (containers, i, item) {
+		char name[NAME_SIZE];
+
+		assign_format_container(item, name);
+		if (i == most || length + strlen(name) + sizeof(", and 1000 more") > NAMES_SIZE) {
+			(void)snprintf(ret + length, NAMES_SIZE - length, "%sand %zu more", i ? ", " : "",
+				       json_array_size(containers) - i);
+			return;
+		}
+		length += (size_t)snprintf(ret + length, NAMES_SIZE - length, "%s%s", i ? ", " : "", name);
+	}
+}
+
+/* Return: 0; -ENOMEM. @ret_claim: its process is "" where no container has it */
+static int assign_find(const struct assign *assign, size_t position, char **ret_gpu, struct claim *ret_claim,
+		       json_t **ret_containers)
+{
+	const struct adapter *adapter = assign_adapter(assign, position);
+	char key[HOST_EXCLUSIVE_KEY_SIZE];
+	int r = adapter_describe(adapter, ret_gpu);
+
+	host_exclusive_key(adapter, key);
+	*ret_claim = (struct claim){0};
+	if (assign->exclusive[position] && assign->claims >= 0)
+		(void)claim_file_read(assign->claims, key, ret_claim);
+	return r == 0 ? assign_list_containers(assign, *ret_gpu, *ret_claim->process ? ret_claim : NULL, ret_containers)
+		      : r;
+}
+
+static int assign_print_one(const struct assign *assign, size_t position)
+{
+	_cleanup_json_ json_t *containers = NULL;
+	_cleanup_free_ char *gpu = NULL;
+	char names[NAMES_SIZE], shown[NAME_SIZE / 2];
+	struct claim claim;
+	int r = assign_find(assign, position, &gpu, &claim, &containers);
+
+	if (r < 0)
+		return r;
+	assign_format_list(containers, json_array_size(containers), names);
+	(void)snprintf(shown, sizeof(shown), "%s", gpu);
+	printable_only(shown);
+	printable_only(names);
+	print_safe(stdout, *names ? "%-40s %-10s %s\n" : "%-40s %s\n", shown,
+		   assign->exclusive[position] ? "exclusive" : "shared", names);
+	return 0;
+}
+
+static int assign_print(const struct assign *assign)
+{
+	const size_t count = assign->session.host->inventory.count;
+	bool any = false;
+	int r = 0;
+
+	print_safe(stdout, "%-40s %-10s %s\n", "GPU", "MODE", "CONTAINERS");
+	for (size_t i = 0; i < count && r == 0; i++)
+		if (assign_is_shown(assign, i)) {
+			r = assign_print_one(assign, i);
+			any |= assign->exclusive[i];
+		}
+	for (size_t i = 0; i < assign->unknown.count; i++) {
+		print_safe(stdout, "%-40.40s %-10s ", assign->unknown.items[i], "exclusive");
+		print_safe(stdout, "%s\n", "(this host does not have it)");
+	}
+	if (any && assign->claims < 0)
+		print_safe(stdout, "%s\n", "Root sees which containers have exclusive GPUs.");
+	return r == 0 ? print_finish(stdout) : r;
+}
+
+static json_t *assign_describe(const struct assign *assign, size_t position)
+{
+	const struct adapter *adapter = assign_adapter(assign, position);
+	_cleanup_json_ json_t *containers = NULL;
+	_cleanup_free_ char *gpu = NULL;
+	char number[ADAPTER_NUMBER_SIZE], luid[LUID_TEXT_SIZE];
+	struct claim claim;
+
+	if (assign_find(assign, position, &gpu, &claim, &containers) < 0)
+		return NULL;
+	adapter_format_number(adapter, number);
+	luid_format(adapter->luid, luid);
+	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:s, s:O, s:o}", "number", number, "name",
+			 print_string(adapter->name), "uuid", print_string(adapter->uuid), "pciAddress",
+			 print_string(adapter->pci_address), "luid", print_string(adapter->has_luid ? luid : NULL),
+			 "mode", assign->exclusive[position] ? "exclusive" : "shared", "containers", containers,
+			 "since", *claim.process ? json_integer((json_int_t)claim.since) : json_null());
+}
+
+static int assign_print_json(const struct assign *assign)
+{
+	_cleanup_json_ json_t *gpus = json_array();
+	int r = gpus ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < assign->session.host->inventory.count && r == 0; i++)
+		if (assign_is_shown(assign, i))
+			r = json_array_append_new(gpus, assign_describe(assign, i)) < 0 ? -ENOMEM : 0;
+	return r == 0 ? print_write_json(json_pack("{s:s, s:O, s:o, s:b}", "version", CTR_GPU_VERSION, "gpus", gpus,
+						   "unknown", print_strings(&assign->unknown), "claimsRead",
+						   assign->claims >= 0),
+					 stdout)
+		      : r;
+}
+
+/* ---- what is changed ---- */
+
+/* Whether a name means this adapter and no other. */
+static bool assign_names_it(const struct assign *assign, const char *name, size_t position)
+{
+	const struct ctr_gpu_host *host = assign->session.host;
+	_cleanup_free_ bool *marked = calloc(host->inventory.count, sizeof(*marked));
+	struct err err = {0};
+
+	if (!name || !marked || strchr(name, ',') || host_exclusive_mark(host, name, marked, &err) != 0 ||
+	    !marked[position])
+		return false;
+	for (size_t i = 0; i < host->inventory.count; i++)
+		if (marked[i] && i != position)
+			return false;
+	return true;
+}
+
+/* The name that means it longest: numbers change when GPUs come, and LUIDs with the boot. */
+static int assign_add_name(const struct assign *assign, size_t position, struct strv *names)
+{
+	const struct adapter *adapter = assign_adapter(assign, position);
+	char number[ADAPTER_NUMBER_SIZE], luid[LUID_TEXT_SIZE];
+	const char *const candidates[] = {
+		/* On GPU-PV only the driver's library knows it, which is slow to ask. */
+		adapter->has_luid ? NULL : adapter->uuid,
+		adapter->is_part ? adapter->alias : NULL,
+		adapter->pci_address,
+		adapter->has_luid ? luid : NULL,
+		number,
+	};
+
+	adapter_format_number(adapter, number);
+	luid_format(adapter->luid, luid);
+	for (size_t i = 0; i < ARRAY_SIZE(candidates); i++)
+		if (assign_names_it(assign, candidates[i], position))
+			return strv_add(names, candidates[i]);
+	return strv_add(names, number);
+}
+
+static int assign_edit(const struct config_file *file, const struct strv *names, struct text_buffer *ret)
+{
+	struct text_buffer_error error;
+	_cleanup_json_ json_t *json = NULL;
+	int r = json_file_read(&file->text, &json, &error);
+
+	if (r == -EINVAL)
+		return output_print("%s, line %zu: %s\n    Mend it, and try again.", file->path, error.line,
+				    error.reason);
+	if (r == 0 && names->count > 0)
+		r = json_object_set_new(json, SETTING, print_strings(names)) < 0 ? -ENOMEM : 0;
+	else if (r == 0)
+		(void)json_object_del(json, SETTING);
+	if (r == 0)
+		r = text_buffer_set(ret, file->text.data ? file->text.data : "", file->text.size);
+	if (r == 0)
+		r = json_file_write(ret, json);
+	return r < 0 ? output_no_memory() : 0;
+}
+
+static int assign_write(const struct assign *assign)
+{
+	_cleanup_config_file_ struct config_file file = {0};
+	_cleanup_text_buffer_ struct text_buffer text = {0};
+	_cleanup_strv_ struct strv names = {0};
+	int r = 0;
+
+	for (size_t i = 0; i < assign->session.host->inventory.count && r == 0; i++)
+		if (assign->exclusive[i])
+			r = assign_add_name(assign, i, &names);
+	for (size_t i = 0; i < assign->unknown.count && r == 0; i++)
+		r = strv_add(&names, assign->unknown.items[i]);
+	if (r < 0)
+		return output_no_memory();
+	r = config_file_read(assign->config ? assign->config : PATH_CONFIG, &file);
+	if (!r)
+		r = assign_edit(&file, &names, &text);
+	if (r || text_buffer_is_same(&file.text, &text) || (!file.exists && names.count == 0))
+		return r;
+	return config_file_write(&file, &text, 0644);
+}
+
+/* Has the container that has a GPU now go on to have it. Return: 0 or the exit status. */
+static int assign_claim(const struct assign *assign, size_t position)
+{
+	const struct adapter *adapter = assign_adapter(assign, position);
+	_cleanup_json_ json_t *containers = NULL;
+	_cleanup_close_ int process = -1;
+	_cleanup_free_ char *gpu = NULL;
+	char names[NAMES_SIZE], key[HOST_EXCLUSIVE_KEY_SIZE], path[32];
+	struct claim claim;
+	const json_t *container;
+	pid_t pid;
+
+	if (assign_find(assign, position, &gpu, &claim, &containers) < 0)
+		return output_no_memory();
+	assign_format_list(containers, json_array_size(containers), names);
+	if (json_array_size(containers) > 1)
+		return output_print("GPU %.64s is used by %zu containers: %s\n"
+				    "    End all of them but one, or leave it shared.",
+				    gpu, json_array_size(containers), names);
+	if (json_array_size(containers) == 0)
+		return 0;
+	container = json_array_get(containers, 0);
+	pid = (pid_t)json_integer_value(json_object_get(container, "pid"));
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (process < 0 || process_key_make(pid, process, claim.process) < 0)
+		return 0;
+	claim.since = time(NULL);
+	(void)snprintf(claim.container, sizeof(claim.container), "%s", assign_text(container, "id"));
+	str_make_printable(claim.container);
+	host_exclusive_key(adapter, key);
+	errno = -claim_file_write(assign->claims, key, &claim);
+	return errno ? output_print("cannot write down who has GPU %.64s: %m", gpu) : 0;
+}
+
+static int assign_change(struct assign *assign)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < assign->session.host->inventory.count && !r; i++) {
+		char key[HOST_EXCLUSIVE_KEY_SIZE];
+
+		if (!assign->named[i])
+			continue;
+		host_exclusive_key(assign_adapter(assign, i), key);
+		if (assign->wish == KEY_EXCLUSIVE && !assign->exclusive[i])
+			r = assign_claim(assign, i);
+		else if (assign->wish == KEY_SHARED)
+			(void)claim_file_remove(assign->claims, key);
+		assign->exclusive[i] = assign->wish == KEY_EXCLUSIVE;
+	}
+	return r ? r : assign_write(assign);
+}
+
+/* ---- the verb ---- */
+
+static int assign_show(const struct assign *assign)
+{
+	int r = assign->json ? assign_print_json(assign) : assign_print(assign);
+
+	return r == -ENOMEM ? output_no_memory() : r ? EXIT_STATUS_FAILURE : 0;
+}
+
+static void assign_clear(struct assign *assign)
+{
+	if (assign->claims >= 0)
+		(void)close(assign->claims);
+	json_decref(assign->containers);
+	strv_clear(&assign->unknown);
+	free(assign->exclusive);
+	free(assign->named);
+	free(assign->names);
+	session_close(&assign->session);
+}
+
+int verb_assign(struct global_options *globals, int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = options,
+		.parser = assign_parse,
+		.args_doc = "[GPU...]",
+		.children = global_options_children,
+		.doc = "Say that one container at a time may have a GPU, or any number; without GPU, show which "
+		       "containers have which GPUs. GPU is its number, UUID, PCI address or LUID, or all.",
+	};
+	struct assign assign = {.claims = -1};
+	int r;
+
+	global_options_parse_verb(globals, &argp, argc, argv, &assign);
+	output_set_json(assign.json);
+	assign.config = globals->config;
+	r = assign.wish && geteuid() != 0 ? output_print("only root may say who may have a GPU\n    Try it with sudo.")
+					  : session_open(&assign.session, globals);
+	if (!r)
+		r = assign_look(&assign);
+	if (!r && assign.wish)
+		r = assign_change(&assign);
+	if (!r)
+		r = assign_show(&assign);
+	assign_clear(&assign);
+	return r;
+}

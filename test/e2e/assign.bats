@@ -1,0 +1,288 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck disable=SC2016,SC2154
+#
+# GPUs that one container at a time may have (`ctr-gpu assign`): by every door, for every kind of host, when the container has
+# ended in whatever way, and when many start at once. Each test has a host of its own, with the engine in it.
+
+load engines
+
+setup_file() {
+	require_root
+	require_program runc
+	image debian >/dev/null
+}
+
+# With it begins the shell of every test. start NAME DEVICES [FILTER]: a container that sleeps, of a bundle of its own; process NAME;
+# end NAME; mode GPU: what the table says of it. $runtime: another than runc
+lib='
+	fail() { echo "FAILED: $*"; exit 1; }
+	mode() { ctr-gpu assign --json | jq -r --arg number "$1" ".gpus[] | select(.number == \$number) | .mode + \": \" + (.containers | map(.name // .id // \"?\") | join(\"+\"))"; }
+	start() {
+		mkdir -p "/run/bundles/$1"
+		jq --arg path "$CTR_GPU_TEST_CGROUP/$1" --arg devices "$2" --arg rootfs "$bundle/rootfs" ".linux.cgroupsPath = \$path
+			| .process.args = [\"sleep\", \"600\"] | .process.env = [\"PATH=/usr/bin\", \"CTR_GPU_VISIBLE_DEVICES=\" + \$devices]
+			| .root.path = \$rootfs | ${3:-.}" "$bundle/config.json" >"/run/bundles/$1/config.json"
+		memlock "${runtime:-runc}" run --bundle "/run/bundles/$1" --detach "$1" \
+			</dev/null >/dev/null 2>"/run/bundles/$1/log" || { cat "/run/bundles/$1/log"; return 1; }
+	}
+	process() { runc state "$1" | jq .pid; }
+	end() { runc delete --force "$1"; }
+'
+
+# with_runc PROFILE SCRIPT: $bundle is a bundle with our hook in it
+with_runc() {
+	rm -rf "$BATS_TEST_TMPDIR/bundle"
+	bundle debian "$BATS_TEST_TMPDIR/bundle"
+	run sandbox "$1" env bundle="$BATS_TEST_TMPDIR/bundle" bash -c "$lib$2"
+	expect_status 0
+	expect_not "FAILED: "
+}
+
+# The second container is refused until the first one has ended, and gets another GPU meanwhile.
+one_at_a_time() {
+	with_runc "$1" '
+		start before 0 || fail before
+		end before
+		[[ ! -e /run/ctr-gpu/assigned ]] || fail "a start looked for claims where no GPU is exclusive"
+		ctr-gpu assign 0 --exclusive && jq -c . /etc/ctr-gpu/config.json || fail assign
+		[[ $(mode 0) == "exclusive: " && $(mode 1) == "shared: " ]] || fail "it is free: $(mode 0)"
+		start one 0 || fail one
+		[[ $(mode 0) == "exclusive: one" ]] || fail "one has it: $(mode 0)"
+		start two 0 && fail "two got it"
+		start all all && fail "all got it"
+		[[ $(runc list -q) == one ]] || fail "two is there"
+		[[ $(stat -c %a /run/ctr-gpu/assigned) == 700 ]] || fail "others can see claims"
+		start three 1 || fail "the other GPU"
+		end one
+		[[ $(mode 0) == "exclusive: " ]] || fail "it is free again: $(mode 0)"
+		start two 0 || fail "two, when one has ended"
+		ctr-gpu assign 0 --shared || fail share
+		start four 0 || fail four
+		[[ $(mode 0) == shared:* && -z $(ls /run/ctr-gpu/assigned) ]] || fail "it is shared"
+		for name in two three four; do end "$name"; done
+		[[ $(<"/etc/ctr-gpu/config.json") == "{}" ]] || fail "the configuration: $(</etc/ctr-gpu/config.json)"'
+	expect "[E_EXCLUSIVE] GPU 0 "
+	expect " is exclusive, and the container one has it (process "
+	expect "Root can have it shared: ctr-gpu assign 0 --shared"
+	[[ $(grep -c E_EXCLUSIVE <<<"$output") -eq 2 ]]
+}
+
+@test "native, NVIDIA: one container at a time" {
+	one_at_a_time native-four
+	expect_line '{"exclusive":["GPU-b703df58-2273-35fb-29be-3f6c49b83a95"]}'
+}
+
+@test "native, AMD: one container at a time" {
+	one_at_a_time native-amd
+	expect_line '{"exclusive":["GPU-123456789abcdef0"]}'
+}
+
+@test "GPU-PV: one container at a time" {
+	one_at_a_time wsl-hybrid
+	expect_line '{"exclusive":["0000:01:00.0"]}'
+}
+
+@test "crun, and ctr-gpu-runtime: the same claim" {
+	require_program crun
+	with_runc wsl-hybrid '
+		# The shim leaves all to this runtime that it can.
+		known_runtime runc
+		ctr-gpu assign 0 --exclusive >/dev/null
+		runtime=crun start one 0 || fail one
+		[[ $(mode 0) == "exclusive: one" ]] || fail "of crun: $(mode 0)"
+		runtime=ctr-gpu-runtime start two 0 ".hooks = {}" && fail "two got it"
+		runtime=ctr-gpu-runtime start three 1 ".hooks = {}" || fail three
+		crun delete --force one
+		runtime=ctr-gpu-runtime start two 0 ".hooks = {}" || fail "two, when one has ended"
+		[[ $(mode 0) == "exclusive: two" ]] || fail "of the shim: $(mode 0)"
+		end two; end three'
+	expect "ctr-gpu-hook: [E_EXCLUSIVE] GPU 0 "
+}
+
+# What ends the container runs no hook: its process is killed, and runc is told nothing.
+@test "freed at the end, also if no poststop hook ran; a process of the same number is another" {
+	with_runc native-amd '
+		ctr-gpu assign vendor:amd --exclusive >/dev/null
+		start one 0 || fail one
+		kill -KILL "$(process one)"
+		until [[ $(runc state one | jq -r .status) == stopped ]]; do sleep 0.05; done
+		[[ $(mode 0) == "exclusive: " && -n $(ls /run/ctr-gpu/assigned) ]] || fail "it is free: $(mode 0)"
+		start two 0 || fail two
+		claim=$(ls /run/ctr-gpu/assigned/*)
+		sed -i "s/-[0-9]* /-1 /" "$claim"
+		[[ $(ctr-gpu assign --json | jq ".gpus[0].since") == null ]] || fail "the process is younger than the claim"
+		: >"$claim"
+		start three 0 || fail "of what was not written to the end"
+		start four 0 && fail four
+		end two; end three'
+}
+
+@test "50 at once: exactly one has the GPU" {
+	with_runc native-amd '
+		ctr-gpu assign all --exclusive >/dev/null
+		for i in {1..50}; do
+			(start "n$i" 0 && echo "won $i") &
+		done >/run/log 2>&1
+		wait
+		[[ $(grep -c "^won " /run/log) -eq 1 ]] || fail "$(cat /run/log)"
+		[[ $(grep -c "E_EXCLUSIVE" /run/log) -eq 49 ]] || fail "$(cat /run/log)"
+		won=$(sed -n "s/^won /n/p" /run/log)
+		[[ $(runc list -q) == "$won" && $(mode 0) == "exclusive: $won" ]] || fail "$won: $(mode 0)"
+		end "$won"'
+}
+
+@test "a GPU that containers have becomes exclusive, unless several have it" {
+	with_runc native-amd '
+		start one 0 || fail one
+		start two 0,1 || fail two
+		ctr-gpu assign 0 --exclusive && fail "two have it"
+		[[ ! -e /etc/ctr-gpu/config.json ]] || fail "it was written all the same"
+		ctr-gpu assign 1 --exclusive || fail "one has it"
+		start three 1 && fail "three got it"
+		end one
+		ctr-gpu assign 0 --exclusive || fail "one has it now"
+		ctr-gpu assign --json | jq -c ".gpus | map([.mode, .containers[0].pid, .since > 1000000])"
+		start three 0 && fail "three got it"
+		ctr-gpu assign
+		end two'
+	expect "GPU 0 AMD GPU gfx1100 (1002:744c) is used by 2 containers: one, two"
+	grep -E '^\[\["exclusive",[0-9]+,true\],\["exclusive",[0-9]+,true\]\]$' <<<"$output"
+	grep -E '^0 AMD GPU gfx1100 \(1002:744c\) +exclusive +two$' <<<"$output"
+}
+
+@test "a GPU and its parts" {
+	with_runc native-mig '
+		ctr-gpu assign
+		ctr-gpu assign 1:1 --exclusive || fail assign
+		jq -c .exclusive /etc/ctr-gpu/config.json
+		start one 1:1 || fail one
+		start two 1:1 && fail "two got it"
+		start three 1:0 || fail "another part"
+		start four 1 && fail "the whole, without the part"
+		end one
+		start four 1 || fail four
+		start two 1:1 && fail "a part of what four has"
+		for name in three four; do end "$name"; done
+		ctr-gpu assign 1:1 --shared && ctr-gpu assign 1 --exclusive || fail "the whole"
+		start one 1:1 || fail one
+		start three 1:0 && fail "another part of one GPU"
+		end one'
+	[[ $(grep -c E_EXCLUSIVE <<<"$output") -eq 4 ]]
+}
+
+@test "attach and detach, and what fails later; configure" {
+	with_runc wsl-hybrid '
+		ctr-gpu assign 0 --exclusive >/dev/null
+		plain=".hooks = {} | .process.env = [\"PATH=/usr/bin\"]"
+		start one 0 "$plain" && start two 0 "$plain" || fail start
+		ctr-gpu attach one --device 0 || fail attach
+		ctr-gpu attach two --device 0 && fail "two got it"
+		ctr-gpu attach two --device 0,1 && fail "two got it"
+		[[ $(mode 0) == "exclusive: one" ]] || fail "one has it: $(mode 0)"
+		ctr-gpu detach one || fail detach
+		[[ -z $(ls /run/ctr-gpu/assigned) ]] || fail "one has given it back"
+		ctr-gpu attach two --device 0 || fail "attach two"
+		ctr-gpu detach two
+		echo in the way >"$bundle/rootfs/usr/lib/wsl"
+		ctr-gpu attach two --device 0 && fail "what is in the way"
+		[[ -z $(ls /run/ctr-gpu/assigned) ]] || fail "two has it all the same"
+		rm -f "$bundle/rootfs/usr/lib/wsl"
+		mkdir /run/rootfs
+		ctr-gpu configure --device 0 /run/rootfs && fail "configure without a process"
+		ctr-gpu configure --device 0 --dry-run /run/rootfs | grep -A 1 "^exclusive "
+		ctr-gpu configure --device 0 --dry-run --json /run/rootfs | jq -c .exclusive
+		ctr-gpu cdi generate --kind=nvidia.com/gpu --no-hooks --output=- >/dev/null
+		end one; end two'
+	expect "exclusive   0 "
+	expect "none is named."
+	expect "without hooks, GPU 0 "
+}
+
+@test "the configuration: other keys stay, and what is wrong in it is said" {
+	run sandbox native-amd bash -c '
+		mkdir -p /etc/ctr-gpu
+		printf "{\n  \"deadline\": 30,\n  \"exclusive\": [\"0000:77:00.0\"]\n}\n" >/etc/ctr-gpu/config.json
+		ctr-gpu assign
+		ctr-gpu assign 1 --exclusive >/dev/null
+		cat /etc/ctr-gpu/config.json
+		ctr-gpu assign all --shared >/dev/null
+		cat /etc/ctr-gpu/config.json
+		ctr-gpu list --device 0 2>&1 | grep -c "which the settings say is exclusive"
+		for value in 1 "[1]" "[\"\"]" "{}"; do
+			echo "{\"exclusive\": $value}" >/etc/ctr-gpu/config.json
+			ctr-gpu list && exit 9
+		done
+		rm /etc/ctr-gpu/config.json
+		ctr-gpu assign 7 --exclusive
+		ctr-gpu assign 0
+		ctr-gpu assign --exclusive
+		ctr-gpu assign 0 --exclusive --shared
+		setpriv --reuid 54321 --clear-groups ctr-gpu assign 0 --exclusive
+		ctr-gpu assign 0 --exclusive >/dev/null
+		setpriv --reuid 54321 --clear-groups ctr-gpu assign'
+	expect_status 0
+	grep -E '^0000:77:00.0 +exclusive +\(this host does not have it\)$' <<<"$output"
+	[[ $(grep -c '"exclusive" must be a list of names of GPUs' <<<"$output") -eq 4 ]]
+	expect '[E_UNKNOWN_DEVICE] this host has no device "7"'
+	expect "--exclusive or --shared is missing"
+	expect "GPU is missing: its number"
+	expect "--exclusive and --shared exclude each other"
+	expect "only root may say who may have a GPU"
+	expect_line "Root sees which containers have exclusive GPUs."
+	[[ $(grep -c '"deadline": 30' <<<"$output") -eq 2 && $(grep -c '0000:77:00.0"' <<<"$output") -eq 2 ]]
+}
+
+@test "Docker: --gpus and --runtime=nvidia; docker run shows who has it" {
+	require_program dockerd
+	directory=$(engine_directory docker-assign)
+	run sandbox wsl-hybrid bash -c '
+		directory=$1
+		mkdir -p "$directory"
+		ctr-gpu assign 0 --exclusive >/dev/null
+		echo "{\"runtimes\": {\"nvidia\": {\"path\": \"$CTR_GPU_BUILD/bin/nvidia-container-runtime\"}}}" >"$directory/daemon.json"
+		dockerd --config-file "$directory/daemon.json" --data-root "$directory/data" --exec-root /run/exec --pidfile /run/docker.pid \
+			--iptables=false --ip6tables=false --bridge=none --cgroup-parent "$CTR_GPU_TEST_CGROUP" \
+			--exec-opt native.cgroupdriver=cgroupfs >"$directory/log" 2>&1 &
+		for _ in {1..400}; do docker version >/dev/null 2>&1 && break; sleep 0.05; done
+		tar -C "$2" -c . | docker import - debian >/dev/null || exit
+		run="docker run --network none"
+		$run --detach --name one --gpus device=0 debian sleep 600 >/dev/null || exit 1
+		$run --rm --gpus all debian sh -c : && exit 2
+		$run --rm --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=0 debian sh -c : && exit 3
+		$run --rm --gpus device=1 debian sh -c : || exit 4
+		ctr-gpu assign
+		docker restart --time 0 one >/dev/null || exit 5
+		$run --rm --gpus device=0 debian sh -c : && exit 6
+		docker rm --force one >/dev/null
+		$run --rm --gpus device=0 debian sh -c : || exit 7
+		$run --rm --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=0 debian sh -c : || exit 8' docker "$directory" "$(image debian)"
+	expect_status 0
+	grep -E '^0 .* exclusive +one$' <<<"$output"
+	[[ $(grep -c '\[E_EXCLUSIVE\] GPU 0 .* is exclusive, and the container [0-9a-f]* has it' <<<"$output") -eq 3 ]]
+}
+
+@test "Podman: the hook, CDI; without root there is no exclusive GPU" {
+	require_program podman
+	require_program newuidmap
+	podman_setup
+	directory=$(engine_directory podman)
+	run sandbox native-amd env CONTAINERS_CONF="$directory/containers.conf" CONTAINERS_STORAGE_CONF="$directory/storage.conf" bash -c '
+		ctr-gpu assign all --exclusive >/dev/null
+		ctr-gpu cdi generate >/dev/null
+		run="memlock podman run --cgroup-parent $CTR_GPU_TEST_CGROUP"
+		$run --detach --name one -e AMD_VISIBLE_DEVICES=0 debian sleep 600 >/dev/null || exit 1
+		$run --rm --device amd.com/gpu=0 debian sh -c : && exit 2
+		$run --rm --device amd.com/gpu=1 debian sh -c : || exit 3
+		$run --rm --device amd.com/gpu=all debian sh -c : && exit 4
+		ctr-gpu assign
+		podman rm --force --time 0 one >/dev/null
+		$run --rm --device amd.com/gpu=all debian sh -c : || exit 5'
+	expect_status 0
+	grep -E '^0 .* exclusive +one$' <<<"$output"
+	export CTR_GPU_TEST_AS_ROOT="ctr-gpu assign 0 --exclusive >/dev/null"
+	run rootless native-amd bash -c 'podman run --rm -e AMD_VISIBLE_DEVICES=1 debian sh -c : && echo other; podman --runtime runc run --rm -e AMD_VISIBLE_DEVICES=0 debian sh -c :'
+	expect_line other
+	[[ $status -ne 0 ]]
+	expect "only containers of root's engines can have it"
+}
