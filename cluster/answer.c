@@ -228,7 +228,7 @@ static bool answer_add_cdi(struct answer_scratch *scratch, const struct resource
 
 	for (size_t i = 0; devices && list && i < count; i++) {
 		v1beta1__cdidevice__init(&devices[i]);
-		devices[i].name = answer_name(scratch, "", resource->name, "=", ids[i]);
+		devices[i].name = answer_name(scratch, "", resource->kind, "=", ids[i]);
 		if (!devices[i].name)
 			return false;
 		list[i] = &devices[i];
@@ -248,7 +248,7 @@ static bool answer_add_mounts(struct answer_scratch *scratch, const struct resou
 		v1beta1__mount__init(&mounts[i]);
 		mounts[i].host_path = (char *)(uintptr_t) "/dev/null";
 		mounts[i].read_only = true;
-		mounts[i].container_path = answer_name(scratch, ANSWER_MOUNTS, resource->name, "/", ids[i]);
+		mounts[i].container_path = answer_name(scratch, ANSWER_MOUNTS, resource->kind, "/", ids[i]);
 		if (!mounts[i].container_path)
 			return false;
 		list[i] = &mounts[i];
@@ -262,7 +262,7 @@ static bool answer_add_mounts(struct answer_scratch *scratch, const struct resou
 static bool answer_add_annotation(struct answer_scratch *scratch, const struct resource *resource, char *const *ids,
 				  size_t count, struct answer_grant *grant)
 {
-	char *prefix = answer_name(scratch, "", resource->name, "=", "");
+	char *prefix = answer_name(scratch, "", resource->kind, "=", "");
 	char *key = answer_name(scratch, "cdi.k8s.io/ctr-gpu-", resource->name, "", "");
 
 	if (!prefix || !key)
@@ -281,10 +281,15 @@ static bool answer_add_variable(struct answer_scratch *scratch, const struct res
 				size_t count, struct answer_grant *grant)
 {
 	bool nvidia = str_has_prefix(resource->name, ANSWER_NVIDIA);
+	/* A slot is named with its kind only. */
+	char *prefix = answer_name(scratch, "", resource_is_single(resource) ? resource->kind : "",
+				   resource_is_single(resource) ? "=" : "", "");
 
+	if (!prefix)
+		return false;
 	v1beta1__container_allocate_response__envs_entry__init(&grant->variable);
 	grant->variable.key = (char *)(uintptr_t)(nvidia ? "NVIDIA_VISIBLE_DEVICES" : "CTR_GPU_VISIBLE_DEVICES");
-	grant->variable.value = answer_join(scratch, "", ids, count);
+	grant->variable.value = answer_join(scratch, prefix, ids, count);
 	grant->variables[0] = &grant->variable;
 	grant->response.n_envs = 1;
 	grant->response.envs = grant->variables;
@@ -316,6 +321,8 @@ static int answer_check_ids(const struct resource *resource, const V1beta1__Cont
 {
 	if (wish->n_devicesids > RESOURCE_DEVICES_MAX)
 		return answer_refuse(ret, GRPC_INVALID_ARGUMENT, "more devices than there are");
+	if (resource_is_single(resource) && wish->n_devicesids > 1)
+		return answer_refuse(ret, GRPC_INVALID_ARGUMENT, "a container has one slot of a GPU at most");
 	for (size_t i = 0; i < wish->n_devicesids; i++) {
 		const struct device *device = resource_find(resource, wish->devicesids[i]);
 

@@ -33,6 +33,7 @@ struct device {
 
 struct resource {
 	char *name; /* "nvidia.com/gpu" */
+	char *kind; /* of its devices' names in CDI; of most resources their own name */
 	struct device *devices;
 	size_t count;
 	unsigned changes; /* how often its list became another */
@@ -46,7 +47,9 @@ struct resources {
 
 /**
  * resources_update() - put in what a look at the host found
- * @found: {"devices": [{"resource", "id", "locator", "store", "numa", "usable"}]}; what is not so is passed over
+ * @found: {"devices": [{"resource", "kind", "id", "locator", "store", "numa", "usable"}]}; what is not so is passed
+ *         over. Without a kind it is the resource's name. Without a resource the device is one that is known by its
+ *         locator: its driver alone tells which it is.
  *
  * An adapter that cannot be used and is not listed yet is not listed.
  *
@@ -61,6 +64,12 @@ void resources_clear(struct resources *resources);
 
 /** Return: borrowed; NULL. */
 const struct resource *resources_find(const struct resources *resources, const char *name);
+
+/* Of what vCUDA gives of a GPU. */
+#define RESOURCE_SLOTS "ctr-gpu.org/vgpu"
+
+/** Whether a container has one device of it, and not more. */
+bool resource_is_single(const struct resource *resource);
 
 /** Return: borrowed; NULL. */
 const struct device *resource_find(const struct resource *resource, const char *id);

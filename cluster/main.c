@@ -30,7 +30,7 @@ enum { EXIT_STATUS_USAGE = 2 };
 struct plugin {
 	const char *directory;
 	unsigned strategies;
-	bool mig_parts;
+	enum watcher_mig mig;
 	struct watcher watcher;
 	struct resources resources;
 	struct kubelet kubelet;
@@ -162,7 +162,7 @@ static int plugin_start(struct plugin *plugin)
 	(void)sigaction(SIGINT, &end, NULL);
 	(void)signal(SIGPIPE, SIG_IGN);
 	/* Before the rights are given up, which looks take. */
-	r = watcher_start(plugin->mig_parts, &plugin->watcher);
+	r = watcher_start(plugin->mig, &plugin->watcher);
 	if (r == 0)
 		r = kubelet_new(plugin->directory, &plugin->kubelet);
 	if (r == 0 && plugin->metrics_where)
@@ -209,6 +209,19 @@ static int plugin_print(const char *before, const char *after)
 	return print_finish(stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+static bool plugin_read_mig(const char *text, enum watcher_mig *ret)
+{
+	static const char *const words[] = {
+		[WATCHER_MIG_PARTS] = "parts", [WATCHER_MIG_PROFILES] = "profiles", [WATCHER_MIG_WHOLE] = "whole"};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(words); i++)
+		if (streq(words[i], text)) {
+			*ret = (enum watcher_mig)i;
+			return true;
+		}
+	return false;
+}
+
 /* Return: -1: go on; an exit status. */
 static int plugin_read_option(struct plugin *plugin, int option)
 {
@@ -223,9 +236,9 @@ static int plugin_read_option(struct plugin *plugin, int option)
 			       : plugin_refuse("--strategy", optarg,
 					       "cdi, annotations, mounts and environment, separated by commas");
 	case 'm':
-		plugin->mig_parts = streq(optarg, "parts");
-		return plugin->mig_parts || streq(optarg, "whole") ? -1
-								   : plugin_refuse("--mig", optarg, "parts or whole");
+		return plugin_read_mig(optarg, &plugin->mig)
+			       ? -1
+			       : plugin_refuse("--mig", optarg, "parts, profiles or whole");
 	case 'M':
 		plugin->metrics_where = optarg;
 		return optarg[0] == '/' || str_has_prefix(optarg, "127.0.0.1:")
@@ -235,7 +248,7 @@ static int plugin_read_option(struct plugin *plugin, int option)
 		return labels_print(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 	case 'h':
 		return plugin_print(
-			"Usage: ctr-gpu-device-plugin [--strategy=LIST] [--mig=parts|whole] "
+			"Usage: ctr-gpu-device-plugin [--strategy=LIST] [--mig=parts|profiles|whole] "
 			"[--kubelet-directory=DIRECTORY] "
 			"[--metrics=PATH|127.0.0.1:PORT] [--labels]\nThe device plugin for Kubernetes of ctr-gpu ",
 			"; see ctr-gpu-device-plugin(8).\n");
@@ -259,10 +272,8 @@ int main(int argc, char **argv)
 		{"version", no_argument, NULL, 'V'},
 		{0},
 	};
-	static struct plugin plugin = {.directory = PLUGIN_DIRECTORY,
-				       .mig_parts = true,
-				       .watcher = {.fd = -1},
-				       .metrics = {.page = {.listener = -1}}};
+	static struct plugin plugin = {
+		.directory = PLUGIN_DIRECTORY, .watcher = {.fd = -1}, .metrics = {.page = {.listener = -1}}};
 	int option, code = -1;
 
 	while (code < 0 && (option = getopt_long(argc, argv, "", options, NULL)) != -1)

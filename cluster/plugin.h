@@ -49,8 +49,15 @@ struct watcher {
 	int fd; /* a message for each look, JSON */
 };
 
-/** @mig_parts: a GPU that is divided is offered as its parts. Return: 0; negative errno. */
-int watcher_start(bool mig_parts, struct watcher *ret);
+/* As what a GPU of NVIDIA's that is divided (MIG) is offered. */
+enum watcher_mig {
+	WATCHER_MIG_PARTS,    /* its parts, devices of nvidia.com/gpu */
+	WATCHER_MIG_PROFILES, /* its parts, each size a resource: nvidia.com/mig-1g.18gb */
+	WATCHER_MIG_WHOLE,
+};
+
+/** Return: 0; negative errno. */
+int watcher_start(enum watcher_mig mig, struct watcher *ret);
 void watcher_end(struct watcher *watcher);
 
 /** Return: 1 and a look, a new reference; 0: none has come; -EPIPE: the process has ended. */

@@ -39,8 +39,13 @@ const struct resource *resources_find(const struct resources *resources, const c
 	return resources_seek((struct resources *)(uintptr_t)resources, name);
 }
 
+bool resource_is_single(const struct resource *resource)
+{
+	return streq(resource->name, RESOURCE_SLOTS);
+}
+
 /* Return: NULL where one more has no room. */
-static struct resource *resources_get(struct resources *resources, const char *name)
+static struct resource *resources_get(struct resources *resources, const char *name, const char *kind)
 {
 	struct resource *resource = resources_seek(resources, name);
 
@@ -50,8 +55,12 @@ static struct resource *resources_get(struct resources *resources, const char *n
 		return NULL;
 	resource = &resources->list[resources->count];
 	resource->name = strdup(name);
-	if (!resource->name)
+	resource->kind = strdup(kind ? kind : name);
+	if (!resource->name || !resource->kind) {
+		free(resource->name);
+		free(resource->kind);
 		return NULL;
+	}
 	resources->count++;
 	return resource;
 }
@@ -73,7 +82,7 @@ static void resource_clear_device(struct device *device)
 
 /* What a look says of a device. */
 struct resource_look {
-	const char *id, *locator, *store;
+	const char *resource, *kind, *id, *locator, *store;
 	int numa;
 	bool usable;
 };
@@ -114,6 +123,12 @@ static void resource_take_place(struct resource *resource, const struct device *
 	}
 }
 
+static void resources_take_place(struct resources *resources, const struct device *taker, const char *locator)
+{
+	for (size_t i = 0; i < resources->count; i++)
+		resource_take_place(&resources->list[i], taker, locator);
+}
+
 /* A part that is back at its place may be another, which the driver is asked first. */
 static bool resource_is_doubtful(const struct device *device, const struct resource_look *look)
 {
@@ -143,28 +158,48 @@ static int resource_add_device(struct resource *resource, const struct resource_
 		return -ENOMEM;
 	}
 	resource->devices = devices;
-	resource_take_place(resource, NULL, look->locator);
 	resource->devices[resource->count++] = device;
 	resource->changes++;
 	return 0;
 }
 
-static int resource_take_look(struct resources *resources, const char *name, const struct resource_look *look)
+/* @ret: whose it is; of a name that is known or, without one, any. */
+static struct device *resources_find_again(struct resources *resources, const struct resource_look *look,
+					   struct resource **ret)
 {
-	struct resource *resource;
+	struct device *device = NULL;
+
+	for (size_t i = 0; i < resources->count && !device; i++) {
+		if (look->resource && !streq(resources->list[i].name, look->resource))
+			continue;
+		*ret = &resources->list[i];
+		device = resource_find_again(*ret, look);
+	}
+	return device;
+}
+
+static bool resource_is_look(const struct resource_look *look)
+{
+	if (look->resource ? !resource_is_name(look->resource) : look->id != NULL)
+		return false;
+	return (!look->kind || resource_is_name(look->kind)) && (!look->id || resource_is_id(look->id));
+}
+
+static int resource_take_look(struct resources *resources, const struct resource_look *look)
+{
+	struct resource *resource = NULL;
 	struct device *device;
 	int r;
 
-	if (!resource_is_name(name) || (look->id && !resource_is_id(look->id)))
+	if (!resource_is_look(look))
 		return 0;
-	resource = resources_seek(resources, name);
-	device = resource ? resource_find_again(resource, look) : NULL;
+	device = resources_find_again(resources, look, &resource);
 	if (device && resource_is_doubtful(device, look)) {
 		resources->wants_names = true;
 		return 0;
 	}
 	if (device) {
-		resource_take_place(resource, device, look->id ? look->locator : NULL);
+		resources_take_place(resources, device, look->id ? look->locator : NULL);
 		r = device->seen ? 0 : resource_set_device(device, look);
 		resource->changes += r > 0;
 		return r < 0 ? r : 0;
@@ -173,8 +208,11 @@ static int resource_take_look(struct resources *resources, const char *name, con
 		resources->wants_names = true;
 	if (!look->id || !look->usable)
 		return 0;
-	resource = resources_get(resources, name);
-	return resource && resource->count < RESOURCE_DEVICES_MAX ? resource_add_device(resource, look) : 0;
+	resource = resources_get(resources, look->resource, look->kind);
+	if (!resource || resource->count == RESOURCE_DEVICES_MAX)
+		return 0;
+	resources_take_place(resources, NULL, look->locator);
+	return resource_add_device(resource, look);
 }
 
 /* Those that were not seen are not there. */
@@ -202,6 +240,8 @@ int resources_update(struct resources *resources, const json_t *found)
 		const json_t *numa = json_object_get(item, "numa");
 		json_int_t node = json_is_integer(numa) ? json_integer_value(numa) : -1;
 		const struct resource_look look = {
+			.resource = json_string_value(json_object_get(item, "resource")),
+			.kind = json_string_value(json_object_get(item, "kind")),
 			.id = json_string_value(json_object_get(item, "id")),
 			.locator = json_string_value(json_object_get(item, "locator")),
 			.store = json_string_value(json_object_get(item, "store")),
@@ -210,7 +250,7 @@ int resources_update(struct resources *resources, const json_t *found)
 		};
 
 		if (r == 0)
-			r = resource_take_look(resources, json_string_value(json_object_get(item, "resource")), &look);
+			r = resource_take_look(resources, &look);
 	}
 	for (i = 0; i < resources->count; i++)
 		resource_end_look(&resources->list[i]);
@@ -230,6 +270,7 @@ void resources_clear(struct resources *resources)
 			resource_clear_device(&resources->list[i].devices[j]);
 		free(resources->list[i].devices);
 		free(resources->list[i].name);
+		free(resources->list[i].kind);
 	}
 	*resources = (struct resources){0};
 }

@@ -10,12 +10,14 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/paths.h"
 #include "base/print.h"
 #include "base/str.h"
 #include "cluster/plugin.h"
@@ -68,17 +70,38 @@ static int watcher_name(const struct adapter *adapter, char **ret)
 	return adapter->pci_address ? str_replace(ret, adapter->pci_address) : 0;
 }
 
-static json_t *watcher_describe(const struct adapter *adapter)
+/* "nvidia.com/mig-1g.18gb.me": Kubernetes allows no plus in names. NULL: only the driver tells, and was not asked. */
+static int watcher_profile(const struct adapter *adapter, char **ret)
 {
-	_cleanup_free_ char *resource = NULL, *id = NULL;
+	int r = adapter->profile ? str_format(ret, "%s/mig-%s", adapter_domain(adapter), adapter->profile) : 0;
+
+	for (char *c = r == 0 ? *ret : NULL; c && (c = strchr(c, '+'));)
+		*c = '.';
+	return r;
+}
+
+/* The name is a part's in its kind, and its profile's in Kubernetes. */
+static int watcher_resource(const struct adapter *adapter, enum watcher_mig mig, char **ret_kind, char **ret_resource)
+{
+	int r = str_format(ret_kind, "%s/%s", adapter_domain(adapter), adapter->is_npu ? "npu" : "gpu");
+
+	if (r < 0)
+		return r;
+	return adapter->is_part && mig == WATCHER_MIG_PROFILES ? watcher_profile(adapter, ret_resource)
+							       : str_replace(ret_resource, *ret_kind);
+}
+
+static json_t *watcher_describe(const struct adapter *adapter, enum watcher_mig mig)
+{
+	_cleanup_free_ char *kind = NULL, *resource = NULL, *id = NULL;
 	char luid[LUID_TEXT_SIZE];
 
 	luid_format(adapter->luid, luid);
-	if (str_format(&resource, "%s/%s", adapter_domain(adapter), adapter->is_npu ? "npu" : "gpu") < 0 ||
-	    watcher_name(adapter, &id) < 0)
+	if (watcher_resource(adapter, mig, &kind, &resource) < 0 || (resource && watcher_name(adapter, &id) < 0))
 		return NULL;
 	/* A part's place on its GPU is told without its driver, its name is not. */
-	return json_pack("{s:s, s:o, s:o, s:o, s:i, s:b}", "resource", resource, "id", print_string(id), "locator",
+	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:i, s:b}", "resource", print_string(resource), "kind", kind, "id",
+			 print_string(id), "locator",
 			 print_string(adapter->has_luid  ? luid
 				      : adapter->is_part ? adapter->uuid
 							 : NULL),
@@ -87,24 +110,79 @@ static json_t *watcher_describe(const struct adapter *adapter)
 }
 
 /* Of a divided GPU either the parts or the whole. */
-static bool watcher_offers(const struct inventory *inventory, const struct adapter *adapter, bool mig_parts)
+static bool watcher_offers(const struct inventory *inventory, const struct adapter *adapter, enum watcher_mig mig)
 {
+	const bool parts = mig != WATCHER_MIG_WHOLE;
+
 	if (!adapter_domain(adapter))
 		return false;
-	return adapter->is_part ? mig_parts : !(mig_parts && inventory_divides(inventory, adapter));
+	return adapter->is_part ? parts : !(parts && inventory_divides(inventory, adapter));
 }
 
-static json_t *watcher_list(const struct ctr_gpu_host *host, bool mig_parts)
+/* ---- slots ---- */
+
+/* What has slots is offered as these alone: a container with the whole would be on all of them. */
+static bool watcher_has_slots(const struct ctr_gpu_host *host, const struct adapter *adapter)
+{
+	return host->settings->vcuda_mode != VCUDA_OFF && host->settings->vcuda_slots > 0 &&
+	       adapter->vendor_id == PCI_VENDOR_NVIDIA && !adapter->is_part && !adapter->is_npu &&
+	       !inventory_divides(&host->inventory, adapter);
+}
+
+/* Its GPU is in the place of a driver store, so that slots of one GPU are nearest to each other. */
+static json_t *watcher_describe_slot(const struct adapter *adapter, unsigned slot, bool served)
+{
+	_cleanup_free_ char *id = NULL, *locator = NULL, *gpu = NULL;
+	char luid[LUID_TEXT_SIZE];
+
+	luid_format(adapter->luid, luid);
+	if (str_format(&gpu, "%s",
+		       adapter->has_luid      ? luid
+		       : adapter->pci_address ? adapter->pci_address
+					      : "") < 0 ||
+	    str_format(&locator, "%s:%u", gpu, slot) < 0 ||
+	    (adapter->uuid && str_format(&id, "%s:%u", adapter->uuid, slot) < 0))
+		return NULL;
+	return json_pack("{s:s, s:o, s:s, s:s, s:i, s:b}", "resource", RESOURCE_SLOTS, "id", print_string(id),
+			 "locator", locator, "store", gpu, "numa", watcher_numa(adapter), "usable",
+			 adapter->unusable == 0 && served);
+}
+
+/* The hook asks the manager, which systemd starts when its socket is used. */
+static bool watcher_is_served(void)
+{
+	struct stat st;
+
+	return stat(PATH_VCUDAD, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+static int watcher_add_slots(const struct ctr_gpu_host *host, const struct adapter *adapter, json_t *list)
+{
+	const bool served = watcher_is_served();
+
+	for (unsigned i = 0; i < host->settings->vcuda_slots; i++)
+		if (json_array_append_new(list, watcher_describe_slot(adapter, i, served)) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+static int watcher_add(const struct ctr_gpu_host *host, const struct adapter *adapter, enum watcher_mig mig,
+		       json_t *list)
+{
+	if (watcher_has_slots(host, adapter))
+		return watcher_add_slots(host, adapter, list);
+	if (!watcher_offers(&host->inventory, adapter, mig))
+		return 0;
+	return json_array_append_new(list, watcher_describe(adapter, mig)) < 0 ? -ENOMEM : 0;
+}
+
+static json_t *watcher_list(const struct ctr_gpu_host *host, enum watcher_mig mig)
 {
 	json_t *list = json_array();
 
-	for (size_t i = 0; list && host && i < host->inventory.count; i++) {
-		const struct adapter *adapter = &host->inventory.adapters[i];
-
-		if (watcher_offers(&host->inventory, adapter, mig_parts) &&
-		    json_array_append_new(list, watcher_describe(adapter)) < 0)
+	for (size_t i = 0; list && host && i < host->inventory.count; i++)
+		if (watcher_add(host, &host->inventory.adapters[i], mig, list) < 0)
 			list = (json_decref(list), NULL);
-	}
 	return list;
 }
 
@@ -122,7 +200,7 @@ static int watcher_send(int fd, json_t *message)
 }
 
 /* Return: the child's exit status. */
-static int watcher_look(int fd, bool mig_parts, bool names)
+static int watcher_look(int fd, enum watcher_mig mig, bool names)
 {
 	struct ctr_gpu_context *context = NULL;
 	struct ctr_gpu_host *host = NULL;
@@ -134,7 +212,7 @@ static int watcher_look(int fd, bool mig_parts, bool names)
 		r = ctr_gpu_host_new(context, &host);
 	if (r == 0 && names)
 		r = ctr_gpu_host_identify(context, host);
-	r = watcher_send(fd, json_pack("{s:o, s:o}", "devices", watcher_list(host, mig_parts), "why",
+	r = watcher_send(fd, json_pack("{s:o, s:o}", "devices", watcher_list(host, mig), "why",
 				       print_string(r != 0 && context ? ctr_gpu_context_message(context) : NULL)));
 	return r < 0;
 }
@@ -143,7 +221,7 @@ static int watcher_look(int fd, bool mig_parts, bool names)
 
 struct watcher_job {
 	int fd;
-	bool mig_parts;
+	enum watcher_mig mig;
 	bool names;         /* are wanted */
 	int64_t names_from; /* not before */
 	pid_t late;         /* a child that was killed and does not end; 0: none */
@@ -181,7 +259,7 @@ static void watcher_do_look(struct watcher_job *job)
 	job->late = 0;
 	child = fork();
 	if (child == 0)
-		_exit(watcher_look(job->fd, job->mig_parts, names));
+		_exit(watcher_look(job->fd, job->mig, names));
 	if (names) {
 		job->names = false;
 		job->names_from = grpc_now() + WATCHER_NAMES_AGAIN_MS;
@@ -214,9 +292,9 @@ static void watcher_pause(struct watcher_job *job)
 		job->names = true;
 }
 
-__attribute__((noreturn)) static void watcher_run(int fd, pid_t parent, bool mig_parts)
+__attribute__((noreturn)) static void watcher_run(int fd, pid_t parent, enum watcher_mig mig)
 {
-	struct watcher_job job = {.fd = fd, .mig_parts = mig_parts, .names = true};
+	struct watcher_job job = {.fd = fd, .mig = mig, .names = true};
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (getppid() != parent)
@@ -231,7 +309,7 @@ __attribute__((noreturn)) static void watcher_run(int fd, pid_t parent, bool mig
 
 /* ---- in the plugin ---- */
 
-int watcher_start(bool mig_parts, struct watcher *ret)
+int watcher_start(enum watcher_mig mig, struct watcher *ret)
 {
 	const int room = WATCHER_BUFFER;
 	pid_t parent = getpid(), pid;
@@ -243,7 +321,7 @@ int watcher_start(bool mig_parts, struct watcher *ret)
 	pid = fork();
 	if (pid == 0) {
 		(void)close(pair[0]);
-		watcher_run(pair[1], parent, mig_parts);
+		watcher_run(pair[1], parent, mig);
 	}
 	(void)close(pair[1]);
 	if (pid < 0) {

@@ -28,6 +28,7 @@
 /* ctr-gpu */
 #define PATH_CONFIG "/etc/ctr-gpu/config.json"
 #define PATH_RUN "/run/ctr-gpu"
+#define PATH_VCUDAD PATH_RUN "/vcudad.sock" /* where vCUDA's manager answers */
 #define PATH_STATE "/var/lib/ctr-gpu"
 #define PATH_SLURM_STEPS "/run/ctr-gpu-slurm" /* what steps of Slurm's jobs were granted; every user may read it */
 #define PATH_CONTAINER "/usr/lib/ctr-gpu"     /* in a container: the driver's libraries */

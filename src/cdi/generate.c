@@ -35,9 +35,14 @@ static int cdi_generate_append(json_t *array, json_t *item)
 
 /* ---- which adapters ---- */
 
+static bool cdi_generate_is_slot(const char *kind)
+{
+	return streq(kind, DEVICE_NAME_SLOT_KIND);
+}
+
 static bool cdi_generate_is_vcuda(const char *kind)
 {
-	return streq(kind, DEVICE_NAME_VCUDA_KIND);
+	return streq(kind, DEVICE_NAME_VCUDA_KIND) || cdi_generate_is_slot(kind);
 }
 
 /* By vCUDA, which is for NVIDIA's GPUs that are not divided. */
@@ -46,12 +51,16 @@ static bool cdi_generate_can_serve(const struct inventory *inventory, const stru
 	return adapter->vendor_id == PCI_VENDOR_NVIDIA && !inventory_divides(inventory, adapter);
 }
 
-static int cdi_generate_add_vcuda_kind(const struct ctr_gpu_host *host, struct strv *ret)
+static int cdi_generate_add_vcuda_kinds(const struct ctr_gpu_host *host, struct strv *ret)
 {
+	int r;
+
 	for (size_t i = 0; i < host->inventory.count && host->settings->vcuda_mode != VCUDA_OFF; i++)
 		if (host->inventory.adapters[i].index >= 0 &&
-		    cdi_generate_can_serve(&host->inventory, &host->inventory.adapters[i]))
-			return strv_add(ret, DEVICE_NAME_VCUDA_KIND);
+		    cdi_generate_can_serve(&host->inventory, &host->inventory.adapters[i])) {
+			r = strv_add(ret, DEVICE_NAME_VCUDA_KIND);
+			return r == 0 && host->settings->vcuda_slots > 0 ? strv_add(ret, DEVICE_NAME_SLOT_KIND) : r;
+		}
 	return 0;
 }
 
@@ -71,7 +80,7 @@ int cdi_kinds(const struct ctr_gpu_host *host, struct strv *ret)
 		if (!strv_contains(ret, kind) && strv_add(ret, kind) < 0)
 			return -ENOMEM;
 	}
-	return cdi_generate_add_vcuda_kind(host, ret);
+	return cdi_generate_add_vcuda_kinds(host, ret);
 }
 
 /* ---- edits ---- */
@@ -314,6 +323,25 @@ static bool cdi_generate_has_own_address(const struct generation *generation, co
 	return !adapter->is_part && count == 1;
 }
 
+/* By the UUID alone, which means the same GPU tomorrow. */
+static int cdi_generate_add_slots(struct generation *generation, const struct adapter *adapter)
+{
+	int r = 0;
+
+	for (unsigned i = 0; adapter->uuid && i < generation->host->settings->vcuda_slots && r == 0; i++) {
+		_cleanup_plan_ struct ctr_gpu_plan *plan = NULL;
+		_cleanup_free_ char *name = NULL, *device = NULL;
+
+		if (str_format(&name, "%s:%u", adapter->uuid, i) < 0 ||
+		    str_format(&device, "%s=%s", generation->wish->kind, name) < 0)
+			return -ENOMEM;
+		r = cdi_generate_plan(generation, device, generation->wish->request->capabilities, &plan);
+		if (r == 0)
+			r = cdi_generate_add_device(generation, name, device, &plan->data);
+	}
+	return r;
+}
+
 static int cdi_generate_add_adapter(struct generation *generation, const struct adapter *adapter)
 {
 	_cleanup_plan_ struct ctr_gpu_plan *plan = NULL, *gpu = NULL;
@@ -438,6 +466,15 @@ static int cdi_generate_add_devices(struct generation *generation)
 	/* A name that the driver does not tell is left out. */
 	r = host_identify(generation->host, &generation->context->err);
 	r = r == -ENOMEM ? r : cdi_generate_select_adapters(generation, &selection);
+	if (cdi_generate_is_slot(generation->wish->kind)) {
+		for (size_t i = 0; i < selection.count && r == 0; i++)
+			r = cdi_generate_add_slots(generation, selection.adapters[i]);
+		return r == 0 && generation->names.count == 0
+			       ? err_set(&generation->context->err, CTR_GPU_E_UNKNOWN_DEVICE,
+					 "slots have the UUIDs of their GPUs, which the driver does not tell\n"
+					 "ctr-gpu doctor says whether the driver's libraries answer.")
+			       : r;
+	}
 	for (size_t i = 0; i < selection.count && r == 0; i++)
 		r = cdi_generate_add_adapter(generation, selection.adapters[i]);
 	/* The parts of selected GPUs, which "all" does not mean but which have names of their own. */
@@ -509,6 +546,10 @@ static int cdi_generate_check_wish(const struct generation *generation)
 		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
 			       "a spec of " DEVICE_NAME_VCUDA_KIND " needs the hook, which asks vCUDA's manager\n"
 			       "Leave --no-hooks out.");
+	if (cdi_generate_is_slot(wish->kind) && generation->context->settings.vcuda_slots == 0)
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
+			       "GPUs of this host have no slots, of which " DEVICE_NAME_SLOT_KIND " would be a spec\n"
+			       "Make them in /etc/ctr-gpu/config.json: {\"vcuda\": {\"slots\": 4}}");
 	if (!cdi_generate_is_vcuda(wish->kind) && generation->context->settings.vcuda_mode == VCUDA_FORCE)
 		return err_set(err, CTR_GPU_E_NO_PERMISSION,
 			       "this host gives GPUs by vCUDA alone, and %.64s is for devices\n"

@@ -174,7 +174,7 @@ static bool cdi_save_is_known_kind(const char *kind)
 {
 	size_t vendor = strcspn(kind, "/");
 
-	return streq(kind, DEVICE_NAME_VCUDA_KIND) ||
+	return streq(kind, DEVICE_NAME_VCUDA_KIND) || streq(kind, DEVICE_NAME_SLOT_KIND) ||
 	       (adapter_find_domain(kind, vendor) && streq(kind + vendor, "/gpu"));
 }
 

@@ -208,13 +208,15 @@ bool cdi_is_device_name(const char *text)
 	return cdi_name_is_made_of(text, strlen(text), LETTERS DIGITS, "_-.:");
 }
 
-/* A known vendor's GPUs by the vendor's short name, vCUDA by its own, everything else by the whole kind. */
+/* A known vendor's GPUs by the vendor's short name, vCUDA's kinds by their own, everything else by the whole kind. */
 int cdi_file_name(const char *kind, char **ret)
 {
 	size_t vendor = strcspn(kind, "/");
 
 	if (streq(kind, DEVICE_NAME_VCUDA_KIND))
 		return str_format(ret, CDI_FILE_PREFIX "vcuda.json");
+	if (streq(kind, DEVICE_NAME_SLOT_KIND))
+		return str_format(ret, CDI_FILE_PREFIX "vgpu.json");
 	if (adapter_find_domain(kind, vendor) && streq(kind + vendor, "/gpu"))
 		return str_format(ret, CDI_FILE_PREFIX "%.*s.json", (int)strcspn(kind, "."), kind);
 	return str_format(ret, CDI_FILE_PREFIX "%.*s-%s.json", (int)vendor, kind, kind + vendor + 1);

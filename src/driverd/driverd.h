@@ -31,6 +31,7 @@ struct driverd_name {
 	char *of;   /* of a GPU its PCI address, "0000:01:00.0"; of a part its GPU's UUID; NULL: unknown */
 	bool is_part;
 	unsigned gpu_instance, compute_instance; /* of a part */
+	char *profile;                           /* of a part, "1g.18gb"; NULL: unknown */
 	unsigned refused; /* why NVML has not said which processes use it, nvmlReturn_t; 0: it has, or was not asked */
 };
 

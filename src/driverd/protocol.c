@@ -19,6 +19,7 @@ void driverd_names_free(struct driverd_name *names, size_t count)
 	for (size_t i = 0; names && i < count; i++) {
 		free(names[i].uuid);
 		free(names[i].of);
+		free(names[i].profile);
 	}
 	free(names);
 }
@@ -101,7 +102,8 @@ static bool protocol_write_name(XDR *xdr, struct driverd_name *name)
 	    !protocol_write_text(xdr, &name->of, DRIVERD_UUID_MAX) || !xdr_bool(xdr, &is_part))
 		return false;
 	name->is_part = is_part;
-	return xdr_u_int(xdr, &name->gpu_instance) && xdr_u_int(xdr, &name->compute_instance);
+	return xdr_u_int(xdr, &name->gpu_instance) && xdr_u_int(xdr, &name->compute_instance) &&
+	       protocol_write_text(xdr, &name->profile, DRIVERD_PROFILE_MAX);
 }
 
 static bool protocol_write_names(XDR *xdr, struct driverd_reply *answer)

@@ -22,7 +22,8 @@ enum {
 	DRIVERD_TEXT_MAX = 1040, /* MAX_PATH characters of four bytes */
 	DRIVERD_NAMES_MAX = 256,
 	DRIVERD_PROCESSES_MAX = 1024,
-	DRIVERD_UUID_MAX = 96,            /* NVML_DEVICE_UUID_V2_BUFFER_SIZE */
+	DRIVERD_UUID_MAX = 96, /* NVML_DEVICE_UUID_V2_BUFFER_SIZE */
+	DRIVERD_PROFILE_MAX = 32,
 	DRIVERD_DATAGRAM_MAX = 64 * 1024, /* what the socket takes is about three times that */
 };
 

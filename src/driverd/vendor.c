@@ -169,6 +169,7 @@ static struct {
 	int (*part)(nvml_device device, unsigned index, nvml_device *part);
 	int (*gpu_instance)(nvml_device part, unsigned *id);
 	int (*compute_instance)(nvml_device part, unsigned *id);
+	int (*name)(nvml_device device, char *name, unsigned size);
 } nvml;
 
 /* Optional: of GPUs whose parts have no names, and of drivers for Windows. */
@@ -182,6 +183,7 @@ static const struct library_symbol symbols[] = {
 	{"nvmlDeviceGetMigDeviceHandleByIndex", &nvml.part, true},
 	{"nvmlDeviceGetGpuInstanceId", &nvml.gpu_instance, true},
 	{"nvmlDeviceGetComputeInstanceId", &nvml.compute_instance, true},
+	{"nvmlDeviceGetName", &nvml.name, true},
 	{0},
 };
 
@@ -212,6 +214,8 @@ static const struct library_symbol use_symbols[] = {
 	{0},
 };
 
+enum { NVML_NAME_SIZE = 96 /* NVML_DEVICE_NAME_V2_BUFFER_SIZE */ };
+
 static char *nvml_read_uuid(nvml_device device)
 {
 	char *uuid = calloc(1, DRIVERD_UUID_MAX + 1);
@@ -221,6 +225,19 @@ static char *nvml_read_uuid(nvml_device device)
 	if (nvml.uuid(device, uuid, DRIVERD_UUID_MAX) == 0 && !memchr(uuid, '\0', DRIVERD_UUID_MAX + 1))
 		uuid[DRIVERD_UUID_MAX] = '\0';
 	return uuid;
+}
+
+/* Behind the last " MIG " of a part's name: "NVIDIA H200 MIG 1g.18gb". */
+static char *nvml_read_profile(nvml_device part)
+{
+	static const char mark[] = " MIG ";
+	char name[NVML_NAME_SIZE] = "", *profile = NULL;
+
+	if (!nvml.name || nvml.name(part, name, sizeof(name)) != 0 || !memchr(name, '\0', sizeof(name)))
+		return NULL;
+	for (char *found = name; (found = strstr(found, mark));)
+		profile = found += strlen(mark);
+	return profile ? strdup(profile) : NULL;
 }
 
 /* "0000:01:00.0"; GPUs have the function 0. */
@@ -331,6 +348,7 @@ static void nvml_add_part(nvml_device gpu, unsigned index, struct driverd_reply 
 				      .is_part = true,
 				      .gpu_instance = gpu_instance,
 				      .compute_instance = compute_instance,
+				      .profile = nvml_read_profile(part),
 			      });
 	nvml_add_use(part, answer);
 }

@@ -229,6 +229,8 @@ static const struct key vcuda_keys[] = {
 	 .member = offsetof(struct settings, vcuda_idle), .most = LONGEST_VCUDA_IDLE_S},
 	{"share", settings_read_number, "a whole number from 1 to 1000",
 	 .member = offsetof(struct settings, vcuda_share), .least = 1, .most = MOST_SHARE},
+	{"slots", settings_read_number, "a whole number from 0 to 32", .member = offsetof(struct settings, vcuda_slots),
+	 .most = MOST_SLOTS},
 	{"move", settings_read_flag, "true or false", .member = offsetof(struct settings, vcuda_move)},
 };
 static const struct table vcuda_table = {vcuda_keys, ARRAY_SIZE(vcuda_keys), "\"vcuda\": "};

@@ -110,6 +110,7 @@ void adapter_clear(struct adapter *adapter)
 	free(adapter->pci_address);
 	free(adapter->uuid);
 	free(adapter->alias);
+	free(adapter->profile);
 	free(adapter->driver_store);
 	strv_clear(&adapter->store.libraries);
 	free(adapter->reason);

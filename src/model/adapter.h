@@ -77,6 +77,7 @@ struct adapter {
 	int part;  /* its number in the whole */
 	int whole; /* index of the whole; -1 until adapters are numbered */
 	int gpu_instance, compute_instance;
+	char *profile; /* "1g.18gb"; NULL as alias */
 
 	/*
 	 * Why it cannot be used: code, short clause ("its driver store … is missing"), what to do. 0 and NULL if it

@@ -17,6 +17,18 @@ static bool device_name_begins(const char *text, const char *with)
 	return strncasecmp(text, with, strlen(with)) == 0;
 }
 
+/* A whole number up to @end. */
+static bool device_name_read_number(const char *text, char end, long *ret)
+{
+	char *rest;
+
+	if (!*text || !strchr(DIGITS, *text))
+		return false;
+	errno = 0;
+	*ret = strtol(text, &rest, 10);
+	return *rest == end && errno == 0;
+}
+
 /* ---- CDI's kind ---- */
 
 /* Of what a kind is made: a vendor's domain, or a class. */
@@ -38,22 +50,24 @@ static void device_name_read_kind(struct device_name *name)
 	name->name = text + domain + 1 + class + 1;
 	name->domain = adapter_find_domain(text, domain);
 	name->is_npu = str_has_prefix(text + domain, "/npu=");
-	name->is_vcuda = str_has_prefix(text, DEVICE_NAME_VCUDA_KIND "=");
+	name->is_slot = str_has_prefix(text, DEVICE_NAME_SLOT_KIND "=");
+	name->is_vcuda = name->is_slot || str_has_prefix(text, DEVICE_NAME_VCUDA_KIND "=");
+}
+
+/* "GPU-5a3f1c2b-…:3": what is before the number names the GPU. */
+static void device_name_read_slot(struct device_name *name)
+{
+	char *colon = name->is_slot ? strrchr(name->text, ':') : NULL;
+
+	name->slot = -1;
+	if (!colon || colon <= name->name || !device_name_read_number(colon + 1, '\0', &name->slot)) {
+		name->slot = -1;
+		return;
+	}
+	*colon = '\0';
 }
 
 /* ---- what is behind it ---- */
-
-/* A whole number up to @end. */
-static bool device_name_read_number(const char *text, char end, long *ret)
-{
-	char *rest;
-
-	if (!*text || !strchr(DIGITS, *text))
-		return false;
-	errno = 0;
-	*ret = strtol(text, &rest, 10);
-	return *rest == end && errno == 0;
-}
 
 /* "vendor:amd", "vendor:amd:0" */
 static enum device_name_type device_name_read_vendor(struct device_name *name)
@@ -106,6 +120,7 @@ void device_name_read(char *text, struct device_name *ret)
 {
 	*ret = (struct device_name){.text = text};
 	device_name_read_kind(ret);
+	device_name_read_slot(ret);
 	ret->type = device_name_read_type(ret);
 	ret->is_uuid = device_name_begins(ret->name, gpu) || device_name_begins(ret->name, part);
 	ret->is_of_part = ret->type == DEVICE_NAME_PART || device_name_begins(ret->name, part);

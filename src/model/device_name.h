@@ -23,7 +23,7 @@ enum device_name_type {
 };
 
 struct device_name {
-	char *text;           /* as it was written, for messages */
+	char *text;           /* as it was written, for messages; of a slot without its number */
 	const char *name;     /* in it: what is behind CDI's kind */
 	const char *domain;   /* of the kind, if that is a known vendor's; NULL */
 	const char *variable; /* for AMD_VISIBLE_DEVICES, whose words mean AMD's GPUs alone; NULL */
@@ -31,10 +31,11 @@ struct device_name {
 	size_t vendor_length;
 	enum device_name_type type;
 	bool is_npu;   /* "npu:0", "amd.com/npu=0" */
-	bool is_vcuda; /* "ctr-gpu.org/vcuda=0" */
+	bool is_vcuda; /* "ctr-gpu.org/vcuda=0", and a slot */
+	bool is_slot;  /* "ctr-gpu.org/vgpu=GPU-…:3": a part of what vCUDA gives of a GPU */
 	bool is_uuid;  /* which only a vendor's library may know */
 	bool is_of_part, has_address, has_luid;
-	long number, part;
+	long number, part, slot; /* -1: it names no slot */
 	struct pci_address address;
 	struct luid luid;
 };
@@ -71,6 +72,7 @@ int device_names_add_vendor(struct device_names *list, const char *vendor, long 
 /** Whether one is of this type. @bare: without a kind in front, or "npu:". */
 bool device_names_have(const struct device_names *list, enum device_name_type type, bool bare);
 
-/* The kind of the names by which CDI asks for vCUDA. */
+/* The kinds of the names by which CDI asks for vCUDA: for GPUs, and for a slot of one. */
 #define DEVICE_NAME_VCUDA_DOMAIN "ctr-gpu.org"
 #define DEVICE_NAME_VCUDA_KIND DEVICE_NAME_VCUDA_DOMAIN "/vcuda"
+#define DEVICE_NAME_SLOT_KIND DEVICE_NAME_VCUDA_DOMAIN "/vgpu"

@@ -42,6 +42,9 @@ static bool request_has_word(const struct strv *list, const char *word)
 void request_take_devices(struct request *request, struct device_names *list)
 {
 	device_names_clear(&request->devices);
+	request->has_slot = false;
+	for (size_t i = 0; i < list->count; i++)
+		request->has_slot |= list->items[i].is_slot;
 	if (list->count == 0 || device_names_have(list, DEVICE_NAME_VOID, false))
 		request->kind = REQUEST_VOID;
 	else if (device_names_have(list, DEVICE_NAME_NONE, false))

@@ -42,6 +42,7 @@ struct request {
 	const char *domain; /* "nvidia.com", of the vendor in whose words it is; NULL: in no vendor's */
 	bool by_engine;     /* `docker run --gpus` has only that vendor's words */
 	struct device_names devices;
+	bool has_slot;            /* a slot of a GPU is among what it names, which allows for nothing beside it */
 	uint32_t capabilities;    /* enum capability */
 	struct strv requirements; /* "cuda>=12.4 brand=tesla,driver>=470" */
 	bool requirements_disabled;

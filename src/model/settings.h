@@ -48,7 +48,7 @@ enum choice_grade {
 /* The ways to ask for a GPU. */
 enum entry { ENTRY_HOOK, ENTRY_RUNTIME, ENTRY_CDI, ENTRIES };
 
-enum { USUAL_SHARE = 100, MOST_SHARE = 1000 };
+enum { USUAL_SHARE = 100, MOST_SHARE = 1000, MOST_SLOTS = 32 };
 
 struct settings {
 	struct log log;
@@ -75,5 +75,6 @@ struct settings {
 	unsigned vcuda_max_clients; /* processes of a container that use CUDA at once */
 	unsigned vcuda_idle;        /* seconds after which a container that rests is suspended; 0: never */
 	unsigned vcuda_share;       /* of its GPUs' time, to others'; 0: as usual, 100 */
+	unsigned vcuda_slots;       /* of each GPU, for containers that ask for one; 0: GPUs have none */
 	bool vcuda_move;            /* containers may be moved to other GPUs of the same model */
 };

@@ -241,6 +241,8 @@ static int backend_name_part(const struct driverd_name *name, struct adapter *ad
 	size_t place = count;
 	int r = name->is_part && name->uuid ? backend_find_named(name, adapters, count, &place) : 0;
 
+	if (r == 0 && place < count && name->profile)
+		r = str_replace(&adapters[place].profile, name->profile);
 	return r == 0 && place < count ? str_replace(&adapters[place].alias, name->uuid) : r;
 }
 

@@ -169,7 +169,25 @@ node_start() {
 	node_plugin
 }
 
-# pod NAME SCRIPT [LIMITS]: a pod that runs it; LIMITS as YAML's flow, {nvidia.com/gpu: 1}
+# node_vcuda SLOTS: vCUDA's simulated driver instead of the host's, its manager, and so many slots of each GPU
+node_vcuda() {
+	local uuids
+
+	uuids=$(ctr-gpu info --json | jq -r '[.adapters[].uuid | sub("GPU-"; "") | gsub("-"; "")] | join(",")')
+	mkdir -p /run/driver /etc/ctr-gpu
+	cp -a /usr/lib/wsl/lib/. /run/driver
+	rm -f /run/driver/lib{cuda,nvidia-ml}.so.1
+	cp "$CTR_GPU_BUILD"/vcuda/test/sim/lib{cuda,nvidia-ml}.so.1 /run/driver/
+	printf '%s\n' GPUS=2 MEMORY=24G,8G "UUIDS=$uuids" NAMES=Big,Small >/run/driver/sim.conf
+	mount --bind /run/driver /usr/lib/wsl/lib
+	echo "{\"vcuda\": {\"mode\": \"allow\", \"slots\": $1}}" >/etc/ctr-gpu/config.json
+	mkdir -p "$directory"
+	node_run vcudad ctr-gpu-vcudad
+	until_true 30 ctr-gpu vcuda list
+}
+
+# pod NAME SCRIPT [LIMITS]: a pod that runs it; LIMITS as YAML's flow, {nvidia.com/gpu: 1}. $pod_env: its variables in the same way;
+# $pod_tool: a program of the host that it has as /usr/bin/tool
 pod() {
 	cat <<-END
 		---
@@ -187,6 +205,9 @@ pod() {
 		    image: localhost/debian:1
 		    command: [/bin/sh, -c, $(jq -n --arg script "$2" '$script')]
 		    resources: {limits: ${3:-{nvidia.com/gpu: 1\}}}
+		    ${pod_env:+env: $pod_env}
+		    ${pod_tool:+volumeMounts: [{name: tool, mountPath: /usr/bin/tool, readOnly: true\}]}
+		  ${pod_tool:+volumes: [{name: tool, hostPath: {path: $pod_tool\}\}]}
 	END
 }
 
@@ -207,6 +228,11 @@ is() {
 # said POD TEXT: its log has it
 said() {
 	kubectl logs "$1" | grep -q -- "$2"
+}
+
+# waits POD: it is not placed, since nothing is free
+waits() {
+	kubectl get pod "$1" -o json | jq -e '.status.conditions[]? | select(.type == "PodScheduled" and (.message // "" | contains("Insufficient")))'
 }
 
 running() {

@@ -109,6 +109,64 @@ kubernetes() {
 	[[ $(grep -E '^nvidia-cap[0-9]+ .*nvidia1$' <<<"$output" | sort -u | wc -l) -eq 4 ]]
 }
 
+@test "parts of a divided GPU are asked for by their size" {
+	run kubernetes native-mig '
+		until_true 120 offers nvidia.com/mig-3g.71gb 1
+		until_true 30 offers nvidia.com/mig-2c.3g.71gb 1
+		until_true 30 offers nvidia.com/gpu 1
+		pod small "echo \$(ls /dev/nvidia-caps) \$(ls /dev | grep nvidia[0-9]); sleep 1000" "{nvidia.com/mig-2c.3g.71gb: 1}" | kubectl apply -f - >/dev/null
+		pod large "echo \$(ls /dev/nvidia-caps) \$(ls /dev | grep nvidia[0-9]); sleep 1000" "{nvidia.com/mig-3g.71gb: 1}" | kubectl apply -f - >/dev/null
+		pod whole "echo \$(ls /dev | grep nvidia[0-9]); sleep 1000" | kubectl apply -f - >/dev/null
+		pod second probe "{nvidia.com/mig-3g.71gb: 1}" | kubectl apply -f - >/dev/null
+		until_true 120 is Running small large whole
+		is Pending second
+		for name in small large whole; do until_true 30 said "$name" nvidia; echo "$name $(kubectl logs "$name")"; done' --mig=profiles
+	expect_status 0
+	expect_line "whole nvidia0"
+	[[ $(grep -cE '^(small|large) (nvidia-cap[0-9]+ ){2}nvidia1$' <<<"$output") -eq 2 ]]
+	[[ $(sed -n 's/^small //p' <<<"$output") != "$(sed -n 's/^large //p' <<<"$output")" ]]
+}
+
+@test "pods have a slot of a GPU each by vCUDA, on as few GPUs as will do, and none can make it larger" {
+	[[ -x $CTR_GPU_BUILD/bin/ctr-gpu-vcudad ]] || { echo "ctr-gpu-vcudad was not built"; return 1; }
+	run kubernetes wsl-two-nvidia '
+		node_vcuda 2
+		node_start
+		until_true 120 offers ctr-gpu.org/vgpu 4
+		[[ $(node_offers capacity nvidia.com/gpu) == 0 ]]
+		pod_tool=$CTR_GPU_BUILD/test/tools/vcuda-hold
+		pod_env="[{name: NVIDIA_VISIBLE_DEVICES, value: all}, {name: CTR_GPU_VISIBLE_DEVICES, value: all}, {name: CTR_GPU_MODE, value: device},
+			{name: CTR_GPU_MEMORY, value: 100G}, {name: CTR_GPU_SHARE, value: \"1000\"}]"
+		for name in a b c d; do
+			pod "$name" "tool </dev/null; ls /dev/dxg; nvidia-smi -L; sleep 1000" "{ctr-gpu.org/vgpu: 1}" | kubectl apply -f - >/dev/null
+			until_true 120 is Running "$name"
+			until_true 60 said "$name" UUID
+			kubectl logs "$name" | grep -E "^(devices|total)=|UUID|dxg" | sed "s/^/$name /"
+		done
+		pod fifth "tool </dev/null; sleep 1000" "{ctr-gpu.org/vgpu: 1}" | kubectl apply -f - >/dev/null
+		pod two "true" "{ctr-gpu.org/vgpu: 2}" | kubectl apply -f - >/dev/null
+		until_true 60 waits fifth
+		ctr-gpu vcuda list --json | jq -r ".containers[] | \"granted \(.memory) \(.share) \(.gpus | length)\""
+		kubectl delete pod two a --wait=false >/dev/null
+		until_true 120 is Running fifth
+		until_true 60 said fifth total=
+		kubectl logs fifth | sed "s/^/fifth /"
+		kubectl delete pod c d --wait=true >/dev/null
+		pod two "true" "{ctr-gpu.org/vgpu: 2}" | kubectl apply -f - >/dev/null
+		until_true 60 is Failed two
+		kubectl get pod two -o json | jq -r .status.message'
+	expect_status 0
+	# The first two are on one GPU, and so are the others.
+	[[ $(sed -n 's/^[ab] GPU 0: .*UUID: \(.*\))/\1/p' <<<"$output" | uniq -c | tr -s ' ') =~ ^\ 2\ GPU-[^$'\n']*$ ]]
+	[[ $(grep -oE "UUID: [^)]*" <<<"$output" | sort | uniq -c | awk '{ print $1 }') == $'2\n2' ]]
+	[[ $(grep -c "^[a-d] devices=1$" <<<"$output") -eq 4 ]]
+	[[ $(grep "^[a-d] total=" <<<"$output" | cut -d = -f 2 | sort | uniq -c | tr -s ' ') == $' 2 12884901888\n 2 4294967296' ]]
+	[[ $(grep -c "/dev/dxg: No such file" <<<"$output") -eq 4 ]]
+	[[ $(grep -c "^granted 100.0 GiB, at most 50% 100 1$" <<<"$output") -eq 4 ]]
+	[[ $(sed -n 's/^fifth total=//p' <<<"$output") == "$(sed -n 's/^a total=//p' <<<"$output")" ]]
+	expect "a container has one slot of a GPU at most"
+}
+
 @test "a GPU whose driver store vanishes is not allocatable until it is back" {
 	run kubernetes wsl-two-nvidia '
 		mkdir -p "$directory/stores"; cp -a /usr/lib/wsl/drivers/. "$directory/stores"

@@ -27,6 +27,10 @@ export prepare=
 # Stores that can be moved.
 movable='mkdir "$2.stores"; cp -a /usr/lib/wsl/drivers/. "$2.stores"; umount /usr/lib/wsl/drivers; mount --bind "$2.stores" /usr/lib/wsl/drivers'
 
+# A manager of vCUDA, and GPUs of three slots each.
+slotted='mkdir -p /etc/ctr-gpu; echo "{\"vcuda\": {\"mode\": \"allow\", \"slots\": 3}}" >/etc/ctr-gpu/config.json
+	"$CTR_GPU_BUILD/bin/ctr-gpu-vcudad" 2>/dev/null & until [[ -S /run/ctr-gpu/vcudad.sock ]]; do sleep 0.05; done'
+
 one=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4 two=GPU-7b10aa04-0041-0000-0000-000084ef55fb
 
 @test "kubelet learns of every vendor's GPUs and NPUs, each kind by its resource" {
@@ -72,6 +76,57 @@ one=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4 two=GPU-7b10aa04-0041-0000-0000-000
 		nvidia.com/gpu GPU-b703df58-2273-35fb-29be-3f6c49b83a96 Healthy
 		registered nvidia.com/gpu
 	END
+}
+
+@test "parts of a divided GPU are a resource by their size, and devices of nvidia.com/gpu all the same" {
+	local part=MIG-00010000-2273-35fb-29be-3f6c49b83a96
+
+	diff <(play native-mig list nvidia.com/gpu nvidia.com/mig-{3g.71gb,1c.3g.71gb,2c.3g.71gb,2g.35gb} --mig=profiles) - <<-END
+		nvidia.com/gpu GPU-b703df58-2273-35fb-29be-3f6c49b83a95 Healthy
+		nvidia.com/mig-3g.71gb $part Healthy
+		nvidia.com/mig-1c.3g.71gb MIG-00020000-2273-35fb-29be-3f6c49b83a96 Healthy
+		nvidia.com/mig-2c.3g.71gb MIG-00020001-2273-35fb-29be-3f6c49b83a96 Healthy
+		nvidia.com/mig-2g.35gb MIG-00050000-2273-35fb-29be-3f6c49b83a96 Healthy
+		registered nvidia.com/gpu nvidia.com/mig-1c.3g.71gb nvidia.com/mig-2c.3g.71gb nvidia.com/mig-2g.35gb nvidia.com/mig-3g.71gb
+	END
+	diff <(play native-mig allocate nvidia.com/mig-3g.71gb cdi,annotations,mounts,environment 0 --mig=profiles) - <<-END
+		0 env NVIDIA_VISIBLE_DEVICES=$part
+		0 mount /dev/null /var/run/nvidia-container-devices/cdi/nvidia.com/gpu/$part ro
+		0 annotation cdi.k8s.io/ctr-gpu-nvidia.com_mig-3g.71gb=nvidia.com/gpu=$part
+		0 cdi nvidia.com/gpu=$part
+	END
+	[[ $(play native-mig stays nvidia.com/mig-2g.35gb --mig=profiles) == "nvidia.com/mig-2g.35gb MIG-00050000-2273-35fb-29be-3f6c49b83a96 Healthy" ]]
+}
+
+@test "a GPU with slots is offered as these and as nothing else, and a container has one" {
+	export prepare=$slotted
+	diff <(play wsl-two-nvidia list ctr-gpu.org/vgpu) - <<-END
+		ctr-gpu.org/vgpu $one:0 Healthy
+		ctr-gpu.org/vgpu $one:1 Healthy
+		ctr-gpu.org/vgpu $one:2 Healthy
+		ctr-gpu.org/vgpu $two:0 Healthy
+		ctr-gpu.org/vgpu $two:1 Healthy
+		ctr-gpu.org/vgpu $two:2 Healthy
+		registered ctr-gpu.org/vgpu
+	END
+	# Other vendors' GPUs, and GPUs that are divided, have none.
+	play wsl-hybrid list ctr-gpu.org/vgpu intel.com/gpu | grep -x "registered ctr-gpu.org/vgpu intel.com/gpu"
+	[[ $(play native-mig list ctr-gpu.org/vgpu nvidia.com/gpu | sed "s/-.*//" | sort | uniq -c | tr -s "\n " " ") == \
+		" 3 ctr 4 nvidia.com/gpu MIG 1 registered ctr " ]]
+	diff <(play wsl-two-nvidia allocate ctr-gpu.org/vgpu cdi,annotations,mounts,environment 4) - <<-END
+		0 env CTR_GPU_VISIBLE_DEVICES=ctr-gpu.org/vgpu=$two:1
+		0 mount /dev/null /var/run/nvidia-container-devices/cdi/ctr-gpu.org/vgpu/$two:1 ro
+		0 annotation cdi.k8s.io/ctr-gpu-ctr-gpu.org_vgpu=ctr-gpu.org/vgpu=$two:1
+		0 cdi ctr-gpu.org/vgpu=$two:1
+	END
+	play native-four slots ctr-gpu.org/vgpu nvidia.com/gpu
+	# CDI, hook and shim know them by these names.
+	sandbox wsl-two-nvidia bash -ec "$slotted"'
+		ctr-gpu cdi generate >/dev/null
+		[[ $(jq -r ".kind + \" \" + ([.devices[].name] | join(\" \"))" /etc/cdi/ctr-gpu-vgpu.json) == "ctr-gpu.org/vgpu $0:0 $0:1 $0:2 $1:0 $1:1 $1:2" ]]
+		ctr-gpu list --dry-run --device "ctr-gpu.org/vgpu=$1:2" --json | jq -e "(.vcuda | length) == 1 and .vcuda[0].uuid == \"$1\"" >/dev/null
+		! ctr-gpu list --dry-run --device "ctr-gpu.org/vgpu=$1:3" 2>/run/said || exit 1
+		grep -q "E_UNKNOWN_DEVICE.*no such slot" /run/said' "$one" "$two"
 }
 
 @test "what is offered is what CDI, hook and shim know by that name" {

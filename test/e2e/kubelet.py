@@ -286,8 +286,8 @@ def case_list(*resources):
     print("registered", *sorted(kubelet.seen))
 
 
-def case_stays(name):
-    Plugin("--strategy=mounts")
+def case_stays(name, *options):
+    Plugin("--strategy=mounts", *options)
     resource = Resource(Kubelet(), name)
     time.sleep(6)  # looks without names, every other second
     for device, health, _ in resource.lists[-1]:
@@ -295,9 +295,9 @@ def case_stays(name):
 
 
 def case_allocate(name, strategy, *containers):
-    Plugin(*([f"--strategy={strategy}"] if strategy != "default" else []))
+    Plugin(*([f"--strategy={strategy}"] if strategy != "default" else []), *[word for word in containers if word.startswith("--")])
     resource = Resource(Kubelet(), name)
-    for number, lines in enumerate(resource.allocate(*[[resource.ids()[int(i)] for i in word] for word in containers])):
+    for number, lines in enumerate(resource.allocate(*[[resource.ids()[int(i)] for i in word] for word in containers if not word.startswith("--")])):
         for line in lines:
             print(number, line)
 
@@ -325,6 +325,37 @@ def case_prefer(name):
     assert resource.prefer([ids[1], "unknown"], [], 2) == [ids[1]]
     assert resource.prefer([], [], 0) == []
     assert code_of(lambda: resource.prefer(["x"] * 600, [], 1)) == "INVALID_ARGUMENT"
+
+
+def case_slots(name, whole):
+    """Slots of four GPUs, three each, as vCUDA's manager is there or not, and as the configuration says."""
+    settings = "/etc/ctr-gpu/config.json"
+    plugin = Plugin("--strategy=mounts")
+    kubelet = Kubelet()
+    resource = Resource(kubelet, name)
+    ids = resource.ids()
+    assert len(ids) == 12 and whole not in kubelet.seen, ids
+    # On the GPU that has slots in use already, as long as it has a free one.
+    assert resource.prefer(ids[:3] + ids[4:], [], 1) == [ids[4]]
+    assert resource.prefer([ids[0]] + ids[3:], [], 1) == [ids[0]]
+    assert resource.prefer(ids[:3], [], 1) == [ids[0]]
+    assert code_of(lambda: resource.allocate(ids[:2])) == "INVALID_ARGUMENT"
+    assert code_of(lambda: resource.allocate([ids[0]], [ids[1]])) == "OK"
+    assert code_of(lambda: resource.allocate([ids[0] + "9"])) == "INVALID_ARGUMENT"
+    os.rename("/run/ctr-gpu/vcudad.sock", "/run/ctr-gpu/away")
+    wait_for(lambda: set(resource.health().values()) == {"Unhealthy"}, "no slot is healthy without the manager")
+    assert code_of(lambda: resource.allocate(ids[:1])) == "FAILED_PRECONDITION"
+    os.rename("/run/ctr-gpu/away", "/run/ctr-gpu/vcudad.sock")
+    wait_for(lambda: set(resource.health().values()) == {"Healthy"}, "all are healthy again")
+    # With fewer slots the others are none any more; without, GPUs are offered whole.
+    with open(settings, "w", encoding="ascii") as file:
+        file.write('{"vcuda": {"mode": "allow", "slots": 2}}')
+    wait_for(lambda: [i for i, health in resource.health().items() if health == "Unhealthy"] == ids[2::3], "a slot of each is gone")
+    os.unlink(settings)
+    wait_for(lambda: set(resource.health().values()) == {"Unhealthy"}, "there is no slot")
+    gpus = Resource(kubelet, whole)
+    assert set(gpus.health().values()) == {"Healthy"} and len(gpus.ids()) == 4
+    assert plugin.runs()
 
 
 def case_health(name, directory):

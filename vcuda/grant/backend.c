@@ -46,11 +46,35 @@ static const char *vcuda_find_device(const struct request *request)
 	return NULL;
 }
 
+/* What it may not have of another's slot, it may not have beside its own. */
+static int vcuda_check_slot(const struct settings *settings, const struct request *request, struct err *err)
+{
+	const struct device_name *name = request->devices.items;
+
+	if (!request->has_slot)
+		return 0;
+	if (settings->vcuda_slots == 0)
+		return err_set(err, CTR_GPU_E_UNKNOWN_DEVICE,
+			       "the container asks for a slot of a GPU, and this host's GPUs have none\n"
+			       "Its administrator makes them in /etc/ctr-gpu/config.json: {\"vcuda\": {\"slots\": 4}}");
+	if (request->kind != REQUEST_SOME || request->devices.count != 1)
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
+			       "the container asks for a slot of a GPU and for something else\n"
+			       "A container with a slot has no other GPU and no second slot.");
+	if (name->slot < 0 || name->slot >= (long)settings->vcuda_slots)
+		return err_set(err, CTR_GPU_E_UNKNOWN_DEVICE,
+			       "this host has no such slot of %.64s\nSlots of a GPU are: " DEVICE_NAME_SLOT_KIND
+			       "=UUID:0 to UUID:%u",
+			       name->text, settings->vcuda_slots - 1);
+	return 0;
+}
+
 int vcuda_decide(const struct settings *settings, const struct request *request, bool *ret, struct err *err)
 {
 	const char *device = vcuda_find_device(request);
 	size_t named = request_count_vcuda(request);
-	bool asked = named > 0 || request->mode == REQUEST_VCUDA;
+	bool asked = named > 0 || request->has_slot || request->mode == REQUEST_VCUDA;
+	int r;
 
 	if (vcuda_refuse_kinds(request, err))
 		return CTR_GPU_E_UNKNOWN_DEVICE;
@@ -63,6 +87,9 @@ int vcuda_decide(const struct settings *settings, const struct request *request,
 			       "the container asks for its GPUs by vCUDA, which this host does not offer\n"
 			       "Its administrator allows it in /etc/ctr-gpu/config.json: {\"vcuda\": {\"mode\": "
 			       "\"allow\"}}");
+	r = vcuda_check_slot(settings, request, err);
+	if (r != 0)
+		return r;
 	/* By default the specifications of other kinds have no nodes. */
 	if (device && settings->vcuda_mode == VCUDA_ALLOW && request->mode == REQUEST_VCUDA)
 		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
@@ -273,16 +300,18 @@ static int vcuda_set_share(const struct settings *settings, const struct request
 
 static int vcuda_set_memory(const struct settings *settings, const struct request *request, struct plan *plan)
 {
+	/* Slots of a GPU come to all of its memory together. */
+	const uint64_t given = request->has_slot ? STR_SHARE(100 / settings->vcuda_slots) : settings->vcuda_memory;
+
 	plan->grant_max_clients = settings->vcuda_max_clients;
 	plan->grant_idle = settings->vcuda_idle;
-	plan->grant_memory = settings->vcuda_memory;
+	plan->grant_memory = given;
 	plan->grant_host_memory = settings->vcuda_host_memory;
 	if (!request->vcuda_memory)
 		return 0;
 	/* Of a share, the container's server knows how much it is. */
-	if (!STR_SHARE_BYTES(settings->vcuda_memory) ||
-	    request->vcuda_memory <= STR_SHARE_BYTES(settings->vcuda_memory)) {
-		plan->grant_memory = request->vcuda_memory | STR_SHARE(STR_SHARE_PERCENT(settings->vcuda_memory));
+	if (!STR_SHARE_BYTES(given) || request->vcuda_memory <= STR_SHARE_BYTES(given)) {
+		plan->grant_memory = request->vcuda_memory | STR_SHARE(STR_SHARE_PERCENT(given));
 		return 0;
 	}
 	return strv_add(&plan->warnings, "CTR_GPU_MEMORY asks for more memory than this host gives a container");
@@ -339,7 +368,11 @@ int vcuda_plan(const struct settings *settings, const struct request *request, c
 			       "vCUDA gives a container %d GPUs at most\nName some of them.", MOST_GPUS);
 	if (r == 0)
 		r = vcuda_tell_left_out(&left_out, plan, err);
-	if (r == 0 && settings->vcuda_move)
+	if (r == 0 && request->has_slot && plan->grant_count > 1)
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
+			       "the container asks for a slot of more than one GPU\nName the GPU by its UUID.");
+	/* A GPU's slots are for containers that were given these. */
+	if (r == 0 && settings->vcuda_move && !request->has_slot)
 		r = vcuda_add_spares(inventory, plan);
 	if (r != 0 || request->nodes_only)
 		return r;

@@ -14,7 +14,7 @@
 
 #include "base/paths.h"
 
-#define CONTROL_SOCKET PATH_RUN "/vcudad.sock"
+#define CONTROL_SOCKET PATH_VCUDAD
 
 enum {
 	CONTROL_MARK = 4, /* bytes in front of a message: its length, and that it is whole */

@@ -94,10 +94,16 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *dev
 	return NVML_SUCCESS;
 }
 
+/* A part's has its profile: GPU instances of 3 seventh have the first numbers, of which one is divided here. */
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length)
 {
-	(void)device;
-	return answer(name, length, "NVIDIA H200");
+	static const char *const divided[] = {"NVIDIA H200 MIG 1c.3g.71gb", "NVIDIA H200 MIG 2c.3g.71gb"};
+
+	if (device->parts)
+		return answer(name, length, "NVIDIA H200");
+	if (device->gpu_instance == 2)
+		return answer(name, length, divided[device->compute_instance % 2]);
+	return answer(name, length, device->gpu_instance < 3 ? "NVIDIA H200 MIG 3g.71gb" : "NVIDIA H200 MIG 2g.35gb");
 }
 
 /* The profiles of native hosts number UUIDs by the minor of the GPU; a part's has its two instances in front. */

@@ -159,6 +159,67 @@ static void test_part_made_anew(void **state)
 	resources_clear(&resources);
 }
 
+/* Of a part whose driver is not asked it is not known which resource it is of, and of a kind which name. */
+static void test_by_profile(void **state)
+{
+#define PART(resource, id, locator)                                                                \
+	"{\"resource\": " resource ", \"kind\": \"nvidia.com/gpu\", \"usable\": true, \"id\": " id \
+	", \"locator\": \"" locator "\"}"
+#define UNASKED(locator) PART("null", "null", locator)
+	struct resources resources = {0};
+
+	(void)state;
+	look(&resources, UNASKED("P1") "," UNASKED("P2"));
+	assert_int_equal(resources.count, 0);
+	assert_true(resources.wants_names);
+	look(&resources, PART("\"nvidia.com/mig-1g.5gb\"", "\"MIG-a\"", "P1") "," PART("\"nvidia.com/mig-2g.10gb\"",
+										       "\"MIG-b\"", "P2"));
+	assert_int_equal(resources.count, 2);
+	assert_string_equal(resources.list[1].name, "nvidia.com/mig-2g.10gb");
+	assert_string_equal(resources.list[1].kind, "nvidia.com/gpu");
+	assert_false(resources.wants_names);
+	look(&resources, UNASKED("P1") "," UNASKED("P2"));
+	assert_true(resources.list[0].devices[0].healthy);
+	assert_true(resources.list[1].devices[0].healthy);
+	assert_false(resources.wants_names);
+	/* Made anew with another size: what was there is known by its own name alone. */
+	look(&resources, PART("\"nvidia.com/mig-2g.10gb\"", "\"MIG-c\"", "P1") "," UNASKED("P2"));
+	assert_false(resources.list[0].devices[0].healthy);
+	look(&resources, UNASKED("P1") "," UNASKED("P2"));
+	assert_false(resources.list[0].devices[0].healthy);
+	assert_true(resource_find(&resources.list[1], "MIG-c")->healthy);
+	/* Known already, and now at the place of one of another size. */
+	look(&resources, PART("\"nvidia.com/mig-1g.5gb\"", "\"MIG-a\"", "P4"));
+	look(&resources, PART("\"nvidia.com/mig-2g.10gb\"", "\"MIG-b\"", "P4"));
+	look(&resources, UNASKED("P4"));
+	assert_false(resources.list[0].devices[0].healthy);
+	assert_true(resource_find(&resources.list[1], "MIG-b")->healthy);
+	look(&resources, PART("null", "\"MIG-d\"", "P3"));
+	assert_int_equal(resources.list[0].count + resources.list[1].count, 3);
+	resources_clear(&resources);
+}
+
+/* The GPU of which slots are taken already, so that others stay whole. */
+static void test_slots(void **state)
+{
+#define OF(gpu, slot) \
+	"{\"resource\": \"ctr-gpu.org/vgpu\", \"usable\": true, \"id\": \"" gpu ":" slot "\", \"store\": \"" gpu "\"}"
+	char *const available[] = {"a:0", "a:1", "a:2", "b:0", "b:2"}, *const last[] = {"b:0", "a:1"};
+	struct resources resources = {0};
+	const char *chosen[2];
+
+	(void)state;
+	look(&resources,
+	     OF("a", "0") "," OF("a", "1") "," OF("a", "2") "," OF("b", "0") "," OF("b", "1") "," OF("b", "2"));
+	assert_true(resource_is_single(&resources.list[0]));
+	assert_string_equal(resources.list[0].kind, "ctr-gpu.org/vgpu");
+	assert_int_equal(preference_choose(&resources.list[0], available, 5, NULL, 0, 1, chosen), 1);
+	assert_string_equal(chosen[0], "b:0");
+	assert_int_equal(preference_choose(&resources.list[0], last, 2, NULL, 0, 1, chosen), 1);
+	assert_string_equal(chosen[0], "b:0");
+	resources_clear(&resources);
+}
+
 static void test_preference(void **state)
 {
 	static const struct {
@@ -205,6 +266,7 @@ int main(void)
 		cmocka_unit_test(test_comes_and_goes), cmocka_unit_test(test_known_again),
 		cmocka_unit_test(test_not_listed),     cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_part_made_anew), cmocka_unit_test(test_preference),
+		cmocka_unit_test(test_by_profile),     cmocka_unit_test(test_slots),
 	};
 
 	return cmocka_run_group_tests_name("resource", tests, NULL, NULL);

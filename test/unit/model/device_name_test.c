@@ -86,6 +86,36 @@ static void what_other_words_may_be(void **state)
 	}
 }
 
+static void a_slot_is_a_gpus_name_and_a_number(void **state)
+{
+	static const struct {
+		const char *text, *name;
+		long slot;
+		bool is_slot;
+	} cases[] = {
+		{"ctr-gpu.org/vgpu=GPU-5a3f1c2b-0001:3", "GPU-5a3f1c2b-0001", 3, true},
+		{"ctr-gpu.org/vgpu=0000:01:00.0:31", "0000:01:00.0", 31, true},
+		{"ctr-gpu.org/vgpu=0:0", "0", 0, true},
+		{"ctr-gpu.org/vgpu=GPU-5a3f1c2b-0001", "GPU-5a3f1c2b-0001", -1, true},
+		{"ctr-gpu.org/vgpu=GPU-5a3f1c2b:", "GPU-5a3f1c2b:", -1, true},
+		{"ctr-gpu.org/vgpu=GPU-5a3f1c2b:-1", "GPU-5a3f1c2b:-1", -1, true},
+		{"ctr-gpu.org/vgpu=GPU-5a3f1c2b:3x", "GPU-5a3f1c2b:3x", -1, true},
+		{"ctr-gpu.org/vgpu=:3", ":3", -1, true},
+		{"ctr-gpu.org/vcuda=0:3", "0:3", -1, false},
+		{"GPU-5a3f1c2b:3", "GPU-5a3f1c2b:3", -1, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_device_name_ struct device_name name = {0};
+
+		device_name_read(strdup(cases[i].text), &name);
+		if (!streq(name.name, cases[i].name) || name.slot != cases[i].slot ||
+		    name.is_slot != cases[i].is_slot || (name.is_slot && !name.is_vcuda))
+			fail_msg("%s: %s, %ld", cases[i].text, name.name, name.slot);
+	}
+}
+
 static void a_list_has_an_end(void **state)
 {
 	_cleanup_device_names_ struct device_names names = {0};
@@ -109,6 +139,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_kind_of_word_has_its_values),
 		cmocka_unit_test(what_other_words_may_be),
+		cmocka_unit_test(a_slot_is_a_gpus_name_and_a_number),
 		cmocka_unit_test(a_list_has_an_end),
 	};
 

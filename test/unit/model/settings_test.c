@@ -66,10 +66,11 @@ static void vcuda_is_off_unless_it_is_switched_on(void **state)
 	assert_true(settings.vcuda_memory == STR_SHARE(50));
 	assert_int_equal(settings.vcuda_host_memory, 0);
 	assert_int_equal(settings.vcuda_max_clients, 16);
+	assert_int_equal(settings.vcuda_slots, 0);
 	assert_int_equal(settings.vcuda_idle, 0);
 	settings_clear(&settings);
 	assert_int_equal(
-		parse("{\"vcuda\": {\"mode\": \"force\", \"memory\": \"8G\", \"host_memory\": \"3G\", \"max_clients\": 256, \"idle\": 600, \"share\": 300, \"move\": true}}",
+		parse("{\"vcuda\": {\"mode\": \"force\", \"memory\": \"8G\", \"host_memory\": \"3G\", \"max_clients\": 256, \"idle\": 600, \"share\": 300, \"slots\": 32, \"move\": true}}",
 		      &settings, &err),
 		0);
 	assert_int_equal(settings.vcuda_mode, VCUDA_FORCE);
@@ -78,6 +79,7 @@ static void vcuda_is_off_unless_it_is_switched_on(void **state)
 	assert_int_equal(settings.vcuda_max_clients, 256);
 	assert_int_equal(settings.vcuda_idle, 600);
 	assert_int_equal(settings.vcuda_share, 300);
+	assert_int_equal(settings.vcuda_slots, 32);
 	assert_true(settings.vcuda_move);
 	settings_clear(&settings);
 }
@@ -123,6 +125,7 @@ static void what_makes_no_sense_is_refused(void **state)
 		{"{\"vcuda\": {\"max_clients\": 0}}",
 		 "\"vcuda\": \"max_clients\" must be a whole number from 1 to 256"},
 		{"{\"vcuda\": {\"max_clients\": 257}}", "\"vcuda\": \"max_clients\" must be"},
+		{"{\"vcuda\": {\"slots\": 33}}", "\"vcuda\": \"slots\" must be a whole number from 0 to 32"},
 		{"{\"vcuda\": {\"move\": 1}}", "\"vcuda\": \"move\" must be true or false"},
 		{"{\"vcuda\": {\"share\": 0}}", "\"vcuda\": \"share\" must be a whole number from 1 to 1000"},
 		{"{\"vcuda\": {\"share\": 1001}}", "\"vcuda\": \"share\" must be a whole number from 1 to 1000"},

@@ -284,6 +284,41 @@ add_on_both() {
 	'
 }
 
+# slot GPU:NUMBER: what a device plugin of Kubernetes tells a container of
+slot() {
+	echo ".mounts += [{destination: \"/var/run/nvidia-container-devices/cdi/ctr-gpu.org/vgpu/$1\", source: \"/dev/null\", type: \"bind\", options: [\"bind\", \"ro\"]}]"
+}
+
+@test "a slot of a GPU is a fourth of its memory and no other GPU, whatever the container's variables say" {
+	local first=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4 second=GPU-7b10aa04-0041-0000-0000-000084ef55fb
+
+	settings='{"vcuda": {"mode": "allow", "slots": 4, "memory": "1G", "move": true}}' filter="$(slot "$second:3")
+		| .process.env += [\"CTR_GPU_MODE=device\", \"CTR_GPU_MEMORY=100G\", \"CTR_GPU_SHARE=1000\", \"CTR_GPU_VISIBLE_DEVICES=all\"]" on_host '
+		driver && manager
+		container one "hold 2147483648 1 </dev/null; ls /dev/dxg; cuda-add"
+		container two "until [ -e /tmp/more ]; do sleep 0.1; done; hold 1048576 1 </dev/null" CTR_GPU_MEMORY=1M
+		soon said one "2147483648: 0" && said one "devices=1" && said one "total=2147483648" && said one "1: 2"
+		soon said one "'"$second"': Small: 1048576 sums are right"
+		! grep -q "GPU-5a3f1c2b\|Big" "$scratch/one.out" || exit 1
+		grep -q "/dev/dxg: No such file" "$scratch/one.out"
+		audited grant ".memory == \"100.0 GiB, at most 25%\""
+		soon listed "any(.containers[]; .memory == \"1.0 MiB, at most 25%\" and .share == 100 and (.gpus | length) == 1)"
+		touch "$scratch/bundle/rootfs/tmp/more"
+		soon said two "1048576: 0" && soon said two "1: 2"
+	'
+	# A second slot, a GPU beside it and a slot that is none are refused.
+	for filter in "$(slot "$second:3") | $(slot "$second:2")" "$(slot "$second:3") | $(slot "$second:3" | sed "s,cdi/.*vgpu/[^\"\\\\]*,all,")" "$(slot "$second:4")" "$(slot "$first")"; do
+		rm -rf "$BATS_TEST_TMPDIR/bundle" "$BATS_TEST_TMPDIR/one"
+		settings='{"vcuda": {"mode": "allow", "slots": 4}}' filter=$filter on_host '
+			driver && manager
+			container one "echo started"
+			! wait "$container" || exit 1
+			! said one started || exit 1
+			grep -q "E_BAD_ARGUMENT\|E_UNKNOWN_DEVICE" "$scratch/one.out"
+		'
+	done
+}
+
 @test "setup vcuda has containers get GPUs by it, and --remove takes that back" {
 	on_host '
 		driver && rm -rf /etc/ctr-gpu/config.json /etc/cdi

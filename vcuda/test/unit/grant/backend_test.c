@@ -88,9 +88,50 @@ static void a_kind_that_is_mistyped_is_no_device(void **state)
 
 	(void)state;
 	for (enum vcuda_mode mode = VCUDA_OFF; mode <= VCUDA_FORCE; mode++)
-		assert_int_equal(decide(mode, REQUEST_ANY_MODE, "ctr-gpu.org/vgpu=0", &vcuda, &err),
+		assert_int_equal(decide(mode, REQUEST_ANY_MODE, "ctr-gpu.org/gpu=0", &vcuda, &err),
 				 CTR_GPU_E_UNKNOWN_DEVICE);
 	assert_non_null(strstr(err.text, "ctr-gpu.org/vcuda=0"));
+}
+
+#define SLOT "ctr-gpu.org/vgpu=GPU-1:"
+
+static void a_container_has_one_slot_and_nothing_beside_it(void **state)
+{
+	static const struct {
+		const char *devices;
+		enum vcuda_mode mode;
+		unsigned slots;
+		int r;
+	} cases[] = {
+		{SLOT "0", VCUDA_ALLOW, 4, 0},
+		{SLOT "3", VCUDA_FORCE, 4, 0},
+		{SLOT "3", VCUDA_OFF, 4, CTR_GPU_E_NO_PERMISSION},
+		{SLOT "0", VCUDA_ALLOW, 0, CTR_GPU_E_UNKNOWN_DEVICE},
+		{SLOT "4", VCUDA_ALLOW, 4, CTR_GPU_E_UNKNOWN_DEVICE},
+		{SLOT "-1", VCUDA_ALLOW, 4, CTR_GPU_E_UNKNOWN_DEVICE},
+		{SLOT "99999999999999999999", VCUDA_ALLOW, 4, CTR_GPU_E_UNKNOWN_DEVICE},
+		{"ctr-gpu.org/vgpu=GPU-1", VCUDA_ALLOW, 4, CTR_GPU_E_UNKNOWN_DEVICE},
+		{"ctr-gpu.org/vgpu=all", VCUDA_ALLOW, 4, CTR_GPU_E_UNKNOWN_DEVICE},
+		{SLOT "0," SLOT "1", VCUDA_ALLOW, 4, CTR_GPU_E_BAD_ARGUMENT},
+		{SLOT "0,ctr-gpu.org/vcuda=0", VCUDA_ALLOW, 4, CTR_GPU_E_BAD_ARGUMENT},
+		{SLOT "0,nvidia.com/gpu=0", VCUDA_ALLOW, 4, CTR_GPU_E_BAD_ARGUMENT},
+		{"all," SLOT "0", VCUDA_ALLOW, 4, CTR_GPU_E_BAD_ARGUMENT},
+		{"none," SLOT "0", VCUDA_DEFAULT, 4, CTR_GPU_E_BAD_ARGUMENT},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		for (int asked = REQUEST_ANY_MODE; asked <= REQUEST_DEVICE; asked++) {
+			const struct settings settings = {.vcuda_mode = cases[i].mode, .vcuda_slots = cases[i].slots};
+			struct request request = {.mode = (enum request_mode)asked};
+			struct err err = {0};
+			bool vcuda = false;
+
+			assert_int_equal(request_set_devices(&request, cases[i].devices), 0);
+			if (vcuda_decide(&settings, &request, &vcuda, &err) != cases[i].r || vcuda != (cases[i].r == 0))
+				fail_msg("case %zu: %s", i, err.text);
+			request_clear(&request);
+		}
 }
 
 static struct adapter first = {.vendor_id = PCI_VENDOR_NVIDIA, .uuid = (char *)"GPU-1", .name = (char *)"One"},
@@ -300,6 +341,45 @@ static void the_drivers_library_is_where_a_plan_for_devices_has_it(void **state)
 	}
 }
 
+/* Its part of the memory, whatever else a container may have; no other GPU, and the time that every container has. */
+static void a_slot_is_a_part_of_one_gpu(void **state)
+{
+	static const struct {
+		unsigned slots;
+		uint64_t wanted, memory;
+	} cases[] = {
+		{1, 0, STR_SHARE(100)},
+		{3, 0, STR_SHARE(33)},
+		{4, 0, STR_SHARE(25)},
+		{32, 0, STR_SHARE(3)},
+		{4, 1 << 20, STR_SHARE(25) | 1 << 20},
+	};
+	const struct adapter *const selected[] = {&first}, *const both[] = {&first, &second};
+	struct adapter like = {
+		.vendor_id = PCI_VENDOR_NVIDIA, .uuid = (char *)"GPU-8", .name = (char *)"One", .minor = 1};
+	const struct inventory before = host;
+	struct settings settings = {.vcuda_memory = 8 << 20, .vcuda_move = true};
+	struct plan plan = {0};
+	struct err err = {0};
+
+	(void)state;
+	host = (struct inventory){.adapters = &like, .count = 1};
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct request request = {.has_slot = true, .vcuda_memory = cases[i].wanted, .vcuda_share = 1000};
+
+		settings.vcuda_slots = cases[i].slots;
+		assert_int_equal(make(&settings, request, selected, 1, &plan, &err), 0);
+		assert_int_equal(plan.grant_count, 1);
+		assert_true(plan.grant_memory == cases[i].memory);
+		assert_int_equal(plan.grant_share, 100);
+		plan_clear(&plan);
+	}
+	assert_int_equal(make(&settings, (struct request){.has_slot = true}, both, 2, &plan, &err),
+			 CTR_GPU_E_BAD_ARGUMENT);
+	plan_clear(&plan);
+	host = before;
+}
+
 static void old_drivers_are_known_by_their_version(void **state)
 {
 	(void)state;
@@ -317,6 +397,8 @@ int main(void)
 		cmocka_unit_test(what_the_settings_forbid_is_refused),
 		cmocka_unit_test(a_device_is_not_given_by_vcuda_besides),
 		cmocka_unit_test(a_kind_that_is_mistyped_is_no_device),
+		cmocka_unit_test(a_container_has_one_slot_and_nothing_beside_it),
+		cmocka_unit_test(a_slot_is_a_part_of_one_gpu),
 		cmocka_unit_test(others_of_a_model_are_spares_where_containers_may_be_moved),
 		cmocka_unit_test(gpus_of_other_vendors_are_left_out),
 		cmocka_unit_test(gpus_that_are_divided_are_left_out),
