@@ -20,6 +20,7 @@
 # make check-reproducible                  builds twice and compares
 # make abi-dump                            the library's interface, which later builds are compared with
 # make static     a tarball that runs on any Linux           make sbom      what is linked into the programs
+# make kubernetes-image                    an image with the device plugin for Kubernetes alone (docs/clusters.md)
 # make fuzzers    the programs that make fuzz runs, into build/libfuzzer
 #
 # CC=clang (also in the environment) and SANITIZE=address,undefined work with every target; O= is the build directory; V=1 shows the commands;

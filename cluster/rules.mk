@@ -29,3 +29,16 @@ $(O)/bin/ctr-gpu-device-plugin: $(plugin_objects) $(plugin_messages:=.o) $(O)/li
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(CC) -pie $(CFLAGS_ALL) $(LDFLAGS_ALL) $(link_map) -o $@ $^ -Wl,--as-needed $(plugin_libraries) $(xdr_inside)
+
+# The same without any library beside it, and an image of it, for nodes on which it is not installed. IMAGE= is the image's name.
+$(O)/image/ctr-gpu-device-plugin: $(plugin_objects) $(plugin_messages:=.o) $(O)/lib/libctr-gpu.a
+	@mkdir -p $(@D)
+	$(say) LD $@
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -static-pie $(patsubst -l%,-l:lib%.a,$(plugin_libraries)) $(static_libraries)
+
+kubernetes-image: $(if $(plugin_lacks),plugin-left-out,$(O)/image/ctr-gpu-device-plugin $(O)/bin/ctr-gpu-driverd)
+	$(if $(dynamic),@echo "make kubernetes-image: not with STATIC=0 or SANITIZE=" >&2; exit 1)
+	$(if $(plugin_lacks),@exit 1)
+	CC="$(CC)" STRIP="$(STRIP)" IMAGE="$(IMAGE)" pkg/make-image $(O)
+
+.PHONY: kubernetes-image

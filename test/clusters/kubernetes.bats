@@ -189,10 +189,14 @@ kubernetes() {
 		until_true 120 offers nvidia.com/gpu 2
 		for ((i = 0; i < 110; i++)); do pod "pod-$i" probe; done | kubectl apply -f - >/dev/null
 		until_true 1500 count_is 110 Succeeded
+		pgrep -P "${node_pids[plugin]}" | sed "s,.*,/proc/&/smaps_rollup,; \$ a/proc/${node_pids[plugin]}/smaps_rollup" |
+			xargs cat | awk "/^Pss:/ { sum += \$2 } END { print \"memory=\" sum }"
 		cat /var/log/pods/default_pod-*/one/*.log | grep -oE "(count|device)=.*"'
 	expect_status 0
 	[[ $(grep -c "^count=1$" <<<"$output") -eq 110 ]]
 	[[ $(grep -c "^device=NVIDIA " <<<"$output") -eq 110 ]]
+	! grep -q __asan_init "$CTR_GPU_BUILD/bin/ctr-gpu-device-plugin" || return 0
+	[[ $(sed -n "s/^memory=//p" <<<"$output") -gt 0 && $(sed -n "s/^memory=//p" <<<"$output") -lt 6144 ]]
 	expect_line "device=NVIDIA GeForce RTX 4090"
 	expect_line "device=NVIDIA RTX A2000"
 }
@@ -243,7 +247,10 @@ lines_of() {
 		cp "$CTR_GPU_BUILD"/bin/ctr-gpu-{device-plugin,driverd} /usr/libexec/ctr-gpu/
 		mkdir -p /run/shown/examples
 		cp -r "$examples" /run/shown/examples/
-		sed -i -E "s,image: .*,image: localhost/debian:1," /run/shown/examples/kubernetes/*.yaml
+		sed -i -E "s,image: .*,image: localhost/debian:1," /run/shown/examples/kubernetes/pod-*.yaml
+		make() {
+			[[ $* == kubernetes-image ]] && mkdir build && cp "$CTR_GPU_BUILD/kubernetes-image.tar" build/
+		}
 		sudo() { "$@"; }
 		systemctl() {
 			case $* in
@@ -270,10 +277,13 @@ lines_of() {
 		until_true 60 offers nvidia.com/gpu 0
 		typed daemon-set
 		until_true 120 offers nvidia.com/gpu 2
+		# The plugin that runs is the image'"'"'s.
+		pgrep -a ctr-gpu-device | cut -d " " -f 2 | sort -u
 		kubectl delete -f examples/kubernetes/pod-runtime-class.yaml
 		typed pod'
 	expect_status 0
 	[[ $(grep -c "^GPU 0: NVIDIA" <<<"$output") -eq 2 ]]
 	expect_line "nvidia.com/gpu.count=2"
 	expect "daemonset.apps/ctr-gpu-device-plugin created"
+	expect_line /ctr-gpu/ctr-gpu-device-plugin
 }

@@ -298,6 +298,30 @@ one=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4 two=GPU-7b10aa04-0041-0000-0000-000
 	true
 }
 
+@test "the image has a plugin that needs nothing else, is the same each time, and every part is what its digest says" {
+	! grep -q __asan_init "$plugin" || skip "a sanitizer cannot be linked statically"
+	local layout=$CTR_GPU_BUILD/kubernetes-image root=$BATS_TEST_TMPDIR/root first blob
+
+	for i in 1 2; do
+		env -u MAKEFLAGS -u MAKELEVEL make -C "$e2e/../.." O="$CTR_GPU_BUILD" kubernetes-image >"$BATS_TEST_TMPDIR/log" 2>&1 || { cat "$BATS_TEST_TMPDIR/log"; return 1; }
+		[[ $i == 1 ]] || [[ $first == "$(sha256sum "$layout.tar")" ]]
+		first=$(sha256sum "$layout.tar")
+	done
+	for blob in "$layout"/blobs/sha256/*; do
+		[[ $(sha256sum "$blob" | cut -d " " -f 1) == "${blob##*/}" ]]
+	done
+	blob() { echo "$layout/blobs/sha256/$(jq -r "$2" "$1" | sed "s/^sha256://")"; }
+	manifest=$(blob "$layout/index.json" ".manifests[0].digest")
+	[[ $(jq -r ".layers | length" "$manifest") == 1 ]]
+	[[ $(zcat "$(blob "$manifest" ".layers[0].digest")" | sha256sum | cut -d " " -f 1) == $(jq -r ".rootfs.diff_ids[0]" "$(blob "$manifest" .config.digest)" | sed s/sha256://) ]]
+	mkdir "$root"
+	tar -xzf "$(blob "$manifest" ".layers[0].digest")" -C "$root"
+	[[ $(cd "$root" && find . -type f | sort) == $'./ctr-gpu/LICENSE\n./ctr-gpu/ctr-gpu-device-plugin\n./ctr-gpu/ctr-gpu-driverd' ]]
+	run -0 chroot "$root" "$(jq -r ".config.Entrypoint[0]" "$(blob "$manifest" .config.digest)")" --version
+	[[ $output == "ctr-gpu-device-plugin "[0-9]* ]]
+	grep -qF "image: ctr-gpu-device-plugin:$(jq -r '.manifests[0].annotations["org.opencontainers.image.ref.name"]' "$layout/index.json")" "$e2e/../../examples/kubernetes/daemon-set.yaml"
+}
+
 @test "metrics are served where they are wanted, to peers that ask for them" {
 	sandbox wsl-two-nvidia bash -ec 'mkdir -p /run/plugins; rm -rf /etc/ctr-gpu
 		"$0" --kubelet-directory=/run/plugins --metrics=/run/metrics 2>/run/log & plugin=$!
