@@ -5,7 +5,7 @@
 # kube-scheduler, kube-controller-manager, kubelet, containerd and ctr-gpu-device-plugin. $directory is on a disk, has image.tar, and
 # gets the logs; $programs is what kubernetes-build prints, $examples the folder of ours. node_start starts all (with $node_bare set
 # neither plugin nor runtime); each of kubelet, containerd and plugin can be
-# killed and started again.
+# killed and started again. $node_engine is a tree of another release (test/engines/tree) whose containerd is taken.
 
 export KUBECONFIG=/run/node/kubeconfig PATH=$programs:$PATH:/usr/lib/cni
 declare -A node_pids
@@ -43,6 +43,18 @@ node_network() {
 		{"cniVersion": "0.4.0", "name": "pods", "type": "bridge", "bridge": "pods",
 		 "ipam": {"type": "host-local", "dataDir": "/run/node/addresses", "ranges": [[{"subnet": "10.88.0.0/16"}]]}}
 	END
+}
+
+# Debian's containerd needs the C library alone, of 2021.
+node_take_engine() {
+	local program
+
+	for program in containerd containerd-shim-runc-v2 ctr; do
+		mount --bind "$1/usr/bin/$program" "/usr/bin/$program"
+	done
+	# Which release is installed, the plugin asks dpkg.
+	mount --bind "$1/var/lib/dpkg/status" /var/lib/dpkg/status
+	containerd --version
 }
 
 node_containerd() {
@@ -157,6 +169,7 @@ node_start() {
 	done
 	cd /run/node || return
 	node_network
+	[[ ! ${node_engine-} ]] || node_take_engine "$node_engine"
 	node_containerd_file
 	[[ ${node_bare-} ]] || ctr-gpu setup containerd >"$directory/setup.log"
 	node_containerd

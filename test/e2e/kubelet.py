@@ -553,6 +553,48 @@ def case_many(name):
     print(f"# {rate:.0f} a second, {plugin.memory()} KiB", file=sys.stderr)
 
 
+class Engine:
+    """An engine's Container Runtime Interface (CRI v1), as far as kubelet speaks it for a pod of one container."""
+
+    def __init__(self, path):
+        self.channel = grpc.insecure_channel(f"unix:{path}", options=[("grpc.default_authority", "localhost")])
+
+    def call(self, method, request):
+        return self.channel.unary_unary(f"/runtime.v1.RuntimeService/{method}")(request, timeout=120)
+
+    def run(self, name, handler, command, answer):
+        """What a container prints that is made with a plugin's answer."""
+        logs = f"{DIRECTORY}.logs"
+        os.makedirs(logs, exist_ok=True)
+        host = field(2, field(1, field(1, 2)))  # the host's network
+        sandbox = field(1, field(1, name) + field(2, name) + field(3, "default")) + field(3, logs)
+        sandbox += field(8, field(1, os.environ.get("CTR_GPU_TEST_CGROUP", "/")) + host)
+        pod = one(self.call("RunPodSandbox", field(1, sandbox) + field(2, handler)), 1)
+        config = field(1, field(1, "one")) + field(2, field(1, "localhost/debian:1")) + b"".join(field(3, word) for word in command)
+        config += b"".join(field(6, field(1, one(i, 1)) + field(2, one(i, 2))) for i in several(answer, 1))
+        config += b"".join(field(7, field(1, one(i, 1)) + field(2, one(i, 2)) + field(3, 1)) for i in several(answer, 2))
+        config += b"".join(field(10, field(1, one(i, 1)) + field(2, one(i, 2))) for i in several(answer, 4))
+        config += b"".join(field(17, field(1, one(i, 1))) for i in several(answer, 5))
+        config += field(11, f"{name}.log") + field(15, b"")
+        container = one(self.call("CreateContainer", field(1, pod) + field(2, config) + field(3, sandbox)), 1)
+        self.call("StartContainer", field(1, container))
+        wait_for(lambda: one(one(self.call("ContainerStatus", field(1, container)), 1), 3) == 2, f"{name} has ended")
+        self.call("RemovePodSandbox", field(1, pod))
+        with open(f"{logs}/{name}.log", encoding="utf-8") as log:
+            return [line.split(" ", 3)[3].rstrip("\n") for line in log]
+
+
+def case_cri(name, strategy, path, handler, *command):
+    """A container for each device of a resource, made by an engine with the plugin's answer."""
+    Plugin(f"--strategy={strategy}")
+    resource = Resource(Kubelet(), name)
+    engine = Engine(path)
+    for number, device in enumerate(resource.ids()):
+        answer = one(resource.call("Allocate", field(1, field(1, device))), 1)
+        for line in engine.run(f"{strategy.replace(',', '-')}-{handler}{number}", handler, command, answer):
+            print(number, line)
+
+
 def end():
     for plugin in Plugin.started:
         if plugin.runs():
