@@ -60,7 +60,7 @@ struct engine {
 	const char *cdi_on;                  /* how users write what turns CDI on */
 	const char *const *hook_directories; /* that are read unless the file names others */
 
-	const char *uses[METHODS]; /* how users ask it for a GPU, by each door; NULL: it has no such door */
+	const char *uses[METHODS]; /* how users ask it for a GPU, by each method; NULL: it has no such method */
 
 	const struct engine_release *releases; /* with CDI, oldest first; NULL: it has none */
 	long gpus_nvidia, gpus_amd; /* ENGINE_VERSION() since which --gpus gives CDI's devices of a kind; 0: never */

@@ -110,7 +110,7 @@ static int settings_read_enum(struct settings *settings, const struct key *key, 
 	return settings_read_name(key->names, value, settings_member(settings, key));
 }
 
-/* One for all doors, or an object with some of them. */
+/* One for all methods, or an object with some of them. */
 static int settings_read_on_missing(struct settings *settings, const struct key *key, const json_t *value)
 {
 	static const char *const methods[ENTRIES] = {

@@ -36,7 +36,7 @@ static int findings_first_length(const char *format, va_list arguments)
 
 #pragma GCC diagnostic pop
 
-/* The last place says that there was more, since what did not fit may close a door. */
+/* The last place says that there was more, since what did not fit may close a method. */
 static void findings_end(struct findings *findings)
 {
 	struct finding *last = &findings->items[FINDINGS_MAX - 1];

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What a check has to say: plain data, for a person's screen and for programs. A finding may close doors, the ways into
- * a container that engines have; verdicts follow from that and from nothing else.
+ * What a check has to say: plain data, for a person's screen and for programs. A finding may close methods, by which
+ * users ask an engine for a GPU; the summary follows from that and from nothing else.
  *
  * All of it is in one piece of memory, so that a process can fill it and another read it.
  */
@@ -44,7 +44,7 @@ struct finding {
 	char id[48]; /* stable, "store.incomplete"; what is before the dot is the subject */
 	enum severity severity;
 	char *remedy;       /* NULL if there is nothing to do */
-	const char *engine; /* by its id, ANY_ENGINE, or NULL: it is of no engine, and a problem then closes every door
+	const char *engine; /* by its id, ANY_ENGINE, or NULL: it is of no engine; as a problem it closes every method
 			       there is */
 	unsigned methods;   /* of that engine, that it closes: bits by enum method */
 	char text[FINDING_TEXT_MAX]; /* and the remedy's, behind its NUL */
@@ -56,8 +56,8 @@ struct finding {
 struct host_engine {
 	const char *id, *label;     /* "docker", "Docker" */
 	char state[64];             /* " 28.1.1, running" */
-	unsigned apart;             /* doors on which what is found of every engine has no bearing: bits */
-	char methods[METHODS][128]; /* as a user types them, "--gpus all"; "": the engine has no such door */
+	unsigned apart;             /* methods on which what is found of every engine has no bearing: bits */
+	char methods[METHODS][128]; /* as a user types them, "--gpus all"; "": the engine has no such method */
 };
 
 /* All zero: nothing was found. */
@@ -82,16 +82,16 @@ void findings_add(struct findings *findings, const char *id, enum severity sever
 void findings_add_list(struct findings *findings, const char *id, enum severity severity, const char *format,
 		       va_list arguments) __attribute__((format(printf, 4, 0)));
 
-/** Says which doors the finding that was added last closes. @engine: stays. */
+/** Says which methods the finding that was added last closes. @engine: stays. */
 void findings_close(struct findings *findings, const char *engine, unsigned methods);
 
 /** The first line of a library's sentence as a finding, the others as its remedy. */
 void findings_add_message(struct findings *findings, const char *id, enum severity severity, const char *message);
 
-/** Appends an engine without doors, whose names stay. Return: it. */
+/** Appends an engine without methods, whose names stay. Return: it. */
 struct host_engine *findings_add_engine(struct findings *findings, const char *id, const char *label);
 
-/** Return: the first problem that closes every door of this machine; NULL. */
+/** Return: the first problem that closes every method of this machine; NULL. */
 const struct finding *findings_block(const struct findings *findings);
 
 /** Return: a new array; NULL without memory. */

@@ -3,7 +3,7 @@
 
 /*
  * What a container asks for by its configuration, and whether it may: the one place that reads the NVIDIA_* variables,
- * AMD_VISIBLE_DEVICES and the mounts of Kubernetes' device plugins. Whichever door a container comes through, it is
+ * AMD_VISIBLE_DEVICES and the mounts of Kubernetes' device plugins. By whatever method a container asks, it is
  * read here.
  */
 

@@ -201,7 +201,7 @@ static void dockerd_check_runtime(struct docker *docker)
 				 look->config.path, engine_check_restart(look, ENGINE_RELOAD));
 }
 
-/* No container starts, by whichever door, if the program of the default runtime is gone. */
+/* No container starts, by whichever method, if the program of the default runtime is gone. */
 static void dockerd_check_default(struct docker *docker)
 {
 	struct engine_check *look = &docker->look;

@@ -86,7 +86,7 @@ void engine_check_describe(struct engine_check *look);
 /**
  * engine_check_add() - report a finding about the engine
  * @what:   behind the engine's name in the id; or the whole id, which has a dot
- * @closes: doors of the engine, bits by enum method
+ * @closes: methods of the engine, bits by enum method
  */
 void engine_check_add(struct engine_check *look, const char *what, enum severity severity, unsigned closes,
 		      const char *format, ...) __attribute__((format(printf, 5, 6)));
@@ -97,10 +97,10 @@ bool engine_check_find_program(const struct engine_check *look, const char *path
 /** Return: the command that restarts the engine, for a user to type; valid until the next call. */
 const char *engine_check_restart(struct engine_check *look, enum engine_step step);
 
-/** Says that the engine has a door. */
+/** Says that the engine has a method. */
 void engine_check_add_method(struct engine_check *look, enum method method);
 
-/* Each says what closes doors of its kind. */
+/* Each says what closes methods of its kind. */
 void engine_check_method_config(struct engine_check *look);
 void engine_check_method_cdi(struct engine_check *look);
 void engine_check_method_runtime(struct engine_check *look);
@@ -120,17 +120,17 @@ void check_docker_desktop(struct doctor_context *examination);
 /* ---- summary ---- */
 
 /*
- * Whether an engine gives a container a GPU that works, by which door, and why not by the others. It follows from the
- * engine's doors and from the findings that close them, and from nothing else.
+ * Whether an engine gives a container a GPU that works, by which method, and why not by the others. It follows from the
+ * engine's methods and from the findings that close them, and from nothing else.
  */
 
 /* Of one engine. */
 struct summary {
 	const struct host_engine *engine;
-	const struct finding *closed_by[METHODS]; /* NULL: open, or the engine does not have this door */
-	unsigned open;                            /* doors, bits by enum method */
-	enum severity severity;                   /* warning: a door is broken; note: not set up; problem: all are */
-	bool works;                               /* a door is open, and nothing of the machine itself is in the way */
+	const struct finding *closed_by[METHODS]; /* NULL: open, or the engine does not have this method */
+	unsigned open;                            /* methods, bits by enum method */
+	enum severity severity;                   /* warning: a method is broken; note: not set up; problem: all are */
+	bool works;                               /* a method is open, and nothing of the machine is in the way */
 };
 
 struct summary summary_make(const struct findings *findings, const struct host_engine *engine);
@@ -140,13 +140,13 @@ const struct finding *summary_first(const struct findings *findings);
 
 /**
  * summary_text() - "yes by --gpus all; by --device KIND=all no, because …"
- * @brief: without what is merely not set up, if a door is open, and without what the machine's own problem closes
+ * @brief: without what is merely not set up, if a method is open, and without what the machine's own problem closes
  *
  * Return: owned by the caller; NULL without memory.
  */
 char *summary_text(const struct findings *findings, const struct summary *verdict, bool brief);
 
-/** Whether something is wrong with the engine itself: it has a door that is broken, and not merely closed. */
+/** Whether something is wrong with the engine itself: it has a method that is broken, and not merely closed. */
 bool summary_is_broken(const struct summary *verdict);
 
 /** What to do: the first such finding that the verdict names. Return: borrowed; NULL: nothing. */

@@ -116,7 +116,7 @@ static void print_doctor_write_findings(const struct doctor_printer *screen, enu
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct finding *finding = &findings->items[i];
 
-		/* If a door is closed for another reason, it is not said that it is not set up. */
+		/* If a method is closed for another reason, it is not said that it is not set up. */
 		if (finding->severity != severity || (finding->engine && severity <= SEVERITY_NOTE) ||
 		    print_doctor_is_printed(findings, finding) || !print_doctor_is_wanted(screen, finding, &adapters))
 			continue;

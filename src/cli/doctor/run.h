@@ -22,7 +22,7 @@ struct doctor;
 int doctor_new(struct ctr_gpu_context *context, const char *config, const char *rootfs, struct doctor **ret);
 void doctor_free(struct doctor *doctor);
 
-/** Whether an engine here gives a container a GPU that works, by any door. */
+/** Whether an engine here gives a container a GPU that works, by any method. */
 bool doctor_would_work(const struct doctor *doctor);
 
 /**

@@ -11,7 +11,7 @@
 
 /* ---- what follows ---- */
 
-/* Of two findings that close a door the worse is the reason; of equals, the engine's own. */
+/* Of two findings that close a method the worse is the reason; of equals, the engine's own. */
 static const struct finding *summary_closer(const struct findings *findings, const struct host_engine *engine,
 					    enum method method)
 {
@@ -103,7 +103,7 @@ const struct finding *summary_first(const struct findings *findings)
 
 /* ---- in words ---- */
 
-/* "--gpus all, --runtime=nvidia": the doors that a finding closes, or NULL leaves open. */
+/* "--gpus all, --runtime=nvidia": the methods that a finding closes, or NULL leaves open. */
 static void summary_print_methods(FILE *sentence, const struct summary *verdict, const struct finding *finding)
 {
 	const char *separator = "by ";
@@ -116,7 +116,7 @@ static void summary_print_methods(FILE *sentence, const struct summary *verdict,
 	}
 }
 
-/* Doors that are merely not set up: of an engine that does not work, only the first is told. */
+/* Methods that are merely not set up: of an engine that does not work, only the first is told. */
 static bool summary_is_worth_printing(const struct summary *verdict, enum method method, bool brief)
 {
 	const struct finding *finding = verdict->closed_by[method];
@@ -168,7 +168,7 @@ char *summary_text(const struct findings *findings, const struct summary *verdic
 	return memstream_close(&stream, &text, NULL) == 0 ? text : NULL;
 }
 
-/* If a door is open, the others need not be set up. */
+/* If a method is open, the others need not be set up. */
 const char *summary_remedy(const struct summary *verdict)
 {
 	const struct finding *first = NULL;
