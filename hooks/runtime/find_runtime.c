@@ -47,7 +47,15 @@ static bool find_runtime_in_places(const char *places, const char *name, char re
 	return false;
 }
 
-bool find_runtime_program(const char *name, const char *places, char ret[FIND_RUNTIME_PATH_MAX])
+/*
+ * find_runtime_program() - find a program that can be executed and is not this one under another name
+ * @name:   an absolute path, or what is looked for in directories
+ * @places: the value of PATH, or NULL; where nothing is found there, the usual directories are searched
+ * @ret:    its path
+ *
+ * Return: whether there is one.
+ */
+static bool find_runtime_program(const char *name, const char *places, char ret[FIND_RUNTIME_PATH_MAX])
 {
 	if (name[0] == '/')
 		return strlen(name) < FIND_RUNTIME_PATH_MAX && find_runtime_is_usable(strcpy(ret, name));

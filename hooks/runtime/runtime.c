@@ -34,6 +34,62 @@ struct shim {
 	struct ctr_gpu_plan *plan;
 };
 
+/* ---- why a container cannot be created, where the engine reads its runtime's errors ---- */
+
+enum { REPORT_ERROR_MAX = 2048 };
+
+/* crun's logs may be "file:PATH", "syslog:ID" and "journald:ID" as well (src/libcrun/error.c). */
+static FILE *runtime_open_log(const char *log)
+{
+	const char *path = strncmp(log, "file:", 5) == 0 ? log + 5 : log;
+	int fd = -1;
+
+	if (strncmp(log, "syslog:", 7) != 0 && strncmp(log, "journald:", 9) != 0)
+		fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
+	return fd < 0 ? NULL : fdopen(fd, "a");
+}
+
+/* containerd, Docker (go-runc, getLastRuntimeError()) and Podman show the last entry of the level "error". */
+static void runtime_write_log(FILE *file, bool as_json, const char *message)
+{
+	json_t *text = json_string(message);
+	char *quoted = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL, stamp[TRACE_TIME_SIZE];
+
+	trace_write_time(stamp);
+	if (quoted)
+		trace_print_line(file,
+				 as_json ? "{\"level\":\"error\",\"msg\":%s,\"time\":\"%s\"}\n"
+					 : "level=error msg=%s time=\"%s\"\n",
+				 quoted, stamp);
+	free(quoted);
+	json_decref(text);
+}
+
+/*
+ * runtime_print_failure() - write to standard error, and to the log if the engine wants one
+ * @r:    negative errno or CTR_GPU_E_*
+ * @text: sentences of the library
+ *
+ * Return: the program's exit status.
+ */
+static int runtime_print_failure(const struct command_line *line, int r, const char *text)
+{
+	char message[REPORT_ERROR_MAX];
+	FILE *log;
+
+	(void)snprintf(message, sizeof(message), "ctr-gpu-runtime: [%s] %s", ctr_gpu_error_name(r), text);
+	trace_print_line(stderr, "%s\n", message);
+	trace_write("error", message);
+	log = line->log ? runtime_open_log(line->log) : NULL;
+	if (log) {
+		runtime_write_log(log, line->log_json, message);
+		(void)fclose(log);
+	}
+	return EXIT_FAILURE;
+}
+
+/* ---- the shim ---- */
+
 static void runtime_close(struct shim *shim)
 {
 	(void)ctr_gpu_plan_unref(shim->plan);
@@ -174,49 +230,4 @@ int runtime_main(int argc, char **argv)
 		return runtime_print_failure(&shim.line, CTR_GPU_E_BAD_ARGUMENT,
 					     "--dry-run goes in front of create or run.");
 	return runtime_serve(&shim, argv);
-}
-
-enum { REPORT_ERROR_MAX = 2048 };
-
-/* crun's logs may be "file:PATH", "syslog:ID" and "journald:ID" as well (src/libcrun/error.c). */
-static FILE *runtime_open_log(const char *log)
-{
-	const char *path = strncmp(log, "file:", 5) == 0 ? log + 5 : log;
-	int fd = -1;
-
-	if (strncmp(log, "syslog:", 7) != 0 && strncmp(log, "journald:", 9) != 0)
-		fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
-	return fd < 0 ? NULL : fdopen(fd, "a");
-}
-
-/* containerd, Docker (go-runc, getLastRuntimeError()) and Podman show the last entry of the level "error". */
-static void runtime_write_log(FILE *file, bool as_json, const char *message)
-{
-	json_t *text = json_string(message);
-	char *quoted = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL, stamp[TRACE_TIME_SIZE];
-
-	trace_write_time(stamp);
-	if (quoted)
-		trace_print_line(file,
-				 as_json ? "{\"level\":\"error\",\"msg\":%s,\"time\":\"%s\"}\n"
-					 : "level=error msg=%s time=\"%s\"\n",
-				 quoted, stamp);
-	free(quoted);
-	json_decref(text);
-}
-
-int runtime_print_failure(const struct command_line *line, int r, const char *text)
-{
-	char message[REPORT_ERROR_MAX];
-	FILE *log;
-
-	(void)snprintf(message, sizeof(message), "ctr-gpu-runtime: [%s] %s", ctr_gpu_error_name(r), text);
-	trace_print_line(stderr, "%s\n", message);
-	trace_write("error", message);
-	log = line->log ? runtime_open_log(line->log) : NULL;
-	if (log) {
-		runtime_write_log(log, line->log_json, message);
-		(void)fclose(log);
-	}
-	return EXIT_FAILURE;
 }

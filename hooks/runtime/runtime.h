@@ -31,16 +31,6 @@ void command_line_read(char *const *words, struct command_line *ret);
 
 enum { FIND_RUNTIME_PATH_MAX = 4096 };
 
-/**
- * find_runtime_program() - find a program that can be executed and is not this one under another name
- * @name:   an absolute path, or what is looked for in directories
- * @places: the value of PATH, or NULL; where nothing is found there, the usual directories are searched
- * @ret:    its path
- *
- * Return: whether there is one.
- */
-bool find_runtime_program(const char *name, const char *places, char ret[FIND_RUNTIME_PATH_MAX]);
-
 /* The runtime that does the work. */
 
 /**
@@ -53,14 +43,3 @@ int find_runtime(const struct ctr_gpu_context *context, char **ret_path);
 
 /** find_runtime_beside() - a program that is installed beside this one. Return: absolute path for free(3) or NULL. */
 char *find_runtime_beside(const char *name);
-
-/* Reports why a container cannot be created, where the engine reads its runtime's errors. */
-
-/**
- * runtime_print_failure() - write to standard error, and to the log if the engine wants one
- * @result: negative errno or CTR_GPU_E_*
- * @text:   sentences of the library
- *
- * Return: the program's exit status.
- */
-int runtime_print_failure(const struct command_line *line, int r, const char *text);

@@ -53,9 +53,3 @@ int cdi_kinds(const struct ctr_gpu_host *host, struct strv *ret);
 
 /** The name of the file of a kind, "ctr-gpu-nvidia.json". Return: 0 or -ENOMEM. */
 int cdi_file_name(const char *kind, char **ret);
-
-/**
- * Writes a spec, whole or not at all, unless the file says the same; takes @spec.
- * Return: 0; negative errno, @err set.
- */
-int cdi_save(struct err *err, const char *path, json_t *spec);

@@ -103,7 +103,11 @@ static int cdi_save_replace(const char *path, const char *text, size_t size)
 	return r;
 }
 
-int cdi_save(struct err *err, const char *path, json_t *spec)
+/*
+ * Writes a spec, whole or not at all, unless the file says the same; takes @spec.
+ * Return: 0; negative errno, @err set.
+ */
+static int cdi_save(struct err *err, const char *path, json_t *spec)
 {
 	_cleanup_free_ char *text = NULL, *directory = NULL;
 	struct memstream stream;

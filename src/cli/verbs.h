@@ -15,8 +15,6 @@
 
 /* ---- verbs ---- */
 
-/* ---- verbs ---- */
-
 struct verb {
 	const char *name;
 	const char *arguments; /* as the usage line shows them; "" for none */
@@ -140,8 +138,5 @@ extern const char *const cdi_directories[];
 
 /** Where specs are written: the first of these directories or, on a machine whose /etc is read-only, the second. */
 const char *cdi_directory(void);
-
-/** Whether that is gone after a boot, when `ctr-gpu refresh` writes there again. */
-bool cdi_is_volatile(void);
 
 int cdi_verb_generate(struct global_options *globals, int argc, char **argv);

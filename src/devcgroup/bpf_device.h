@@ -34,9 +34,6 @@ int bpf_call(enum bpf_cmd command, union bpf_attr *attr);
  */
 int bpf_program_read(int fd, struct bpf_program *ret, struct err *err);
 
-/** Gives a program that the kernel hardened its constants back. Return: false if that cannot be done. */
-bool bpf_program_constants(struct bpf_program *program);
-
 enum bpf_decision {
 	BPF_DENIES,
 	BPF_ALLOWS,

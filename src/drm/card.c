@@ -18,9 +18,9 @@
 enum { CARDS_MAX = 512, FILE_MAX = 4096 };
 
 /* Cards and render nodes are of one class of the kernel's. */
-const struct card_class card_render = {"/sys/class/drm", PATH_DRI, "renderD"};
+static const struct card_class card_render = {"/sys/class/drm", PATH_DRI, "renderD"};
 const struct card_class card_screen = {"/sys/class/drm", PATH_DRI, "card"};
-const struct card_class card_accelerator = {"/sys/class/accel", "/dev/accel", "accel"};
+static const struct card_class card_accelerator = {"/sys/class/accel", "/dev/accel", "accel"};
 const struct card_class card_compute = {"/sys/class/kfd", "/dev", "kfd"};
 
 const struct card_class *card_class(const struct adapter *adapter)

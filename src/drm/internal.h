@@ -20,7 +20,7 @@ struct card_class {
 	const char *prefix;      /* of the names of its nodes */
 };
 
-extern const struct card_class card_render, card_screen, card_accelerator, card_compute;
+extern const struct card_class card_screen, card_compute;
 
 /**
  * card_node() - look at a node in /dev

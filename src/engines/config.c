@@ -225,7 +225,8 @@ static char *engine_config_user_file(const struct daemon *daemon, const char *na
 	return r == 0 ? path : NULL;
 }
 
-int engine_config_files(const struct engine *engine, const struct daemon *daemon, struct strv *ret)
+/* Return: the files that it would read, patterns expanded: 0 or -ENOMEM. */
+static int engine_config_files(const struct engine *engine, const struct daemon *daemon, struct strv *ret)
 {
 	const char *told = engine_config_given(engine, daemon);
 	bool rootless = daemon->pid && daemon->uid != 0;

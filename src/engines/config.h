@@ -77,9 +77,6 @@ int engine_config_copy_list(const json_t *array, struct strv *ret);
 /** Appends the files that match a pattern of glob(7), or a path without "*" itself. Return: 0 or -ENOMEM. */
 int engine_config_expand(const char *pattern, struct strv *ret);
 
-/** Return: the files that it would read, patterns expanded: 0 or -ENOMEM. */
-int engine_config_files(const struct engine *engine, const struct daemon *daemon, struct strv *ret);
-
 /** Reads the text of such a file. Return: 0 and an object; -EINVAL with @ret_error filled in; -ENOMEM. */
 int engine_config_parse(const struct engine *engine, const struct text_buffer *text, json_t **ret,
 			struct text_buffer_error *ret_error);

@@ -29,7 +29,8 @@ bool helper_is_loaded(void)
 	return choices_open(&choices) == 0 && links_are_attached();
 }
 
-char *helper_find(void)
+/* Return: the path of ctr-gpu-guard, owned by the caller; NULL if it is not installed. */
+static char *helper_find(void)
 {
 	static const char *const usual[] = {"ctr-gpu-guard", "../libexec/ctr-gpu/ctr-gpu-guard",
 					    CTR_GPU_LIBEXECDIR "/ctr-gpu-guard"};

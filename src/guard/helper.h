@@ -28,9 +28,6 @@ int helper_load(struct err *err);
 /** The same; choices of cgroups that are gone are removed besides. */
 int helper_refresh(struct err *err);
 
-/** Return: the path of ctr-gpu-guard, owned by the caller; NULL if it is not installed. */
-char *helper_find(void);
-
 /*
  * Whether root has switched the tracing of functions off. The guard's programs can be attached all the same, but the
  * kernel calls none of them, not even those that were attached before.

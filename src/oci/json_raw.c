@@ -157,7 +157,16 @@ static bool raw_take_object(struct raw_text *text, const struct json_raw *raws)
 	return raw_take(text, '}');
 }
 
-int json_raw_take(const char *data, size_t size, const struct json_raw *raws, char **ret, size_t *ret_size)
+/*
+ * json_raw_take() - a shorter text
+ * @raws: members of the object that @data is
+ * @ret:  owned by the caller; what @raws names is not in it
+ *
+ * What is left out has quotes and brackets in pairs, and is not checked further.
+ *
+ * Return: 0; -ENOMEM; -EINVAL if @data cannot be JSON; negative errno without a random number.
+ */
+static int json_raw_take(const char *data, size_t size, const struct json_raw *raws, char **ret, size_t *ret_size)
 {
 	_cleanup_free_ char *shorter = malloc(size + 1);
 	struct raw_text text = {.data = data, .at = data, .end = data + size, .to = shorter};
@@ -195,7 +204,15 @@ static const char *raw_next_place(const char *text, const char *mark, const char
 	return end + 1;
 }
 
-int json_raw_restore(const char *text, const char *data, char **ret)
+/*
+ * json_raw_restore() - the values in their places again
+ * @text: made from what was parsed
+ * @data: as json_raw_take() got it
+ * @ret:  owned by the caller
+ *
+ * Return: 0 or -ENOMEM.
+ */
+static int json_raw_restore(const char *text, const char *data, char **ret)
 {
 	const char *at = text, *found, *behind;
 	size_t all = strlen(text) + 1, start, length;

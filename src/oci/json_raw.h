@@ -17,27 +17,6 @@ struct json_raw {
 };
 
 /**
- * json_raw_take() - a shorter text
- * @raws: members of the object that @data is
- * @ret:  owned by the caller; what @raws names is not in it
- *
- * What is left out has quotes and brackets in pairs, and is not checked further.
- *
- * Return: 0; -ENOMEM; -EINVAL if @data cannot be JSON; negative errno without a random number.
- */
-int json_raw_take(const char *data, size_t size, const struct json_raw *raws, char **ret, size_t *ret_size);
-
-/**
- * json_raw_restore() - the values in their places again
- * @text: made from what was parsed
- * @data: as json_raw_take() got it
- * @ret:  owned by the caller
- *
- * Return: 0 or -ENOMEM.
- */
-int json_raw_restore(const char *text, const char *data, char **ret);
-
-/**
  * json_parse_but() - json_parse_to_print() for a text of which not all is looked at
  * @raws: what is not; each reads as a string, and is itself again when json_print_whole() writes it
  */

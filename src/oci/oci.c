@@ -16,7 +16,7 @@ void oci_state_clear(struct oci_state *state)
 	*state = (struct oci_state){0};
 }
 
-void oci_hooks_free(struct oci_hook *hooks, size_t count)
+static void oci_hooks_free(struct oci_hook *hooks, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		strv_clear(&hooks[i].arguments);

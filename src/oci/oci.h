@@ -50,7 +50,6 @@ struct oci_hook {
 int oci_hook_devices(const char *const *arguments, struct strv *ret);
 
 void oci_state_clear(struct oci_state *state);
-void oci_hooks_free(struct oci_hook *hooks, size_t count);
 void oci_config_clear(struct oci_config *config);
 
 /**

@@ -39,6 +39,31 @@ static const struct {
 	{CAP_SYSLOG, BEGIN | GIVE, 0},          /* to read them where net.core.bpf_jit_harden is 2 */
 };
 
+/* Of this process. A signal handler may come here. */
+static struct __user_cap_data_struct own[_LINUX_CAPABILITY_U32S_3];
+static bool known;
+
+/* Remembers what this process has just been given, so that the kernel need not be asked. */
+static void capability_know(const struct __user_cap_data_struct words[_LINUX_CAPABILITY_U32S_3])
+{
+	memcpy(own, words, sizeof(own));
+	known = true;
+}
+
+/* Forgets it: capabilities have changed, as on entering another user namespace. */
+static void capability_forget(void)
+{
+	known = false;
+}
+
+/* A program that never called capability_know() may change them itself. Return: NULL with errno set. */
+static const struct __user_cap_data_struct *capability_own(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+
+	return known || syscall(SYS_capget, &header, own) == 0 ? own : NULL;
+}
+
 static int phase_set(enum phase phase)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -75,29 +100,6 @@ int phase_enter(enum phase phase)
 }
 
 /* ---- privilege ---- */
-
-/* Of this process. A signal handler may come here. */
-static struct __user_cap_data_struct own[_LINUX_CAPABILITY_U32S_3];
-static bool known;
-
-void capability_know(const struct __user_cap_data_struct words[_LINUX_CAPABILITY_U32S_3])
-{
-	memcpy(own, words, sizeof(own));
-	known = true;
-}
-
-void capability_forget(void)
-{
-	known = false;
-}
-
-/* A program that never called capability_know() may change them itself. */
-const struct __user_cap_data_struct *capability_own(void)
-{
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-
-	return known || syscall(SYS_capget, &header, own) == 0 ? own : NULL;
-}
 
 /* Sets or clears one effective flag. Return: whether the kernel did. */
 static bool capability_turn(int value)

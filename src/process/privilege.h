@@ -14,15 +14,6 @@
 
 enum { CAPABILITY_NONE = -1 };
 
-/** Remembers what this process has just been given, so that the kernel need not be asked. */
-void capability_know(const struct __user_cap_data_struct words[_LINUX_CAPABILITY_U32S_3]);
-
-/** Forgets it: capabilities have changed, as on entering another user namespace. */
-void capability_forget(void);
-
-/** Return: the capabilities of this process, asked for only if they are not known; NULL with errno set. */
-const struct __user_cap_data_struct *capability_own(void);
-
 /** Makes @value effective if it is only permitted. Return: @value if it was made so; CAPABILITY_NONE if not. */
 int capability_raise(int value);
 

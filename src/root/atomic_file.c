@@ -70,7 +70,8 @@ static bool atomic_file_lock(int fd, mode_t mode)
 	return (!locked || st.st_nlink > 0) && ((st.st_mode & 07777) == mode || fchmod(fd, mode) == 0);
 }
 
-void atomic_file_undo(const struct undo_log *undo_log, const struct undo_step *undo_step)
+/* Undoes a step with such a name, above another with the same parent; its number says whether the file was made. */
+static void atomic_file_undo(const struct undo_log *undo_log, const struct undo_step *undo_step)
 {
 	int parent = undo_step[-1].fds[0];
 

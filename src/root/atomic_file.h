@@ -29,6 +29,3 @@ int atomic_file_open(int proc_self_fd, int parent, mode_t mode, char ret_name[AT
  * Return: 0; negative errno.
  */
 int atomic_file_link(int parent, const char *file, const char *points_to, const char *name);
-
-/** Undoes a step with such a name, above another with the same parent; its number says whether the file was made. */
-void atomic_file_undo(const struct undo_log *undo_log, const struct undo_step *undo_step);

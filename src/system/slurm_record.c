@@ -131,7 +131,8 @@ int slurm_record_write(const struct slurm_step *step, const struct slurm_record 
 	return slurm_record_write_file(folder, unfinished, name, text);
 }
 
-int slurm_record_read(const struct slurm_step *step, struct slurm_record *ret)
+/* Return: 0; -ENOENT; -EINVAL; negative errno. */
+static int slurm_record_read(const struct slurm_step *step, struct slurm_record *ret)
 {
 	_cleanup_free_ char *path = NULL, *data = NULL;
 	_cleanup_json_ json_t *json = NULL;

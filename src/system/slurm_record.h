@@ -43,9 +43,6 @@ void slurm_record_clear(struct slurm_record *record);
 /** Return: 0 or negative errno. */
 int slurm_record_write(const struct slurm_step *step, const struct slurm_record *record);
 
-/** Return: 0; -ENOENT; -EINVAL; negative errno. */
-int slurm_record_read(const struct slurm_step *step, struct slurm_record *ret);
-
 /** Removes what was left for a step, or, if @step has no step, for all steps of its job. */
 void slurm_record_remove(const struct slurm_step *step);
 

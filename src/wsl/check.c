@@ -386,26 +386,7 @@ static void check_host(struct doctor_context *examination)
 	check_dxcore(examination);
 }
 
-static const struct check checks[] = {
-	{CHECK_DEVICES, "the kind of host", check_turned_off}, {CHECK_DEVICES, "the device nodes", check_dxg},
-	{CHECK_ADAPTERS, "the driver stores", check_stores},   {CHECK_ADAPTERS, "the adapters", check_dxcore},
-	{CHECK_ADAPTERS, "the adapters", check_vendors},       {CHECK_ADAPTERS, "the choice of GPUs", check_guard},
-	{CHECK_DRIVER, "the driver", check_foreign},           {0},
-};
-
-const struct backend_checks checks_gpu_pv = {
-	.backend = &backend_gpu_pv,
-	.driver = "the driver in Windows",
-	.advise_no_adapter = check_advise_no_adapter,
-	.describe = check_describe_host,
-	.explain = check_explain_no_dxg,
-	.check_host = check_host,
-	.checks = checks,
-};
-
 /* ---- the guard ---- */
-
-/* Whether a choice among the GPUs of this host would be held. */
 
 /* A container that gets all of them works in any case. */
 static enum severity check_guard_severity(enum choice_grade grade)
@@ -465,7 +446,8 @@ static void check_guard_racers(struct doctor_context *examination)
 			     condemned);
 }
 
-void check_guard(struct doctor_context *examination)
+/* Whether a choice among the GPUs of this host would be held. */
+static void check_guard(struct doctor_context *examination)
 {
 	const struct inventory *inventory = examination->inventory;
 	const enum choice_grade grade = examination->settings->choice;
@@ -484,3 +466,22 @@ void check_guard(struct doctor_context *examination)
 		check_guard_add(examination, weakness);
 	check_guard_racers(examination);
 }
+
+/* ---- the table ---- */
+
+static const struct check checks[] = {
+	{CHECK_DEVICES, "the kind of host", check_turned_off}, {CHECK_DEVICES, "the device nodes", check_dxg},
+	{CHECK_ADAPTERS, "the driver stores", check_stores},   {CHECK_ADAPTERS, "the adapters", check_dxcore},
+	{CHECK_ADAPTERS, "the adapters", check_vendors},       {CHECK_ADAPTERS, "the choice of GPUs", check_guard},
+	{CHECK_DRIVER, "the driver", check_foreign},           {0},
+};
+
+const struct backend_checks checks_gpu_pv = {
+	.backend = &backend_gpu_pv,
+	.driver = "the driver in Windows",
+	.advise_no_adapter = check_advise_no_adapter,
+	.describe = check_describe_host,
+	.explain = check_explain_no_dxg,
+	.check_host = check_host,
+	.checks = checks,
+};

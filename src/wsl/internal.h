@@ -37,9 +37,6 @@ extern const struct backend backend_gpu_pv;
  */
 int store_directory(const char *told, char **ret);
 
-/** Whether a file in a store is called like a shared library: "libcuda.so.1.1". */
-bool store_is_library(const char *name);
-
 enum store_content {
 	STORE_MISSING,
 	STORE_WITHOUT_LIBRARY, /* files for Windows alone, or none */
@@ -189,8 +186,3 @@ int enforce_tell(const struct settings *settings, const struct adapter *adapters
 
 /** As struct backend's identify(), given this backend's adapters alone. */
 int uuid_identify(const struct settings *settings, struct adapter *adapters, size_t count, struct err *err);
-
-/* ---- check ---- */
-
-/** Whether a choice among the GPUs of this host would be held. */
-void check_guard(struct doctor_context *examination);

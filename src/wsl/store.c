@@ -75,7 +75,8 @@ int store_directory(const char *told, char **ret)
 	return 0;
 }
 
-bool store_is_library(const char *name)
+/* Whether a file in a store is called like a shared library: "libcuda.so.1.1". */
+static bool store_is_library(const char *name)
 {
 	const char *suffix = strstr(name, ".so");
 

@@ -346,16 +346,6 @@ bool handle_look_stream(uint64_t value, CUstream *ret)
 	return handle;
 }
 
-CUresult handle_find_stream(uint64_t value, uint32_t thread, uint64_t context, CUstream *ret)
-{
-	if (value == WIRE_STREAM_THREAD)
-		return handle_thread_stream(thread, context, ret);
-	if (value >= WIRE_STREAM_NAMES)
-		return handle_look_stream(value, ret) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-	*ret = value;
-	return CUDA_SUCCESS;
-}
-
 static struct handle *handle_find_own(uint32_t thread, uint64_t context)
 {
 	for (uint32_t i = 0; i < handle_count; i++)
@@ -365,7 +355,8 @@ static struct handle *handle_find_own(uint32_t thread, uint64_t context)
 	return NULL;
 }
 
-CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream *ret)
+/* Return: the stream that stands for the null stream of a thread's own, made when it is first used. */
+static CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream *ret)
 {
 	const uint64_t last = handle_last[thread];
 	struct handle *handle;
@@ -397,6 +388,16 @@ CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream *ret)
 	handle_busy++;
 	handle_last[thread] = handle->handle;
 	*ret = stream;
+	return CUDA_SUCCESS;
+}
+
+CUresult handle_find_stream(uint64_t value, uint32_t thread, uint64_t context, CUstream *ret)
+{
+	if (value == WIRE_STREAM_THREAD)
+		return handle_thread_stream(thread, context, ret);
+	if (value >= WIRE_STREAM_NAMES)
+		return handle_look_stream(value, ret) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	*ret = value;
 	return CUDA_SUCCESS;
 }
 

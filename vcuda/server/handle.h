@@ -87,9 +87,6 @@ void handle_show(uint64_t handle);
 void handle_hold(uint64_t handle);
 bool handle_let_go(uint64_t handle);
 
-/** Return: the stream that stands for the null stream of a thread's own, made when it is first used. */
-CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream *ret);
-
 /** Finds what a thread names as a stream: one with a handle, a null stream, or its own. @context: the current one's */
 CUresult handle_find_stream(uint64_t value, uint32_t thread, uint64_t context, CUstream *ret);
 

@@ -58,7 +58,8 @@ static const struct argp_option options[] = {
 
 const char *const cdi_directories[] = {PATH_CDI, PATH_CDI_RUN, NULL};
 
-bool cdi_is_volatile(void)
+/* Whether that is gone after a boot, when `ctr-gpu refresh` writes there again. */
+static bool cdi_is_volatile(void)
 {
 	struct statvfs fs;
 
