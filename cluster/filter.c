@@ -17,15 +17,7 @@
 #include "cluster/plugin.h"
 #include "process/seccomp.h"
 
-#if defined(__has_feature)
-#define FILTER_SANITIZED __has_feature(address_sanitizer)
-#elif defined(__SANITIZE_ADDRESS__)
-#define FILTER_SANITIZED 1
-#else
-#define FILTER_SANITIZED 0
-#endif
-
-#if !FILTER_SANITIZED && defined(SECCOMP_ARCHITECTURE)
+#if !SECCOMP_SANITIZED && defined(SECCOMP_ARCHITECTURE)
 
 /* clang-format off */
 #define CALLS(X, W) \

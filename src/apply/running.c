@@ -60,20 +60,29 @@ static int running_check_directories(const struct plan *plan, const struct rootf
 	return 0;
 }
 
-int running_check(const struct plan *plan, const struct rootfs *rootfs, struct err *err)
+/* The directories that ldconfig in the container has from our files. */
+static int running_list_directories(const struct rootfs *rootfs, struct strv *ret)
 {
 	static const char *const files[] = {LOADER_CONF_FIRST, LOADER_CONF_LAST};
-	_cleanup_strv_ struct strv listed = {0};
 	int r = 0;
 
-	if (!plan->library_dir_count)
-		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(files) && r == 0; i++) {
 		_cleanup_free_ char *text = NULL;
 
 		if (rootfs_read_file(rootfs, files[i], LOADER_CONF_MAX_SIZE, &text, NULL) == 0)
-			r = loader_conf_parse(text, &listed);
+			r = loader_conf_parse(text, ret);
 	}
+	return r;
+}
+
+int running_check(const struct plan *plan, const struct rootfs *rootfs, struct err *err)
+{
+	_cleanup_strv_ struct strv listed = {0};
+	int r;
+
+	if (!plan->library_dir_count)
+		return 0;
+	r = running_list_directories(rootfs, &listed);
 	return r < 0 ? err_set(err, r, "%m") : running_check_directories(plan, rootfs, &listed, err);
 }
 
@@ -295,20 +304,13 @@ static int running_check_unused(const struct running *running, struct err *err)
 static int running_clean_cache(struct rootfs *rootfs, const json_t *more)
 {
 	_cleanup_strv_ struct strv gone = {0}, listed = {0};
-	static const char *const files[] = {LOADER_CONF_FIRST, LOADER_CONF_LAST};
 	_cleanup_free_ char *data = NULL;
 	struct ldcache_merged without = {0};
 	const json_t *item;
 	struct span content;
 	size_t size, i, left = 0;
-	int r = 0;
+	int r = running_list_directories(rootfs, &listed);
 
-	for (i = 0; i < ARRAY_SIZE(files) && r == 0; i++) {
-		_cleanup_free_ char *text = NULL;
-
-		if (rootfs_read_file(rootfs, files[i], LOADER_CONF_MAX_SIZE, &text, NULL) == 0)
-			r = loader_conf_parse(text, &listed);
-	}
 	json_array_foreach (json_object_get(more, "libraryDirectories"), i, item) {
 		const char *path = json_string_value(item);
 

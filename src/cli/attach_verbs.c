@@ -147,24 +147,15 @@ static int attach_give(void *user)
 {
 	struct attach *attach = user;
 	struct session *session = attach->session;
-	int r, exit_status;
+	int r = request_prepare(session, &attach->request);
 
-	exit_status = request_plan(session, &attach->request);
-	if (!exit_status)
-		exit_status = session_check(session, ctr_gpu_plan_prepare(session->context, session->plan));
-	if (!exit_status)
-		exit_status = session_enter(PHASE_GIVE);
-	if (exit_status)
-		return exit_status;
+	if (r)
+		return r;
 	r = attach_open(attach);
 	if (!r)
 		r = ctr_gpu_container_set_record(session->container, attach->records);
-	if (!r && attach->no_cgroups)
-		ctr_gpu_container_leave_cgroup(session->container);
 	if (!r)
-		r = ctr_gpu_plan_apply(session->context, session->plan, session->container);
-	if (!r && attach->json)
-		r = ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_JSON, stdout);
+		r = request_give(session, attach->no_cgroups, attach->json);
 	return session_check(session, r);
 }
 

@@ -109,25 +109,16 @@ static int configure_give(void *user)
 {
 	const struct configure *configure = user;
 	struct session *session = configure->session;
-	int r, exit_status;
+	int r = request_prepare(session, &configure->request);
 
-	exit_status = request_plan(session, &configure->request);
-	if (!exit_status)
-		exit_status = session_check(session, ctr_gpu_plan_prepare(session->context, session->plan));
-	if (!exit_status)
-		exit_status = session_enter(PHASE_GIVE);
-	if (exit_status)
-		return exit_status;
+	if (r)
+		return r;
 	r = ctr_gpu_container_new(session->context, configure->pid, configure->rootfs, &session->container);
 	/* In a container's own namespace the record ends with the container. */
 	if (!r && !configure->pid && geteuid() == 0)
 		r = ctr_gpu_container_set_record(session->container, CONFIGURED_DIRECTORY);
-	if (!r && configure->no_cgroups)
-		ctr_gpu_container_leave_cgroup(session->container);
 	if (!r)
-		r = ctr_gpu_plan_apply(session->context, session->plan, session->container);
-	if (!r && configure->json)
-		r = ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_JSON, stdout);
+		r = request_give(session, configure->no_cgroups, configure->json);
 	return session_check(session, r);
 }
 

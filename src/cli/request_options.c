@@ -152,3 +152,22 @@ int request_plan(struct session *session, const struct request_options *request)
 		r = ctr_gpu_plan_new(session->context, session->request, session->host, &session->plan);
 	return session_check(session, r);
 }
+
+int request_prepare(struct session *session, const struct request_options *request)
+{
+	int exit_status = request_plan(session, request);
+
+	if (!exit_status)
+		exit_status = session_check(session, ctr_gpu_plan_prepare(session->context, session->plan));
+	return exit_status ? exit_status : session_enter(PHASE_GIVE);
+}
+
+int request_give(struct session *session, bool no_cgroups, bool json)
+{
+	int r;
+
+	if (no_cgroups)
+		ctr_gpu_container_leave_cgroup(session->container);
+	r = ctr_gpu_plan_apply(session->context, session->plan, session->container);
+	return !r && json ? ctr_gpu_plan_write(session->plan, CTR_GPU_FORMAT_JSON, stdout) : r;
+}

@@ -132,3 +132,9 @@ bool request_parse_pid(const char *text, pid_t *ret);
  * Return: 0, or the exit status after a message was printed.
  */
 int request_plan(struct session *session, const struct request_options *options);
+
+/** The same for a child that gives what is in the plan, up to its last phase. Return: as request_plan(). */
+int request_prepare(struct session *session, const struct request_options *options);
+
+/** Gives session->container what is in the plan, and prints that. Return: as the functions of the library. */
+int request_give(struct session *session, bool no_cgroups, bool json);

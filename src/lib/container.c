@@ -106,8 +106,8 @@ int container_check_running(const struct ctr_gpu_container *container, struct er
 	return 0;
 }
 
-/* Until pivot_root(2) the process has the root of the runtime, and so of its hooks. */
-static int container_check_not_started(struct ctr_gpu_container *container, struct err *err)
+/* Whether the process has the root directory of this one. */
+static int container_compare_roots(struct ctr_gpu_container *container, bool *ret_same, struct err *err)
 {
 	struct stat root;
 
@@ -115,8 +115,18 @@ static int container_check_not_started(struct ctr_gpu_container *container, stru
 		return err_set(err, -errno, "cannot stat /: %m");
 	if (fstatat(container->process, "root", &root, 0) < 0)
 		return container_process_error(container, errno, err);
-	if (container_same_file(&container->own_root, &root))
-		return 0;
+	*ret_same = container_same_file(&container->own_root, &root);
+	return 0;
+}
+
+/* Until pivot_root(2) the process has the root of the runtime, and so of its hooks. */
+static int container_check_not_started(struct ctr_gpu_container *container, struct err *err)
+{
+	bool same = false;
+	int r = container_compare_roots(container, &same, err);
+
+	if (r != 0 || same)
+		return r;
 	return err_set(
 		err, CTR_GPU_E_CONTAINER_RUNNING,
 		"process %d is in its root filesystem already; GPUs can be added only while a container is being "
@@ -128,14 +138,11 @@ static int container_check_not_started(struct ctr_gpu_container *container, stru
 /* The opposite: there is nothing to add to before. */
 static int container_check_started(struct ctr_gpu_container *container, struct err *err)
 {
-	struct stat root;
+	bool same = false;
+	int r = container_compare_roots(container, &same, err);
 
-	if (stat("/", &container->own_root) < 0)
-		return err_set(err, -errno, "cannot stat /: %m");
-	if (fstatat(container->process, "root", &root, 0) < 0)
-		return container_process_error(container, errno, err);
-	if (!container_same_file(&container->own_root, &root))
-		return 0;
+	if (r != 0 || !same)
+		return r;
 	return err_set(
 		err, CTR_GPU_E_BAD_ARGUMENT,
 		"process %d has the root directory of this machine, so it does not belong to a container that runs.\n"

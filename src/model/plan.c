@@ -72,6 +72,15 @@ void plan_drop_env(struct plan *plan, const struct strv *environment)
 	plan->env_count = kept;
 }
 
+int plan_list_obstacles(const struct plan *plan, struct strv *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < plan->obstacle_count && r == 0; i++)
+		r = strv_format(ret, "%s\n%s", plan->obstacles[i].reason, plan->obstacles[i].remedy);
+	return r;
+}
+
 void plan_drop_obstacles(struct plan *plan)
 {
 	plan_obstacle_list_clear(plan);

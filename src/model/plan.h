@@ -213,5 +213,8 @@ bool plan_env_is_missing(const struct plan_env *env, const struct strv *environm
 /** Takes out the variables that a container with these does not lack. */
 void plan_drop_env(struct plan *plan, const struct strv *environment);
 
+/** Appends what its obstacles say, two lines each. Return: 0 or -ENOMEM. */
+int plan_list_obstacles(const struct plan *plan, struct strv *ret);
+
 /** Takes out the obstacles, where the image has what they are about. */
 void plan_drop_obstacles(struct plan *plan);

@@ -327,8 +327,8 @@ static int backend_note_noexec(const struct driver_files_libraries *libraries, s
 
 	for (size_t i = 0; i < libraries->count && r == 0; i++)
 		r = noexec_check_around(&found, libraries->items[i].path, &seen);
-	for (size_t i = 0; i < found.obstacle_count && r == 0; i++)
-		r = strv_format(ret, "%s\n%s", found.obstacles[i].reason, found.obstacles[i].remedy);
+	if (r == 0)
+		r = plan_list_obstacles(&found, ret);
 	plan_clear(&found);
 	return r;
 }

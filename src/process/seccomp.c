@@ -58,16 +58,7 @@ int seccomp_install(const struct sock_filter *table, size_t count)
  * keys.
  */
 
-/* Sanitizers make calls of their own. */
-#if defined(__has_feature)
-#define HAS_SANITIZER __has_feature(address_sanitizer)
-#elif defined(__SANITIZE_ADDRESS__)
-#define HAS_SANITIZER 1
-#else
-#define HAS_SANITIZER 0
-#endif
-
-#if !HAS_SANITIZER && defined(SECCOMP_ARCHITECTURE)
+#if !SECCOMP_SANITIZED && defined(SECCOMP_ARCHITECTURE)
 
 /* clang-format off */
 #define CALLS(X, W) \

@@ -22,6 +22,15 @@
 #define SECCOMP_ARCHITECTURE AUDIT_ARCH_AARCH64
 #endif
 
+/* Sanitizers make calls of their own, which no filter of ours has. */
+#if defined(__has_feature)
+#define SECCOMP_SANITIZED __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define SECCOMP_SANITIZED 1
+#else
+#define SECCOMP_SANITIZED 0
+#endif
+
 /* Calls that newer architectures lack stand for those that they have instead. */
 #ifndef SYS_open
 #define SYS_open SYS_openat
@@ -115,6 +124,15 @@ enum { SECCOMP_WORDS = 15 }; /* calls up to number 479 */
 #define WITH_NULL(call, argument) \
 	JUMP(BPF_JEQ, SYS_##call, 0, 6), LOAD_ARGUMENT(argument), JUMP(BPF_JEQ, 0, 0, 3), \
 		LOAD_UPPER(argument), JUMP(BPF_JEQ, 0, 0, 1), ALLOW, LOAD(nr)
+/*
+ * A thread of this process, in its namespaces: these belong to processes, and a thread with one of its own would be let
+ * out of the process's.
+ */
+#define WITH_THREADS \
+	WITH_MASKED(clone, 0, \
+		    CLONE_THREAD | CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | \
+			    CLONE_NEWUTS | CLONE_NEWCGROUP, \
+		    CLONE_THREAD)
 /* The kernel is said not to have it. */
 #define WITHOUT(call) JUMP(BPF_JEQ, SYS_##call, 0, 1), REFUSE(ENOSYS)
 /* clang-format on */

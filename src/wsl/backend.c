@@ -225,8 +225,8 @@ static int wsl_backend_note_noexec(const struct inventory *inventory, struct str
 	for (size_t i = 0; i < inventory->count && r == 0; i++)
 		if (inventory->adapters[i].store.noexec)
 			r = noexec_add(&found, inventory->adapters[i].driver_store);
-	for (size_t i = 0; i < found.obstacle_count && r == 0; i++)
-		r = strv_format(ret, "%s\n%s", found.obstacles[i].reason, found.obstacles[i].remedy);
+	if (r == 0)
+		r = plan_list_obstacles(&found, ret);
 	plan_clear(&found);
 	return r;
 }
