@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
+#include "base/fd.h"
 #include "base/str.h"
 #include "cluster/grpc.h"
 
@@ -100,22 +100,6 @@ static int registration_on_close(nghttp2_session *session, int32_t stream, uint3
 
 /* ---- the call ---- */
 
-static int registration_connect(const char *path, int *ret)
-{
-	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-
-	if (fd < 0)
-		return -errno;
-	if (strlen(path) >= sizeof(address.sun_path))
-		return -ENAMETOOLONG;
-	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
-		return -errno;
-	*ret = steal_fd(&fd);
-	return 0;
-}
-
 static int registration_begin_session(struct registration *registration)
 {
 	nghttp2_session_callbacks *callbacks;
@@ -167,13 +151,11 @@ int registration_new(const char *path, const char *method, uint8_t *request, siz
 		free(request);
 		return -ENOMEM;
 	}
-	registration->wire.fd = -1;
 	registration->request = request;
 	registration->size = size;
 	registration->code = -1;
-	r = registration_connect(path, &registration->wire.fd);
-	if (r == 0)
-		r = registration_begin_session(registration);
+	registration->wire.fd = fd_connect(path);
+	r = registration->wire.fd < 0 ? registration->wire.fd : registration_begin_session(registration);
 	if (r == 0)
 		r = registration_submit(registration, method);
 	if (r < 0)

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "apply/internal.h"
+#include "base/clock.h"
 #include "lib/context.h"
 #include "process/phase.h"
 #include "process/sanitise.h"
@@ -113,14 +114,6 @@ static pid_t child_start(void)
 
 /* ---- waiting ---- */
 
-static int64_t child_now_ms(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /*
  * @signals: blocked; SIGCHLD is one of them, and any other ends the waiting
  *
@@ -128,10 +121,10 @@ static int64_t child_now_ms(void)
  */
 static int child_wait(pid_t pid, const sigset_t *signals, unsigned milliseconds, int *ret_status)
 {
-	const int64_t end = child_now_ms() + milliseconds;
+	const int64_t end = clock_now_ms() + milliseconds;
 
 	for (;;) {
-		int64_t left = end - child_now_ms();
+		int64_t left = end - clock_now_ms();
 		struct timespec wait = {left / 1000, left % 1000 * 1000000};
 		int number = left < 0 ? 0 : sigtimedwait(signals, NULL, &wait);
 		pid_t ended;

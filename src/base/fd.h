@@ -97,6 +97,14 @@ int fd_reopen(int proc_self_fd, int handle, struct stat *ret_stat);
  */
 int fd_read_link_at(int dirfd, const char *name, char **ret);
 
+/**
+ * fd_connect() - connects to a stream socket of this machine, without waiting
+ * @path: absolute
+ *
+ * Return: descriptor, which does not block; -EAGAIN if the listener's queue is full; negative errno.
+ */
+int fd_connect(const char *path);
+
 DEFINE_CLEANUP(DIR *, closedir)
 #define _cleanup_dir_ _cleanup_(closedirp)
 

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/sysmacros.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/print.h"
 #include "cli/output.h"
 #include "cli/session.h"
@@ -232,14 +232,6 @@ static error_t refresh_parse(int key, char *argument, struct argp_state *state)
 	return 0;
 }
 
-static long long refresh_now_ms(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * MS + now.tv_nsec / (MS * MS);
-}
-
 /*
  * Whether another look may find more: a device answers that its driver does not yet, or no adapter can be used and a
  * driver's files are missing, which a boot may still mount. A module that cannot be loaded does not count: udev's rule
@@ -273,7 +265,7 @@ static int refresh_look_until(struct session *session, long long deadline_ms)
 {
 	int r = refresh_look(session);
 
-	while (refresh_may_change(session->host, r) && refresh_now_ms() < deadline_ms) {
+	while (refresh_may_change(session->host, r) && clock_now_ms() < deadline_ms) {
 		/* What there is to warn of was said once. */
 		session->mute = true;
 		session_log(session, "the driver is not ready: %s",
@@ -322,5 +314,5 @@ int verb_refresh(struct global_options *globals, int argc, char **argv)
 
 	global_options_parse_verb(globals, &argp, argc, argv, &wait_s);
 	r = session_open(&session, globals);
-	return r ? r : refresh_all(&session, refresh_now_ms() + wait_s * MS);
+	return r ? r : refresh_all(&session, clock_now_ms() + wait_s * MS);
 }

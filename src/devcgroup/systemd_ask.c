@@ -14,7 +14,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -241,12 +240,7 @@ static int ask_send(int fd, const void *data, size_t size)
 
 int devcgroup_systemd_connect(void)
 {
-	static const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/run/systemd/private"};
-	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
-		return -errno;
-	return steal_fd(&fd);
+	return fd_connect("/run/systemd/private");
 }
 
 int devcgroup_systemd_ask(int fd, const char *unit, bool anew, const char *text)

@@ -16,9 +16,9 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/paths.h"
 #include "base/str.h"
 #include "driverd/driverd.h"
@@ -26,6 +26,16 @@
 
 static const char dxcore_advice[] =
 	"The inventory source \"ioctl\" does without this library (ctr-gpu-config(5), key \"inventory\").";
+
+/* One question to a child, whatever it is about. */
+struct question {
+	enum driverd_procedure procedure;
+	const char *library; /* absolute path */
+	bool opens_devices;  /* the library opens device nodes for writing */
+	const char *advice;  /* the next thing to try when it fails, one line */
+	const char *device;  /* what it hangs in when it hangs for good */
+	const char *hang_advice;
+};
 
 /* ---- the child ---- */
 
@@ -148,14 +158,12 @@ static bool driverd_stop(struct child *child, int *ret_status)
 static int driverd_wait_answer(int socket, unsigned timeout_ms)
 {
 	struct pollfd answer = {.fd = socket, .events = POLLIN};
-	struct timespec start, now;
-	long left = timeout_ms;
+	const int64_t end = clock_now_ms() + timeout_ms;
+	int64_t left = timeout_ms;
 	int r;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &start);
 	while ((r = poll(&answer, 1, (int)left)) < 0 && errno == EINTR) {
-		(void)clock_gettime(CLOCK_MONOTONIC, &now);
-		left = timeout_ms - ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000);
+		left = end - clock_now_ms();
 		left = left < 0 ? 0 : left;
 	}
 	return r > 0 ? 0 : r < 0 ? -errno : -ETIMEDOUT;
@@ -247,8 +255,14 @@ static int driverd_explain_status(const struct question *question, const struct 
 		       driverd_step(answer->status), message, question->advice);
 }
 
-int client_ask(const struct settings *settings, const struct question *question, struct driverd_reply *ret,
-	       struct err *err)
+/*
+ * client_ask() - start a child, ask it, end it
+ * @ret: DRIVERD_OK and what was asked for, owned by the caller
+ *
+ * Return: 0; CTR_GPU_E_DRIVER_LIBRARY, CTR_GPU_E_DRIVER_TIMEOUT or negative errno with @err set.
+ */
+static int client_ask(const struct settings *settings, const struct question *question, struct driverd_reply *ret,
+		      struct err *err)
 {
 	_cleanup_driverd_answer_ struct driverd_reply answer = {0};
 	struct child child = {.socket = -1};

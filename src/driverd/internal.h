@@ -19,16 +19,6 @@
  */
 int sandbox_enter(unsigned milliseconds, bool opens_devices, const char **ret_step);
 
-/* The system calls that a driver library may make in ctr-gpu-driverd. */
-
-/**
- * filter_load() - load the filter for all that the process does from then on
- * @opens_devices: whether it may open files for writing too
- *
- * Return: 0 or negative errno.
- */
-int filter_load(bool opens_devices);
-
 /* A driver's library, loaded into this process, and those of its functions that are asked for. */
 
 struct library_symbol {

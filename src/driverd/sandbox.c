@@ -206,38 +206,6 @@ static int sandbox_limit_writing(void)
 	return syscall(SYS_landlock_restrict_self, rules, 0) < 0 ? -errno : 0;
 }
 
-int sandbox_enter(unsigned milliseconds, bool opens_devices, const char **ret_step)
-{
-	static const struct {
-		int (*take)(void);
-		const char *name;
-	} steps[] = {
-		{sandbox_close_descriptors, "closing descriptors"},
-		{sandbox_leave_terminal, "leaving the terminal"},
-		{sandbox_set_limits, "setting limits"},
-		{sandbox_take_private_uid, "becoming a user of its own"},
-		{sandbox_drop_capabilities, "dropping capabilities"},
-		{sandbox_forbid_new_rights, "forbidding new rights"},
-		{sandbox_die_with_parent, "following the parent"},
-	};
-	int r;
-
-	*ret_step = "setting the deadline";
-	r = sandbox_set_deadline(milliseconds);
-	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == 0; i++) {
-		*ret_step = steps[i].name;
-		r = steps[i].take();
-	}
-	if (r < 0)
-		return r;
-	*ret_step = "limiting what may be written";
-	r = opens_devices ? sandbox_limit_writing() : 0;
-	if (r < 0)
-		return r;
-	*ret_step = "loading the system call filter";
-	return filter_load(opens_devices);
-}
-
 /* ---- the system calls ---- */
 
 /*
@@ -275,10 +243,6 @@ int sandbox_enter(unsigned milliseconds, bool opens_devices, const char **ret_st
 	X(W, rt_sigpending) X(W, sigaltstack) X(W, restart_syscall)
 _Static_assert(1 CALLS(SECCOMP_FITS, 0), "there is a word for every call");
 
-/* Namespaces belong to processes, and a thread with one of its own would be let out of this one's. */
-#define CLONE_NAMESPACES \
-	(CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
-
 /* The kernel's uapi/asm-generic/ioctl.h: bits 8 to 15 are the type, which says whose an ioctl is. */
 enum {
 	IOCTL_TYPE = 0xff00,
@@ -308,7 +272,7 @@ enum {
 	WITH_MASKED(ioctl, 1, IOCTL_TYPE, IOCTL_DXG), \
 	WITH_MASKED(ioctl, 1, IOCTL_TYPE, IOCTL_NVIDIA), \
 	WITH_VALUE(ioctl, 1, TCGETS), /* isatty(3) */ \
-	WITH_MASKED(clone, 0, CLONE_THREAD | CLONE_NAMESPACES, CLONE_THREAD), \
+	WITH_THREADS, \
 	WITH_NULL(prlimit64, 2), \
 	WITH_VALUE(prctl, 0, PR_SET_NAME), \
 	WITH_VALUE(prctl, 0, PR_GET_NAME), \
@@ -334,8 +298,42 @@ static const struct sock_filter for_devices[] = {
 };
 /* clang-format on */
 
-int filter_load(bool opens_devices)
+static int filter_load(bool opens_devices)
 {
 	return opens_devices ? seccomp_install(for_devices, ARRAY_SIZE(for_devices))
 			     : seccomp_install(for_reading, ARRAY_SIZE(for_reading));
+}
+
+/* ---- all of it ---- */
+
+int sandbox_enter(unsigned milliseconds, bool opens_devices, const char **ret_step)
+{
+	static const struct {
+		int (*take)(void);
+		const char *name;
+	} steps[] = {
+		{sandbox_close_descriptors, "closing descriptors"},
+		{sandbox_leave_terminal, "leaving the terminal"},
+		{sandbox_set_limits, "setting limits"},
+		{sandbox_take_private_uid, "becoming a user of its own"},
+		{sandbox_drop_capabilities, "dropping capabilities"},
+		{sandbox_forbid_new_rights, "forbidding new rights"},
+		{sandbox_die_with_parent, "following the parent"},
+	};
+	int r;
+
+	*ret_step = "setting the deadline";
+	r = sandbox_set_deadline(milliseconds);
+	for (size_t i = 0; i < ARRAY_SIZE(steps) && r == 0; i++) {
+		*ret_step = steps[i].name;
+		r = steps[i].take();
+	}
+	if (r < 0)
+		return r;
+	*ret_step = "limiting what may be written";
+	r = opens_devices ? sandbox_limit_writing() : 0;
+	if (r < 0)
+		return r;
+	*ret_step = "loading the system call filter";
+	return filter_load(opens_devices);
 }

@@ -12,7 +12,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -186,6 +185,22 @@ static void daemon_describe(const struct process_view *view, struct daemon *daem
 
 /* ---- which process ---- */
 
+/*
+ * daemon_socket_is_of() - whether a socket is this process's
+ *
+ * The kernel notes who listens (SO_PEERCRED). A service manager that starts the daemon on demand listens for it.
+ *
+ * Return: false only if another process listens there.
+ */
+static bool daemon_socket_is_of(const char *path, pid_t pid)
+{
+	_cleanup_close_ int fd = fd_connect(path);
+	struct ucred peer = {0};
+	socklen_t size = sizeof(peer);
+
+	return fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.pid == pid || peer.pid == 1;
+}
+
 /* Whether it is unchanged, and no other process listens at the engine's socket. Return: NULL; why not. */
 static const char *daemon_confirm(const struct daemon_kind *kind, const struct process_view *view,
 				  const struct daemon *daemon)
@@ -278,7 +293,9 @@ static const char *daemon_behind(const char *argument, const char *name)
 	return str_has_prefix(argument, name) && (*rest == '=' || !*rest) ? rest : NULL;
 }
 
-const char *daemon_next_option(const struct daemon *daemon, const char *name, const char *letter, const char *value)
+/* The option's next value, behind @value, which an earlier call returned. @name: NULL: no such option. */
+static const char *daemon_next_option(const struct daemon *daemon, const char *name, const char *letter,
+				      const char *value)
 {
 	/* From inside of "--name=value", too, the next string is the next argument. */
 	for (const char *at = daemon_next_argument(daemon, value); name && at; at = daemon_next_argument(daemon, at)) {
@@ -415,28 +432,4 @@ const char *daemon_socket_path(const struct daemon_kind *kind, const struct daem
 		told |= !str_has_prefix(value, "fd:");
 	}
 	return told ? NULL : kind->socket;
-}
-
-int daemon_socket_connect(const char *path)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	_cleanup_close_ int fd = -1;
-
-	if (strlen(path) >= sizeof(address.sun_path))
-		return -ENAMETOOLONG;
-	memcpy(address.sun_path, path, strlen(path));
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* A full queue is EAGAIN: the listener does not answer. */
-	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
-		return -errno;
-	return steal_fd(&fd);
-}
-
-bool daemon_socket_is_of(const char *path, pid_t pid)
-{
-	_cleanup_close_ int fd = daemon_socket_connect(path);
-	struct ucred peer = {0};
-	socklen_t size = sizeof(peer);
-
-	return fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.pid == pid || peer.pid == 1;
 }

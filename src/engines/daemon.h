@@ -165,9 +165,6 @@ bool daemon_stands_alone(const struct daemon *daemon);
  */
 const char *daemon_option(const struct daemon *daemon, const char *name, const char *letter);
 
-/** The option's next value, behind @value, which an earlier call returned. @name: NULL: no such option. */
-const char *daemon_next_option(const struct daemon *daemon, const char *name, const char *letter, const char *value);
-
 /** Whether an argument is @name, or begins with it and has '=' behind it. */
 bool daemon_has_option(const struct daemon *daemon, const char *name);
 
@@ -198,18 +195,6 @@ bool daemon_look_up(const struct daemon *daemon, const char *name, struct progra
 
 /** Return: the path of its socket, borrowed; NULL if it was told to have none, or none is known. */
 const char *daemon_socket_path(const struct daemon_kind *kind, const struct daemon *daemon);
-
-/** A connection that does not wait, also if the listener does not answer. Return: descriptor; negative errno. */
-int daemon_socket_connect(const char *path);
-
-/**
- * daemon_socket_is_of() - whether a socket is this process's
- *
- * The kernel notes who listens (SO_PEERCRED). A service manager that starts the daemon on demand listens for it.
- *
- * Return: false only if another process listens there.
- */
-bool daemon_socket_is_of(const char *path, pid_t pid);
 
 /* ---- daemon http ---- */
 

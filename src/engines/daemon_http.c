@@ -12,9 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
 #include "base/str.h"
 #include "engines/text.h"
 
@@ -23,25 +24,16 @@ enum {
 	ANSWER_MAX = 1024 * 1024,
 };
 
-static long daemon_http_left_ms(const struct timespec *start)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return PATIENCE_MS - ((now.tv_sec - start->tv_sec) * 1000 + (now.tv_nsec - start->tv_nsec) / 1000000);
-}
-
 /* Return: the bytes there are when the connection ends; -1 if it does not end in time. */
 static ssize_t daemon_http_receive(int fd, char *answer)
 {
-	struct timespec start;
+	const int64_t end = clock_now_ms() + PATIENCE_MS;
 	size_t size = 0;
 	ssize_t length;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &start);
 	while (size < ANSWER_MAX) {
 		struct pollfd input = {.fd = fd, .events = POLLIN};
-		long left = daemon_http_left_ms(&start);
+		int64_t left = end - clock_now_ms();
 
 		if (left <= 0 || poll(&input, 1, (int)left) == 0)
 			return -1;
@@ -73,7 +65,7 @@ static bool daemon_http_ask(int fd, const char *what)
 
 bool daemon_http_get(const char *path, const char *what, struct text_buffer *ret)
 {
-	_cleanup_close_ int fd = daemon_socket_connect(path);
+	_cleanup_close_ int fd = fd_connect(path);
 	_cleanup_free_ char *answer = fd < 0 || !daemon_http_ask(fd, what) ? NULL : malloc(ANSWER_MAX + 1);
 	ssize_t size = answer ? daemon_http_receive(fd, answer) : -1;
 	const char *body;

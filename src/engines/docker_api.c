@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fd.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "engines/daemon.h"
@@ -44,6 +45,6 @@ int docker_api_open(const struct daemon *daemon)
 
 	if (r < 0)
 		return r;
-	fd = daemon_socket_connect(path);
+	fd = fd_connect(path);
 	return fd < 0 ? fd : 0;
 }

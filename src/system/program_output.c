@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 enum { PATIENCE_MS = 5000, TICK_MS = 10 };
 
@@ -28,21 +28,13 @@ static _Noreturn void program_output_run(const char *const arguments[], int outp
 	_exit(EXIT_FAILURE);
 }
 
-static long program_output_now_ms(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* @end: when its time is over. Return: whether the output came to its end before. */
 static bool program_output_receive(int fd, size_t max, long end, char *text, size_t *size)
 {
 	long left;
 	ssize_t part = -1;
 
-	while (*size < max && (left = end - program_output_now_ms()) > 0) {
+	while (*size < max && (left = end - clock_now_ms()) > 0) {
 		struct pollfd input = {.fd = fd, .events = POLLIN};
 
 		if (poll(&input, 1, (int)left) <= 0)
@@ -65,7 +57,7 @@ static bool program_output_wait(pid_t pid, long end)
 	long left;
 
 	while (waitpid(pid, &wait_status, WNOHANG) == 0) {
-		left = end - program_output_now_ms();
+		left = end - clock_now_ms();
 		if (left <= 0) {
 			(void)kill(pid, SIGKILL);
 			(void)waitpid(pid, NULL, 0);
@@ -78,7 +70,7 @@ static bool program_output_wait(pid_t pid, long end)
 
 bool program_output_read(const char *const arguments[], size_t max, char **ret, size_t *ret_size)
 {
-	const long end = program_output_now_ms() + PATIENCE_MS;
+	const long end = clock_now_ms() + PATIENCE_MS;
 	_cleanup_close_ int ours = -1;
 	int pair[2];
 	bool complete;

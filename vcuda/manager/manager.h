@@ -15,6 +15,7 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/metrics_page.h"
 #include "vcuda/manager/cgroup.h"
 #include "vcuda/manager/suspension.h"
@@ -177,10 +178,7 @@ static inline const struct gpu *manager_find_gpu(const struct tenant *tenant, ui
 /** Return: milliseconds of the monotonic clock. */
 static inline int64_t manager_now(void)
 {
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return clock_now_ms();
 }
 
 /*
@@ -303,9 +301,6 @@ void server_process_stop(struct worker *worker);
 /** Forgets one that has ended, gives back what it had of its container's quota, and says so if it crashed. */
 void server_process_remove(struct manager *manager, struct worker *worker);
 
-/** Gives up root. For a child of the manager. Return: 0; negative errno. */
-int server_process_become_user(uid_t uid);
-
 enum { SERVER_PROGRAM_FDS = START_TURNS + 1 - START_CLIENT, SERVER_PROGRAM_NOT_RUN = 127 };
 
 /* A program of ours that is started with no right but its descriptors. */
@@ -317,9 +312,6 @@ struct server_program {
 	int group; /* directory of the control group that it enters; -1: none */
 	uid_t uid;
 };
-
-/** Becomes it. For a child of the manager; ends it with SERVER_PROGRAM_NOT_RUN where that fails. */
-_Noreturn void server_process_execute(const struct server_program *what);
 
 /**
  * server_process_start_beside() - begins a program of ours that is no container's

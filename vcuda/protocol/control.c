@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "vcuda_rpc.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
 
 #define LAST_FRAGMENT 0x80000000U
 
@@ -126,28 +126,19 @@ size_t control_write_reply(const struct control_call *call, void *reply, void *r
 
 int control_open(int *ret_fd)
 {
-	const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = CONTROL_SOCKET};
-	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* -EAGAIN: the manager hangs. */
+	const int fd = fd_connect(CONTROL_SOCKET);
 
-	/* A queue that is full is EAGAIN: the manager hangs. */
-	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
-		return -errno;
-	*ret_fd = steal_fd(&fd);
+	if (fd < 0)
+		return fd;
+	*ret_fd = fd;
 	return 0;
-}
-
-static int64_t control_now_ms(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 static int control_wait(int fd, short events, int64_t end)
 {
 	struct pollfd wait = {.fd = fd, .events = events};
-	int64_t left = end - control_now_ms();
+	int64_t left = end - clock_now_ms();
 	int r = left > 0 ? poll(&wait, 1, (int)left) : 0;
 
 	if (r < 0)
@@ -208,7 +199,7 @@ static size_t control_write_call(size_t procedure, const void *arguments, char *
 
 int control_ask(int fd, unsigned procedure, const void *arguments, void *ret)
 {
-	const int64_t end = control_now_ms() + CONTROL_PATIENCE_MS;
+	const int64_t end = clock_now_ms() + CONTROL_PATIENCE_MS;
 	_cleanup_free_ char *buffer = malloc(CONTROL_CALL_MAX), *reply = NULL;
 	size_t number = control_find(procedure), size;
 	unsigned char mark[CONTROL_MARK];

@@ -25,6 +25,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
 #include "vcuda/driver_api.h"
 #include "vcuda/ops.h"
 #include "vcuda/server/driver.h"
@@ -65,14 +66,6 @@ static const struct timespec lane_patience = {.tv_sec = 1};
 static __thread uint64_t lane_context; /* the client's handle of what is current */
 static __thread uint32_t lane_known;   /* the era in which it was made current; 0: not known */
 static _Atomic uint32_t lane_era = 1;  /* each ends with a context, or what a lane had to do with one */
-
-static int64_t lane_now(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
 
 void lane_forget_context(void)
 {
@@ -412,11 +405,11 @@ static void lane_reply(struct lane *lane, CUresult result)
 static CUresult lane_ask_on(const struct request *q)
 {
 	const struct bell *head = &server.wire->ring.head;
-	const int64_t until = lane_now() + server.wait_spin;
+	const int64_t until = clock_now_ns() + server.wait_spin;
 	CUresult r = CUDA_ERROR_NOT_READY;
 
 	for (int tries = 1; r == CUDA_ERROR_NOT_READY && BELL_LOAD(&head->value) == lane_next; tries++) {
-		if (tries % LANE_TRIES == 0 && lane_now() > until)
+		if (tries % LANE_TRIES == 0 && clock_now_ns() > until)
 			break;
 		r = q->wait.query(q->wait.object);
 	}
@@ -503,10 +496,10 @@ static inline void lane_do(struct lane *lane)
 static bool lane_spin(uint32_t tail, long nanoseconds)
 {
 	struct bell *head = &server.wire->ring.head;
-	const int64_t until = nanoseconds > 0 ? lane_now() + nanoseconds : 0;
+	const int64_t until = nanoseconds > 0 ? clock_now_ns() + nanoseconds : 0;
 
 	while (BELL_LOAD(&head->value) == tail && atomic_load_explicit(&lane_lead, memory_order_relaxed) == LEAD_FREE) {
-		if (nanoseconds == 0 || lane_now() > until)
+		if (nanoseconds == 0 || clock_now_ns() > until)
 			return false;
 		for (int i = 0; i < 64 && BELL_LOAD(&head->value) == tail; i++)
 			bell_pause();
@@ -601,12 +594,12 @@ static void lane_idle(struct lane *lane)
 	spun = lane_spin(tail, spin);
 	if (!lane_take_lead(lane) || spun)
 		return;
-	began = lane_now();
+	began = clock_now_ns();
 	lane_tell_rest(true);
 	bell_sleep(head, lane_tail, &lane_patience);
 	if (BELL_LOAD(&head->value) != lane_tail)
 		lane_tell_rest(false);
-	learnt = bell_learn(spin + (long)(lane_now() - began), server.spin, server.long_spin);
+	learnt = bell_learn(spin + (long)(clock_now_ns() - began), server.spin, server.long_spin);
 }
 
 /* As long as it has the lead. */

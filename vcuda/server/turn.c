@@ -19,6 +19,7 @@
 
 #include <pthread.h>
 
+#include "base/clock.h"
 #include "vcuda/driver_api.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/handle.h"
@@ -92,14 +93,6 @@ static void turn_let_go(const int *held)
 	(void)pthread_mutex_unlock(&turn_lock);
 }
 #define TURN_HOLD() const int turn_held __attribute__((cleanup(turn_let_go), unused)) = turn_hold()
-
-static int64_t turn_now(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
 
 /* ---- what decider and server say to each other ---- */
 
@@ -231,7 +224,7 @@ static enum turn_pace turn_look(unsigned gpu)
 {
 	struct turn *turn = &turns[gpu];
 	const bool measured = turn_is_measured(gpu);
-	const int64_t now = turn_now();
+	const int64_t now = clock_now_us();
 	bool works;
 
 	TURN_HOLD();
@@ -265,7 +258,7 @@ static void turn_rest(uint32_t begun)
 	bell_sleep(&turn_begun, begun, NULL);
 	TURN_HOLD();
 	for (unsigned gpu = 0; gpu < START_GPUS; gpu++)
-		turns[gpu].looked_at = turn_now();
+		turns[gpu].looked_at = clock_now_us();
 }
 
 static void *turn_watch(void *nothing)
@@ -347,7 +340,7 @@ void turn_mark(void)
 {
 	TURN_HOLD();
 	turn_put_mark();
-	turns[open_group.gpu].used_at = turn_now();
+	turns[open_group.gpu].used_at = clock_now_us();
 	turn_open_work = 0;
 	/* The thread that looks may be asleep: a turn that was given back just now. */
 	turn_set_needs(open_group.gpu, TURN_USED, 0);
@@ -410,7 +403,7 @@ static bool turn_take(unsigned gpu)
 	if (!number || turn->full)
 		return false;
 	turn->number = number;
-	turn->used_at = turn_now();
+	turn->used_at = clock_now_us();
 	turn_set_needs(gpu, TURN_USED, TURN_WANTED);
 	(void)atomic_fetch_add(&turn_begun.value, 1);
 	bell_wake(&turn_begun);
@@ -428,7 +421,7 @@ static bool turn_is_ordered(void)
 /* Whether nobody decides: the same beat as long as this. */
 static bool turn_is_silent(uint32_t beat, int64_t since)
 {
-	turn_silent = server.turns->beat == beat && turn_now() - since > TURN_SILENCE_US;
+	turn_silent = server.turns->beat == beat && clock_now_us() - since > TURN_SILENCE_US;
 	turn_silent_beat = beat;
 	return turn_silent;
 }
@@ -436,7 +429,7 @@ static bool turn_is_silent(uint32_t beat, int64_t since)
 static enum turn_answer turn_await(unsigned gpu)
 {
 	const uint32_t beat = server.turns->beat;
-	const int64_t since = turn_now();
+	const int64_t since = clock_now_us();
 	enum turn_answer answer = TURN_NONE;
 
 	while (!answer && turn_has_rival(gpu) && !turn_is_silent(beat, since)) {
@@ -492,6 +485,6 @@ enum turn_answer turn_begin(const struct request *q, unsigned word)
 	open_group.context = context;
 	open_group.gpu = gpu;
 	open_group.most = open_group.measured ? TURN_ITEMS : turn_most(&turns[gpu]) / TURN_PARTS;
-	open_group.began = turn_now();
+	open_group.began = clock_now_us();
 	return TURN_TAKEN;
 }

@@ -16,9 +16,9 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/print.h"
 #include "cli/doctor/doctor.h"
@@ -93,14 +93,6 @@ static _Noreturn void doctor_check(struct doctor *doctor, int fd)
 
 /* ---- the parent ---- */
 
-static long long doctor_now_ms(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
-}
-
 /* Waits until the child closes @fd or its time is up. Return: 0 or negative errno. */
 static int doctor_wait(const struct doctor *doctor, int fd, long long end_ms)
 {
@@ -108,7 +100,7 @@ static int doctor_wait(const struct doctor *doctor, int fd, long long end_ms)
 	const char *told = NULL;
 	char byte;
 
-	while (doctor_now_ms() < end_ms) {
+	while (clock_now_ms() < end_ms) {
 		int ready = poll(&end, 1, LONG_MS);
 		const char *subject = doctor->subject;
 
@@ -149,7 +141,7 @@ static int doctor_examine(struct doctor *doctor)
 	if (pid == 0)
 		doctor_check(doctor, theirs);
 	(void)close(steal_fd(&theirs));
-	r = doctor_wait(doctor, ours, doctor_now_ms() + patience);
+	r = doctor_wait(doctor, ours, clock_now_ms() + patience);
 	doctor_end_child(pid);
 	if (r < 0)
 		return r;
