@@ -15,6 +15,7 @@
 #include "vcuda/client/host.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
+#include "vcuda/protocol/descriptors.h"
 
 enum { HOST_STEP = 65536, HOST_FLAGS = 7, HOST_HOLES = 4096 };
 
@@ -277,17 +278,7 @@ enum { HOST_PAGE = 4096 };
 /* Return: whether the server can have it next. */
 static bool host_send(int fd)
 {
-	char byte = 0;
-	struct iovec data = {&byte, 1};
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
-	const struct msghdr message = {
-		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-
-	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-	return !client_is_lost() && sendmsg(client.socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+	return !client_is_lost() && descriptors_send(client.socket, "", 1, &fd, 1, MSG_DONTWAIT) == 1;
 }
 
 /* What is shared with other processes by a file in memory, the server can map, too. */

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "vcuda/manager/page.h"
+#include "vcuda/protocol/descriptors.h"
 
 enum {
 	DECIDER_AGAIN_MS = 1000, /* after one has ended */
@@ -32,20 +33,7 @@ static void decider_describe(const struct tenant *tenant, struct turns_order *re
 /* One that does not read is of no use, and another is started. @fds: two, or NULL */
 static void decider_send(struct decider *decider, struct turns_order *order, const int *fds)
 {
-	struct iovec data = {order, sizeof(*order)};
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
-	} control = {
-		.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(2 * sizeof(int))}};
-	struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
-
-	if (fds) {
-		memcpy(CMSG_DATA(&control.header), fds, 2 * sizeof(int));
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control);
-	}
-	if (sendmsg(decider->fd, &message, MSG_NOSIGNAL) < 0)
+	if (descriptors_send(decider->fd, order, sizeof(*order), fds, fds ? 2 : 0, 0) < 0)
 		(void)shutdown(decider->fd, SHUT_RDWR);
 }
 

@@ -25,6 +25,7 @@
 #include "base/str.h"
 #include "process/privilege.h"
 #include "vcuda/manager/pidref.h"
+#include "vcuda/protocol/descriptors.h"
 
 enum {
 	REPORTED_MAX = 256,      /* datagrams of one server that are read */
@@ -96,7 +97,7 @@ static int server_process_limit_threads(void)
 }
 
 /* Nothing that it executes or loads is run as root. */
-int server_process_become_user(uid_t uid)
+static int server_process_become_user(uid_t uid)
 {
 	if (server_process_limit_threads() < 0 || setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 ||
 	    setresuid(uid, uid, uid) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
@@ -110,7 +111,7 @@ int server_process_become_user(uid_t uid)
  * environment says otherwise: any user of the host could be that daemon, so they are looked for where nothing is. It
  * may write no file, so it looks for no cache of compiled code.
  */
-void server_process_execute(const struct server_program *what)
+static _Noreturn void server_process_execute(const struct server_program *what)
 {
 	char *const arguments[] = {(char *)(uintptr_t)what->name, NULL};
 	char *const environment[] = {(char *)"CUDA_MPS_PIPE_DIRECTORY=/nonexistent", (char *)"CUDA_CACHE_DISABLE=1",
@@ -468,12 +469,6 @@ static int server_process_take_memory(const struct manager *manager, const struc
 /* One that does not read its answers gets no more: descriptors on their way count as this process's. */
 static bool server_process_answer(const struct manager *manager, struct worker *worker, struct start_event *event)
 {
-	struct iovec data = {event, sizeof(*event)};
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
-	struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
 	int unread = 0, fd;
 	bool sent;
 
@@ -481,12 +476,7 @@ static bool server_process_answer(const struct manager *manager, struct worker *
 	    unread > 0)
 		return false;
 	fd = server_process_take_memory(manager, worker->tenant, event->number);
-	if (fd >= 0) {
-		memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control);
-	}
-	sent = sendmsg(worker->events, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(*event);
+	sent = descriptors_send(worker->events, event, sizeof(*event), &fd, fd >= 0, MSG_DONTWAIT) == sizeof(*event);
 	/* Whoever closes a device's last may have to wait. */
 	if (fd >= 0 && fcntl(fd, F_GET_SEALS) < 0)
 		fd_closer_close(&fd, 1);

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "vcuda/driver_api.h"
+#include "vcuda/protocol/descriptors.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/handle.h"
 #include "vcuda/server/quota.h"
@@ -184,7 +185,7 @@ static bool arena_close(uint64_t at, struct piece *ret)
 	return true;
 }
 
-static int arena_make(uint64_t bytes)
+int arena_make(uint64_t bytes)
 {
 	_cleanup_close_ int fd = memfd_create("ctr-gpu-vcuda", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
@@ -197,17 +198,7 @@ static int arena_make(uint64_t bytes)
 /* One byte, since a message without any may have no descriptor. */
 static int arena_send(int fd)
 {
-	char byte = 0;
-	struct iovec data = {&byte, 1};
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
-	const struct msghdr message = {
-		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-
-	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-	return sendmsg(START_CLIENT, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+	return descriptors_send(START_CLIENT, "", 1, &fd, 1, MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
 /* A client that keeps the descriptor would keep the pages, too, which count as the server's. */

@@ -14,11 +14,12 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "vcuda/driver_api.h"
 #include "vcuda/ops.h"
+#include "vcuda/protocol/descriptors.h"
 #include "vcuda/server/arena.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/quota.h"
@@ -73,14 +74,12 @@ static int server_read_start(void)
 	return 0;
 }
 
-/* Neither side can make it smaller under the other's hands. */
 static int server_share(uint64_t bytes, void **ret)
 {
-	_cleanup_close_ int fd = memfd_create("ctr-gpu-vcuda", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	_cleanup_close_ int fd = arena_make(bytes);
 
-	if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0 ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-		return -errno;
+	if (fd < 0)
+		return fd;
 	*ret = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	return *ret == MAP_FAILED ? -errno : steal_fd(&fd);
 }
@@ -105,17 +104,8 @@ static void server_set_spin(void)
 static int server_greet(const int descriptors[2])
 {
 	const struct wire_greeting greeting = {.magic = WIRE_MAGIC};
-	struct iovec data = {(void *)&greeting, sizeof(greeting)};
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
-	} control = {
-		.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(2 * sizeof(int))}};
-	const struct msghdr message = {
-		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 
-	memcpy(CMSG_DATA(&control.header), descriptors, 2 * sizeof(int));
-	return sendmsg(START_CLIENT, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return descriptors_send(START_CLIENT, &greeting, sizeof(greeting), descriptors, 2, 0) < 0 ? -errno : 0;
 }
 
 /* Return: the driver's number of a GPU; -1: it has no such one. */
@@ -183,15 +173,6 @@ static CUresult server_find_gpus(void)
 			server.gpu_bytes += bytes;
 	}
 	return r;
-}
-
-/* Milliseconds. */
-static long server_now(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /*
@@ -316,19 +297,19 @@ static int server_open(const int descriptors[2])
 
 int main(void)
 {
-	const long began = server_now();
+	const long began = clock_now_ms();
 	int descriptors[2], r = server_prepare();
 	char took[START_NAME];
 	long loaded;
 
 	if (!r && server.start.flags & START_WATCH)
 		return watch_run();
-	loaded = server_now();
+	loaded = clock_now_ms();
 	if (!r)
 		r = server_make_memory(descriptors);
 	if (!r)
 		r = server_init_driver();
-	(void)snprintf(took, sizeof(took), "load %ld ms, init %ld ms", loaded - began, server_now() - loaded);
+	(void)snprintf(took, sizeof(took), "load %ld ms, init %ld ms", loaded - began, clock_now_ms() - loaded);
 	if (!r)
 		r = server_open(descriptors);
 	if (r)

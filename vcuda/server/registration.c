@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "vcuda/driver_api.h"
+#include "vcuda/protocol/descriptors.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/request.h"
@@ -45,22 +46,9 @@ static struct registration *registration_list;
 static int registration_receive(void)
 {
 	char byte;
-	struct iovec data = {&byte, 1};
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	/* Padding, where the kernel would put another, is none of it. */
-	struct msghdr message = {
-		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_LEN(sizeof(int))};
-	int fd = -1;
+	_cleanup_close_ int fd = -1;
 
-	if (recvmsg(START_CLIENT, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1)
-		return -1;
-	if (message.msg_controllen >= CMSG_LEN(sizeof(int)) && control.header.cmsg_level == SOL_SOCKET &&
-	    control.header.cmsg_type == SCM_RIGHTS)
-		memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
-	return fd;
+	return descriptors_receive(START_CLIENT, &byte, 1, &fd, 1, MSG_DONTWAIT) == 1 ? steal_fd(&fd) : -1;
 }
 
 /* Of other files pages can be written back, or come when somebody else wants. */

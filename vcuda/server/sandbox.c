@@ -65,9 +65,6 @@ enum { NOBODY = 65534, DESCRIPTORS = 4096 };
 #endif
 _Static_assert(1 BEGINNING(SECCOMP_FITS, 0), "there is a word for every call");
 
-#define CLONE_NAMESPACES \
-	(CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
-
 /* fcntl(2) can have the kernel send signals, and hold locks and leases. Processes are not made, threads are. */
 #define RULES \
 	WITH_ONE_OF(fcntl, 1, 1U << F_DUPFD | 1U << F_GETFD | 1U << F_SETFD | 1U << F_GETFL), \
@@ -75,7 +72,7 @@ _Static_assert(1 BEGINNING(SECCOMP_FITS, 0), "there is a word for every call");
 	WITH_VALUE(fcntl, 1, F_ADD_SEALS), \
 	WITH_VALUE(fcntl, 1, F_GET_SEALS), \
 	WITH_VALUE_BUT(fcntl, 1, F_SETFL, 2, O_ASYNC), \
-	WITH_MASKED(clone, 0, CLONE_THREAD | CLONE_NAMESPACES, CLONE_THREAD), \
+	WITH_THREADS, \
 	WITH_NULL(prlimit64, 2), \
 	WITH_VALUE(prctl, 0, PR_SET_NAME), \
 	WITH_VALUE(prctl, 0, PR_GET_NAME), \

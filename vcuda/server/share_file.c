@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "vcuda/protocol/descriptors.h"
 #include "vcuda/server/server.h"
 
 enum { SHARE_FILE_PATIENCE_MS = 2000, SHARE_FILE_MADE = 1024 };
@@ -132,20 +133,11 @@ static int share_file_receive(uint64_t number)
 {
 	struct pollfd manager = {.fd = START_MANAGER, .events = POLLIN};
 	struct start_event event;
-	struct iovec data = {&event, sizeof(event)};
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct msghdr message = {
-		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 	_cleanup_close_ int fd = -1;
 
 	if (poll(&manager, 1, SHARE_FILE_PATIENCE_MS) != 1 ||
-	    recvmsg(START_MANAGER, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != sizeof(event))
+	    descriptors_receive(START_MANAGER, &event, sizeof(event), &fd, 1, MSG_DONTWAIT) != sizeof(event))
 		return -1;
-	if (message.msg_controllen >= sizeof(control.header) && control.header.cmsg_type == SCM_RIGHTS)
-		memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
 	/* To an earlier question, whose answer came too late. */
 	if (event.kind != START_EVENT_WANT || event.number != number)
 		return share_file_receive(number);

@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "vcuda/protocol/descriptors.h"
 #include "vcuda/protocol/start.h"
 #include "vcuda/protocol/turns.h"
 
@@ -91,18 +92,8 @@ static void give(int slot, const struct start_event *event)
 	const uint64_t from = event->number >> 32;
 	const int pidfd = from < SERVERS_MAX ? (int)syscall(SYS_pidfd_open, pids[from], 0) : -1;
 	const int fd = (int)syscall(SYS_pidfd_getfd, pidfd, (int)(uint32_t)event->number, 0);
-	struct iovec data = {(void *)event, sizeof(*event)};
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
-	const struct msghdr message = {.msg_iov = &data,
-				       .msg_iovlen = 1,
-				       .msg_control = fd < 0 ? NULL : &control,
-				       .msg_controllen = fd < 0 ? 0 : sizeof(control)};
 
-	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-	(void)sendmsg(sockets[slot].fd, &message, MSG_NOSIGNAL);
+	(void)descriptors_send(sockets[slot].fd, event, sizeof(*event), &fd, fd >= 0, 0);
 	(void)close(fd);
 	(void)close(pidfd);
 }

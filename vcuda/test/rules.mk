@@ -40,7 +40,7 @@ $(vcuda_conform): $(vcuda_conform_objects)
 
 # A manager without a policy, and the program of the measurements.
 test_programs += $(O)/vcuda/test/launch $(O)/vcuda/test/measure $(O)/vcuda/test/scrub $(O)/vcuda/test/takes $(O)/vcuda/test/holds $(O)/vcuda/test/moves $(O)/vcuda/test/turns
-$(O)/vcuda/test/launch: vcuda/test/launch.c vcuda/protocol/start.h vcuda/protocol/turns.h
+$(O)/vcuda/test/launch: vcuda/test/launch.c vcuda/protocol/descriptors.h vcuda/protocol/start.h vcuda/protocol/turns.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) -std=gnu17 -O2 $(warnings) -o $@ $<
 $(O)/vcuda/test/measure $(O)/vcuda/test/scrub $(O)/vcuda/test/takes $(O)/vcuda/test/holds $(O)/vcuda/test/moves $(O)/vcuda/test/turns: $(O)/vcuda/test/%: vcuda/test/real/%.c

@@ -17,7 +17,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "process/seccomp.h"
+#include "vcuda/protocol/descriptors.h"
 #include "vcuda/turns/turns.h"
 
 /* clang-format off */
@@ -29,30 +31,10 @@ _Static_assert(1 CALLS(SECCOMP_FITS, 0), "there is a word for every call");
 static const struct sock_filter filter[] = {SECCOMP_BEGIN(CALLS), REFUSE(EPERM)};
 /* clang-format on */
 
-static int64_t orders_now(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 /* @ret_fds: -1 where none came. Return: whether there was an order; false: the manager is gone. */
 static bool orders_receive(struct turns_order *ret, int ret_fds[2])
 {
-	struct iovec data = {ret, sizeof(*ret)};
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
-	} control;
-	struct msghdr message = {
-		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-	const ssize_t size = recvmsg(TURNS_MANAGER, &message, MSG_CMSG_CLOEXEC);
-
-	ret_fds[0] = ret_fds[1] = -1;
-	if (message.msg_controllen >= CMSG_LEN(2 * sizeof(int)))
-		memcpy(ret_fds, CMSG_DATA(&control.header), 2 * sizeof(int));
-	return size == sizeof(*ret);
+	return descriptors_receive(TURNS_MANAGER, ret, sizeof(*ret), ret_fds, 2, 0) == sizeof(*ret);
 }
 
 /* Its pages stay mapped, without the descriptors. */
@@ -105,7 +87,7 @@ static bool orders_take(struct turns *turns)
 static bool orders_wait(int64_t until)
 {
 	struct pollfd manager = {.fd = TURNS_MANAGER, .events = POLLIN};
-	const int64_t wait = until == INT64_MAX ? 0 : until - orders_now();
+	const int64_t wait = until == INT64_MAX ? 0 : until - clock_now_us();
 	struct timespec time = {.tv_sec = wait / 1000000, .tv_nsec = wait % 1000000 * 1000};
 
 	if (wait < 0)
@@ -133,7 +115,7 @@ int main(void)
 		return EXIT_FAILURE;
 	}
 	while (!orders_wait(again) || orders_take(turns))
-		again = turns_look(turns, orders_now());
+		again = turns_look(turns, clock_now_us());
 	/* Nobody is to wait for a turn that nobody gives. */
 	turns_free(turns);
 	return EXIT_SUCCESS;

@@ -20,6 +20,7 @@
 #include "vcuda/client/variable.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
+#include "vcuda/protocol/descriptors.h"
 
 enum { CALLS = 24, SMALL = 3 };
 
@@ -51,19 +52,10 @@ static uint64_t fuzz_take(size_t bytes)
 static void fuzz_send(uint64_t bytes)
 {
 	const int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	char byte = 0;
-	struct iovec vector = {&byte, 1};
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
-	const struct msghdr message = {
-		.msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 
 	(void)ftruncate(fd, (off_t)(bytes & 0xfffff));
 	(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK);
-	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-	(void)sendmsg(server, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	(void)descriptors_send(server, "", 1, &fd, 1, MSG_DONTWAIT);
 	(void)close(fd);
 }
 

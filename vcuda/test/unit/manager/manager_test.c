@@ -26,6 +26,7 @@
 #include "vcuda/manager/manager.h"
 #include "vcuda/manager/page.h"
 #include "vcuda/manager/pidref.h"
+#include "vcuda/protocol/descriptors.h"
 
 #define UUID_A "GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4"
 #define UUID_B "GPU-7b10aa04-0041-0000-0000-000084ef55fb"
@@ -1046,19 +1047,11 @@ static int open_lingering(int *ret_other)
 static int send_lingering(int to)
 {
 	struct start_event event = {.kind = START_EVENT_READY};
-	struct iovec data = {&event, sizeof(event)};
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
-	const struct msghdr message = {
-		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
 	const struct linger none = {.l_onoff = 1};
 	int other, fd = open_lingering(&other);
 	ssize_t sent;
 
-	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-	sent = sendmsg(to, &message, MSG_NOSIGNAL);
+	sent = descriptors_send(to, &event, sizeof(event), &fd, 1, 0);
 	assert_true(sent > 0 || (!before_6_16 && errno == EPERM));
 	if (sent < 0)
 		assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none)), 0);
@@ -1166,16 +1159,7 @@ struct found {
 /* Return: 0; negative errno. */
 static int send_descriptor(int socket_fd, int fd)
 {
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))}};
-	struct iovec data = {&(char){0}, 1};
-	struct msghdr message = {
-		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-
-	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-	return sendmsg(socket_fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return descriptors_send(socket_fd, "", 1, &fd, 1, 0) < 0 ? -errno : 0;
 }
 
 /* This program is the server, too. */
