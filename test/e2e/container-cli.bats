@@ -186,9 +186,12 @@ Device Index,Device Minor,Model,Brand,GPU UUID,Bus Location,Architecture
 	expect_line "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.159.04"
 	[[ -z $(grep -v '/lib.*\.so' <<<"$output") ]]
 	on native-nvidia list -b -i
+	short=$output
+	on native-nvidia list --binaries --ipcs --no-persistenced --no-fabricmanager
+	[[ $output == "$short" ]]
 	expect_line "/usr/bin/nvidia-smi"
 	expect_not "/lib"
-	on native-nvidia list -f
+	on native-nvidia list --firmwares
 	[[ $output == /usr/lib/firmware/nvidia/580.159.04 ]]
 	on native-nvidia list --no-gsp-firmware -f
 	[[ -z $output && $status -eq 0 ]]
