@@ -494,33 +494,83 @@ static void graph_copy_host(void)
 	OK(cu.cuMemFreeHost(pinned));
 }
 
-/* Of ordinary memory, which is read and written each time. */
+/* Ordinary memory, which is read and written each time. */
+static uint32_t graph_from[2][64], graph_to[2][64];
+
+static CUDA_MEMCPY3D graph_copy_in(void)
+{
+	return (CUDA_MEMCPY3D){.src_type = 1,
+			       .src_host = graph_from[0],
+			       .src_pitch = 64,
+			       .src_height = 2,
+			       .dst_type = 2,
+			       .dst_device = graph_out,
+			       .dst_pitch = 128,
+			       .dst_height = 2,
+			       .width = 32,
+			       .height = 2,
+			       .depth = 1};
+}
+
+static CUDA_MEMCPY3D graph_copy_out(void)
+{
+	return (CUDA_MEMCPY3D){.src_type = 2,
+			       .src_device = graph_out,
+			       .src_pitch = 128,
+			       .src_height = 2,
+			       .dst_type = 1,
+			       .dst_host = graph_to[0],
+			       .dst_pitch = 32,
+			       .dst_height = 2,
+			       .width = 32,
+			       .height = 2,
+			       .depth = 1};
+}
+
+static void graph_launch_plain(CUgraphExec exec)
+{
+	OK(cu.cuGraphLaunch(exec, NULL));
+	OK(cu.cuStreamSynchronize(NULL));
+}
+
+/* Other memory, of the graph that runs, which has to be in a row. */
+static void graph_change_running(CUgraphExec exec, CUgraphNode node)
+{
+	CUDA_MEMCPY3D in = graph_copy_in();
+
+	in.src_host = graph_from[1];
+	graph_from[1][0] = 7;
+	NOTE(cu.cuGraphExecMemcpyNodeSetParams(exec, node, &in, context));
+	graph_launch_plain(exec);
+	IS(2, graph_to[0][0]);
+}
+
+/* And then of the one that it was made of. */
+static void graph_change_plain(CUgraph graph, CUgraphNode node)
+{
+	CUDA_MEMCPY3D out = graph_copy_out(), found = {0};
+	CUgraphExec exec;
+
+	out.dst_host = graph_to[1];
+	OK(cu.cuGraphMemcpyNodeSetParams(node, &out));
+	OK(cu.cuGraphMemcpyNodeGetParams(node, &found));
+	TRUE(found.dst_host == graph_to[1]);
+	exec = graph_instantiate(graph);
+	graph_to[0][0] = 0;
+	graph_launch_plain(exec);
+	IS(2, graph_to[1][0]);
+	IS(0, graph_to[0][0]);
+	OK(cu.cuGraphDestroy(graph));
+	graph_from[0][0] = 3;
+	graph_launch_plain(exec);
+	IS(3, graph_to[1][0]);
+	OK(cu.cuGraphExecDestroy(exec));
+}
+
 static void graph_copy_plain(void)
 {
-	static uint32_t from[2][64], to[2][64];
+	const CUDA_MEMCPY3D in = graph_copy_in(), out = graph_copy_out();
 	CUgraph graph = graph_make();
-	CUDA_MEMCPY3D in = {.src_type = 1,
-			    .src_host = from[0],
-			    .src_pitch = 64,
-			    .src_height = 2,
-			    .dst_type = 2,
-			    .dst_device = graph_out,
-			    .dst_pitch = 128,
-			    .dst_height = 2,
-			    .width = 32,
-			    .height = 2,
-			    .depth = 1};
-	CUDA_MEMCPY3D out = {.src_type = 2,
-			     .src_device = graph_out,
-			     .src_pitch = 128,
-			     .src_height = 2,
-			     .dst_type = 1,
-			     .dst_host = to[0],
-			     .dst_pitch = 32,
-			     .dst_height = 2,
-			     .width = 32,
-			     .height = 2,
-			     .depth = 1};
 	CUDA_MEMCPY3D found = {0};
 	CUgraphNode nodes[2];
 	CUgraphExec exec;
@@ -534,41 +584,19 @@ static void graph_copy_plain(void)
 	OK(cu.cuGraphNodeGetType(nodes[1], &type));
 	IS(1, type);
 	OK(cu.cuGraphMemcpyNodeGetParams(nodes[0], &found));
-	TRUE(found.src_host == from[0] && found.dst_device == graph_out && found.width == 32);
+	TRUE(found.src_host == graph_from[0] && found.dst_device == graph_out && found.width == 32);
 	exec = graph_instantiate(graph);
 	for (uint32_t i = 1; i < 3; i++) {
-		from[0][0] = from[0][16] = i;
-		from[0][8] = 99;
-		OK(cu.cuGraphLaunch(exec, NULL));
-		OK(cu.cuStreamSynchronize(NULL));
-		IS(i, to[0][0]);
-		IS(i, to[0][8]);
-		IS(0, to[0][16]);
+		graph_from[0][0] = graph_from[0][16] = i;
+		graph_from[0][8] = 99;
+		graph_launch_plain(exec);
+		IS(i, graph_to[0][0]);
+		IS(i, graph_to[0][8]);
+		IS(0, graph_to[0][16]);
 	}
-	/* Other memory, of the graph that runs, which has to be in a row, and then of the one that it was made of. */
-	in.src_host = from[1];
-	from[1][0] = 7;
-	NOTE(cu.cuGraphExecMemcpyNodeSetParams(exec, nodes[0], &in, context));
-	OK(cu.cuGraphLaunch(exec, NULL));
-	OK(cu.cuStreamSynchronize(NULL));
-	IS(2, to[0][0]);
+	graph_change_running(exec, nodes[0]);
 	OK(cu.cuGraphExecDestroy(exec));
-	out.dst_host = to[1];
-	OK(cu.cuGraphMemcpyNodeSetParams(nodes[1], &out));
-	OK(cu.cuGraphMemcpyNodeGetParams(nodes[1], &found));
-	TRUE(found.dst_host == to[1]);
-	exec = graph_instantiate(graph);
-	to[0][0] = 0;
-	OK(cu.cuGraphLaunch(exec, NULL));
-	OK(cu.cuStreamSynchronize(NULL));
-	IS(2, to[1][0]);
-	IS(0, to[0][0]);
-	OK(cu.cuGraphDestroy(graph));
-	from[0][0] = 3;
-	OK(cu.cuGraphLaunch(exec, NULL));
-	OK(cu.cuStreamSynchronize(NULL));
-	IS(3, to[1][0]);
-	OK(cu.cuGraphExecDestroy(exec));
+	graph_change_plain(graph, nodes[1]);
 }
 
 static void graph_row_plain(void)

@@ -802,7 +802,8 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		ctr-gpu vcuda move one --device 1 2>&1 | grep "it is there already"
 		ctr-gpu vcuda move one --device 5a3f1c2b 2>&1 | grep "this host has no NVIDIA GPU"
 		ctr-gpu vcuda move one 2>&1 | grep "it is not said to which GPU"
-		ctr-gpu vcuda move one --device GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
+		ctr-gpu vcuda move one --from 0 --device 1 2>&1 | grep "it has nothing on that GPU"
+		ctr-gpu vcuda move one --from 1 --device GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		is_on one 1
 		asks one check && soon answers one 3 right
 		# One that is suspended comes back there.
