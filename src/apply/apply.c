@@ -188,6 +188,16 @@ static int apply_open_mounts(struct apply *apply)
 					       : 0;
 }
 
+/* Of the adapters behind the one device: no choice was made among them. */
+static bool apply_gives_all_adapters(const struct plan *plan)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < plan->device_count; i++)
+		any = any || streq(plan->devices[i].path, PATH_DXG);
+	return any && !plan->choice.grade;
+}
+
 static int apply_guard_rule(struct apply *apply)
 {
 	const bool running = apply->container->running;
@@ -196,6 +206,7 @@ static int apply_guard_rule(struct apply *apply)
 		.cgroup = apply->cgroup,
 		.before = running ? &apply->guard_before : NULL,
 		.has_device = running && running_has_device(apply->plan, apply->container),
+		.all = running && apply_gives_all_adapters(apply->plan),
 		.undo_log = apply->undo_log,
 		.log = apply->log,
 		.err = apply->err,

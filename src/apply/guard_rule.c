@@ -14,17 +14,18 @@
 #include "ctr-gpu-error.h"
 #include "guard/choice.h"
 
+/* The name of the step of a container that is made. */
+static const char made[] = "the guard's choice";
+
 int guard_rule_restore(const struct choices *choices, int cgroup, const uint64_t *luids, size_t count)
 {
 	struct guard_key key;
 	int r = choice_key(cgroup, &key);
 
-	if (r < 0)
-		return r;
-	return count ? choice_set(choices, &key, luids, count) : choice_remove(choices, &key);
+	return r < 0 ? r : choice_set(choices, &key, luids, count);
 }
 
-/* What was chosen before is in the name of the step, as text: nothing but of a container that runs. */
+/* Of a container that runs, the name of the step is what was chosen before, as text. */
 static size_t guard_rule_read_before(const char *text, uint64_t luids[GUARD_RULE_BEFORE_MAX])
 {
 	size_t count = 0;
@@ -43,10 +44,14 @@ static void guard_rule_undo(const struct undo_log *undo_log, const struct undo_s
 {
 	const struct choices choices = {undo_step->fds[0], undo_step->fds[1]};
 	uint64_t before[GUARD_RULE_BEFORE_MAX];
-	size_t count = guard_rule_read_before(undo_step->name, before);
+	struct guard_key key;
 
 	(void)undo_log;
-	(void)guard_rule_restore(&choices, undo_step->fds[2], before, count);
+	if (!streq(undo_step->name, made))
+		(void)guard_rule_restore(&choices, undo_step->fds[2], before,
+					 guard_rule_read_before(undo_step->name, before));
+	else if (choice_key(undo_step->fds[2], &key) == 0)
+		(void)choice_remove(&choices, &key);
 }
 
 /* Whether the process that does this is in that cgroup as well: then it is not the container's own. */
@@ -89,14 +94,14 @@ static int guard_rule_explain(const struct guard_rule *tell, const char *obstacl
 
 static int guard_rule_print_before(const struct guard_rule_before *before, char **ret)
 {
-	int r = 0;
+	int r = str_append(ret, "%s", before->count ? "" : "none");
 
 	for (size_t i = 0; i < before->count && r == 0; i++)
 		r = str_append(ret, "%s%" PRIx64, i ? " " : "", before->luids[i]);
 	return r;
 }
 
-/* The undo log owns the maps' descriptors, or they are closed. */
+/* The undo log owns the maps' descriptors, or they are closed. @luids: NULL: all adapters may be used */
 static int guard_rule_write(const struct guard_rule *tell, int cgroup, const struct guard_key *key,
 			    const struct choices *choices, const uint64_t *luids, size_t count)
 {
@@ -108,11 +113,11 @@ static int guard_rule_write(const struct guard_rule *tell, int cgroup, const str
 	if (r == 0 && tell->before)
 		r = guard_rule_print_before(tell->before, &before);
 	if (r == 0)
-		r = undo_log_add(tell->undo_log, &undo_step, before ? before : "the guard's choice");
+		r = undo_log_add(tell->undo_log, &undo_step, before ? before : made);
 	for (size_t i = 0; i < UNDO_STEP_FDS && r < 0; i++)
 		cleanup_closep(&undo_step.fds[i]);
 	if (r == 0)
-		r = choice_set(choices, key, luids, count);
+		r = luids ? choice_set(choices, key, luids, count) : choice_remove(choices, key);
 	if (r == 0 && tell->before)
 		tell->before->changed = true;
 	return r;
@@ -138,7 +143,7 @@ static int guard_rule_join(const struct guard_rule *tell, uint64_t luids[GUARD_A
 	return (int)count;
 }
 
-/* Return: 1 if nothing is to be changed, as the container may use all of them; 0; negative errno. */
+/* Return: 1 if nothing is to be changed, as the container may use all of them, or is to; 0; negative errno. */
 static int guard_rule_read_choice(const struct guard_rule *tell, const struct choices *choices,
 				  const struct guard_key *key)
 {
@@ -146,7 +151,7 @@ static int guard_rule_read_choice(const struct guard_rule *tell, const struct ch
 	int r = choice_get(choices, key, &old);
 
 	if (r == -ENOENT)
-		return tell->has_device;
+		return tell->has_device || tell->all;
 	if (r == 0 && old.count > GUARD_RULE_BEFORE_MAX)
 		r = -E2BIG;
 	for (size_t i = 0; i < old.count && r == 0; i++)
@@ -165,6 +170,8 @@ static int guard_rule_extend(const struct guard_rule *tell, int cgroup, const st
 		choices_close(choices);
 		return r < 0 ? r : 0;
 	}
+	if (tell->all)
+		return guard_rule_write(tell, cgroup, key, choices, NULL, 0);
 	count = guard_rule_join(tell, luids);
 	if (count < 0)
 		return count;
@@ -178,13 +185,15 @@ int guard_rule_guard(const struct guard_rule *tell)
 	struct guard_key key;
 	int cgroup = -1, r;
 
-	if (tell->choice->luid_count == 0)
+	if (tell->choice->luid_count == 0 && !tell->all)
 		return 0;
 	undo_log_progress(tell->undo_log, "telling the guard of the choice", NULL);
 	obstacle = guard_rule_find_key(tell, &cgroup, &key);
 	if (obstacle)
-		return guard_rule_explain(tell, obstacle, 0);
+		return tell->all ? 0 : guard_rule_explain(tell, obstacle, 0);
 	r = choices_open(&choices);
+	if (r == -ENOENT && tell->all)
+		return 0;
 	if (r < 0)
 		return guard_rule_explain(tell, "the guard's map cannot be opened", r);
 	r = tell->before

@@ -165,6 +165,7 @@ struct guard_rule {
 	struct guard_rule_before
 		*before; /* of a container that runs, whose choice is extended; NULL: of one that is made */
 	bool has_device; /* that one has the device already: without a choice it may use all adapters */
+	bool all;        /* that one is to use all adapters: an earlier choice would keep it from some */
 	struct undo_log *undo_log;
 	const struct log *log;
 	struct err *err;
@@ -180,7 +181,16 @@ int guard_rule_guard(const struct guard_rule *tell);
 
 struct choices;
 
-/** A choice as it was before. @cgroup: directory. @count: 0: there was none. Return: 0 or negative errno. */
+/**
+ * guard_rule_restore() - of a container that runs, a choice as it was before
+ * @cgroup: its directory
+ * @count:  0: there was none, or of no adapter
+ *
+ * Where there was none, there is one of no adapter until the container ends. Without it, the device would reach all of
+ * them, for a process that still has it where it is not seen: in a socket's queue, or opened a moment ago.
+ *
+ * Return: 0 or negative errno.
+ */
 int guard_rule_restore(const struct choices *choices, int cgroup, const uint64_t *luids, size_t count);
 
 /* GPUs that one container at a time may have. All of it is borrowed. */

@@ -374,7 +374,7 @@ static int running_undo_inside(struct running *running, struct err *err)
 
 /* ---- outside ---- */
 
-/* With a device still open, a choice that is gone would be all adapters. */
+/* A program that has the device open goes on, with the adapters that it has. */
 static int running_restore_guard(const struct running *running, const json_t *before, const struct devcgroup *cgroup)
 {
 	_cleanup_choices_ struct choices choices = CHOICES_NONE;

@@ -13,7 +13,8 @@ cgroup_driver() {
 }
 
 start_engine() {
-	PATH=$CTR_GPU_BUILD/bin:$PATH dockerd --host "$DOCKER_HOST" --pidfile "$BATS_FILE_TMPDIR/pid" --iptables=false --ip6tables=false \
+	# By the second, `ctr-gpu attach` finds a container by its name.
+	PATH=$CTR_GPU_BUILD/bin:$PATH dockerd --host "$DOCKER_HOST" --host unix:///run/docker.sock --pidfile "$BATS_FILE_TMPDIR/pid" --iptables=false --ip6tables=false \
 		--exec-opt "native.cgroupdriver=$(cgroup_driver)" --bridge=none >>"$BATS_FILE_TMPDIR/log" 2>&1 3>&- &
 	# Nobody is to be told that it was killed.
 	disown
@@ -31,7 +32,7 @@ setup_file() {
 	docker_use docker
 	start_engine
 	image_copy debian "$BATS_FILE_TMPDIR/rootfs"
-	cp "$clients"/{enumerate,guess,race} "$BATS_FILE_TMPDIR/rootfs/usr/bin/"
+	cp "$clients"/{enumerate,guess,hide,race} "$BATS_FILE_TMPDIR/rootfs/usr/bin/"
 	await_engine
 	tar -C "$BATS_FILE_TMPDIR/rootfs" -c . | docker import - clients >/dev/null || tail -n 20 "$BATS_FILE_TMPDIR/log"
 }
@@ -322,6 +323,108 @@ refresh() {
 	grep -q 'killed by SIGKILL' "$BATS_TEST_TMPDIR/calls"
 	run ctr-gpu-guard status --json
 	[[ $(jq -c '[.choices, .idle]' <<<"$output") == '[[],true]' ]]
+}
+
+# choices: what containers may use, an item each: the guard's map
+choices() {
+	ctr-gpu-guard status --json | jq -c '[.choices[].luids]'
+}
+
+# bats test_tags=boot
+@test "attach: a running container gets one of two adapters, and the guard holds it; detach takes it back" {
+	local container
+
+	host one-store
+	grade guard
+	container=$(docker run --detach --name attached clients sleep 600)
+	run docker exec "$container" test -e /dev/dxg
+	expect_status 1
+	ctr-gpu attach attached --device 1
+	holds_only docker exec "$container" -- 1:a2 1:a1
+	[[ $(choices) == "[[\"LUID-$(luid 1:a2)\"]]" ]]
+	ctr-gpu detach attached
+	run docker exec "$container" enumerate 1:a2
+	[[ $status -ne 0 ]]
+	run ctr-gpu-guard status
+	expect " none"
+	# All of them, after a choice; and what was before.
+	ctr-gpu attach attached --device 0
+	holds_only docker exec "$container" -- 1:a1 1:a2
+	ctr-gpu attach attached
+	holds docker exec "$container" enumerate 1:a1 1:a2
+	ctr-gpu detach attached
+	[[ $(choices) == "[[]]" ]]
+	docker rm --force attached
+	[[ $(choices) == "[]" ]]
+	# One that has the other adapter by its start keeps it, and that alone.
+	container=$(docker run --detach --gpus '"device=0"' clients sleep 600)
+	holds_only docker exec "$container" -- 1:a1 1:a2
+	ctr-gpu attach "$container" --device 0,1
+	holds docker exec "$container" enumerate 1:a1 1:a2
+	ctr-gpu detach "$container"
+	holds_only docker exec "$container" -- 1:a1 1:a2
+	docker rm --force "$container"
+	[[ $(choices) == "[]" ]]
+}
+
+# bats test_tags=boot
+@test "detach: a device that a program has hidden reaches no adapter afterwards" {
+	local container
+
+	host one-store
+	grade guard
+	container=$(docker run --detach clients sleep 600)
+	ctr-gpu attach "$container" --device 1
+	docker exec --detach "$container" sh -c 'hide /tmp/go 1:a2 -- 1:a1 >/tmp/out 2>&1; echo "ended $?" >>/tmp/out'
+	soon docker exec "$container" grep -q hidden /tmp/out
+	ctr-gpu detach "$container"
+	docker exec "$container" touch /tmp/go
+	soon docker exec "$container" grep -q ended /tmp/out
+	run docker exec "$container" cat /tmp/out
+	echo "$output"
+	expect_line "ended 0"
+	expect_line "ok - the adapter can be used"
+}
+
+# What works in the container asks for the other adapter, too, in each instant of an attach and of a detach.
+@test "attach and detach two hundred times, with the guard, on a container that works" {
+	local container process i
+
+	host one-store
+	grade guard
+	container=$(docker run --detach clients sleep 600)
+	ctr-gpu attach "$container" --device 1
+	ctr-gpu detach "$container"
+	process=$(docker inspect --format '{{.State.Pid}}' "$container")
+	docker diff "$container" | sort >"$BATS_TEST_TMPDIR/layer"
+	cut -d " " -f 3- "/proc/$process/mountinfo" >"$BATS_TEST_TMPDIR/mounts"
+	docker exec --detach "$container" sh -c 'while [ ! -e /tmp/stop ]; do
+		guess 1:a2 -- 1:a1
+		enumerate 1:a2 -- 1:a1
+	done >/tmp/out 2>&1; touch /tmp/ended'
+	for ((i = 0; i < ${CTR_GPU_GUARD_ATTACHES:-200}; i++)); do
+		ctr-gpu attach "$container" --device 1 || { echo "attach $i"; return 1; }
+		[[ $(choices) == "[[\"LUID-$(luid 1:a2)\"]]" ]] || { echo "choices in round $i"; return 1; }
+		[[ $((i % 20)) != 0 ]] || holds docker exec "$container" enumerate 1:a2 -- 1:a1
+		ctr-gpu detach --force "$container" || { echo "detach $i"; return 1; }
+	done
+	docker exec "$container" touch /tmp/stop
+	soon docker exec "$container" test -e /tmp/ended
+	ctr-gpu attach "$container" --device 1
+	ctr-gpu detach "$container"
+	# It worked in some, and in none was there an answer of the other.
+	docker cp "$container:/tmp/out" "$BATS_TEST_TMPDIR/out"
+	echo "$(grep -c "^ok - adapter 1:a2 can be used" "$BATS_TEST_TMPDIR/out") of its rounds had the adapter"
+	grep -q "^ok - adapter 1:a2 can be used" "$BATS_TEST_TMPDIR/out"
+	run grep -E "^not ok - .*(of others|as of an unknown)" "$BATS_TEST_TMPDIR/out"
+	echo "$output"
+	expect_status 1
+	docker exec "$container" rm -f /tmp/out /tmp/stop /tmp/ended
+	docker diff "$container" | sort | diff "$BATS_TEST_TMPDIR/layer" -
+	cut -d " " -f 3- "/proc/$process/mountinfo" | diff "$BATS_TEST_TMPDIR/mounts" -
+	[[ -z $(find /run/ctr-gpu/attached -type f) ]]
+	docker rm --force "$container"
+	[[ $(choices) == "[]" ]]
 }
 
 # bats test_tags=boot

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 
 static bool int80;
 static bool failed;
@@ -138,6 +139,51 @@ int dxg_open_luid(int fd, LUID luid, uint32_t handle, uint32_t *ret_handle)
 	r = dxg_call(fd, LX_DXOPENADAPTERFROMLUID, &args);
 	*ret_handle = args.hAdapter;
 	return r;
+}
+
+union control {
+	char buffer[CMSG_SPACE(sizeof(int))];
+	struct cmsghdr align;
+};
+
+/* A message of one byte, with room for a file. */
+static struct msghdr dxg_message(struct iovec *part, union control *control)
+{
+	static char byte;
+
+	*part = (struct iovec){.iov_base = &byte, .iov_len = 1};
+	return (struct msghdr){.msg_iov = part,
+			       .msg_iovlen = 1,
+			       .msg_control = control->buffer,
+			       .msg_controllen = sizeof(control->buffer)};
+}
+
+void dxg_send(int socket, int fd)
+{
+	union control control = {0};
+	struct iovec part;
+	struct msghdr message = dxg_message(&part, &control);
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+	if (sendmsg(socket, &message, 0) != 1)
+		exit(4);
+}
+
+int dxg_receive(int socket)
+{
+	union control control = {0};
+	struct iovec part;
+	struct msghdr message = dxg_message(&part, &control);
+	int fd;
+
+	if (recvmsg(socket, &message, 0) != 1 || !CMSG_FIRSTHDR(&message))
+		exit(4);
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
+	return fd;
 }
 
 bool luid_is(const LUID *luid, const LUID *other)

@@ -54,6 +54,10 @@ int dxg_bus(int fd, uint32_t handle);
 /** Return: 0 or negative errno. @handle: what the handle field has on entry. */
 int dxg_open_luid(int fd, LUID luid, uint32_t handle, uint32_t *ret_handle);
 
+/** Hands a file over a socket; the program ends if that cannot be. */
+void dxg_send(int socket, int fd);
+int dxg_receive(int socket);
+
 bool luid_is(const LUID *luid, const LUID *other);
 bool luid_in(const LUID *luid, const LUID *luids, uint32_t count);
 

@@ -27,48 +27,6 @@ static void join(const char *procs)
 	(void)close(fd);
 }
 
-static void send_fd(int socket, int fd)
-{
-	union {
-		char buffer[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {0};
-	char byte = 0;
-	struct iovec part = {.iov_base = &byte, .iov_len = 1};
-	struct msghdr message = {.msg_iov = &part,
-				 .msg_iovlen = 1,
-				 .msg_control = control.buffer,
-				 .msg_controllen = sizeof(control.buffer)};
-	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-	if (sendmsg(socket, &message, 0) != 1)
-		exit(4);
-}
-
-static int receive_fd(int socket)
-{
-	union {
-		char buffer[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	char byte;
-	struct iovec part = {.iov_base = &byte, .iov_len = 1};
-	struct msghdr message = {.msg_iov = &part,
-				 .msg_iovlen = 1,
-				 .msg_control = control.buffer,
-				 .msg_controllen = sizeof(control.buffer)};
-	int fd;
-
-	if (recvmsg(socket, &message, 0) != 1 || !CMSG_FIRSTHDR(&message))
-		exit(4);
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
-	return fd;
-}
-
 /* Exit status of a child: the errno of its query of the hidden adapter, 0 if it was answered. */
 static int ended(pid_t pid)
 {
@@ -103,9 +61,9 @@ static void by_socket(const char *procs, int fd, uint32_t handle)
 	if (pid == 0) {
 		(void)close(fd);
 		join(procs);
-		_exit(-dxg_bus(receive_fd(pair[1]), handle) & 0xff);
+		_exit(-dxg_bus(dxg_receive(pair[1]), handle) & 0xff);
 	}
-	send_fd(pair[0], fd);
+	dxg_send(pair[0], fd);
 	status = ended(pid);
 	tap(status == ENOTTY || status == EINVAL, "a file received over a socket: %d", status);
 }

@@ -2,7 +2,7 @@
 
 device_world = $(O)/test/unit/devcgroup/device_world.o
 $(O)/test/unit/devcgroup/devcgroup_test: $(device_world) $(O)/test/unit/devcgroup/old_kernel.o
-$(O)/test/unit/devcgroup/bpf_device_test: $(device_world)
+$(O)/test/unit/devcgroup/bpf_device_test $(O)/test/unit/apply/guard_rule_test: $(device_world)
 $(device_world): override CPPFLAGS += -Itest/unit
 $(O)/test/unit/base/memstream_test: override LDFLAGS += -Wl,--wrap=realloc
 

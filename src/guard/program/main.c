@@ -207,6 +207,8 @@ static void main_print_status(const json_t *status)
 			     json_integer_value(json_object_get(choice, "cgroup")));
 		json_array_foreach (json_object_get(choice, "luids"), j, luid)
 			(void)printf(" %s", json_string_value(luid));
+		if (j == 0)
+			(void)printf(" none");
 		(void)printf("%s\n", json_is_true(json_object_get(choice, "raced"))
 					     ? " raced with the guard, and makes no further call"
 					     : "");

@@ -2,63 +2,10 @@
 
 /* Choices and how many of them the programs are told of, in maps of the kernel; no program reads them here. */
 
-#include "scratch.h"
-
-#include <linux/bpf.h>
-#include <sys/syscall.h>
-
-#include "guard/choice.h"
-
-#define DIRECTORY PINS_USUAL_FILE_SYSTEM "/" PINS_NAME
-#define CHOICES DIRECTORY "/" GUARD_CHOICES_NAME
-#define PRESENT DIRECTORY "/" GUARD_PRESENT_NAME
+#include "guard_maps.h"
 
 static const struct guard_key first = {.cgroup = 1001}, second = {.cgroup = 1002};
 static const uint64_t luids[] = {0x1000000a1, 0x1000000a2};
-
-static int call(enum bpf_cmd command, union bpf_attr *attr)
-{
-	return (int)syscall(SYS_bpf, command, attr, sizeof(*attr));
-}
-
-static void make_map(const char *path, enum bpf_map_type type, uint32_t key, uint32_t value, uint32_t entries,
-		     uint32_t flags)
-{
-	union bpf_attr attr;
-	int fd;
-
-	memset(&attr, 0, sizeof(attr));
-	attr.map_type = type;
-	attr.key_size = key;
-	attr.value_size = value;
-	attr.max_entries = entries;
-	attr.map_flags = flags;
-	fd = call(BPF_MAP_CREATE, &attr);
-	if (fd < 0 && errno == EPERM)
-		skip("needs to make BPF maps");
-	assert_true(fd >= 0);
-	memset(&attr, 0, sizeof(attr));
-	attr.pathname = (uint64_t)(uintptr_t)path;
-	attr.bpf_fd = (uint32_t)fd;
-	assert_int_equal(call(BPF_OBJ_PIN, &attr), 0);
-	assert_int_equal(close(fd), 0);
-}
-
-/* What a load of the guard leaves, but for the programs. */
-static void load(void)
-{
-	assert_int_equal(mkdir(DIRECTORY, 0700), 0);
-	make_map(CHOICES, BPF_MAP_TYPE_HASH, sizeof(struct guard_key), sizeof(struct guard_choice), 4,
-		 BPF_F_NO_PREALLOC);
-	make_map(PRESENT, BPF_MAP_TYPE_ARRAY, sizeof(uint32_t), sizeof(struct guard_counts), 1, BPF_F_MMAPABLE);
-}
-
-static void unload(void)
-{
-	assert_int_equal(unlink(CHOICES), 0);
-	assert_int_equal(unlink(PRESENT), 0);
-	assert_int_equal(rmdir(DIRECTORY), 0);
-}
 
 /* A BPF file system of this program's mount namespace. */
 static int begin(void **state)
@@ -69,7 +16,7 @@ static int begin(void **state)
 	assert_int_equal(mkdir(PINS_USUAL_FILE_SYSTEM, 0700), 0);
 	if (mount("bpf", PINS_USUAL_FILE_SYSTEM, "bpf", 0, "mode=700") < 0)
 		skip("needs to mount a file system for BPF");
-	load();
+	maps_load();
 	return 0;
 }
 
@@ -135,9 +82,9 @@ static void what_is_removed_from_an_old_load_is_not_counted_in_the_new_one(void 
 	(void)state;
 	assert_int_equal(choices_open(&old), 0);
 	assert_int_equal(choice_set(&old, &first, luids, 1), 0);
-	unload();
+	maps_unload();
 	assert_int_equal(choices_open(&new), -ENOENT);
-	load();
+	maps_load();
 	assert_int_equal(choices_open(&new), 0);
 	assert_int_equal(choice_set(&new, &second, luids, 1), 0);
 	assert_int_equal(choice_remove(&old, &first), 0);
@@ -154,7 +101,7 @@ static void without_counts_choices_can_be_read(void **state)
 	struct guard_key key;
 
 	(void)state;
-	assert_int_equal(unlink(PRESENT), 0);
+	assert_int_equal(unlink(MAPS_PRESENT), 0);
 	assert_int_equal(choices_open(&choices), 0);
 	assert_int_equal(choices.counts, -1);
 	assert_int_equal(choice_next(&choices, NULL, &key), -ENOENT);
