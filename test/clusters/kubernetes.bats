@@ -208,7 +208,7 @@ kubernetes() {
 		until_true 120 offers nvidia.com/gpu 2
 		for name in a b c; do pod "$name" "nvidia-smi -L; sleep 10000"; done | kubectl apply -f - >/dev/null
 		until_true 120 two_run
-		rounds='"${CTR_GPU_TEST_ROUNDS:-50}"'
+		rounds='"${CTR_GPU_TEST_KILLS:-50}"'
 		for ((round = 0; round < rounds; round++)); do
 			before=$(registrations)
 			for name in ${orders[round % 6]}; do node_kill "$name"; done
@@ -225,7 +225,7 @@ kubernetes() {
 		done
 		echo "rounds: $round"'
 	expect_status 0
-	expect_line "rounds: ${CTR_GPU_TEST_ROUNDS:-50}"
+	expect_line "rounds: ${CTR_GPU_TEST_KILLS:-50}"
 }
 
 # Lines of a page's blocks, one a line
