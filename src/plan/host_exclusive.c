@@ -96,7 +96,7 @@ int host_exclusive_plan(const struct ctr_gpu_host *host, const struct selection 
 	_cleanup_free_ bool *marked = NULL;
 	int r;
 
-	if (host->settings->exclusive.count == 0 || selection->count == 0)
+	if (host->settings->exclusive.count == 0)
 		return 0;
 	marked = calloc(inventory->count, sizeof(*marked));
 	r = marked ? host_exclusive_find(host, marked, &unknown) : -ENOMEM;

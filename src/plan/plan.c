@@ -170,7 +170,8 @@ int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_reque
 		if (r == 0)
 			r = strv_take(&plan->data.adapters, name);
 	}
-	if (r == 0)
+	/* Without GPUs there may be no host. */
+	if (r == 0 && selection.count > 0)
 		r = host_exclusive_plan(host, &selection, &plan->data);
 	if (r == 0 && asks)
 		r = vcuda_decide(&context->settings, planner.request, &vcuda, &context->err);
