@@ -78,11 +78,13 @@ static const struct {
 static int landlock_rules_allow(int rules, const char *path, uint64_t rights)
 {
 	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
-	struct landlock_beneath rule = {.allowed = rights & landlock_rights(), .parent = fd};
+	struct landlock_beneath rule = {.parent = fd};
 	struct stat st;
 
+	/* Most of the nodes that there might be are not there. */
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return 0;
+	rule.allowed = rights & landlock_rights();
 	if (!S_ISDIR(st.st_mode))
 		rule.allowed &= ~(uint64_t)LANDLOCK_READ_DIR;
 	if (syscall(SYS_landlock_add_rule, rules, LANDLOCK_BENEATH, &rule, 0) < 0)
