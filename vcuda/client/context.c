@@ -103,6 +103,43 @@ static CUresult context_begin_primary(CUdevice device)
 	return context ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+static struct context *context_any(void)
+{
+	struct context *context;
+
+	LOCK_HOLD(&context_lock);
+	context = contexts;
+	while (context && context->gone)
+		context = context->next;
+	return context;
+}
+
+CUresult context_borrow(bool *ret_borrowed)
+{
+	struct context *context;
+	struct thread *thread;
+	CUcontext name = 0;
+	CUresult r = call_enter(&thread);
+
+	*ret_borrowed = false;
+	if (r || thread_context(thread))
+		return r;
+	context = context_any();
+	if (!context) {
+		r = cuDevicePrimaryCtxRetain(&name, 0);
+		context = r ? NULL : context_find(name);
+	}
+	if (!context)
+		return r ? r : CUDA_ERROR_INVALID_CONTEXT;
+	*ret_borrowed = true;
+	return context_push(thread, context);
+}
+
+void context_give_back(void)
+{
+	thread_self()->depth--;
+}
+
 CUresult on_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
 	LOCK_HOLD(&primary[device].lock);

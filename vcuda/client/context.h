@@ -17,6 +17,15 @@ uint64_t context_handle(uint64_t name);
 /** Return: the current context, or what a call without one fails with. */
 CUresult context_current(struct context **ret);
 
+/**
+ * context_borrow() - where none is current, one is until context_give_back(): any, or the first device's primary one,
+ * which stays then
+ *
+ * Return: what a call without a context fails with; @ret_borrowed is written in any case.
+ */
+CUresult context_borrow(bool *ret_borrowed);
+void context_give_back(void);
+
 /* What a program keeps for a context under keys of its own, and what it wants to be told when the context ends. */
 
 typedef void context_storage_end(CUcontext context, const void *key, void *value);

@@ -303,11 +303,20 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *pointer, size_t *bytes, CUlibrary libra
 	return memory_get_global(OP_cuLibraryGetGlobal, pointer, bytes, library, name);
 }
 
+/* The CUDA runtime asks before any context is current. */
 CUresult cuLibraryGetManaged(CUdeviceptr *pointer, size_t *bytes, CUlibrary library, const char *name)
 {
+	bool borrowed;
+	CUresult r;
+
 	if (!pointer && !bytes)
 		return call_fail(CUDA_ERROR_INVALID_VALUE);
-	return memory_get_global(OP_cuLibraryGetManaged, pointer, bytes, library, name);
+	r = context_borrow(&borrowed);
+	if (!r)
+		r = memory_get_global(OP_cuLibraryGetManaged, pointer, bytes, library, name);
+	if (borrowed)
+		context_give_back();
+	return r;
 }
 
 /* ---- between processes, by handles that their servers know ---- */

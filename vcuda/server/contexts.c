@@ -337,10 +337,11 @@ CUresult serve_cuStreamDestroy_v2(struct request *q)
 
 	if (!r)
 		r = request_handle(q, 0, WIRE_STREAM, &stream);
-	if (!r && driver.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
-		contexts_leave_behind(stream, handle_context(q->argument[0]));
+	/* A capture ends when one of its streams is asked, though not when one that has come back to it is destroyed. */
 	if (!r && staging_check_capture(stream))
 		handle_drop_captures();
+	else if (!r && driver.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
+		contexts_leave_behind(stream, handle_context(q->argument[0]));
 	return r ? r : request_end(q, 0, WIRE_STREAM, driver.cuStreamDestroy_v2);
 }
 

@@ -180,6 +180,35 @@ static void capture_fork(void)
 	OK(cu.cuStreamDestroy_v2(second));
 }
 
+/* It has come back. */
+static void capture_destroyed(void)
+{
+	CUstream first = capture_stream(), second = capture_stream();
+	CUevent out = NULL, back = NULL;
+	CUgraph graph = NULL;
+	size_t count = 0;
+
+	OK(cu.cuEventCreate(&out, 2));
+	OK(cu.cuEventCreate(&back, 2));
+	OK(cu.cuStreamBeginCapture_v2(first, 0));
+	OK(cu.cuEventRecord(out, first));
+	OK(cu.cuStreamWaitEvent(second, out, 0));
+	OK(check_launch("nop", 1, second, NULL));
+	OK(cu.cuEventRecord(back, second));
+	OK(cu.cuStreamWaitEvent(first, back, 0));
+	OK(cu.cuStreamDestroy_v2(second));
+	OK(cu.cuEventDestroy_v2(out));
+	OK(cu.cuEventDestroy_v2(back));
+	OK(check_launch("nop", 1, first, NULL));
+	OK(cu.cuStreamEndCapture(first, &graph));
+	if (graph) {
+		OK(cu.cuGraphGetNodes(graph, NULL, &count));
+		IS(2, (long long)count);
+		OK(cu.cuGraphDestroy(graph));
+	}
+	OK(cu.cuStreamDestroy_v2(first));
+}
+
 static void capture_unjoined(void)
 {
 	CUstream first = capture_stream(), second = capture_stream();
@@ -414,6 +443,7 @@ const struct check capture_checks[] = {
 	{"allocating in two modes", capture_global, true},
 	{"a thread's own mode", capture_mode, true},
 	{"two streams", capture_fork, true},
+	{"two streams, of which one is destroyed meanwhile", capture_destroyed, true},
 	{"a stream that does not come back", capture_unjoined, true},
 	{"an event of it is asked for", capture_event_query, true},
 	{"an event from outside", capture_isolation, true},

@@ -888,6 +888,24 @@ static void program_names_streams_that_are_none(void)
 	MUST(cuCtxSynchronize());
 }
 
+/* As the CUDA runtime does. */
+static void program_asks_for_managed_variables_without_a_context(void)
+{
+	static const char text[] = ".version 6.0\n.target sm_50\n.address_size 64\n"
+				   ".visible .global .attribute(.managed) .align 4 .u32 made = 5;\n";
+	CUlibrary code = NULL;
+	CUdeviceptr pointer = 0;
+	CUcontext context = NULL;
+
+	begin();
+	MUST(cuLibraryLoadData(&code, text, NULL, NULL, 0, NULL, NULL, 0));
+	MUST(cuCtxSetCurrent(NULL));
+	MUST(cuLibraryGetManaged(&pointer, NULL, code, "made"));
+	is("the variable", 5, *(volatile unsigned *)(uintptr_t)pointer);
+	MUST(cuCtxGetCurrent(&context));
+	is("the current context", 0, context != NULL);
+}
+
 /* ---- cases ---- */
 
 static const struct {
@@ -923,6 +941,8 @@ static const struct {
 	{"that asks for a variable that is gone", program_asks_for_a_variable_that_is_gone, false},
 	{"that calls functions of before CUDA 3.2", program_calls_old_names, false},
 	{"that links with many options", program_links_with_many_options, false},
+	{"that asks for managed variables without a context", program_asks_for_managed_variables_without_a_context,
+	 false},
 	{"that copies planes without end", program_copies_planes_without_end, false},
 };
 enum { CASES = sizeof(cases) / sizeof(cases[0]) };
