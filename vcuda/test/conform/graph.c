@@ -569,8 +569,8 @@ static void graph_change_plain(CUgraph graph, CUgraphNode node)
 
 static void graph_copy_plain(void)
 {
-	const CUDA_MEMCPY3D in = graph_copy_in(), out = graph_copy_out();
 	CUgraph graph = graph_make();
+	const CUDA_MEMCPY3D in = graph_copy_in(), out = graph_copy_out();
 	CUDA_MEMCPY3D found = {0};
 	CUgraphNode nodes[2];
 	CUgraphExec exec;
