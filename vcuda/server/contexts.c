@@ -337,7 +337,7 @@ CUresult serve_cuStreamDestroy_v2(struct request *q)
 
 	if (!r)
 		r = request_handle(q, 0, WIRE_STREAM, &stream);
-	/* A capture ends when one of its streams is asked, though not when one that has come back to it is destroyed. */
+	/* A capture ends when a stream of it is asked, though not when one that has come back to it is destroyed. */
 	if (!r && staging_check_capture(stream))
 		handle_drop_captures();
 	else if (!r && driver.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
