@@ -24,11 +24,34 @@ enum { SCREEN_SECOND_MS = 1000, SCREEN_LINES = 24 };
 
 static volatile sig_atomic_t screen_ended;
 static bool screen_has_keys;
+static struct termios screen_before, screen_quiet; /* how the terminal is, and how it is while this runs */
 
 static void screen_end(int number)
 {
 	(void)number;
 	screen_ended = 1;
+}
+
+/* Ctrl-Z. Who has the terminal meanwhile has it as it was. */
+static void screen_stop(int number)
+{
+	const int before = errno;
+
+	(void)number;
+	(void)tcsetattr(STDIN_FILENO, TCSANOW, &screen_before);
+	(void)raise(SIGSTOP);
+	(void)tcsetattr(STDIN_FILENO, TCSANOW, &screen_quiet);
+	errno = before;
+}
+
+static void screen_catch_signals(void)
+{
+	static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	const struct sigaction end = {.sa_handler = screen_end}, stop = {.sa_handler = screen_stop};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+		(void)sigaction(ends[i], &end, NULL);
+	(void)sigaction(SIGTSTP, &stop, NULL);
 }
 
 /* Return: how much of the text fits into the terminal. */
@@ -88,21 +111,18 @@ void screen_read_program(pid_t pid, char ret[static SCREEN_PROGRAM_SIZE])
 
 int screen_run(int (*look)(void *data, FILE *file), void *data)
 {
-	const struct sigaction end = {.sa_handler = screen_end};
-	struct termios before, quiet;
 	int r = 0;
 
-	if (!isatty(STDOUT_FILENO) || tcgetattr(STDIN_FILENO, &before) < 0)
+	if (!isatty(STDOUT_FILENO) || tcgetattr(STDIN_FILENO, &screen_before) < 0)
 		return screen_show(look, data, false);
 	screen_has_keys = true;
-	quiet = before;
-	quiet.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-	(void)sigaction(SIGINT, &end, NULL);
-	(void)sigaction(SIGTERM, &end, NULL);
-	(void)tcsetattr(STDIN_FILENO, TCSANOW, &quiet);
+	screen_quiet = screen_before;
+	screen_quiet.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	screen_catch_signals();
+	(void)tcsetattr(STDIN_FILENO, TCSANOW, &screen_quiet);
 	do
 		r = screen_show(look, data, true);
 	while (!r && screen_wait());
-	(void)tcsetattr(STDIN_FILENO, TCSANOW, &before);
+	(void)tcsetattr(STDIN_FILENO, TCSANOW, &screen_before);
 	return r;
 }

@@ -219,6 +219,50 @@ of_a_runtime() {
 	expect_line "[]"
 }
 
+# Others have the terminal meanwhile, who read what is typed.
+@test "top: a terminal is as it was while it is stopped, and when it has ended" {
+	run sandbox wsl-nvidia python3 - <<-'END'
+		import fcntl, os, pty, signal, termios, time
+
+		def quiet(fd):
+		    return not termios.tcgetattr(fd)[3] & (termios.ECHO | termios.ICANON)
+		def soon(said, what):
+		    for _ in range(150):
+		        if what():
+		            return print(said)
+		        time.sleep(0.1)
+		def child():
+		    pid = os.fork()
+		    if pid == 0:
+		        os.setsid()
+		        fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+		        for fd in 0, 1, 2:
+		            os.dup2(slave, fd)
+		        os.execvp("ctr-gpu", ["ctr-gpu", "top"])
+		    soon("begun", lambda: quiet(slave))
+		    return pid
+
+		signal.alarm(60)
+		master, slave = pty.openpty()
+		pid = child()
+		os.kill(pid, signal.SIGTSTP)
+		print("stopped", os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1]), "quiet", quiet(slave))
+		os.kill(pid, signal.SIGCONT)
+		soon("continued", lambda: quiet(slave))
+		os.write(master, b"q")
+		print("ended", os.waitpid(pid, 0)[1], "quiet", quiet(slave))
+		for number in signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP:
+		    pid = child()
+		    os.kill(pid, number)
+		    print(number.name, os.waitpid(pid, 0)[1], "quiet", quiet(slave))
+	END
+	expect_status 0
+	expect_line "stopped True quiet False"
+	expect_line continued
+	expect_line "ended 0 quiet False"
+	for number in INT TERM QUIT HUP; do expect_line "SIG$number 0 quiet False"; done
+}
+
 of_podman() {
 	run "$@" bash -c '
 		$memlock podman run --runtime crun --detach --name given -e NVIDIA_VISIBLE_DEVICES=all $options debian sleep 600 >/dev/null || exit
