@@ -39,11 +39,11 @@ $(vcuda_conform): $(vcuda_conform_objects)
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -pthread -ldl
 
 # A manager without a policy, and the program of the measurements.
-test_programs += $(O)/vcuda/test/launch $(O)/vcuda/test/measure $(O)/vcuda/test/scrub $(O)/vcuda/test/takes $(O)/vcuda/test/holds $(O)/vcuda/test/moves $(O)/vcuda/test/turns
+test_programs += $(O)/vcuda/test/launch $(O)/vcuda/test/measure $(O)/vcuda/test/scrub $(O)/vcuda/test/takes $(O)/vcuda/test/holds $(O)/vcuda/test/moves $(O)/vcuda/test/saves $(O)/vcuda/test/turns
 $(O)/vcuda/test/launch: vcuda/test/launch.c vcuda/protocol/descriptors.h vcuda/protocol/start.h vcuda/protocol/turns.h
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS_ALL) -std=gnu17 -O2 $(warnings) -o $@ $<
-$(O)/vcuda/test/measure $(O)/vcuda/test/scrub $(O)/vcuda/test/takes $(O)/vcuda/test/holds $(O)/vcuda/test/moves $(O)/vcuda/test/turns: $(O)/vcuda/test/%: vcuda/test/real/%.c
+$(O)/vcuda/test/measure $(O)/vcuda/test/scrub $(O)/vcuda/test/takes $(O)/vcuda/test/holds $(O)/vcuda/test/moves $(O)/vcuda/test/saves $(O)/vcuda/test/turns: $(O)/vcuda/test/%: vcuda/test/real/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -o $@ $< -pthread -ldl
 
