@@ -105,14 +105,14 @@ bool client_is_lost(void);
 bool client_receive(void *data, size_t bytes, int ret[], unsigned count, bool wait);
 
 /**
- * client_map() - map memory that the server made; closes the descriptor
+ * client_map() - map a part of memory that the server sent
  * @at: where; NULL: anywhere
  *
  * It can be believed to stay: a server that could cut it off would have the kernel kill us. Children of fork(2) do not
  * have it.
- * Return: NULL if it is smaller than @bytes, or not sealed.
+ * Return: NULL if it ends before that, or is not sealed.
  */
-void *client_map(int fd, void *at, size_t bytes);
+void *client_map(int fd, void *at, uint64_t offset, size_t bytes);
 
 /* Read once, whatever the compiler thinks: the server may write meanwhile. */
 #define CLIENT_READ(word) (*(const volatile __typeof__(word) *)&(word))

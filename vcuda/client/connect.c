@@ -173,31 +173,30 @@ bool client_receive(void *data, size_t bytes, int ret[], unsigned count, bool wa
 	return false;
 }
 
-/* The descriptors of ring and staging. */
-static CUresult connect_receive(int descriptors[2])
+/* The descriptor of what is shared. */
+static CUresult connect_receive(int *ret)
 {
 	struct wire_greeting greeting = {0};
 
-	if (!client_receive(&greeting, sizeof(greeting), descriptors, 2, true))
+	if (!client_receive(&greeting, sizeof(greeting), ret, 1, true))
 		return CUDA_ERROR_SYSTEM_NOT_READY;
-	if (greeting.magic == WIRE_MAGIC && !greeting.result && descriptors[0] >= 0)
+	if (greeting.magic == WIRE_MAGIC && !greeting.result && *ret >= 0)
 		return CUDA_SUCCESS;
-	for (int i = 0; i < 2; i++)
-		if (descriptors[i] >= 0)
-			(void)close(descriptors[i]);
+	if (*ret >= 0)
+		(void)close(*ret);
 	return greeting.magic == WIRE_MAGIC && greeting.result ? client_result(greeting.result)
 							       : CUDA_ERROR_SYSTEM_NOT_READY;
 }
 
-void *client_map(int fd, void *at, size_t bytes)
+void *client_map(int fd, void *at, uint64_t offset, size_t bytes)
 {
 	const int seals = fcntl(fd, F_GET_SEALS), fixed = at ? MAP_FIXED : 0;
 	const off_t size = lseek(fd, 0, SEEK_END); /* fstat(2) is no function of a glibc before 2.33 */
 	void *memory = MAP_FAILED;
 
-	if (seals >= 0 && seals & F_SEAL_SHRINK && size >= 0 && (uint64_t)size >= bytes)
-		memory = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | fixed, fd, 0);
-	(void)close(fd);
+	if (seals >= 0 && seals & F_SEAL_SHRINK && size >= 0 && (uint64_t)size >= offset &&
+	    (uint64_t)size - offset >= bytes)
+		memory = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | fixed, fd, (off_t)offset);
 	if (memory == MAP_FAILED)
 		return NULL;
 	/* A child that wrote here would change its parent's memory, or speak for it. */
@@ -284,15 +283,16 @@ static CUresult connect_ask(void)
 static CUresult connect_open(void)
 {
 	const char *waits = getenv("CTR_GPU_VCUDA_SYNC");
-	int descriptors[2];
 	CUresult r = connect_socket();
+	int shared;
 
 	if (!r)
-		r = connect_receive(descriptors);
+		r = connect_receive(&shared);
 	if (r)
 		return r;
-	client.wire = client_map(descriptors[0], NULL, sizeof(*client.wire));
-	client.staging = client_map(descriptors[1], NULL, WIRE_STAGING_BYTES);
+	client.wire = client_map(shared, NULL, 0, sizeof(*client.wire));
+	client.staging = client_map(shared, NULL, WIRE_STAGING_OFFSET, WIRE_STAGING_BYTES);
+	(void)close(shared);
 	if (!client.wire || !client.staging)
 		return CUDA_ERROR_SYSTEM_NOT_READY;
 	if (client.wire->magic != WIRE_MAGIC || client.wire->ops != OP_DIGEST)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Page-locked memory: a memfd that the server makes and registers with the driver, at the same address on both sides,
- * so that a kernel can use the pointers as it does natively and copies go at the speed of the bus.
+ * Page-locked memory: parts of the memfd that the server shares with us, which it registers with the driver, at the
+ * same address on both sides, so that a kernel can use the pointers as it does natively and copies go at the speed of
+ * the bus.
  */
 
 #include <string.h>
@@ -98,13 +99,15 @@ static void host_leave(uint64_t offset, uint64_t bytes)
 /* The server has sent it before it answered. */
 static CUresult host_map(uint64_t offset, size_t bytes)
 {
+	void *memory;
 	char byte;
 	int fd;
 
-	if (!client_receive(&byte, sizeof(byte), &fd, 1, false) || fd < 0 ||
-	    !client_map(fd, (void *)(client.arena + offset), bytes))
+	if (!client_receive(&byte, sizeof(byte), &fd, 1, false) || fd < 0)
 		return CUDA_ERROR_UNKNOWN;
-	return CUDA_SUCCESS;
+	memory = client_map(fd, (void *)(client.arena + offset), WIRE_ARENA_OFFSET + offset, bytes);
+	(void)close(fd);
+	return memory ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
 }
 
 /* Without a place in both address spaces it is ordinary memory, which copies stage. */
@@ -118,7 +121,7 @@ static CUresult host_take_plain(size_t bytes, uint64_t *ret)
 	return CUDA_SUCCESS;
 }
 
-/* A memfd of its own. */
+/* A piece of its own. */
 static CUresult host_take_shared(const struct range *like, size_t bytes, uint64_t *ret)
 {
 	uint64_t words[] = {0, bytes, like->kind == ADDRESS_MAP_MANAGED ? WIRE_ARENA_REACHED : like->flags};

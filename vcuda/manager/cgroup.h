@@ -89,6 +89,9 @@ void cgroup_sweep(const struct manager *manager);
 /** Return: how much all containers together may have of it, which is half of the host's memory. */
 uint64_t pinned_memory_measure_host(void);
 
+/** Return: how much each of a container's servers may have, whatever others have. */
+uint64_t pinned_memory_measure(const struct tenant *tenant);
+
 /**
  * pinned_memory_host_memory() - say anew how much each container may have, when one has come or gone
  *

@@ -9,7 +9,7 @@
 
 #include "base/str.h"
 
-enum { ECC_UNCORRECTABLE = 214, NVLINK_UNCORRECTABLE = 220 };
+enum { ECC_UNCORRECTABLE = 214, NVLINK_UNCORRECTABLE = 220, WORD_MS = 10 * 60 * 1000 };
 
 const struct gpu_trouble *gpu_trouble_find(const struct manager *manager, const uint8_t uuid[static 16])
 {
@@ -89,18 +89,45 @@ struct gpu_trouble *gpu_trouble_note(struct manager *manager, const uint8_t uuid
 void gpu_trouble_state(struct gpu_trouble *trouble, bool lost, const char *why)
 {
 	trouble->lost = lost;
+	trouble->ends_at = 0;
 	trouble->since = time(NULL);
 	(void)snprintf(trouble->why, sizeof(trouble->why), "%s", why);
 	audit_write(lost ? "gpu-lost" : "gpu-suspected", NULL,
 		    json_pack("{s:s, s:s}", "gpu", trouble->gpu.uuid, "why", trouble->why));
 }
 
-void gpu_trouble_suspect(struct manager *manager, const uint8_t uuid[static 16], const char *why)
+void gpu_trouble_suspect(struct manager *manager, const uint8_t uuid[static 16], const char *why, int64_t ends_at)
 {
 	struct gpu_trouble *trouble = gpu_trouble_note(manager, uuid);
 
-	if (trouble && !*trouble->why)
+	if (!trouble || (*trouble->why && !trouble->ends_at))
+		return;
+	/* Said once more, it is not told once more. What is known for certain is. */
+	if (!*trouble->why || !ends_at)
 		gpu_trouble_state(trouble, false, why);
+	trouble->ends_at = ends_at;
+}
+
+void gpu_trouble_look(struct manager *manager, int64_t now)
+{
+	for (size_t i = manager->trouble_count; i > 0; i--) {
+		const struct gpu_trouble *trouble = &manager->troubles[i - 1];
+
+		if (!trouble->ends_at || now < trouble->ends_at)
+			continue;
+		audit_write("gpu-cleared", NULL, json_pack("{s:s, s:s}", "gpu", trouble->gpu.uuid, "why", "time"));
+		gpu_trouble_forget(manager, i - 1);
+	}
+}
+
+int64_t gpu_trouble_next(const struct manager *manager)
+{
+	int64_t next = INT64_MAX;
+
+	for (size_t i = 0; i < manager->trouble_count; i++)
+		if (manager->troubles[i].ends_at && manager->troubles[i].ends_at < next)
+			next = manager->troubles[i].ends_at;
+	return next;
 }
 
 void gpu_trouble_receive(struct manager *manager, const struct tenant *tenant, const struct start_event *event)
@@ -117,5 +144,6 @@ void gpu_trouble_receive(struct manager *manager, const struct tenant *tenant, c
 		return;
 	}
 	(void)snprintf(why, sizeof(why), "CUDA error %u", result);
-	gpu_trouble_suspect(manager, manager_find_gpu(tenant, tenant->places, gpu)->bytes, why);
+	gpu_trouble_suspect(manager, manager_find_gpu(tenant, tenant->places, gpu)->bytes, why,
+			    manager_now() + WORD_MS);
 }

@@ -93,7 +93,7 @@ static void gpu_watch_take_xid(struct manager *manager, const uint8_t uuid[stati
 	if (gpu_watch_is_fatal(xid))
 		gpu_watch_lose(manager, uuid, why);
 	else if (gpu_watch_is_doubtful(xid))
-		gpu_trouble_suspect(manager, uuid, why);
+		gpu_trouble_suspect(manager, uuid, why, 0);
 }
 
 static void gpu_watch_serve(struct manager *manager, const struct start_event *event)

@@ -44,7 +44,7 @@ enum {
 	STATE_FILE_AGAIN_MS = 1000,
 	CHANGES_AGAIN_MS = 100, /* for a container may change its own limits all the time */
 	WAITS_MAX = 6 + METRICS_PAGE_PEERS + MANAGER_PEERS_MAX + 3 * MANAGER_TENANTS_MAX + 3 * MANAGER_WORKERS_MAX +
-		    MANAGER_TENANTS_MAX,
+		    MANAGER_TENANTS_MAX + MANAGER_REMNANTS_MAX,
 };
 
 static volatile sig_atomic_t ended;
@@ -126,6 +126,8 @@ static void vcudad_prepare(void)
 	(void)setrlimit(RLIMIT_MEMLOCK, &all);
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	(void)signal(SIGPIPE, SIG_IGN);
+	/* Whoever opens a file of a lease (remnant.c) between two calls. */
+	(void)signal(SIGIO, SIG_IGN);
 	(void)sigaction(SIGTERM, &end, NULL);
 	(void)sigaction(SIGINT, &end, NULL);
 	(void)umask(022);
@@ -182,7 +184,7 @@ static void vcudad_gather_tenants(struct loop *loop)
 		int wait_ms;
 
 		/* Nobody else wakes us for it. */
-		if (tenant->ending && tenant->clients == 0 && !tenant->suspension.program)
+		if (tenant_is_over(&loop->manager, tenant))
 			vcudad_wake_at(loop, loop->now);
 		vcudad_wait_for(loop, tenant->suspension.program_pidfd, POLLIN, tenant);
 		vcudad_wake_at(loop, suspension_next(&loop->manager, tenant, loop->now));
@@ -210,6 +212,14 @@ static void vcudad_gather_workers(struct loop *loop)
 		else
 			vcudad_wait_for(loop, worker->client, POLLIN, worker);
 	}
+}
+
+/* One whose client has ended is freed at once. */
+static void vcudad_gather_remnants(struct loop *loop)
+{
+	for (struct remnant *remnant = loop->manager.remnants; remnant; remnant = remnant->next)
+		vcudad_wait_for(loop, remnant->client, POLLIN, remnant);
+	vcudad_wake_at(loop, remnant_next(&loop->manager, loop->now));
 }
 
 static void vcudad_gather_changes(struct loop *loop)
@@ -254,10 +264,12 @@ static void vcudad_gather(struct loop *loop)
 	if (loop->manager.watcher.pid)
 		vcudad_wait_for(loop, loop->manager.watcher.fd, POLLIN, &loop->manager.watcher);
 	vcudad_wake_at(loop, gpu_watch_next(&loop->manager));
+	vcudad_wake_at(loop, gpu_trouble_next(&loop->manager));
 	vcudad_gather_metrics(loop);
 	vcudad_wake_at(loop, drain_next(&loop->manager, manager_now()));
 	vcudad_gather_tenants(loop);
 	vcudad_gather_workers(loop);
+	vcudad_gather_remnants(loop);
 }
 
 static bool vcudad_is_ready(const struct loop *loop, const void *owner, int fd)
@@ -297,6 +309,8 @@ static void vcudad_serve_containers(struct loop *loop)
 		next = worker->next;
 		vcudad_serve_worker(loop, worker);
 	}
+	if (remnant_look(&loop->manager, manager_now()))
+		pinned_memory_host_memory(&loop->manager);
 	for (struct tenant *tenant = loop->manager.tenants, *next; tenant; tenant = next) {
 		next = tenant->next;
 		tenant_tell_denied(&loop->manager, tenant, manager_now());
@@ -307,7 +321,7 @@ static void vcudad_serve_containers(struct loop *loop)
 		else if (vcudad_is_ready(loop, tenant, tenant->listener))
 			(void)suspension_resume(&loop->manager, tenant);
 		suspension_look(&loop->manager, tenant, manager_now());
-		if (tenant->ending && tenant->clients == 0 && !tenant->suspension.program) {
+		if (tenant_is_over(&loop->manager, tenant)) {
 			decider_drop(&loop->manager, tenant);
 			tenant_remove(&loop->manager, tenant);
 		}
@@ -355,6 +369,7 @@ static void vcudad_run(struct loop *loop)
 		vcudad_serve_peers(loop);
 		metrics_page_serve(&loop->manager.metrics, vcudad_metrics_happened, loop, manager_now());
 		usage_metrics_publish(&loop->manager);
+		gpu_trouble_look(&loop->manager, manager_now());
 		drain_look(&loop->manager, manager_now());
 		decider_look(&loop->manager, vcudad_is_ready(loop, &loop->manager.decider, loop->manager.decider.fd));
 		gpu_watch_look(&loop->manager, vcudad_is_ready(loop, &loop->manager.watcher, loop->manager.watcher.fd));

@@ -36,6 +36,7 @@ enum {
 	MANAGER_LINES_RATE = 16,     /* and in each second afterwards */
 	MANAGER_THREADS = 4096,      /* of all servers of a container */
 	MANAGER_TROUBLES = 64,       /* GPUs that are lost or suspected */
+	MANAGER_REMNANTS_MAX = 256,  /* more are not kept for their clients */
 };
 
 /*
@@ -84,10 +85,12 @@ struct tenant {
 	uint64_t connects, denied, crashes;
 	uint64_t refused_memory, refused_functions; /* as servers say */
 	uint64_t busy[MANAGER_GPUS_MAX];            /* nanoseconds of GPUs' time, of servers that have ended */
-	uint64_t untold;                            /* of denied */
-	int64_t told;                               /* when the last were */
-	int64_t filled;                             /* when tokens were counted last */
-	int64_t written;                            /* when lines were counted last */
+	/* Of those that are counted by number: what each GPU had before the last move, and what is in that already. */
+	uint64_t spent[MANAGER_GPUS_MAX], counted[MANAGER_GPUS_MAX];
+	uint64_t untold; /* of denied */
+	int64_t told;    /* when the last were */
+	int64_t filled;  /* when tokens were counted last */
+	int64_t written; /* when lines were counted last */
 	unsigned lines, omitted;
 	unsigned tokens;
 };
@@ -101,6 +104,7 @@ struct worker {
 	pid_t client_pid;
 	uint64_t client_started;
 	int events; /* -1: closed */
+	int shared; /* what it shares with its client; -1: not known */
 	unsigned slot;
 	unsigned told;  /* datagrams that were read */
 	unsigned asked; /* for descriptors of others, lately */
@@ -110,6 +114,18 @@ struct worker {
 	int64_t kill_at;   /* 0: it may live */
 	bool adopted;      /* of a manager before this one */
 	bool stopped;      /* by us */
+};
+
+/* What a server has left to its client, or to others who keep it. */
+struct remnant {
+	struct remnant *next;
+	struct tenant *tenant; /* borrowed */
+	int fd;                /* open to be read: so it is seen whether somebody else has it */
+	int client;            /* a pidfd; -1: it has ended */
+	uint64_t bytes;        /* in it, when it was looked at last */
+	uint64_t freed;        /* as far as this, nothing is in it */
+	bool frees;            /* the rest, too */
+	int64_t look_at;
 };
 
 /* ctr-gpu-vcuda-turns. */
@@ -127,6 +143,7 @@ struct gpu_trouble {
 	bool lost; /* or only suspected */
 	char why[START_NAME];
 	time_t since;
+	int64_t ends_at; /* by itself; 0: it does not */
 };
 
 /* The server that watches GPUs. */
@@ -143,6 +160,7 @@ struct watcher {
 struct manager {
 	struct tenant *tenants;
 	struct worker *workers;
+	struct remnant *remnants; /* the newest first */
 	size_t tenant_count, worker_count;
 	const char *directory;  /* of the containers' sockets */
 	const char *ledger;     /* path */
@@ -242,8 +260,11 @@ void tenant_set_memory(struct tenant *tenant, uint64_t memory);
 /** Return: how much they have. */
 uint64_t tenant_sum_memory(const struct tenant *tenant);
 
-/** Return: for how many nanoseconds a GPU, as it counts them, has had work of its programs. */
-uint64_t tenant_sum_busy(const struct tenant *tenant, size_t gpu);
+/** Return: for how many nanoseconds one of its GPUs has had work of its programs, whatever number it has for them. */
+uint64_t tenant_sum_time(const struct tenant *tenant, size_t place);
+
+/** What its programs do from now on is done on other GPUs. */
+void tenant_settle_time(struct tenant *tenant);
 
 /** Whether it may connect now, by the rate. @ret_wait_ms: until it may */
 bool tenant_may_connect(struct tenant *tenant, int64_t now, int *ret_wait_ms);
@@ -260,11 +281,39 @@ void tenant_tell_denied(const struct manager *manager, struct tenant *tenant, in
 /** Takes away its socket and ends its servers. @why: for the audit */
 void tenant_end(struct manager *manager, struct tenant *tenant, const char *why);
 
-/** Takes one that has ended and has no servers any more out of the manager's, and releases it. */
+/** Whether one has ended, and nothing of it is left. */
+bool tenant_is_over(const struct manager *manager, const struct tenant *tenant);
+
+/** Takes such a one out of the manager's, and releases it. */
 void tenant_remove(struct manager *manager, struct tenant *tenant);
 
 /** Removes what is left of containers of which the manager knows nothing. */
 void tenant_sweep(const struct manager *manager);
+
+/*
+ * Memory that a server leaves behind. What it shared with its client is one file in memory, which this manager has
+ * open, too. An honest server frees it when its client ends. One that was killed does not, and then its client may live
+ * on and need what is in it, or pass it on to others. So it counts as the container's page-locked memory as long as it
+ * is there, and is freed, whichever process keeps it, when the client has ended, or when no process has it any more.
+ */
+
+/** Return: the memory that a server is to share with its client; negative errno. */
+int remnant_make(void);
+
+/** A server has ended: keeps an eye on what it has left. Takes its memory and its client from @worker. */
+void remnant_leave(struct manager *manager, struct worker *worker);
+
+/** Return: how much memory a container has so. */
+uint64_t remnant_measure(const struct manager *manager, const struct tenant *tenant);
+
+/** Whether it has any. */
+bool remnant_is_of(const struct manager *manager, const struct tenant *tenant);
+
+/** Frees what is to be freed, a part each time. Return: whether containers may have other shares of such memory now. */
+bool remnant_look(struct manager *manager, int64_t now);
+
+/** Return: when to do that at the latest; INT64_MAX: when something happens. */
+int64_t remnant_next(const struct manager *manager, int64_t now);
 
 /* The server processes: one for each process of a container that uses CUDA. */
 
@@ -301,7 +350,7 @@ void server_process_stop(struct worker *worker);
 /** Forgets one that has ended, gives back what it had of its container's quota, and says so if it crashed. */
 void server_process_remove(struct manager *manager, struct worker *worker);
 
-enum { SERVER_PROGRAM_FDS = START_TURNS + 1 - START_CLIENT, SERVER_PROGRAM_NOT_RUN = 127 };
+enum { SERVER_PROGRAM_FDS = START_SHARED + 1 - START_CLIENT, SERVER_PROGRAM_NOT_RUN = 127 };
 
 /* A program of ours that is started with no right but its descriptors. */
 struct server_program {
@@ -349,8 +398,8 @@ int64_t decider_next(const struct manager *manager);
 /*
  * GPUs that are lost: they have fallen off the bus, or need a reset. A server without a client, which has the driver's
  * NVML, watches the GPUs of all containers and tells. Where there is none (NVML has no events under WSL), errors of
- * containers' servers are what is known: any container could make them up, so a GPU is only suspected then, and new
- * containers get others first.
+ * containers' servers are what is known: any container could make them up, so a GPU is only suspected then, for some
+ * minutes, and new containers get others first.
  *
  * What is known ends with the manager. The next one has the GPUs looked at when it begins to watch them.
  */
@@ -384,8 +433,17 @@ struct gpu_trouble *gpu_trouble_note(struct manager *manager, const uint8_t uuid
 /** Says what is known from now on. */
 void gpu_trouble_state(struct gpu_trouble *trouble, bool lost, const char *why);
 
-/** The same of one that is suspected, unless something was said. */
-void gpu_trouble_suspect(struct manager *manager, const uint8_t uuid[static 16], const char *why);
+/**
+ * gpu_trouble_suspect() - the same of one that is suspected, unless something was said
+ * @ends_at: it is so until then, if nobody says it once more; 0: until it is cleared
+ */
+void gpu_trouble_suspect(struct manager *manager, const uint8_t uuid[static 16], const char *why, int64_t ends_at);
+
+/** Forgets what is over. */
+void gpu_trouble_look(struct manager *manager, int64_t now);
+
+/** Return: when to do that; INT64_MAX: when something happens. */
+int64_t gpu_trouble_next(const struct manager *manager);
 
 /** Reads what the one that watches tells, starts it where it is needed, and ends it where not. @ready: it has told */
 void gpu_watch_look(struct manager *manager, bool ready);

@@ -24,8 +24,10 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "process/privilege.h"
+#include "vcuda/manager/page.h"
 #include "vcuda/manager/pidref.h"
 #include "vcuda/protocol/descriptors.h"
+#include "vcuda/protocol/wire.h"
 
 enum {
 	REPORTED_MAX = 256,      /* datagrams of one server that are read */
@@ -166,12 +168,14 @@ int server_process_start_beside(const char *path, const char *name, uid_t uid, i
 	return 0;
 }
 
-static _Noreturn void server_process_become(int program, int client, int events, const struct tenant *tenant)
+static _Noreturn void server_process_become(int program, int client, const struct worker *worker, int events)
 {
+	const struct tenant *tenant = worker->tenant;
+
 	server_process_execute(&(const struct server_program){
 		.program = program,
 		.name = "ctr-gpu-vcuda",
-		.fds = {client, events, tenant->quota_fd, tenant->orders_fd, tenant->turns_fd},
+		.fds = {client, events, tenant->quota_fd, tenant->orders_fd, tenant->turns_fd, worker->shared},
 		.fd_count = SERVER_PROGRAM_FDS,
 		.group = tenant->group,
 		.uid = tenant->uid,
@@ -194,17 +198,6 @@ static uint32_t server_process_flags(const struct tenant *tenant)
 	return server_process_path_flags() | (little ? START_NO_SPIN : 0U);
 }
 
-/*
- * Page-locked memory is a part of what the container's servers may have of the host's: they are told that there is no
- * more before the kernel ends them. Return: bytes; 0: a quarter of the host's memory.
- */
-static uint64_t server_process_may_lock(const struct tenant *tenant)
-{
-	const uint64_t half = tenant->host_memory / 2, quarter = pinned_memory_measure_host() / 2;
-
-	return half < quarter ? half : quarter;
-}
-
 static int server_process_send_start(const struct manager *manager, const struct tenant *tenant, unsigned slot,
 				     int events)
 {
@@ -217,7 +210,7 @@ static int server_process_send_start(const struct manager *manager, const struct
 		.quota_slot = slot,
 	};
 
-	start.host_memory = server_process_may_lock(tenant);
+	start.host_memory = pinned_memory_measure(tenant);
 	if (tenant->library && strlen(tenant->library) < sizeof(start.library))
 		memcpy(start.library, tenant->library, strlen(tenant->library) + 1);
 	gpu_assign_list(manager, tenant, &start);
@@ -255,12 +248,13 @@ static int server_process_add(struct manager *manager, const struct worker *temp
 int server_process_start(struct manager *manager, struct tenant *tenant, int client)
 {
 	struct worker worker = {.tenant = tenant, .events = -1, .pidfd = -1, .client = -1};
-	_cleanup_close_ int program = open(manager->server, O_PATH | O_CLOEXEC);
+	_cleanup_close_ int program = open(manager->server, O_PATH | O_CLOEXEC), shared = remnant_make();
 	_cleanup_close_ int ours = -1, theirs = -1, watched = -1, pidfd = -1;
 	int pair[2], r;
 
-	if (program < 0)
-		return -errno;
+	if (program < 0 || shared < 0)
+		return program < 0 ? -errno : shared;
+	worker.shared = shared;
 	/* It may have been changed since the last one was started. */
 	r = cgroup_limit_processors(manager, tenant);
 	if (r == 0)
@@ -283,7 +277,7 @@ int server_process_start(struct manager *manager, struct tenant *tenant, int cli
 	if (worker.pid < 0)
 		return -errno;
 	if (worker.pid == 0)
-		server_process_become(program, client, theirs, tenant);
+		server_process_become(program, client, &worker, theirs);
 	/* Nobody else reaps it, so the number is its own. */
 	r = pidref_open(worker.pid, 0, &pidfd, &worker.started);
 	worker.pidfd = pidfd;
@@ -298,12 +292,13 @@ int server_process_start(struct manager *manager, struct tenant *tenant, int cli
 	(void)steal_fd(&pidfd);
 	(void)steal_fd(&watched);
 	(void)steal_fd(&ours);
+	(void)steal_fd(&shared);
 	return 0;
 }
 
 int server_process_reattach(struct manager *manager, struct tenant *tenant, const struct worker *known)
 {
-	_cleanup_close_ int pidfd = -1, client = -1;
+	_cleanup_close_ int pidfd = -1, client = -1, shared = -1;
 	struct worker worker = *known;
 	int r;
 
@@ -320,11 +315,14 @@ int server_process_reattach(struct manager *manager, struct tenant *tenant, cons
 	if (known->client_started && pidref_open(known->client_pid, known->client_started, &client, NULL) < 0)
 		worker.kill_at = manager_now() + MANAGER_KILL_MS;
 	worker.client = client;
+	shared = page_take(known->pid, START_SHARED, WIRE_SHARED_BYTES, PAGE_OF_MANAGER);
+	worker.shared = shared;
 	r = server_process_add(manager, &worker);
 	if (r < 0)
 		return r;
 	(void)steal_fd(&pidfd);
 	(void)steal_fd(&client);
+	(void)steal_fd(&shared);
 	return 0;
 }
 
@@ -549,6 +547,9 @@ void server_process_remove(struct manager *manager, struct worker *worker)
 	manager->worker_count--;
 	manager->changed = true;
 	fd_closer_close(&worker->events, 1);
+	remnant_leave(manager, worker);
+	pinned_memory_host_memory(manager);
+	cleanup_closep(&worker->shared);
 	cleanup_closep(&worker->client);
 	cleanup_closep(&worker->pidfd);
 	free(worker);

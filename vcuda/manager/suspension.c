@@ -174,6 +174,7 @@ static void suspension_note_move(struct manager *manager, struct tenant *tenant,
 						   : 0),
 			      "memory", (json_int_t)tenant_sum_memory(tenant)));
 	tenant->suspension.trouble[0] = '\0';
+	tenant_settle_time(tenant);
 	tenant->places = places;
 	decider_add(manager, tenant);
 	manager->changed = true;

@@ -162,14 +162,40 @@ uint64_t tenant_sum_memory(const struct tenant *tenant)
 	return sum;
 }
 
-/* Servers write there, too, so the sum may be anything. */
-uint64_t tenant_sum_busy(const struct tenant *tenant, size_t gpu)
+/* Of what its programs know by a number. Servers write there, too, so the sum may be anything. */
+static uint64_t tenant_sum_busy(const struct tenant *tenant, size_t gpu)
 {
 	uint64_t sum = tenant->busy[gpu];
 
 	for (size_t i = 0; i < START_QUOTA_SLOTS; i++)
 		sum += atomic_load_explicit(&tenant->quota->busy[gpu][i], memory_order_relaxed);
 	return sum;
+}
+
+/* Since the last move, of what its programs know by a number. What a server writes may go back. */
+static uint64_t tenant_sum_new(const struct tenant *tenant, size_t number)
+{
+	const uint64_t sum = tenant_sum_busy(tenant, number);
+
+	return sum > tenant->counted[number] ? sum - tenant->counted[number] : 0;
+}
+
+uint64_t tenant_sum_time(const struct tenant *tenant, size_t place)
+{
+	uint64_t sum = tenant->spent[place];
+
+	for (size_t i = 0; i < tenant->gpu_count; i++)
+		if (start_place(tenant->places, (unsigned)i) == place)
+			sum += tenant_sum_new(tenant, i);
+	return sum;
+}
+
+void tenant_settle_time(struct tenant *tenant)
+{
+	for (size_t i = 0; i < tenant->gpu_count; i++) {
+		tenant->spent[start_place(tenant->places, (unsigned)i)] += tenant_sum_new(tenant, i);
+		tenant->counted[i] = tenant_sum_busy(tenant, i);
+	}
 }
 
 static int tenant_map_quota(struct tenant *tenant)
@@ -430,6 +456,11 @@ void tenant_end(struct manager *manager, struct tenant *tenant, const char *why)
 		if (worker->tenant == tenant)
 			server_process_stop(worker);
 	audit_write("end", tenant, json_pack("{s:s, s:I}", "why", why, "connects", (json_int_t)tenant->connects));
+}
+
+bool tenant_is_over(const struct manager *manager, const struct tenant *tenant)
+{
+	return tenant->ending && tenant->clients == 0 && !tenant->suspension.program && !remnant_is_of(manager, tenant);
 }
 
 void tenant_remove(struct manager *manager, struct tenant *tenant)

@@ -131,9 +131,12 @@ static void usage_metrics_print_time(FILE *page, const struct tenant *tenants)
 
 	usage_metrics_print_head(page, name, "counter", "How long a GPU has had work of the container's.");
 	for (const struct tenant *tenant = tenants; tenant; tenant = tenant->next)
-		for (size_t i = 0; i < tenant->gpu_count && !tenant->ending; i++)
-			usage_metrics_print_line(page, name, tenant, manager_find_gpu(tenant, tenant->places, i)->uuid,
-						 (double)tenant_sum_busy(tenant, i) / 1e9);
+		for (size_t i = 0; i < tenant->reach && !tenant->ending; i++) {
+			const uint64_t time = tenant_sum_time(tenant, i);
+
+			if (time > 0 || gpu_assign_uses(tenant, tenant->places, &tenant->gpus[i]))
+				usage_metrics_print_line(page, name, tenant, tenant->gpus[i].uuid, (double)time / 1e9);
+		}
 }
 
 void usage_metrics_publish(struct manager *manager)

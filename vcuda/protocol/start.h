@@ -40,10 +40,12 @@ enum {
 	START_ORDERS = 6,
 	/* The same of sizeof(struct start_turns) (vcuda/protocol/turns.h), at /proc/PID/fd/7. */
 	START_TURNS = 7,
+	/* A memfd of this server alone, which it shares with its client (vcuda/protocol/wire.h), at /proc/PID/fd/8. */
+	START_SHARED = 8,
 };
 
 enum {
-	START_MAGIC = 0x7643753a, /* changes when a struct below does */
+	START_MAGIC = 0x7643753b, /* changes when a struct below does */
 	START_GPUS = 16,
 	START_QUOTA_SLOTS = 256,
 	START_PATH = 256,

@@ -2,12 +2,15 @@
 #pragma once
 
 /*
- * What a client and its server share: memfds that the server makes, seals and sends, the first two in its greeting, and
- * the frames in them. Both come from one package; WIRE_MAGIC and the number of operations tell a client of another one.
+ * What a client and its server share: one sealed memfd, which the manager makes for both and the server sends, and the
+ * frames in it. All come from one package; WIRE_MAGIC and the number of operations tell a client of another one.
  *
  *   ring     struct wire, with the commands and the replies
  *   staging  chunks through which copies from and to ordinary memory pass
- *   arena    a memfd for each piece of page-locked memory, at the same address on both sides
+ *   arena    page-locked memory, at the same address on both sides. The client gets the descriptor once more for each
+ *            piece that it may map, and keeps none
+ *
+ * The manager frees all of it when server and client have ended, whoever else keeps it.
  */
 
 #include <stdint.h>
@@ -15,7 +18,7 @@
 #include "vcuda/protocol/ring.h"
 
 enum {
-	WIRE_MAGIC = 0x76437705,
+	WIRE_MAGIC = 0x76437706,
 	WIRE_SLOTS = 1024,   /* threads of a client */
 	WIRE_REPLY = 4032,   /* bytes of a reply; more is fetched by WIRE_DOWNLOAD */
 	WIRE_INLINE = 65536, /* bytes of an entry behind its header */
@@ -123,7 +126,12 @@ struct wire {
 	struct wire_reply reply[WIRE_SLOTS];
 };
 
-/* The greeting: one datagram, with the descriptors of ring and staging, or with none and why not. */
+/* Where they are in the memfd. */
+enum { WIRE_STAGING_OFFSET = (sizeof(struct wire) + 65535) & ~(size_t)65535 };
+#define WIRE_ARENA_OFFSET (WIRE_STAGING_OFFSET + WIRE_STAGING_BYTES)
+#define WIRE_SHARED_BYTES (WIRE_ARENA_OFFSET + WIRE_ARENA_BYTES)
+
+/* The greeting: one datagram, with the descriptor, or without and why not. */
 struct wire_greeting {
 	uint32_t magic;
 	int32_t result; /* 0, or what cuInit() returns */

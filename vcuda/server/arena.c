@@ -2,8 +2,6 @@
 
 #include "vcuda/server/arena.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "vcuda/driver_api.h"
-#include "vcuda/protocol/descriptors.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/handle.h"
 #include "vcuda/server/quota.h"
@@ -185,23 +181,7 @@ static bool arena_close(uint64_t at, struct piece *ret)
 	return true;
 }
 
-int arena_make(uint64_t bytes)
-{
-	_cleanup_close_ int fd = memfd_create("ctr-gpu-vcuda", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0 ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-		return -errno;
-	return steal_fd(&fd);
-}
-
-/* One byte, since a message without any may have no descriptor. */
-static int arena_send(int fd)
-{
-	return descriptors_send(START_CLIENT, "", 1, &fd, 1, MSG_DONTWAIT) < 0 ? -errno : 0;
-}
-
-/* A client that keeps the descriptor would keep the pages, too, which count as the server's. */
+/* A client that keeps the memory would keep the pages, too, which count as the server's. */
 static void arena_free(void *at, uint64_t bytes)
 {
 	if (at)
@@ -214,15 +194,15 @@ static void arena_unmap(uint64_t at, uint64_t bytes)
 	(void)mmap((void *)at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
-/* The client has no piece that arena_exit() does not see. */
-static int arena_give(uint64_t at, bool registered, int fd)
+/* The client has no piece that arena_exit() does not see. One byte, since a message without any has no descriptor. */
+static int arena_give(uint64_t at, bool registered)
 {
 	struct piece *piece;
 	int r;
 
 	ARENA_HOLD();
 	piece = arena_find(at);
-	r = arena_send(fd);
+	r = server_send_shared("", 1, MSG_DONTWAIT);
 	piece->whole = r == 0;
 	piece->registered = registered;
 	return r;
@@ -231,13 +211,11 @@ static int arena_give(uint64_t at, bool registered, int fd)
 /* A piece of what was counted. */
 static CUresult arena_fill(uint64_t at, uint64_t bytes, bool reached)
 {
-	_cleanup_close_ int fd = arena_make(bytes);
 	bool registered;
 	void *memory;
 
-	if (fd < 0)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	memory = mmap((void *)at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0);
+	memory = mmap((void *)at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, START_SHARED,
+		      (off_t)(WIRE_ARENA_OFFSET + at - server.arena));
 	if (memory == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	registered = arena_register(memory, bytes);
@@ -245,7 +223,7 @@ static CUresult arena_fill(uint64_t at, uint64_t bytes, bool reached)
 		arena_unmap(at, bytes);
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
-	if (arena_give(at, registered, fd) == 0)
+	if (arena_give(at, registered) == 0)
 		return CUDA_SUCCESS;
 	if (registered && driver.cuMemHostUnregister)
 		(void)driver.cuMemHostUnregister(memory);

@@ -14,9 +14,6 @@ void arena_offer(uint64_t ret_offers[]);
 /** The client has taken the offer of this number; -1: none. Return: the number. */
 int32_t arena_choose(int64_t offer);
 
-/** Return: the descriptor of new memory, whose size neither side can change under the other's hands; negative errno. */
-int arena_make(uint64_t bytes);
-
 /** Return: whether all of this is in one piece of page-locked memory. */
 bool arena_has(uint64_t at, uint64_t bytes);
 

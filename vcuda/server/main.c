@@ -19,7 +19,6 @@
 #include "base/clock.h"
 #include "vcuda/driver_api.h"
 #include "vcuda/ops.h"
-#include "vcuda/protocol/descriptors.h"
 #include "vcuda/server/arena.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/quota.h"
@@ -74,14 +73,9 @@ static int server_read_start(void)
 	return 0;
 }
 
-static int server_share(uint64_t bytes, void **ret)
+static void *server_map_shared(uint64_t offset, uint64_t bytes)
 {
-	_cleanup_close_ int fd = arena_make(bytes);
-
-	if (fd < 0)
-		return fd;
-	*ret = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	return *ret == MAP_FAILED ? -errno : steal_fd(&fd);
+	return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, START_SHARED, (off_t)offset);
 }
 
 /* Who spins takes a core from somebody, so it depends on how many there are. */
@@ -101,11 +95,11 @@ static void server_set_spin(void)
 	server.wire->copy_threads = cores >= SERVER_WAIT_CORES ? 3 : 1;
 }
 
-static int server_greet(const int descriptors[2])
+static bool server_greet(void)
 {
 	const struct wire_greeting greeting = {.magic = WIRE_MAGIC};
 
-	return descriptors_send(START_CLIENT, &greeting, sizeof(greeting), descriptors, 2, 0) < 0 ? -errno : 0;
+	return server_send_shared(&greeting, sizeof(greeting), 0) == 0;
 }
 
 /* Return: the driver's number of a GPU; -1: it has no such one. */
@@ -222,16 +216,12 @@ static int server_prepare(void)
 }
 
 /* Return: 0, or the exit status. */
-static int server_make_memory(int ret_descriptors[2])
+static int server_map_memory(void)
 {
-	void *memory;
-
-	ret_descriptors[0] = server_share(sizeof(*server.wire), &memory);
-	server.wire = memory;
-	ret_descriptors[1] = server_share(WIRE_STAGING_BYTES, &memory);
-	server.staging = memory;
-	if (ret_descriptors[0] < 0 || ret_descriptors[1] < 0)
-		return server_fail("making shared memory", ENOMEM, CUDA_ERROR_OUT_OF_MEMORY);
+	server.wire = server_map_shared(0, sizeof(*server.wire));
+	server.staging = server_map_shared(WIRE_STAGING_OFFSET, WIRE_STAGING_BYTES);
+	if (server.wire == MAP_FAILED || server.staging == MAP_FAILED)
+		return server_fail("mapping shared memory", errno, CUDA_ERROR_OUT_OF_MEMORY);
 	arena_offer(server.wire->arena);
 	return 0;
 }
@@ -273,7 +263,7 @@ static void server_tell_reached(void)
 #endif
 
 /* From here on, the client is heard. Return: 0, or the exit status. */
-static int server_open(const int descriptors[2])
+static int server_open(void)
 {
 	const char *step = NULL;
 	pthread_t thread;
@@ -290,7 +280,7 @@ static int server_open(const int descriptors[2])
 		step = "loading the system call filter";
 	if (!step && !print_begin())
 		step = "having the driver print here";
-	if (!step && server_greet(descriptors) < 0)
+	if (!step && !server_greet())
 		step = "greeting the client";
 	return step ? server_fail(step, EIO, CUDA_ERROR_SYSTEM_NOT_READY) : 0;
 }
@@ -298,7 +288,7 @@ static int server_open(const int descriptors[2])
 int main(void)
 {
 	const long began = clock_now_ms();
-	int descriptors[2], r = server_prepare();
+	int r = server_prepare();
 	char took[START_NAME];
 	long loaded;
 
@@ -306,16 +296,14 @@ int main(void)
 		return watch_run();
 	loaded = clock_now_ms();
 	if (!r)
-		r = server_make_memory(descriptors);
+		r = server_map_memory();
 	if (!r)
 		r = server_init_driver();
 	(void)snprintf(took, sizeof(took), "load %ld ms, init %ld ms", loaded - began, clock_now_ms() - loaded);
 	if (!r)
-		r = server_open(descriptors);
+		r = server_open();
 	if (r)
 		return r;
-	(void)close(descriptors[0]);
-	(void)close(descriptors[1]);
 	server_tell(START_EVENT_READY, (uint64_t)server.driver_version, took);
 	server_tell_reached();
 	lane_run(serve_kinds);

@@ -4,10 +4,13 @@
 
 #include "vcuda/server/server.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+
+#include "vcuda/protocol/descriptors.h"
 
 enum { SERVER_NAMES = 512 }; /* that are told of once each */
 
@@ -29,6 +32,13 @@ void server_tell(enum start_event_kind kind, uint64_t number, const char *text)
 
 	(void)snprintf(event.text, sizeof(event.text), "%s", text);
 	(void)send(START_MANAGER, &event, sizeof(event), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+int server_send_shared(const void *message, size_t bytes, int flags)
+{
+	const int fd = START_SHARED;
+
+	return descriptors_send(START_CLIENT, message, bytes, &fd, 1, flags) < 0 ? -errno : 0;
 }
 
 void server_tell_once(enum start_event_kind kind, const char *text)

@@ -63,6 +63,9 @@ void server_tell(enum start_event_kind kind, uint64_t number, const char *text);
 /** The same, once for each text. */
 void server_tell_once(enum start_event_kind kind, const char *text);
 
+/** Sends the client a message, and the memory that we share. @flags: of sendmsg(2). Return: 0; negative errno. */
+int server_send_shared(const void *message, size_t bytes, int flags);
+
 /** The client broke the protocol: nothing that it says is believed any more. */
 void server_end(const char *why) __attribute__((noreturn));
 

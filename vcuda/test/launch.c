@@ -26,6 +26,7 @@
 #include "vcuda/protocol/descriptors.h"
 #include "vcuda/protocol/start.h"
 #include "vcuda/protocol/turns.h"
+#include "vcuda/protocol/wire.h"
 
 enum { SERVERS_MAX = 250 };
 
@@ -51,16 +52,27 @@ static int listen_at(const char *path)
 	return fd;
 }
 
+/* Out of the way, too. */
+static int make_shared(void)
+{
+	const int fd = memfd_create("shared", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, (off_t)WIRE_SHARED_BYTES) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		_exit(127);
+	return fcntl(fd, F_DUPFD, 10);
+}
+
 static void become_server(int client, int manager)
 {
 	char *const arguments[] = {(char *)"ctr-gpu-vcuda", NULL}, *const nothing[] = {NULL};
 	/* Out of the way of the numbers that they get. */
-	int from[] = {fcntl(client, F_DUPFD, 10), fcntl(manager, F_DUPFD, 10), fcntl(quota_fd, F_DUPFD, 10),
-		      fcntl(orders_fd, F_DUPFD, 10), fcntl(turns_fd, F_DUPFD, 10)};
+	int from[] = {fcntl(client, F_DUPFD, 10),    fcntl(manager, F_DUPFD, 10),  fcntl(quota_fd, F_DUPFD, 10),
+		      fcntl(orders_fd, F_DUPFD, 10), fcntl(turns_fd, F_DUPFD, 10), make_shared()};
 
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < 6; i++)
 		(void)dup2(from[i], START_CLIENT + i);
-	(void)close_range(START_TURNS + 1, ~0U, 0);
+	(void)close_range(START_SHARED + 1, ~0U, 0);
 	execve(server, arguments, nothing);
 	perror(server);
 	_exit(127);

@@ -106,7 +106,7 @@ on_host() {
 		grep -qx "server pid=[0-9]* slot=0 uid=21[0-4][0-9]* limit=1073741824 gpus=5a3f1c2b,7b10aa04" "$scratch/one.out"
 		grep -q "No such file or directory" "$scratch/one.out"
 		grep -qx "libcuda.so.1" "$scratch/one.out"
-		grep -qx "highest=8" "$scratch/one.out"
+		grep -qx "highest=9" "$scratch/one.out"
 		grep -qx "variables=CUDA_MPS_PIPE_DIRECTORY=/nonexistent CUDA_CACHE_DISABLE=1" "$scratch/one.out"
 		grep -qE "^uid=(21[0-4][0-9]+) gid=\\1 groups=0 gain=0$" "$scratch/one.out"
 		[[ $(stat -c %a /run/ctr-gpu/vcuda) == 700 && $(stat -c %a /run/ctr-gpu/vcudad.sock) == 600 ]]

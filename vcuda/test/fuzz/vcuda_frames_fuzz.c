@@ -58,6 +58,11 @@ void server_tell_once(enum start_event_kind kind, const char *text)
 	server_tell(kind, 0, text);
 }
 
+int server_send_shared(const void *message, size_t bytes, int flags)
+{
+	return send(START_CLIENT, message, bytes, MSG_NOSIGNAL | flags) < 0 ? -1 : 0;
+}
+
 void server_end(const char *why)
 {
 	(void)why;
@@ -83,7 +88,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	struct start_orders *orders;
 	char path[4096], own[2048];
-	int pair[2];
+	int pair[2], shared;
 
 	(void)argc;
 	(void)argv;
@@ -94,6 +99,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		abort();
 	client = fcntl(pair[0], F_DUPFD, 100);
 	if (dup2(pair[1], START_CLIENT) < 0)
+		abort();
+	shared = memfd_create("fuzz", 0);
+	if (dup2(shared, START_SHARED) < 0 || ftruncate(START_SHARED, (off_t)WIRE_SHARED_BYTES) < 0)
 		abort();
 	server.wire = fuzz_map(sizeof(*server.wire));
 	server.staging = fuzz_map(WIRE_STAGING_BYTES);

@@ -53,7 +53,7 @@ static void fuzz_send(uint64_t bytes)
 {
 	const int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	(void)ftruncate(fd, (off_t)(bytes & 0xfffff));
+	(void)ftruncate(fd, (off_t)(WIRE_ARENA_OFFSET + (bytes & 0xfffff)));
 	(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK);
 	(void)descriptors_send(server, "", 1, &fd, 1, MSG_DONTWAIT);
 	(void)close(fd);

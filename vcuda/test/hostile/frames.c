@@ -554,7 +554,7 @@ static int frames_take_piece(struct control_client *peer, uint64_t context, uint
 	return fd;
 }
 
-/* Return: how much memory a descriptor keeps; -1: it is none. */
+/* Return: how much memory a descriptor keeps, in blocks; -1: it is none. */
 static long frames_kept(int fd)
 {
 	struct stat st;
@@ -567,12 +567,13 @@ static int frames_arena_kept(struct control_client *peer, uint64_t context)
 {
 	const uint64_t choose[] = {0, (uint64_t)getpid()};
 	struct control_client other;
+	const long before = frames_kept(peer->shared);
 	int dropped, left, r;
 
 	dropped = frames_take_piece(peer, context, 0, 1 << 20);
-	if (frames_kept(dropped) < 2048 || frames_call(peer, WIRE_ARENA_DROP, context, 0, 0, 0, 0, 1))
+	if (frames_kept(dropped) < before + 2048 || frames_call(peer, WIRE_ARENA_DROP, context, 0, 0, 0, 0, 1))
 		return 1;
-	r = frames_is(frames_kept(dropped) != 0, 0);
+	r = frames_is(frames_kept(dropped) >= before + 2048, 0);
 	if (!peer_open(&other) || peer_call(&other, 0, WIRE_HELLO, 0, choose, 2, NULL, 0))
 		return 1;
 	left = frames_take_piece(&other, peer_context(&other), 0, 1 << 20);
@@ -1337,10 +1338,8 @@ static int frames_shrink(struct control_client *peer, uint64_t context)
 {
 	int r = 0;
 
-	for (int i = 0; i < 2; i++) {
-		r |= ftruncate(peer->descriptors[i], 4096) == 0;
-		r |= ftruncate(peer->descriptors[i], (off_t)1 << 40) == 0;
-	}
+	r |= ftruncate(peer->shared, 4096) == 0;
+	r |= ftruncate(peer->shared, (off_t)1 << 42) == 0;
 	return r | (frames_alloc(peer, context, 4096) == 0);
 }
 

@@ -594,7 +594,7 @@ struct answer {
 };
 
 struct host {
-	int socket, descriptors[2];
+	int socket, shared;
 	struct wire *wire;
 	uint32_t tail, sequence;
 };
@@ -607,7 +607,7 @@ struct logs {
 	float time;
 };
 
-static int make_memory(size_t bytes, int seals)
+static int make_memory(uint64_t bytes, int seals)
 {
 	const int fd = memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
@@ -636,20 +636,19 @@ static void send_with(int socket, const void *data, size_t bytes, const int desc
 	(void)sendmsg(socket, &message, MSG_NOSIGNAL);
 }
 
-static void greet(struct host *host, size_t ring, size_t staging, int seals)
+static void greet(struct host *host, uint64_t bytes, int seals)
 {
 	const struct wire_greeting greeting = {.magic = WIRE_MAGIC};
 
-	host->descriptors[0] = make_memory(ring, seals);
-	host->descriptors[1] = make_memory(staging, seals);
-	host->wire = mmap(NULL, ring, PROT_READ | PROT_WRITE, MAP_SHARED, host->descriptors[0], 0);
+	host->shared = make_memory(bytes, seals);
+	host->wire = mmap(NULL, sizeof(*host->wire), PROT_READ | PROT_WRITE, MAP_SHARED, host->shared, 0);
 	if (host->wire == MAP_FAILED)
 		abort();
 	host->wire->magic = WIRE_MAGIC;
 	host->wire->ops = OP_DIGEST;
 	host->wire->state = WIRE_READY;
 	host->wire->arena[0] = 0x300000000000;
-	send_with(host->socket, &greeting, sizeof(greeting), host->descriptors, 2);
+	send_with(host->socket, &greeting, sizeof(greeting), &host->shared, 1);
 }
 
 static void answer_device(struct wire_device *device)
@@ -662,9 +661,9 @@ static void answer_device(struct wire_device *device)
 	(void)snprintf(device->name, sizeof(device->name), "hostile");
 }
 
-static void answer_arena(struct host *host, uint64_t bytes)
+static void answer_arena(struct host *host)
 {
-	const int fd = make_memory(bytes, SEALS);
+	const int fd = make_memory(WIRE_SHARED_BYTES, SEALS);
 	const char byte = 0;
 
 	send_with(host->socket, &byte, 1, &fd, 1);
@@ -672,7 +671,7 @@ static void answer_arena(struct host *host, uint64_t bytes)
 }
 
 /* As a real server answers. */
-static void answer_honestly(struct host *host, const struct wire_entry *entry, const uint64_t *words, struct answer *a)
+static void answer_honestly(struct host *host, const struct wire_entry *entry, struct answer *a)
 {
 	struct wire_function *function = (struct wire_function *)a->word;
 	struct wire_host hello = {13000, 1, 0, 1};
@@ -684,7 +683,7 @@ static void answer_honestly(struct host *host, const struct wire_entry *entry, c
 	else if (entry->op == WIRE_DEVICE)
 		answer_device((struct wire_device *)a->word);
 	else if (entry->op == WIRE_ARENA_ADD)
-		answer_arena(host, words[1]);
+		answer_arena(host);
 	else if (entry->op == OP_cuDevicePrimaryCtxRetain)
 		a->word[0] = wire_handle(WIRE_CONTEXT, 1, CONTEXT, 0);
 	else if (entry->op == OP_cuMemAlloc_v2)
@@ -706,12 +705,12 @@ static void answer_honestly(struct host *host, const struct wire_entry *entry, c
 
 typedef void twist(struct host *host, const struct wire_entry *entry, struct answer *answer);
 
-static void answer_entry(struct host *host, const struct wire_entry *entry, const uint64_t *words, twist *changes)
+static void answer_entry(struct host *host, const struct wire_entry *entry, twist *changes)
 {
 	static struct answer answer;
 	struct wire_reply *reply;
 
-	answer_honestly(host, entry, words, &answer);
+	answer_honestly(host, entry, &answer);
 	if (changes)
 		changes(host, entry, &answer);
 	if (entry->slot >= WIRE_SLOTS || answer.silent)
@@ -737,17 +736,15 @@ static void serve(struct host *host, twist *changes)
 	while (!client_has_left(host, 0)) {
 		const uint8_t *at = host->wire->command + (size_t)(host->tail % RING_UNITS) * RING_UNIT;
 		struct wire_entry entry;
-		uint64_t words[8] = {0};
 
 		if (BELL_LOAD(&ring->head.value) == host->tail) {
 			bell_sleep(&ring->head, host->tail, &(const struct timespec){.tv_nsec = 20000000});
 			continue;
 		}
 		memcpy(&entry, at, sizeof(entry));
-		memcpy(words, at + sizeof(entry), sizeof(words));
 		host->tail += (uint32_t)wire_units(entry.bytes);
 		if (entry.op != WIRE_FILLER)
-			answer_entry(host, &entry, words, changes);
+			answer_entry(host, &entry, changes);
 		bell_ring(&ring->tail, host->tail);
 	}
 }
@@ -773,9 +770,9 @@ static void host_greets_short(struct host *host)
 static void host_greets_with_another_magic(struct host *host)
 {
 	const struct wire_greeting greeting = {.magic = 1};
-	const int none[2] = {make_memory(4096, 0), make_memory(4096, 0)};
+	const int none = make_memory(4096, 0);
 
-	send_with(host->socket, &greeting, sizeof(greeting), none, 2);
+	send_with(host->socket, &greeting, sizeof(greeting), &none, 1);
 	(void)client_has_left(host, SOON * 1000);
 }
 
@@ -800,9 +797,9 @@ static void host_sends_no_descriptor(struct host *host)
 	host_greets_with(host, 0, 0);
 }
 
-static void host_sends_one_descriptor(struct host *host)
+static void host_sends_two_descriptors(struct host *host)
 {
-	host_greets_with(host, 0, 1);
+	host_greets_with(host, 0, 2);
 }
 
 static void host_sends_many_descriptors(struct host *host)
@@ -817,34 +814,43 @@ static void host_sends_failure_and_descriptors(struct host *host)
 
 static void host_shares_small_ring(struct host *host)
 {
-	greet(host, 4096, WIRE_STAGING_BYTES, SEALS);
+	greet(host, 4096, SEALS);
 	(void)client_has_left(host, SOON * 1000);
 }
 
 static void host_shares_small_staging(struct host *host)
 {
-	greet(host, sizeof(*host->wire), 4096, SEALS);
+	greet(host, WIRE_STAGING_OFFSET + 4096, SEALS);
 	(void)client_has_left(host, SOON * 1000);
 }
 
 /* It could be cut off at any moment, which would be a signal for the client. */
 static void host_shares_unsealed(struct host *host)
 {
-	greet(host, sizeof(*host->wire), WIRE_STAGING_BYTES, 0);
+	greet(host, WIRE_SHARED_BYTES, 0);
 	(void)client_has_left(host, SOON * 1000);
 }
 
-static void host_shares_devices(struct host *host)
+static void host_shares(struct host *host, int fd)
 {
 	const struct wire_greeting greeting = {.magic = WIRE_MAGIC};
+
+	send_with(host->socket, &greeting, sizeof(greeting), &fd, 1);
+	(void)client_has_left(host, SOON * 1000);
+}
+
+static void host_shares_pipe(struct host *host)
+{
 	int fds[2];
 
 	if (pipe(fds) < 0)
 		abort();
-	(void)close(fds[1]);
-	fds[1] = open("/dev/zero", O_RDWR | O_CLOEXEC);
-	send_with(host->socket, &greeting, sizeof(greeting), fds, 2);
-	(void)client_has_left(host, SOON * 1000);
+	host_shares(host, fds[0]);
+}
+
+static void host_shares_device(struct host *host)
+{
+	host_shares(host, open("/dev/zero", O_RDWR | O_CLOEXEC));
 }
 
 /* ---- servers that greet well ---- */
@@ -854,18 +860,18 @@ static void host_shares_devices(struct host *host)
 			 const struct wire_entry *entry __attribute__((unused)), \
 			 struct answer *a __attribute__((unused)))
 /* A server whose answers to @of, or to EVERY call, are as the body behind it makes them. */
-#define HOST(name, twists, of)                                               \
-	TWIST(twists##_answer);                                              \
-	TWIST(twists)                                                        \
-	{                                                                    \
-		if ((of) == EVERY || entry->op == (of))                      \
-			twists##_answer(host, entry, a);                     \
-	}                                                                    \
-	static void name(struct host *host)                                  \
-	{                                                                    \
-		greet(host, sizeof(*host->wire), WIRE_STAGING_BYTES, SEALS); \
-		serve(host, twists);                                         \
-	}                                                                    \
+#define HOST(name, twists, of)                           \
+	TWIST(twists##_answer);                          \
+	TWIST(twists)                                    \
+	{                                                \
+		if ((of) == EVERY || entry->op == (of))  \
+			twists##_answer(host, entry, a); \
+	}                                                \
+	static void name(struct host *host)              \
+	{                                                \
+		greet(host, WIRE_SHARED_BYTES, SEALS);   \
+		serve(host, twists);                     \
+	}                                                \
 	TWIST(twists##_answer)
 
 HOST(host_is_silent_to_hello, twist_hello_silent, EVERY)
@@ -922,7 +928,7 @@ HOST(host_offers_any_address, twist_nothing, EVERY)
 
 static void host_has_addresses_of_others(struct host *host)
 {
-	greet(host, sizeof(*host->wire), WIRE_STAGING_BYTES, SEALS);
+	greet(host, WIRE_SHARED_BYTES, SEALS);
 	host->wire->arena[0] = 0x1000;
 	host->wire->arena[1] = UINT64_MAX - 4095;
 	host->wire->arena[2] = 0xffff800000000000;
@@ -1095,16 +1101,15 @@ HOST(host_captures_much, twist_captures, OP_cuStreamGetCaptureInfo_v2)
 }
 
 /* An arena of the case's own: @bytes, @seals, and how many descriptors. */
-static void serve_arena(struct host *host, size_t bytes, int seals, size_t count)
+static void serve_arena(struct host *host, uint64_t bytes, int seals, size_t count)
 {
 	struct ring *ring;
 
-	greet(host, sizeof(*host->wire), WIRE_STAGING_BYTES, SEALS);
+	greet(host, WIRE_SHARED_BYTES, SEALS);
 	ring = &host->wire->ring;
 	while (!client_has_left(host, 0)) {
 		const uint8_t *at = host->wire->command + (size_t)(host->tail % RING_UNITS) * RING_UNIT;
 		struct wire_entry entry;
-		uint64_t words[8];
 		int fds[64];
 
 		if (BELL_LOAD(&ring->head.value) == host->tail) {
@@ -1112,7 +1117,6 @@ static void serve_arena(struct host *host, size_t bytes, int seals, size_t count
 			continue;
 		}
 		memcpy(&entry, at, sizeof(entry));
-		memcpy(words, at + sizeof(entry), sizeof(words));
 		host->tail += (uint32_t)wire_units(entry.bytes);
 		if (entry.op == WIRE_ARENA_ADD) {
 			for (size_t i = 0; i < count; i++)
@@ -1121,7 +1125,7 @@ static void serve_arena(struct host *host, size_t bytes, int seals, size_t count
 				send_with(host->socket, "", 1, fds, count);
 			entry.op = OP_cuCtxSynchronize;
 		}
-		answer_entry(host, &entry, words, twist_nothing);
+		answer_entry(host, &entry, twist_nothing);
 		bell_ring(&ring->tail, host->tail);
 	}
 }
@@ -1133,17 +1137,17 @@ static void host_sends_no_arena(struct host *host)
 
 static void host_sends_small_arena(struct host *host)
 {
-	serve_arena(host, 4096, SEALS, 1);
+	serve_arena(host, WIRE_ARENA_OFFSET + 4096, SEALS, 1);
 }
 
 static void host_sends_unsealed_arena(struct host *host)
 {
-	serve_arena(host, 65536, 0, 1);
+	serve_arena(host, WIRE_SHARED_BYTES, 0, 1);
 }
 
 static void host_sends_many_arenas(struct host *host)
 {
-	serve_arena(host, 65536, SEALS, 7);
+	serve_arena(host, WIRE_SHARED_BYTES, SEALS, 7);
 }
 
 HOST(host_calls_back_for_ever, twist_calls, OP_cuLaunchHostFunc)
@@ -1161,7 +1165,7 @@ TWIST(twist_spins)
 
 static void host_wants_spinning(struct host *host)
 {
-	greet(host, sizeof(*host->wire), WIRE_STAGING_BYTES, SEALS);
+	greet(host, WIRE_SHARED_BYTES, SEALS);
 	/* Read after the greeting at the earliest. */
 	host->wire->spin = host->wire->wait_spin = host->wire->copy_threads = UINT32_MAX;
 	serve(host, twist_spins);
@@ -1202,13 +1206,14 @@ static const struct {
 	{"a greeting of another protocol", host_greets_with_another_magic, client_inits_and_keeps_no_descriptor, SOON},
 	{"a failure that is no number of the driver's", host_fails_with_a_number_of_its_own, client_inits, SOON},
 	{"no descriptor", host_sends_no_descriptor, client_inits, SOON},
-	{"one descriptor", host_sends_one_descriptor, client_inits_and_keeps_no_descriptor, SOON},
+	{"two descriptors", host_sends_two_descriptors, client_inits_and_keeps_no_descriptor, SOON},
 	{"forty descriptors", host_sends_many_descriptors, client_inits_and_keeps_no_descriptor, SOON},
 	{"a failure with descriptors", host_sends_failure_and_descriptors, client_inits_and_keeps_no_descriptor, SOON},
 	{"a ring of one page", host_shares_small_ring, client_inits, SOON},
 	{"staging memory of one page", host_shares_small_staging, client_inits, SOON},
 	{"memory that can be cut off", host_shares_unsealed, client_inits, SOON},
-	{"a pipe and a device as memory", host_shares_devices, client_inits, SOON},
+	{"a pipe as memory", host_shares_pipe, client_inits_and_keeps_no_descriptor, SOON},
+	{"a device as memory", host_shares_device, client_inits_and_keeps_no_descriptor, SOON},
 	{"fewer devices than none", host_has_minus_one_device, client_inits, SOON},
 	{"no device, asked for twice", host_has_no_device, client_inits_twice, SOON},
 	{"more devices than there can be", host_has_many_devices, client_inits, SOON},

@@ -10,13 +10,13 @@
 
 #include "wire.h"
 
-static bool peer_receive(int socket, int descriptors[2])
+static bool peer_receive(int socket, int *ret)
 {
 	struct wire_greeting greeting;
 	struct iovec data = {&greeting, sizeof(greeting)};
 	union {
 		struct cmsghdr header;
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		char bytes[CMSG_SPACE(sizeof(int))];
 	} control = {0};
 	struct msghdr message = {
 		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
@@ -25,9 +25,9 @@ static bool peer_receive(int socket, int descriptors[2])
 	if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != sizeof(greeting) || greeting.result)
 		return false;
 	header = CMSG_FIRSTHDR(&message);
-	if (!header || header->cmsg_len != CMSG_LEN(2 * sizeof(int)))
+	if (!header || header->cmsg_len != CMSG_LEN(sizeof(int)))
 		return false;
-	memcpy(descriptors, CMSG_DATA(header), 2 * sizeof(int));
+	memcpy(ret, CMSG_DATA(header), sizeof(int));
 	return true;
 }
 
@@ -41,18 +41,18 @@ bool peer_open(struct control_client *peer)
 		return false;
 	memcpy(address.sun_path, path, strlen(path) + 1);
 	if (connect(peer->socket, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
-	    !peer_receive(peer->socket, peer->descriptors))
+	    !peer_receive(peer->socket, &peer->shared))
 		return false;
-	peer->wire = mmap(NULL, sizeof(*peer->wire), PROT_READ | PROT_WRITE, MAP_SHARED, peer->descriptors[0], 0);
-	peer->staging = mmap(NULL, WIRE_STAGING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, peer->descriptors[1], 0);
+	peer->wire = mmap(NULL, sizeof(*peer->wire), PROT_READ | PROT_WRITE, MAP_SHARED, peer->shared, 0);
+	peer->staging =
+		mmap(NULL, WIRE_STAGING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, peer->shared, WIRE_STAGING_OFFSET);
 	return peer->wire != MAP_FAILED && peer->staging != MAP_FAILED;
 }
 
 void control_client_close(struct control_client *peer)
 {
 	(void)close(peer->socket);
-	(void)close(peer->descriptors[0]);
-	(void)close(peer->descriptors[1]);
+	(void)close(peer->shared);
 	if (peer->wire)
 		(void)munmap(peer->wire, sizeof(*peer->wire));
 	if (peer->staging)

@@ -18,7 +18,7 @@ struct control_client {
 	struct wire *wire;
 	uint8_t *staging;
 	uint32_t head, sequence;
-	int descriptors[2];
+	int shared;
 };
 
 /* Connects to $CTR_GPU_VCUDA_SOCKET and maps what the server sends. */

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -27,6 +28,7 @@
 #include "vcuda/manager/page.h"
 #include "vcuda/manager/pidref.h"
 #include "vcuda/protocol/descriptors.h"
+#include "vcuda/protocol/wire.h"
 
 #define UUID_A "GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4"
 #define UUID_B "GPU-7b10aa04-0041-0000-0000-000084ef55fb"
@@ -351,6 +353,39 @@ static void a_gpu_that_is_lost_is_nobodys(void **state)
 	assert_int_equal(gpu_assign_choose(manager, two), 0);
 }
 
+/* Any container's server could have made it up. */
+static void what_a_server_says_against_a_gpu_is_forgotten(void **state)
+{
+	struct world *world = *state;
+	struct manager *manager = &world->manager;
+	struct tenant *one = add_tenant(manager, "one", both_gpus, 8);
+	int64_t ends_at;
+
+	assert_true(gpu_trouble_next(manager) == INT64_MAX);
+	hear_server(manager, one, 214, 0);
+	ends_at = gpu_trouble_next(manager);
+	assert_true(ends_at > manager_now() + 60 * 1000 && ends_at < manager_now() + 3600 * 1000);
+	gpu_trouble_look(manager, ends_at - 1);
+	assert_int_equal(manager->trouble_count, 1);
+	/* Whoever says it once more says it from now on. */
+	manager->troubles[0].ends_at = 5;
+	hear_server(manager, one, 220, 0);
+	gpu_trouble_look(manager, ends_at - 1);
+	assert_int_equal(manager->trouble_count, 1);
+	ends_at = gpu_trouble_next(manager);
+	gpu_trouble_look(manager, ends_at);
+	assert_int_equal(manager->trouble_count, 0);
+	/* What the driver says stays, and so does what it says of one that was suspected. */
+	hear_server(manager, one, 214, 1);
+	gpu_trouble_suspect(manager, one->gpus[0].bytes, "Xid 94", 0);
+	gpu_trouble_suspect(manager, one->gpus[1].bytes, "Xid 48", 0);
+	hear_server(manager, one, 214, 0);
+	gpu_trouble_look(manager, INT64_MAX);
+	assert_int_equal(manager->trouble_count, 2);
+	assert_string_equal(manager->troubles[0].why, "Xid 48");
+	assert_string_equal(manager->troubles[1].why, "Xid 94");
+}
+
 static void connections_wait_above_a_rate(void **state)
 {
 	struct world *world = *state;
@@ -428,6 +463,36 @@ static void what_servers_have_is_added_up(void **state)
 	assert_true(tenant_sum_memory(one) == UINT64_MAX);
 	tenant_set_memory(one, 0);
 	assert_true(one->orders->limit == UINT64_MAX);
+}
+
+/* And not what it was that its programs call so. */
+static void time_is_of_the_gpu_that_gave_it(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_movable(&world->manager, "one");
+	uint64_t places;
+	const char *why;
+
+	one->quota->busy[0][3] = 1000;
+	one->busy[0] = 500;
+	assert_int_equal(tenant_sum_time(one, 0), 1500);
+	assert_int_equal(gpu_assign_move(one, "", UUID_B, &places, &why), 0);
+	assert_int_equal(suspension_move(&world->manager, one, places, &why), 0);
+	assert_int_equal(tenant_sum_time(one, 0), 1500);
+	assert_int_equal(tenant_sum_time(one, 1), 0);
+	one->quota->busy[0][3] = 1700;
+	assert_int_equal(tenant_sum_time(one, 0), 1500);
+	assert_int_equal(tenant_sum_time(one, 1), 700);
+	/* A server that has ended, and one that writes what it likes. */
+	one->busy[0] += 1700;
+	one->quota->busy[0][3] = 0;
+	assert_int_equal(tenant_sum_time(one, 1), 700);
+	one->busy[0] = 0;
+	assert_int_equal(tenant_sum_time(one, 1), 0);
+	assert_int_equal(gpu_assign_move(one, "", UUID_A, &places, &why), 0);
+	assert_int_equal(suspension_move(&world->manager, one, places, &why), 0);
+	one->quota->busy[0][3] = 30;
+	assert_int_equal(tenant_sum_time(one, 0), 1530);
 }
 
 static void names_are_those_of_directories(void **state)
@@ -863,6 +928,170 @@ static void a_new_manager_shares_what_is_left(void **state)
 	world_end(&next);
 }
 
+/* ---- what servers leave ---- */
+
+enum { LEFT_BYTES = 1 << 20 };
+
+/* Return: a process that waits. @ret: it */
+static pid_t start_client(int *ret)
+{
+	const pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		(void)pause();
+		_exit(0);
+	}
+	assert_true(pid > 0);
+	assert_int_equal(pidref_open(pid, 0, ret, NULL), 0);
+	return pid;
+}
+
+/* A server that was killed, and had shared this much with its client. Return: what a process of its container keeps. */
+static int leave(struct manager *manager, struct tenant *tenant, int client, size_t bytes)
+{
+	struct worker worker = {.tenant = tenant, .client = client};
+	_cleanup_free_ char *data = malloc(bytes);
+	int kept;
+
+	worker.shared = remnant_make();
+	assert_true(worker.shared >= 0);
+	assert_non_null(data);
+	memset(data, 'x', bytes);
+	assert_int_equal(pwrite(worker.shared, data, 4096, 0), 4096);
+	assert_int_equal(pwrite(worker.shared, data, bytes, (off_t)WIRE_ARENA_OFFSET + 65536), bytes);
+	kept = fcntl(worker.shared, F_DUPFD_CLOEXEC, 0);
+	remnant_leave(manager, &worker);
+	pinned_memory_host_memory(manager);
+	assert_int_equal(worker.shared, -1);
+	assert_int_equal(worker.client, -1);
+	return kept;
+}
+
+/* As long as there is something to be done. Return: how often it was looked */
+static int free_remnants(struct manager *manager, int64_t now)
+{
+	int looks = 0;
+
+	do {
+		(void)remnant_look(manager, now);
+		looks++;
+	} while (remnant_next(manager, now) == now);
+	return looks;
+}
+
+static size_t count_bytes(int fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	return (size_t)st.st_blocks * 512;
+}
+
+static void what_a_server_leaves_counts_until_its_client_ends(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one;
+	int client, kept;
+	const pid_t pid = start_client(&client);
+	char byte = 0;
+
+	world->manager.host_memory = 6 * LEFT_BYTES;
+	one = add_tenant(&world->manager, "one", second_gpu, 0);
+	one->host_memory = 16 * LEFT_BYTES;
+	kept = leave(&world->manager, one, client, LEFT_BYTES);
+	assert_int_equal(remnant_measure(&world->manager, one), LEFT_BYTES);
+	assert_int_equal(count_bytes(kept), LEFT_BYTES);
+	assert_int_equal(one->orders->locked_limit, 5 * LEFT_BYTES);
+	/* Also as others see it. */
+	one->quota->locked[3] = LEFT_BYTES * 3 / 2;
+	(void)add_tenant(&world->manager, "two", second_gpu, 0);
+	assert_int_equal(add_tenant(&world->manager, "three", second_gpu, 0)->orders->locked_limit, LEFT_BYTES * 7 / 4);
+	assert_int_equal(one->orders->locked_limit, LEFT_BYTES * 3 / 2);
+	one->quota->locked[3] = 0;
+	(void)remnant_look(&world->manager, manager_now() + 10000);
+	assert_int_equal(pread(kept, &byte, 1, (off_t)WIRE_ARENA_OFFSET + 65536), 1);
+	assert_int_equal(byte, 'x');
+	tenant_end(&world->manager, one, "test");
+	assert_false(tenant_is_over(&world->manager, one));
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(free_remnants(&world->manager, manager_now()), 2);
+	assert_null(world->manager.remnants);
+	assert_true(tenant_is_over(&world->manager, one));
+	/* Whoever keeps it has zeros. */
+	assert_int_equal(count_bytes(kept), 0);
+	assert_int_equal(pread(kept, &byte, 1, (off_t)WIRE_ARENA_OFFSET + 65536), 1);
+	assert_int_equal(byte, '\0');
+	(void)close(kept);
+}
+
+static void what_nobody_has_any_more_does_not_count(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 0);
+	int64_t now = manager_now();
+	int client, kept;
+	const pid_t pid = start_client(&client);
+	void *memory;
+
+	kept = leave(&world->manager, one, client, LEFT_BYTES);
+	memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, kept, 0);
+	assert_true(memory != MAP_FAILED);
+	(void)remnant_look(&world->manager, now += 2000);
+	assert_non_null(world->manager.remnants);
+	/* A mapping is as good as a descriptor. */
+	(void)close(kept);
+	(void)remnant_look(&world->manager, now += 2000);
+	assert_int_equal(remnant_measure(&world->manager, one), LEFT_BYTES);
+	assert_int_equal(munmap(memory, 4096), 0);
+	assert_int_equal(free_remnants(&world->manager, now + 2000), 2);
+	assert_null(world->manager.remnants);
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+}
+
+/* A gigabyte is some hundred thousand pages, and the manager has others to serve. */
+static void much_is_freed_in_parts(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 0);
+	int kept = leave(&world->manager, one, -1, (size_t)150 << 20);
+
+	/* The first is freed already, and the last is nothing. */
+	assert_int_equal(free_remnants(&world->manager, manager_now()), 3);
+	assert_null(world->manager.remnants);
+	assert_int_equal(count_bytes(kept), 0);
+	(void)close(kept);
+}
+
+static void a_container_has_so_many_remnants(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 0),
+		      *two = add_tenant(&world->manager, "two", second_gpu, 0);
+	int client, first, kept[MANAGER_REMNANTS_MAX], others;
+	const pid_t pid = start_client(&client);
+
+	others = leave(&world->manager, two, fcntl(client, F_DUPFD_CLOEXEC, 0), 4096);
+	first = leave(&world->manager, one, fcntl(client, F_DUPFD_CLOEXEC, 0), 4096);
+	for (int i = 0; i < MANAGER_REMNANTS_MAX - 1; i++)
+		kept[i] = leave(&world->manager, one, fcntl(client, F_DUPFD_CLOEXEC, 0), 4096);
+	(void)free_remnants(&world->manager, manager_now());
+	assert_int_equal(count_bytes(first), 0);
+	assert_int_equal(count_bytes(kept[0]), 4096);
+	assert_int_equal(count_bytes(others), 4096);
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+	(void)free_remnants(&world->manager, manager_now());
+	assert_null(world->manager.remnants);
+	for (int i = 0; i < MANAGER_REMNANTS_MAX - 1; i++)
+		(void)close(kept[i]);
+	(void)close(first);
+	(void)close(others);
+	(void)close(client);
+}
+
 enum { LINGERS = 20, AT_ONCE_MS = 8000 };
 
 /* Of whatever size its datagrams are, so that it cannot keep the manager from others. */
@@ -1228,9 +1457,11 @@ int main(int argc, char **argv)
 		WITH_WORLD(a_drain_tells_why_what_stays_stays),
 		WITH_WORLD(the_least_loaded_gpu_is_first),
 		WITH_WORLD(a_gpu_that_is_lost_is_nobodys),
+		WITH_WORLD(what_a_server_says_against_a_gpu_is_forgotten),
 		WITH_WORLD(connections_wait_above_a_rate),
 		WITH_WORLD(a_place_is_kept_for_each_container_without_a_server),
 		WITH_WORLD(what_servers_have_is_added_up),
+		WITH_WORLD(time_is_of_the_gpu_that_gave_it),
 		WITH_WORLD(each_container_has_a_user_and_a_socket_of_its_own),
 		WITH_WORLD(a_ledger_brings_back_what_lives),
 		WITH_WORLD(a_servers_quota_is_taken_over_and_nothing_else),
@@ -1242,6 +1473,10 @@ int main(int argc, char **argv)
 		WITH_WORLD(memory_that_kernels_reach_is_written_down),
 		WITH_WORLD(containers_share_the_hosts_memory),
 		WITH_WORLD(a_new_manager_shares_what_is_left),
+		WITH_WORLD(what_a_server_leaves_counts_until_its_client_ends),
+		WITH_WORLD(what_nobody_has_any_more_does_not_count),
+		WITH_WORLD(much_is_freed_in_parts),
+		WITH_WORLD(a_container_has_so_many_remnants),
 		WITH_WORLD(a_server_is_heard_so_often),
 		WITH_WORLD(what_a_container_sends_keeps_nobody_waiting),
 		WITH_WORLD(a_user_with_a_process_is_nobodys),

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/manager/manager.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "vcuda/manager/page.h"
+#include "vcuda/manager/pidref.h"
+#include "vcuda/protocol/wire.h"
+
+enum {
+	REMNANT_LOOK_MS = 1000,
+	REMNANT_BLOCK = 512, /* of stat(2) */
+};
+
+/* So much is freed before others have their turn: some 10 ms. */
+#define REMNANT_PART ((uint64_t)64 << 20)
+
+static uint64_t remnant_read_bytes(const struct remnant *remnant)
+{
+	struct stat st;
+
+	return fstat(remnant->fd, &st) == 0 ? (uint64_t)st.st_blocks * REMNANT_BLOCK : 0;
+}
+
+uint64_t remnant_measure(const struct manager *manager, const struct tenant *tenant)
+{
+	uint64_t sum = 0;
+
+	for (const struct remnant *remnant = manager->remnants; remnant; remnant = remnant->next)
+		if (remnant->tenant == tenant)
+			sum += remnant->bytes;
+	return sum;
+}
+
+bool remnant_is_of(const struct manager *manager, const struct tenant *tenant)
+{
+	for (const struct remnant *remnant = manager->remnants; remnant; remnant = remnant->next)
+		if (remnant->tenant == tenant)
+			return true;
+	return false;
+}
+
+/* ---- who has it ---- */
+
+/*
+ * A lease is given only for a file that nobody has open for writing. Ours is open for reading, so that is said of all
+ * others: descriptors, those on their way through sockets, and mappings. Where a kernel gives none of such a file, that
+ * is said of nobody.
+ */
+static bool remnant_is_let_go(const struct remnant *remnant)
+{
+	const bool alone = fcntl(remnant->fd, F_SETLEASE, F_RDLCK) == 0;
+
+	if (alone)
+		(void)fcntl(remnant->fd, F_SETLEASE, F_UNLCK);
+	return alone;
+}
+
+static bool remnant_has_client(struct remnant *remnant)
+{
+	if (remnant->client < 0 || !pidref_has_ended(remnant->client))
+		return remnant->client >= 0;
+	cleanup_closep(&remnant->client);
+	remnant->client = -1;
+	return false;
+}
+
+/* ---- its end ---- */
+
+/* Ring and staging are of no use without the server; the rest may be data of the client's. */
+static uint64_t remnant_free_until(const struct remnant *remnant)
+{
+	return remnant->frees ? WIRE_SHARED_BYTES : WIRE_ARENA_OFFSET;
+}
+
+static bool remnant_is_freed(const struct remnant *remnant)
+{
+	return remnant->freed >= remnant_free_until(remnant);
+}
+
+/* It takes as long as there are pages, so a part at a time. Mappings that others have read as zeros. */
+static void remnant_free_part(struct remnant *remnant)
+{
+	const uint64_t until = remnant_free_until(remnant);
+	const off_t at = lseek(remnant->fd, (off_t)remnant->freed, SEEK_DATA);
+	_cleanup_close_ int fd = -1;
+	uint64_t bytes;
+
+	remnant->freed = at < 0 || (uint64_t)at > until ? until : (uint64_t)at;
+	if (remnant_is_freed(remnant))
+		return;
+	bytes = until - remnant->freed < REMNANT_PART ? until - remnant->freed : REMNANT_PART;
+	fd = page_open_again(remnant->fd, O_RDWR);
+	if (fd >= 0)
+		(void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, (off_t)bytes);
+	remnant->freed += bytes;
+}
+
+/* @place: in the list */
+static void remnant_drop(struct remnant **place)
+{
+	struct remnant *remnant = *place;
+
+	*place = remnant->next;
+	cleanup_closep(&remnant->client);
+	cleanup_closep(&remnant->fd);
+	free(remnant);
+}
+
+/* What nobody needs, or nobody may have any more. */
+static bool remnant_may_go(struct remnant *remnant)
+{
+	return !remnant_has_client(remnant) || remnant_is_let_go(remnant);
+}
+
+static bool remnant_is_due(struct remnant *remnant, int64_t now)
+{
+	return !remnant_is_freed(remnant) || now >= remnant->look_at || !remnant_has_client(remnant);
+}
+
+/* Return: whether there is nothing left of it. */
+static bool remnant_go_on(struct remnant *remnant, int64_t now)
+{
+	remnant->look_at = now + REMNANT_LOOK_MS;
+	remnant->frees = remnant->frees || remnant_may_go(remnant);
+	if (!remnant_is_freed(remnant))
+		remnant_free_part(remnant);
+	remnant->bytes = remnant_read_bytes(remnant);
+	return remnant_is_freed(remnant) && (remnant->frees || remnant->bytes == 0);
+}
+
+bool remnant_look(struct manager *manager, int64_t now)
+{
+	bool looked = false;
+
+	for (struct remnant **place = &manager->remnants; *place;) {
+		const bool due = remnant_is_due(*place, now);
+
+		looked |= due;
+		if (due && remnant_go_on(*place, now))
+			remnant_drop(place);
+		else
+			place = &(*place)->next;
+	}
+	return looked;
+}
+
+int64_t remnant_next(const struct manager *manager, int64_t now)
+{
+	int64_t next = INT64_MAX;
+
+	for (const struct remnant *remnant = manager->remnants; remnant; remnant = remnant->next) {
+		const int64_t at = remnant_is_freed(remnant) ? remnant->look_at : now;
+
+		next = at < next ? at : next;
+	}
+	return next;
+}
+
+/* ---- its beginning ---- */
+
+/* Opened once more: Linux counts who opens a file for writing, but not what memfd_create(2) itself returns. */
+int remnant_make(void)
+{
+	_cleanup_close_ int fd = page_make(WIRE_SHARED_BYTES, PAGE_OF_MANAGER);
+
+	return fd < 0 ? fd : page_open_again(fd, O_RDWR);
+}
+
+/* Return: the oldest of a container's, or of all, that is kept; NULL. */
+static struct remnant *remnant_find_oldest(const struct manager *manager, const struct tenant *tenant,
+					   size_t *ret_count)
+{
+	struct remnant *oldest = NULL;
+
+	*ret_count = 0;
+	for (struct remnant *remnant = manager->remnants; remnant; remnant = remnant->next)
+		if (!remnant->frees && (!tenant || remnant->tenant == tenant)) {
+			oldest = remnant;
+			++*ret_count;
+		}
+	return oldest;
+}
+
+/* Whose servers are killed all the time loses what the first of them left. */
+static void remnant_make_place(const struct manager *manager, const struct tenant *tenant)
+{
+	size_t all, own;
+	struct remnant *oldest = remnant_find_oldest(manager, NULL, &all),
+		       *oldest_own = remnant_find_oldest(manager, tenant, &own);
+
+	if (all >= MANAGER_REMNANTS_MAX)
+		(oldest_own ? oldest_own : oldest)->frees = true;
+}
+
+void remnant_leave(struct manager *manager, struct worker *worker)
+{
+	_cleanup_free_ struct remnant *remnant = worker->shared >= 0 ? malloc(sizeof(*remnant)) : NULL;
+
+	if (!remnant)
+		return;
+	*remnant = (struct remnant){.next = manager->remnants, .tenant = worker->tenant, .client = worker->client};
+	/* Opened anew, or it would be the client's, too. */
+	remnant->fd = page_open_again(worker->shared, O_RDONLY);
+	if (remnant->fd < 0)
+		return;
+	remnant_make_place(manager, worker->tenant);
+	cleanup_closep(&worker->shared);
+	worker->shared = worker->client = -1;
+	manager->remnants = steal_ptr(remnant);
+	(void)remnant_look(manager, manager_now());
+	if (remnant_measure(manager, worker->tenant) > 0)
+		audit_write("memory-kept", worker->tenant,
+			    json_pack("{s:I}", "memory", (json_int_t)remnant_measure(manager, worker->tenant)));
+}
