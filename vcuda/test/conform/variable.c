@@ -209,6 +209,32 @@ static void variable_library(void)
 	OK(cu.cuLibraryUnload(library));
 }
 
+/* As the CUDA runtime begins: a context is there, and not current. */
+static void variable_without_context(void)
+{
+	CUlibrary library = NULL;
+	CUcontext now = NULL;
+	CUkernel kernel = NULL;
+	CUdeviceptr pointer = 0;
+	size_t size = 0;
+
+	OK(cu.cuCtxSetCurrent(NULL));
+	OK(cu.cuLibraryLoadData(&library, variable_ptx, NULL, NULL, 0, NULL, NULL, 0));
+	OK(cu.cuLibraryGetManaged(&pointer, &size, library, "managed_sum"));
+	IS(4, (long long)size);
+	OK(cu.cuCtxGetCurrent(&now));
+	TRUE(now == NULL);
+	OK(cu.cuCtxSetCurrent(context));
+	sum = pointer ? (volatile uint32_t *)(uintptr_t)pointer : nothing;
+	IS(5, sum[0]);
+	sum[0] = 60;
+	OK(cu.cuLibraryGetKernel(&kernel, library, "raise"));
+	OK(cu.cuLaunchKernel((CUfunction)kernel, 1, 1, 1, THREADS, 1, 1, 0, NULL, NULL, NULL));
+	OK(cu.cuCtxSynchronize());
+	IS(60 + THREADS, sum[0]);
+	OK(cu.cuLibraryUnload(library));
+}
+
 /* Each time they begin as the image has them. */
 static void variable_again(void)
 {
@@ -223,8 +249,13 @@ static void variable_again(void)
 }
 
 const struct check variable_checks[] = {
-	{"read and written by both", variable_shared, false}, {"behind events and questions", variable_events, false},
-	{"copies and filling", variable_copies, false},       {"in a graph", variable_captured, false},
-	{"attributes", variable_attributes, false},           {"of a library", variable_library, false},
-	{"loaded again and again", variable_again, false},    END,
+	{"read and written by both", variable_shared, false},
+	{"behind events and questions", variable_events, false},
+	{"copies and filling", variable_copies, false},
+	{"in a graph", variable_captured, false},
+	{"attributes", variable_attributes, false},
+	{"of a library", variable_library, false},
+	{"of a library, without a context", variable_without_context, true},
+	{"loaded again and again", variable_again, false},
+	END,
 };

@@ -104,6 +104,17 @@ static CUresult library_new(CUcontext context, const void *image, struct ptx_log
 	return CUDA_SUCCESS;
 }
 
+/* They are loaded, and their managed variables found, where any context is; it need not be current. */
+static CUresult library_enter(const char *name, CUcontext *ret)
+{
+	CUresult r = call_enter(name);
+
+	if (r)
+		return r;
+	*ret = context_current() ? context_current() : device_get(0)->primary;
+	return *ret ? CUDA_SUCCESS : call_leave(CUDA_ERROR_INVALID_CONTEXT);
+}
+
 CUresult cuLibraryLoadData(CUlibrary *ret, const void *image, int *jit, void **jit_values, unsigned jit_count,
 			   int *options, void **values, unsigned count)
 {
@@ -111,7 +122,9 @@ CUresult cuLibraryLoadData(CUlibrary *ret, const void *image, int *jit, void **j
 	CUcontext context;
 	CUresult r;
 
-	CALL_CONTEXT(context);
+	r = library_enter(__func__, &context);
+	if (r)
+		return r;
 	(void)options;
 	(void)values;
 	(void)count;
@@ -212,10 +225,13 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *ret, size_t *ret_bytes, CUlibrary libra
 
 CUresult cuLibraryGetManaged(CUdeviceptr *ret, size_t *ret_bytes, CUlibrary library, const char *name)
 {
+	CUcontext context;
 	CUmodule module;
-	CUresult r;
+	CUresult r = library_enter(__func__, &context);
 
-	LIBRARY(library);
+	if (r)
+		return r;
+	LEAVE_IF(!object_is(library, OBJECT_LIBRARY), CUDA_ERROR_INVALID_HANDLE);
 	LEAVE_IF((!ret && !ret_bytes) || !name, CUDA_ERROR_INVALID_VALUE);
 	r = library_module(library, context, &module);
 	LEAVE(r ? r : module_managed(module, name, ret, ret_bytes));
