@@ -111,7 +111,9 @@ static CUresult library_enter(const char *name, CUcontext *ret)
 
 	if (r)
 		return r;
-	*ret = context_current() ? context_current() : device_get(0)->primary;
+	*ret = context_current();
+	for (int i = 0; !*ret && device_get(i); i++)
+		*ret = device_get(i)->primary;
 	return *ret ? CUDA_SUCCESS : call_leave(CUDA_ERROR_INVALID_CONTEXT);
 }
 
