@@ -380,19 +380,23 @@ static bool gpu_end_turn(struct gpu *gpu, int64_t now)
 
 /*
  * Who was away has no claim to what it did not use, and who wants little has one to a fifth of a second at most. A
- * moment between two kernels is not away.
+ * moment between two kernels is not away. Who had much more waits for half a second of each other's: it may
+ * have had work that the driver did not get on with, as while it ends another process, which takes seconds.
  */
 static void gpu_bound_pass(const struct gpu *gpu, const struct server *server, int64_t now)
 {
 	struct container *container = server->container;
 	uint64_t *pass = &container->pass[server->gpu];
 	const bool was_away = now - container->needed_at[server->gpu] > TURNS_QUIET_US;
-	const uint64_t claim = was_away ? 0 : (uint64_t)TURNS_CLAIM_US * PASS_SCALE / container->share;
+	const uint64_t claim = was_away ? 0 : (uint64_t)TURNS_CLAIM_US * PASS_SCALE / container->share,
+		       debt = (uint64_t)TURNS_DEBT_US * PASS_SCALE / container->share;
 
 	if (!server_needs(server))
 		return;
 	if (gpu->clock > claim && *pass < gpu->clock - claim)
 		*pass = gpu->clock - claim;
+	if (*pass > gpu->clock + debt)
+		*pass = gpu->clock + debt;
 	container->needed_at[server->gpu] = now;
 }
 

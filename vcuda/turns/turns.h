@@ -7,7 +7,8 @@
  * did not use: its pass is at least that of whoever had the last turn.
  *
  * Nothing that servers write is trusted: it says which of them wait, and when they are done. One that does not say so
- * is waited for once, and then others have their turns beside it; what it has begun is counted on, as if it had turns.
+ * is waited for once, and then others have their turns beside it; what it has begun is counted on, as if it had turns,
+ * up to half a second: the driver may have held it up, and then it had nothing of that.
  */
 
 #include <stdbool.h>
@@ -25,6 +26,7 @@ enum {
 	TURNS_GRACE_US = 100000, /* for what it has begun, behind its turn's end */
 	TURNS_QUIET_US = 50000,  /* after which who has no rival needs no turns */
 	TURNS_CLAIM_US = 200000, /* to what others had, who needed it as much */
+	TURNS_DEBT_US = 500000,  /* that others have before whoever had more */
 	TURNS_SCAN_US = 5000,
 };
 

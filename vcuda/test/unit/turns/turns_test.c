@@ -139,6 +139,28 @@ static void kernels_that_are_longer_than_turns_are_paid_for(void **state)
 	assert_part((const uint32_t[]){100, 100}, (const int64_t[]){30000, 60}, 50);
 }
 
+/* What it began was not done for seconds, as while the driver ends another process: nothing that it had more of. */
+static void who_was_held_up_does_not_wait_for_it_for_long(void **state)
+{
+	struct client clients[CONTAINERS];
+	int64_t had;
+
+	(void)state;
+	for (unsigned i = 0; i < CONTAINERS; i++) {
+		clients[i] = (struct client){.container = i, .kernel = 60};
+		add(i, 100);
+		connect(&clients[i]);
+	}
+	run(clients, CONTAINERS, 100000);
+	clients[0].kernel = 6000000;
+	run(clients, CONTAINERS, 200000);
+	clients[0].kernel = 60;
+	run(clients, CONTAINERS, clients[0].until - now);
+	had = clients[0].had;
+	run(clients, CONTAINERS, 2500000);
+	assert_true(clients[0].had > had);
+}
+
 static void weights_are_what_containers_are_to_each_other(void **state)
 {
 	(void)state;
@@ -383,6 +405,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		TEST(long_kernels_have_no_more_than_short_ones),
 		TEST(kernels_that_are_longer_than_turns_are_paid_for),
+		TEST(who_was_held_up_does_not_wait_for_it_for_long),
 		TEST(weights_are_what_containers_are_to_each_other),
 		TEST(weights_count_for_short_kernels_too),
 		TEST(a_weight_can_be_changed),
