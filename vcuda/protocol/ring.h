@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sched.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -79,10 +80,14 @@ static inline void bell_pause(void)
 #endif
 }
 
+/* Nanoseconds: a thread that spins for longer lets others of its processor go first, of which a program may have many. */
+enum { BELL_POLITE = 20000 };
+
 /** Spins until the value is another than @seen, for @nanoseconds. Return: whether it is. */
 static inline bool bell_spin(struct bell *bell, uint32_t seen, long nanoseconds)
 {
 	struct timespec begin, now;
+	long spent;
 
 	if (BELL_LOAD(&bell->value) != seen)
 		return true;
@@ -96,7 +101,10 @@ static inline bool bell_spin(struct bell *bell, uint32_t seen, long nanoseconds)
 			bell_pause();
 		}
 		(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	} while ((now.tv_sec - begin.tv_sec) * 1000000000L + now.tv_nsec - begin.tv_nsec < nanoseconds);
+		spent = (now.tv_sec - begin.tv_sec) * 1000000000L + now.tv_nsec - begin.tv_nsec;
+		if (spent > BELL_POLITE)
+			(void)sched_yield();
+	} while (spent < nanoseconds);
 	return false;
 }
 

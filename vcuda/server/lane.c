@@ -496,11 +496,15 @@ static inline void lane_do(struct lane *lane)
 static bool lane_spin(uint32_t tail, long nanoseconds)
 {
 	struct bell *head = &server.wire->ring.head;
-	const int64_t until = nanoseconds > 0 ? clock_now_ns() + nanoseconds : 0;
+	const int64_t began = nanoseconds > 0 ? clock_now_ns() : 0;
 
 	while (BELL_LOAD(&head->value) == tail && atomic_load_explicit(&lane_lead, memory_order_relaxed) == LEAD_FREE) {
-		if (nanoseconds == 0 || clock_now_ns() > until)
+		const int64_t spent = nanoseconds > 0 ? clock_now_ns() - began : 0;
+
+		if (spent >= nanoseconds)
 			return false;
+		if (spent > BELL_POLITE)
+			(void)sched_yield();
 		for (int i = 0; i < 64 && BELL_LOAD(&head->value) == tail; i++)
 			bell_pause();
 	}
