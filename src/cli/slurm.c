@@ -20,6 +20,7 @@
 #include "cli/output.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
+#include "slurm/job_group.h"
 #include "slurm/step.h"
 
 #define SLURM_GRES_CONF "/etc/slurm/gres.conf"
@@ -238,7 +239,7 @@ static int slurm_check_conf(const struct slurm_gpus *gpus, const char *path)
 
 /* ---- commands ---- */
 
-enum { KEY_CHECK = 0x100, KEY_UID, KEY_GPUS, KEY_END };
+enum { KEY_CHECK = 0x100, KEY_UID, KEY_GPUS, KEY_END, KEY_STEPD };
 
 struct slurm {
 	const char *check; /* the file; NULL: none is to be checked */
@@ -266,7 +267,7 @@ static int slurm_open(struct session *session, struct global_options *globals, s
 
 	if (r == 0)
 		r = session_check(session, ctr_gpu_host_new(session->context, &session->host));
-	if (r == 0 && slurm_gpus_list(session->host, ret) < 0)
+	if (r == 0 && slurm_gpus_list(session->context, session->host, ret) < 0)
 		return output_no_memory();
 	return r;
 }
@@ -322,6 +323,7 @@ struct step_arguments {
 	const char *gpus, *words[2];
 	struct slurm_step step;
 	uid_t uid;
+	pid_t stepd;
 	size_t count;
 	bool end;
 };
@@ -329,6 +331,7 @@ struct step_arguments {
 static const struct argp_option step_options[] = {
 	{"uid", KEY_UID, "UID", 0, "The job's user", 0},
 	{"gpus", KEY_GPUS, "NUMBERS", 0, "Of the GPUs that the step was granted, as SLURM_STEP_GPUS has them", 0},
+	{"slurmstepd", KEY_STEPD, "PID", 0, "The step's slurmstepd, with which what it has by vCUDA ends", 0},
 	{"end", KEY_END, NULL, 0, "The step has ended; without STEP all of the job", 0},
 	{0},
 };
@@ -346,6 +349,11 @@ static error_t slurm_step_parse(int key, char *argument, struct argp_state *stat
 		return 0;
 	case KEY_GPUS:
 		arguments->gpus = argument;
+		return 0;
+	case KEY_STEPD:
+		arguments->stepd = (pid_t)strtol(argument, &end, 10);
+		if (*end || arguments->stepd <= 0)
+			argp_error(state, "'%s' is not a process's number", argument);
 		return 0;
 	case KEY_END:
 		arguments->end = true;
@@ -378,7 +386,7 @@ static int slurm_step_begin_in_child(void *user)
 		r = 0;
 	if (r == 0)
 		r = slurm_step_begin(session->context, session->host, &arguments->step, arguments->uid, arguments->gpus,
-				     stdout);
+				     arguments->stepd, stdout);
 	return session_check(session, r == 0 ? print_finish(stdout) : r);
 }
 
@@ -407,6 +415,8 @@ static int slurm_step(struct global_options *globals, int argc, char **argv)
 	if (arguments.count == 1)
 		arguments.step.step[0] = '\0';
 	slurm_record_remove(&arguments.step);
+	if (arguments.count == 1)
+		job_group_remove(&arguments.step);
 	return 0;
 }
 

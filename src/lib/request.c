@@ -85,6 +85,10 @@ static int request_take_step(struct ctr_gpu_request *request, const char *const 
 			strerror(-r));
 	if (record.held)
 		request->context->settings.choice = CHOICE_STORE;
+	if (record.vcuda) {
+		request->context->settings.granted = true;
+		request->data.vcuda_directory = PATH_SLURM_STEPS "/vcuda";
+	}
 	request->data.unnamed = false;
 	request->data.domain = NULL;
 	return request_set_devices(&request->data, record.devices);

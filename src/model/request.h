@@ -53,8 +53,9 @@ struct request {
 	bool mig_config, mig_monitor; /* to make parts of GPUs; to see every container's parts */
 	uint32_t unserved;            /* bits of request_unserved[] */
 	enum request_mode mode;
-	uint64_t vcuda_memory; /* of GPUs; 0: as much as the settings give */
-	unsigned vcuda_share;  /* of GPUs' time, to others'; 0: the same */
+	uint64_t vcuda_memory;       /* of GPUs; 0: as much as the settings give */
+	unsigned vcuda_share;        /* of GPUs' time, to others'; 0: the same */
+	const char *vcuda_directory; /* of a socket that it has by vCUDA already; NULL: none */
 };
 
 /* Hardware beside the GPUs that NVIDIA's tools give by a variable, and that a user has to name here. */

@@ -69,6 +69,7 @@ struct settings {
 	enum choice_grade choice;
 	bool strict_requirements; /* requirements that would only warn stop the start */
 	bool disable_requirements;
+	bool granted; /* what the container gets was granted to it already: this host's GPUs are not looked at */
 	enum vcuda_mode vcuda_mode;
 	uint64_t vcuda_memory;      /* of GPUs, for a container: an amount with a share (base/str.h); 0: all */
 	uint64_t vcuda_host_memory; /* of the host, for a container's servers; 0: half of it */

@@ -161,6 +161,10 @@ int ctr_gpu_plan_new(struct ctr_gpu_context *context, const struct ctr_gpu_reque
 	plan->data.capabilities = planner.request->capabilities;
 	planner.plan = planner.native = &plan->data;
 	undo_log_progress(context->undo_log, "reading the drivers of this host", NULL);
+	if (planner.request->vcuda_directory) {
+		r = vcuda_plan_granted(planner.request->vcuda_directory, &plan->data, &context->err);
+		asks = false;
+	}
 	if (asks)
 		r = selection_new(host, planner.request, &selection, &context->err);
 	for (size_t i = 0; i < selection.count && r == 0; i++) {

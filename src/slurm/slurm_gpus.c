@@ -8,6 +8,7 @@
 
 #include "base/paths.h"
 #include "base/str.h"
+#include "lib/context.h"
 
 void slurm_gpus_clear(struct slurm_gpus *gpus)
 {
@@ -50,7 +51,7 @@ static int slurm_gpus_find_file(const struct ctr_gpu_host *host, size_t number, 
 	struct ctr_gpu_driver driver = {0};
 	int r;
 
-	ret->made = streq(adapter->backend, "gpu-pv");
+	ret->made = ret->shared;
 	ret->number = slurm_gpus_number(host, number, adapter->vendor);
 	if (ret->made) {
 		char vendor[SLURM_TYPE_MAX];
@@ -66,21 +67,53 @@ static int slurm_gpus_find_file(const struct ctr_gpu_host *host, size_t number, 
 	return r;
 }
 
-int slurm_gpus_list(const struct ctr_gpu_host *host, struct slurm_gpus *ret)
+/* vCUDA serves NVIDIA's whole GPUs. */
+static bool slurm_gpus_has_slots(const struct ctr_gpu_adapter *adapter, unsigned slots)
 {
+	return slots > 0 && streq(adapter->vendor, "NVIDIA");
+}
+
+static int slurm_gpus_add_slots(const struct slurm_gpu *gpu, unsigned slots, unsigned first, struct slurm_gpus *ret)
+{
+	int r = 0;
+
+	for (unsigned i = 0; i < slots && ret->count < SLURM_GPUS_MAX && r == 0; i++) {
+		struct slurm_gpu *slot = &ret->list[ret->count];
+
+		*slot = *gpu;
+		slot->slot = slot->made = true;
+		(void)strcpy(slot->type, "vgpu");
+		r = str_format(&slot->file, SLURM_NODES "/vgpu%u", first + i);
+		ret->count += r == 0;
+	}
+	return r;
+}
+
+int slurm_gpus_list(const struct ctr_gpu_context *context, const struct ctr_gpu_host *host, struct slurm_gpus *ret)
+{
+	const unsigned slots = context->settings.vcuda_slots;
+	unsigned made = 0;
+
 	for (size_t i = 0; i < ctr_gpu_host_adapter_count(host) && ret->count < SLURM_GPUS_MAX; i++) {
-		struct slurm_gpu *gpu = &ret->list[ret->count];
+		struct slurm_gpu gpu = {.position = i};
 		struct ctr_gpu_adapter adapter;
 		int r = ctr_gpu_host_adapter(host, i, &adapter);
 
 		if (r < 0 || adapter.index < 0)
 			continue;
-		gpu->position = i;
-		slurm_gpus_format_type(adapter.name ? adapter.name : adapter.vendor, gpu->type);
-		r = slurm_gpus_find_file(host, i, &adapter, gpu);
+		gpu.shared = streq(adapter.backend, "gpu-pv");
+		if (slurm_gpus_has_slots(&adapter, slots)) {
+			gpu.number = slurm_gpus_number(host, i, adapter.vendor);
+			r = slurm_gpus_add_slots(&gpu, slots, made, ret);
+			made += slots;
+		} else {
+			slurm_gpus_format_type(adapter.name ? adapter.name : adapter.vendor, gpu.type);
+			r = slurm_gpus_find_file(host, i, &adapter, &gpu);
+			if (r == 0)
+				ret->list[ret->count++] = gpu;
+		}
 		if (r < 0)
 			return r;
-		ret->count++;
 	}
 	return 0;
 }

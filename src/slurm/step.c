@@ -2,13 +2,16 @@
 
 /*
  * What a step gets of its GPUs: the vendors' variables, as Slurm's AutoDetect sets them for GPUs with a device node
- * each; the guard's choice for its cgroup, where they share one; and a record for ctr-gpu-runtime.
+ * each; the guard's choice for its cgroup, where they share one; vCUDA's grant for slots; and a record for
+ * ctr-gpu-runtime.
  */
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -18,7 +21,10 @@
 #include "guard/helper.h"
 #include "lib/context.h"
 #include "model/adapter.h"
+#include "slurm/slot_grant.h"
 #include "slurm/step.h"
+#include "slurm/task_group.h"
+#include "vcuda/grant/backend.h"
 
 enum { MEMBERSHIP_MAX = 64 * 1024, MOUNTINFO_MAX = 4 * 1024 * 1024 };
 
@@ -26,6 +32,7 @@ struct step {
 	struct ctr_gpu_context *context;
 	const struct ctr_gpu_host *host;
 	struct slurm_gpus gpus;
+	bool open[SLURM_GPUS_MAX]; /* Slurm lets its tasks open them (ConstrainDevices) */
 	bool granted[SLURM_GPUS_MAX];
 	bool held;  /* by the guard, so that its programs see no other GPUs */
 	int cgroup; /* the step's own; negative errno: none */
@@ -54,12 +61,25 @@ static size_t step_count_number(const char *numbers, long number)
 	return count;
 }
 
-/* Whether Slurm lets the step open it (ConstrainDevices). The cgroup is asked before a driver is looked for. */
+/* The cgroup is asked before a driver is looked for. */
 static bool step_may_open(const char *file)
 {
 	_cleanup_close_ int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
 	return fd >= 0 || (errno != EPERM && errno != EACCES);
+}
+
+static int step_look(struct step *step)
+{
+	_cleanup_task_group_ struct task_group group = TASK_GROUP_NONE;
+	int r = step->cgroup < 0 ? 0 : task_group_enter(step->cgroup, &group);
+
+	for (size_t i = 0; i < step->gpus.count && r == 0; i++)
+		step->open[i] = step_may_open(step->gpus.list[i].file);
+	return r < 0 ? err_set(&step->context->err, r,
+			       "a cgroup cannot be made beside the step's tasks, to see which GPUs these may open: %s",
+			       strerror(-r))
+		     : 0;
 }
 
 /*
@@ -71,8 +91,7 @@ static size_t step_choose(struct step *step, const char *numbers, bool in_cgroup
 	size_t granted = 0;
 
 	for (size_t i = 0; i < step->gpus.count && numbers[0]; i++) {
-		step->granted[i] =
-			in_cgroup ? step_may_open(step->gpus.list[i].file) : step_count_number(numbers, (long)i) > 0;
+		step->granted[i] = in_cgroup ? step->open[i] : step_count_number(numbers, (long)i) > 0;
 		granted += step->granted[i];
 	}
 	return granted;
@@ -157,7 +176,7 @@ static int step_arm(struct step *step, char **ret_obstacle)
 	if (helper_load(&step->context->err) != 0)
 		return str_format(ret_obstacle, "%s", step->context->err.text);
 	for (size_t i = 0; i < step->gpus.count; i++)
-		if (step->gpus.list[i].made && step->granted[i])
+		if (step->gpus.list[i].shared && step->granted[i] && !step->gpus.list[i].slot)
 			luids[count++] = (uint64_t)(uint32_t)step_adapter(step, i)->luid.high << 32 |
 					 step_adapter(step, i)->luid.low;
 	r = step_write_choice(step->cgroup, luids, count);
@@ -169,13 +188,13 @@ static int step_arm(struct step *step, char **ret_obstacle)
 	return r < 0 ? str_format(ret_obstacle, "the guard's map cannot be written: %s", err_name(r)) : 0;
 }
 
-/* Also a step without any GPU has made a choice. */
+/* Also a step without any GPU has made a choice; of a slot's GPU it has no adapter. */
 static bool step_is_choice(const struct step *step)
 {
 	bool choice = false;
 
 	for (size_t i = 0; i < step->gpus.count; i++)
-		choice = choice || (step->gpus.list[i].made && !step->granted[i]);
+		choice = choice || (step->gpus.list[i].shared && (step->gpus.list[i].slot || !step->granted[i]));
 	return choice;
 }
 
@@ -214,7 +233,7 @@ static bool step_hides(const struct step *step, const char *vendor)
 		if (step->granted[i] || !streq(adapter_vendor(step_adapter(step, i)), vendor))
 			continue;
 		others = true;
-		open = open || (gpu->made ? !step->held : step_may_open(gpu->file));
+		open = open || (gpu->shared ? !step->held : step->open[i]);
 	}
 	return others && !open;
 }
@@ -245,8 +264,18 @@ static int step_print_variable(const struct step *step, const char *vendor, cons
 	return 0;
 }
 
-/* The names by which ctr-gpu finds the GPUs again. */
-static int step_print_devices(const struct step *step, char **ret)
+/* Whether the granted slots before it are of other GPUs. */
+static bool step_is_first_slot(const struct step *step, size_t number)
+{
+	for (size_t i = 0; i < number; i++)
+		if (step->granted[i] && step->gpus.list[i].slot &&
+		    step->gpus.list[i].position == step->gpus.list[number].position)
+			return false;
+	return step->granted[number] && step->gpus.list[number].slot;
+}
+
+/* The names by which ctr-gpu finds the GPUs again. @slots: those of slots, each once, or those without */
+static int step_print_devices(const struct step *step, bool slots, char **ret)
 {
 	int r = 0;
 
@@ -254,29 +283,122 @@ static int step_print_devices(const struct step *step, char **ret)
 		const struct adapter *adapter = step_adapter(step, i);
 		char luid[LUID_TEXT_SIZE] = "";
 
-		if (!step->granted[i])
+		if (!step->granted[i] || step->gpus.list[i].slot != slots || (slots && !step_is_first_slot(step, i)))
 			continue;
 		if (adapter->has_luid)
 			luid_format(adapter->luid, luid);
 		r = luid[0] ? str_append(ret, "%s%s", *ret ? "," : "", luid)
 			    : str_append(ret, "%s%d", *ret ? "," : "", adapter->index);
 	}
-	return r == 0 && !*ret ? str_append(ret, "void") : r;
+	return r;
 }
 
-static int step_tell(const struct step *step, const struct slurm_step *name, uid_t uid, FILE *file)
+/* ---- vCUDA ---- */
+
+static bool step_has_slots(const struct step *step)
+{
+	bool has = false;
+
+	for (size_t i = 0; i < step->gpus.count; i++)
+		has = has || step->gpus.list[i].slot;
+	return has;
+}
+
+/* In the order of the grant: programs count its GPUs so. */
+static void step_print_uuids(const struct step *step, FILE *file)
+{
+	const char *separator = "CUDA_VISIBLE_DEVICES=";
+
+	for (size_t i = 0; i < step->gpus.count; i++)
+		if (step_is_first_slot(step, i) && step_adapter(step, i)->uuid) {
+			(void)fprintf(file, "%s%s", separator, step_adapter(step, i)->uuid);
+			separator = ",";
+		}
+	(void)fputc('\n', file);
+}
+
+/* The library and the socket are where a task finds them without a container. */
+static int step_print_grant(const struct step *step, const char *directory, FILE *file)
+{
+	_cleanup_free_ char *library = vcuda_find_client("libcuda.so.1");
+
+	if (!library)
+		return err_set(&step->context->err, -ENOENT,
+			       "vCUDA's client library libcuda.so.1 is missing\nInstall the package ctr-gpu-vcuda.");
+	if (mkdir(SLURM_VCUDA, 0755) < 0 && errno != EEXIST)
+		return err_set(&step->context->err, -errno, SLURM_VCUDA " cannot be made: %m");
+	(void)fprintf(file, "mount %s " SLURM_VCUDA "\n", directory);
+	(void)fputs("CTR_GPU_VCUDA_SOCKET=" SLURM_VCUDA "/socket\n", file);
+	(void)fprintf(file, "LD_LIBRARY_PATH+=%.*s\n", (int)(strrchr(library, '/') - library), library);
+	step_print_uuids(step, file);
+	return 0;
+}
+
+static int step_ask_slots(const struct step *step, const struct slurm_step *name, const char *devices, pid_t stepd,
+			  char **ret_directory)
+{
+	struct slot_grant grant = {
+		.context = step->context, .host = step->host, .step = name, .devices = devices, .stepd = stepd};
+
+	for (size_t i = 0; i < step->gpus.count; i++) {
+		grant.slots += step->granted[i] && step->gpus.list[i].slot;
+		grant.gpus += step_is_first_slot(step, i);
+	}
+	return slot_grant_ask(&grant, ret_directory);
+}
+
+/* Where GPUs are given in slots, Slurm does not constrain their devices. */
+static void step_hide_nodes(const struct step *step, FILE *file)
+{
+	bool has_adapter = false;
+	glob_t nodes;
+
+	for (size_t i = 0; i < step->gpus.count; i++)
+		has_adapter =
+			has_adapter || (step->granted[i] && step->gpus.list[i].shared && !step->gpus.list[i].slot);
+	if (!has_adapter && access(PATH_DXG, F_OK) == 0)
+		(void)fputs("mount /dev/null " PATH_DXG "\n", file);
+	if (glob(PATH_NVIDIA_GPU "*", GLOB_NOSORT, NULL, &nodes) != 0)
+		return;
+	for (size_t i = 0; i < nodes.gl_pathc; i++) {
+		struct stat st;
+
+		if (lstat(nodes.gl_pathv[i], &st) == 0 && S_ISCHR(st.st_mode))
+			(void)fprintf(file, "mount /dev/null %s\n", nodes.gl_pathv[i]);
+	}
+	globfree(&nodes);
+}
+
+/* ---- all of it ---- */
+
+static int step_tell(const struct step *step, const struct slurm_step *name, uid_t uid, pid_t stepd, FILE *file)
 {
 	_cleanup_record_ struct slurm_record record = {.uid = uid, .held = step->held};
-	int r = step_print_devices(step, &record.devices);
+	_cleanup_free_ char *directory = NULL;
+	int r = step_print_devices(step, true, &record.devices);
 
+	record.vcuda = record.devices != NULL;
+	if (r == 0 && record.vcuda)
+		r = step_ask_slots(step, name, record.devices, stepd, &directory);
+	else if (r == 0)
+		r = step_print_devices(step, false, &record.devices);
+	if (r == 0 && !record.devices)
+		r = str_append(&record.devices, "void");
 	if (r == 0)
 		r = slurm_record_write(name, &record);
-	if (r < 0)
+	if (r == 0 && directory)
+		r = step_print_grant(step, directory, file);
+	if (r != 0)
 		return r;
-	(void)step_print_variable(step, "NVIDIA", "CUDA_VISIBLE_DEVICES", file);
+	if (!step_has_slots(step))
+		(void)step_print_variable(step, "NVIDIA", "CUDA_VISIBLE_DEVICES", file);
+	else if (!record.vcuda)
+		(void)fputs("CUDA_VISIBLE_DEVICES\n", file);
 	(void)step_print_variable(step, "AMD", "ROCR_VISIBLE_DEVICES", file);
 	(void)step_print_variable(step, "Intel", "ZE_AFFINITY_MASK", file);
-	(void)fprintf(file, "NVIDIA_VISIBLE_DEVICES=%s\n", record.devices);
+	(void)fprintf(file, "NVIDIA_VISIBLE_DEVICES=%s\n", record.vcuda ? "void" : record.devices);
+	if (step_has_slots(step))
+		step_hide_nodes(step, file);
 	return 0;
 }
 
@@ -291,7 +413,7 @@ static bool step_has_parts(const struct ctr_gpu_host *host)
 }
 
 int slurm_step_begin(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct slurm_step *name,
-		     uid_t uid, const char *numbers, FILE *file)
+		     uid_t uid, const char *numbers, pid_t stepd, FILE *file)
 {
 	_cleanup_(step_clear) struct step step = {.context = context, .host = host, .cgroup = step_open_cgroup()};
 	const bool in_cgroup = step.cgroup >= 0;
@@ -300,7 +422,9 @@ int slurm_step_begin(struct ctr_gpu_context *context, const struct ctr_gpu_host 
 	if (host && step_has_parts(host))
 		return 0;
 	if (host)
-		r = slurm_gpus_list(host, &step.gpus);
+		r = slurm_gpus_list(context, host, &step.gpus);
+	if (r == 0)
+		r = step_look(&step);
 	if (r == 0 && step_choose(&step, numbers, in_cgroup) != step_count_number(numbers, -1)) {
 		/* Where each GPU has a node of its own, Slurm gives and constrains it without us. */
 		return step_has_made(&step) ? step_refuse(&step, numbers, in_cgroup) : 0;
@@ -308,6 +432,6 @@ int slurm_step_begin(struct ctr_gpu_context *context, const struct ctr_gpu_host 
 	if (r == 0)
 		r = step_hold(&step);
 	if (r == 0)
-		r = step_tell(&step, name, uid, file);
+		r = step_tell(&step, name, uid, stepd, file);
 	return r;
 }

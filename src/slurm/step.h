@@ -15,12 +15,19 @@
 
 #define SLURM_NODES PATH_RUN "/slurm"
 
-enum { SLURM_GPUS_MAX = 128, SLURM_TYPE_MAX = 64 };
+/* Where a step has the directory of its grant mounted, and a container finds it. */
+#define SLURM_VCUDA PATH_SLURM_STEPS "/vcuda"
+
+enum { SLURM_GPUS_MAX = 512, SLURM_TYPE_MAX = 64 };
+
+/* A GPU, or a slot of one: a part of its memory and time, by vCUDA. */
 
 struct slurm_gpu {
 	char type[SLURM_TYPE_MAX];
 	char *file;
-	bool made;       /* the file is a node of ours */
+	bool made; /* the file is a node of ours */
+	bool slot;
+	bool shared;     /* the adapter is behind /dev/dxg, as others are */
 	size_t position; /* of the adapter in the host */
 	unsigned number; /* among its vendor's GPUs, as the vendor's library counts them */
 };
@@ -30,8 +37,14 @@ struct slurm_gpus {
 	size_t count;
 };
 
-/** The GPUs that can be used. Return: 0; negative errno; @ret, empty before, is released in any case. */
-int slurm_gpus_list(const struct ctr_gpu_host *host, struct slurm_gpus *ret);
+/**
+ * slurm_gpus_list() - the GPUs that can be used
+ *
+ * By the settings NVIDIA's are given in slots.
+ *
+ * Return: 0; negative errno; @ret, empty before, is released in any case.
+ */
+int slurm_gpus_list(const struct ctr_gpu_context *context, const struct ctr_gpu_host *host, struct slurm_gpus *ret);
 void slurm_gpus_clear(struct slurm_gpus *gpus);
 #define _cleanup_gpus_ __attribute__((cleanup(slurm_gpus_clear)))
 
@@ -40,7 +53,9 @@ void slurm_gpus_clear(struct slurm_gpus *gpus);
  * @context: its message is set
  * @host:    NULL: it has no GPU
  * @numbers: of the granted GPUs, as slurmstepd has them in SLURM_STEP_GPUS; "" for none
- * @file:    gets the step's variables, a line each: "NAME=value", or "NAME" if it is to be unset
+ * @stepd:   its slurmstepd: with it what it has by vCUDA ends
+ * @file:    gets what the plugin has to do, a line each: "NAME=value" sets a variable, "NAME" unsets it, "NAME+=value"
+ *           puts the value in front of a list with colons; "mount SOURCE TARGET" is for the task alone
  *
  * The caller is root in the step's cgroup. Where GPUs share one device, the guard holds the choice until that cgroup
  * is gone. It may be done again, for each task.
@@ -49,4 +64,4 @@ void slurm_gpus_clear(struct slurm_gpus *gpus);
  * it does not follow from the numbers which GPUs are meant; negative errno.
  */
 int slurm_step_begin(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct slurm_step *step,
-		     uid_t uid, const char *numbers, FILE *file);
+		     uid_t uid, const char *numbers, pid_t stepd, FILE *file);

@@ -89,6 +89,8 @@ static int slurm_record_print(const struct slurm_record *record, char **ret)
 	_cleanup_json_ json_t *json = json_pack("{s:I,s:b,s:s}", "uid", (json_int_t)record->uid, "held", record->held,
 						"devices", record->devices);
 
+	if (json && record->vcuda && json_object_set_new(json, "vcuda", json_true()) < 0)
+		return -ENOMEM;
 	*ret = json ? json_dumps(json, JSON_COMPACT) : NULL;
 	return *ret ? 0 : -ENOMEM;
 }
@@ -139,7 +141,7 @@ static int slurm_record_read(const struct slurm_step *step, struct slurm_record 
 	_cleanup_close_ int fd = -1;
 	const char *devices;
 	json_int_t uid;
-	int held;
+	int held, vcuda = 0;
 	size_t size;
 	int r = str_format(&path, PATH_SLURM_STEPS "/%s.%s", step->job, step->step);
 
@@ -151,9 +153,10 @@ static int slurm_record_read(const struct slurm_step *step, struct slurm_record 
 		r = json_parse(data, size, &json, NULL);
 	if (r < 0)
 		return r;
-	if (json_unpack(json, "{s:I,s:b,s:s}", "uid", &uid, "held", &held, "devices", &devices) < 0)
+	if (json_unpack(json, "{s:I,s:b,s?b,s:s}", "uid", &uid, "held", &held, "vcuda", &vcuda, "devices", &devices) <
+	    0)
 		return -EINVAL;
-	*ret = (struct slurm_record){.uid = (uid_t)uid, .held = held, .devices = strdup(devices)};
+	*ret = (struct slurm_record){.uid = (uid_t)uid, .held = held, .vcuda = vcuda, .devices = strdup(devices)};
 	return ret->devices ? 0 : -ENOMEM;
 }
 

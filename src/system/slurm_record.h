@@ -32,8 +32,9 @@ int slurm_step_find(const char *membership, struct slurm_step *ret);
 size_t slurm_step_path(const char *path);
 
 struct slurm_record {
-	uid_t uid;     /* the job's user */
-	bool held;     /* by the guard: processes in the step's cgroup see no other adapters */
+	uid_t uid;  /* the job's user */
+	bool held;  /* by the guard: processes in the step's cgroup see no other adapters */
+	bool vcuda; /* it has them by vCUDA, by the grant whose socket is in PATH_SLURM_STEPS "/vcuda" of its tasks */
 	char *devices; /* list for ctr_gpu_request_set_devices() */
 };
 

@@ -7,6 +7,14 @@
 nightly_groups += clusters
 nightly_dependencies += check-clusters
 
+unified = $(O)/test/clusters/unified.so
+test_programs += $(unified)
+
+$(unified): test/clusters/unified.c
+	@mkdir -p $(@D)
+	$(say) CC $@
+	$(CC) -std=gnu17 $(OPTIMIZE) -g -D_GNU_SOURCE $(warnings) -fPIC -shared -o $@ $<
+
 check-clusters: dependencies-check-clusters
 	$(MAKE) check-clusters-only
 

@@ -18,7 +18,7 @@ setup_file() {
 
 # Slurm leaves some of its cgroups.
 teardown() {
-	find /sys/fs/cgroup -depth -type d -path '*/slurm_node1*' -exec rmdir {} + 2>/dev/null || true
+	find /sys/fs/cgroup -depth -type d \( -path '*/slurm_node1*' -o -path '*/system.slice/node1_slurmstepd.scope*' \) -exec rmdir {} + 2>/dev/null || true
 }
 
 # slurm PROFILE SCRIPT: a shell beside a Slurm whose node is told what ctr-gpu says, in $directory
@@ -121,6 +121,23 @@ asks='echo "${CUDA_VISIBLE_DEVICES-unset} ${NVIDIA_VISIBLE_DEVICES-unset}"'
 	[[ $(cut -d " " -f 3 "$BATS_TEST_TMPDIR/said" | head -n 2 | sort -u | wc -l) == 2 ]]
 }
 
+@test "plugin: a step has fewer GPUs than its job, and its tasks have the step's" {
+	export asks
+	with_plugin wsl-two-nvidia '
+		opens="for node in /run/ctr-gpu/slurm/nvidia*; do head -c 1 \$node 2>&1 | sed s,.*:,,; done; sed -n s,.*/job_,job_,p /proc/self/cgroup | sort -u"
+		salloc --quiet --gres=gpu:2 srun --gres=gpu:1 --exact sh -c "$asks; $opens"
+		srun --quiet --gres=gpu:nvidia_rtx_a2000:1 --ntasks=3 sh -c "$asks"' >"$BATS_TEST_TMPDIR/said"
+	diff <(grep -v job_ "$BATS_TEST_TMPDIR/said") - <<-END
+		0 LUID-000000005a3f1c2b
+		 No such device or address
+		 Operation not permitted
+		1 LUID-000000007b10aa04
+		1 LUID-000000007b10aa04
+		1 LUID-000000007b10aa04
+	END
+	[[ $(cgroup_version) == 1 ]] || [[ $(grep job_ "$BATS_TEST_TMPDIR/said") == job_1/step_0/user/task_0 ]]
+}
+
 @test "plugin: where a choice cannot be held, the settings decide what becomes of the job" {
 	settings='{"choice": "strict"}' run with_plugin wsl-two-nvidia 'srun --gres=gpu:2 echo all; srun --gres=gpu:1 echo one || true; srun echo none'
 	[[ $status != 0 && $output == *all* && $output == *"[E_GUARD] the job's choice of GPUs cannot be held on this node: "* && $output != *one* && $output != *none* ]]
@@ -130,6 +147,21 @@ asks='echo "${CUDA_VISIBLE_DEVICES-unset} ${NVIDIA_VISIBLE_DEVICES-unset}"'
 	[[ $status == 0 && $output == *one* && $output == *"/nowhere cannot be run: No such file or directory"* ]]
 	stack="required $CTR_GPU_BUILD/lib/slurm/spank_ctr_gpu.so program=/nowhere" run with_plugin wsl-two-nvidia 'srun --gres=gpu:1 echo one'
 	[[ $status != 0 && $output != *one* ]]
+}
+
+@test "plugin: a ctr-gpu that does not end is killed in time, and the step says so" {
+	printf '#!/bin/sh\nsleep 1000 & echo CUDA_VISIBLE_DEVICES=0\nwait\n' >"$BATS_TEST_TMPDIR/slow"
+	printf '#!/bin/sh\nsleep 1001 >/dev/null 2>&1 &\nexec >/dev/null 2>&1\nwait\n' >"$BATS_TEST_TMPDIR/silent"
+	chmod -R go+rX "$BATS_TEST_TMPDIR" && chmod 755 "$BATS_TEST_TMPDIR"/{slow,silent}
+	for program in slow silent; do
+		stack="required $CTR_GPU_BUILD/lib/slurm/spank_ctr_gpu.so program=$BATS_TEST_TMPDIR/$program timeout=2 timeout=x" run with_plugin wsl-two-nvidia '
+			srun --gres=gpu:1 echo one || echo refused; grep -o "ctr_gpu: .*timeout=x.*" "$directory/log/slurmd" | head -n 1; # It is run at the end of a step, too.
+			for i in {1..600}; do pgrep -f "^sleep 100[01]$" >/dev/null || exit 0; sleep 0.1; done; exit 1'
+		echo "$output"
+		[[ $status == 0 && $output == *refused* && $output != *one* ]]
+		expect "ctr_gpu: $BATS_TEST_TMPDIR/$program has not ended within 2 s and was killed"
+		expect '"timeout=x" in plugstack.conf is left out'
+	done
 }
 
 @test "plugin: nothing of a step is left, however it ends" {
@@ -162,5 +194,132 @@ asks='echo "${CUDA_VISIBLE_DEVICES-unset} ${NVIDIA_VISIBLE_DEVICES-unset}"'
 		/dev/dxg
 		$(store wsl-two-nvidia 1)/libcuda.so.1.1
 		none
+	END
+}
+
+# with_slots SCRIPT: with_plugin, where vCUDA's manager runs and each of two GPUs, of 24 and 8 GiB, is given in four slots. Their driver is
+# vcuda/test/sim's.
+with_slots() {
+	[[ -e $CTR_GPU_BUILD/vcuda/test/sim/libcuda.so.1 ]] || { echo "vcuda/test/sim is not built"; return 1; }
+	export CTR_GPU_BUILD
+	settings='{"runtimes": ["crun"], "vcuda": {"slots": 4}}' with_plugin wsl-two-nvidia '
+		uuids=$(ctr-gpu info --json | jq -r "[.adapters[].uuid | sub(\"GPU-\"; \"\") | gsub(\"-\"; \"\")] | join(\",\")")
+		mkdir /run/driver; cp -a /usr/lib/wsl/lib/. /run/driver; rm -f /run/driver/lib{cuda,nvidia-ml}.so.1
+		cp "$CTR_GPU_BUILD"/vcuda/test/sim/lib{cuda,nvidia-ml}.so.1 /run/driver/
+		printf "%s\n" GPUS=2 MEMORY=24G,8G "UUIDS=$uuids" NAMES=Big,Small >/run/driver/sim.conf
+		mount --bind /run/driver /usr/lib/wsl/lib
+		ctr-gpu-vcudad 2>/run/audit & manager=$!
+		tools=$CTR_GPU_BUILD/test/tools adds=$CTR_GPU_BUILD/test/real/cuda-add
+		grants() { ctr-gpu vcuda list --json | jq -c "[.containers[].container] | sort"; }
+		soon() { for i in {1..1500}; do ! "$@" || return 0; sleep 0.02; done; echo "not soon: $*"; cat /run/audit "$directory"/log/slurmd; return 1; }
+		granted() { [[ $(grants) == "$1" ]]; }
+		soon granted "[]" >/dev/null
+		'"$1"
+}
+
+@test "slots: a step has a part of a GPU by vCUDA, without any device, and the grant ends with it" {
+	with_slots '
+		tail -n 1 "$directory/gres.conf"
+		says="echo \$CUDA_VISIBLE_DEVICES \$NVIDIA_VISIBLE_DEVICES; stat -c %t:%T /dev/dxg; $tools/vcuda-hold </dev/null; $adds"
+		user LD_LIBRARY_PATH=/mine srun --gres=gpu:vgpu:1 sh -c "$says; echo \$LD_LIBRARY_PATH" | sed "s,$CTR_GPU_BUILD,BUILD,"
+		echo two; srun --gres=gpu:vgpu:2 --ntasks=2 sh -c "$tools/vcuda-hold </dev/null"
+		echo none; user CUDA_VISIBLE_DEVICES=0 srun sh -c "echo \${CUDA_VISIBLE_DEVICES-unset} \$NVIDIA_VISIBLE_DEVICES; stat -c %t:%T /dev/dxg; ls /run/ctr-gpu-slurm/vcuda"
+		soon granted "[]"; stat -c %a:%F /dev/dxg | grep -q character' >"$BATS_TEST_TMPDIR/said"
+	diff "$BATS_TEST_TMPDIR/said" - <<-END
+		# Gres=gpu:vgpu:8
+		GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4 void
+		1:3
+		devices=1
+		total=6442450944
+		ready
+		driver=13.0
+		GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4: Big: 1048576 sums are right
+		BUILD/lib/vcuda:/mine
+		two
+		devices=1
+		total=12884901888
+		ready
+		devices=1
+		total=12884901888
+		ready
+		none
+		unset void
+		1:3
+	END
+}
+
+@test "slots: as many steps as there are slots have one each, and a batch script shares its own with its steps" {
+	with_slots '
+		job="echo \$CUDA_VISIBLE_DEVICES; $tools/vcuda-hold </dev/null; until [ -e $directory/go ]; do sleep 0.1; done"
+		for i in {1..8}; do srun --quiet --gres=gpu:vgpu:1 sh -c "$job" & jobs+=($!); done
+		soon eval "[[ \$(grants | jq length) == 8 ]]"; srun --quiet --gres=gpu:vgpu:1 echo ninth & jobs+=($!)
+		until squeue -h -t pending -o pending | grep .; do sleep 0.1; done
+		ctr-gpu vcuda list --json | jq -c "[.containers[] | [.share, .gpus[0].name]] | group_by(.)[] | [.[0], length]"
+		touch "$directory/go"; wait "${jobs[@]}"
+		soon granted "[]"
+		printf "#!/bin/bash\n$tools/vcuda-hold </dev/null\nsrun sh -c \"$tools/vcuda-hold </dev/null\"\nctr-gpu vcuda list --json | jq -c .containers[].container\n" >"$directory/batch"
+		sbatch --quiet --wait --gres=gpu:vgpu:1 --output="$directory/out" "$directory/batch"; cat "$directory/out"
+		soon granted "[]"' >"$BATS_TEST_TMPDIR/said"
+	[[ $(grep -c "^GPU-5a3f1c2b" "$BATS_TEST_TMPDIR/said") == 4 && $(grep -c "^GPU-7b10aa04" "$BATS_TEST_TMPDIR/said") == 4 ]]
+	diff <(grep -v "^GPU\|^ready" "$BATS_TEST_TMPDIR/said" | sort | uniq -c | sed "s/^ *//") - <<-END
+		1 "slurm-10"
+		1 [[100,"NVIDIA GeForce RTX 4090"],4]
+		1 [[100,"NVIDIA RTX A2000"],4]
+		10 devices=1
+		1 ninth
+		1 pending
+		4 total=2147483648
+		6 total=6442450944
+	END
+}
+
+@test "slots: scancel, killed slurmstepds and a killed slurmd leave no grant, and a manager that is started again has those that run" {
+	with_slots '
+		runs() { until [[ -e /run/ctr-gpu-slurm/$1 ]]; do sleep 0.1; done; }
+		user srun --quiet --gres=gpu:vgpu:1 sleep 1000 & runs 1.0; granted "[\"slurm-1.0\"]"; scancel 1; wait $! || true; soon granted "[]"; echo cancelled
+		user srun --quiet --gres=gpu:vgpu:1 sleep 1000 & runs 2.0; kill -KILL $(pgrep -f "^slurmstepd: .2.0"); soon granted "[]"; scancel 2; wait $! || true; echo killed
+		user srun --quiet --gres=gpu:vgpu:1 sh -c "until [ -e $directory/go ]; do sleep 0.1; done; $adds" & job=$!; runs 3.0
+		kill -KILL $(cat "$directory/slurmd.pid"); sleep 0.5; slurmd; granted "[\"slurm-3.0\"]"
+		kill -KILL "$manager"; sleep 0.5; ctr-gpu-vcudad 2>>/run/audit & soon granted "[\"slurm-3.0\"]"
+		touch "$directory/go"; wait "$job"; soon granted "[]"
+		until [[ -z $(squeue -h) ]]; do sleep 0.1; done; ls -A /run/ctr-gpu-slurm' >"$BATS_TEST_TMPDIR/said"
+	diff "$BATS_TEST_TMPDIR/said" - <<-END
+		cancelled
+		killed
+		driver=13.0
+		GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4: Big: 1048576 sums are right
+		vcuda
+	END
+}
+
+@test "slots: without a manager a step that has some does not start, and is told why; others do" {
+	with_slots '
+		kill "$manager"; wait "$manager" || true
+		srun --gres=gpu:vgpu:1 echo started || true; srun echo without' >"$BATS_TEST_TMPDIR/said" 2>&1
+	grep -q "manager ctr-gpu-vcudad does not run" "$BATS_TEST_TMPDIR/said"
+	! grep -q started "$BATS_TEST_TMPDIR/said" && grep -qx without "$BATS_TEST_TMPDIR/said"
+}
+
+@test "slots: srun --container gives a bundle the step's slots, as root and as a user" {
+	with_slots '
+		bundle=$directory/bundle; mkdir -p "$bundle"; cp -a "'"$(image debian)"'" "$bundle/rootfs"; cp "$tools/vcuda-hold" "$adds" "$bundle/rootfs/usr/bin/"; cd "$bundle"
+		crun spec; sed -i "s/\"terminal\": true/\"terminal\": false/" config.json
+		asks="! [ -e /dev/dxg ]; vcuda-hold </dev/null; cuda-add"
+		NVIDIA_VISIBLE_DEVICES=all srun --gres=gpu:vgpu:2 --container="$bundle" /bin/sh -c "$asks"
+		rm config.json; chown -R 65534:65534 .; user crun spec --rootless; sed -i "s/\"terminal\": true/\"terminal\": false/" config.json
+		echo user; user srun --gres=gpu:vgpu:1 --container="$bundle" /bin/sh -c "$asks" 
+		soon granted "[]"' >"$BATS_TEST_TMPDIR/said"
+	diff "$BATS_TEST_TMPDIR/said" - <<-END
+		devices=1
+		total=12884901888
+		ready
+		driver=13.0
+		GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4: Big: 1048576 sums are right
+		user
+		devices=1
+		total=6442450944
+		ready
+		driver=13.0
+		GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4: Big: 1048576 sums are right
 	END
 }

@@ -83,7 +83,7 @@ check() {
 	[[ $status == 0 && $output == *"4 GPUs" ]]
 	# Of strange ranges there is an end.
 	check native-four 'Name=gpu File=/dev/nvidia[0-4294967295]\nName=gpu File=/dev/x[\nName=gpu File=[3-1,\n'
-	[[ $status == 1 && $(wc -l <<<"$output") -lt 300 ]]
+	[[ $status == 1 && $(wc -l <<<"$output") -lt 1100 ]]
 	run on native-four 'ctr-gpu slurm gres --check=/run/nothing'
 	[[ $status == 1 && $output == *"/run/nothing cannot be read"* ]]
 }
@@ -157,4 +157,48 @@ check() {
 	[[ ${lines[0]} == '["1 NVIDIA RTX A2000"]' ]]
 	[[ $(grep -c "what this job's step was granted cannot be read in /run/ctr-gpu-slurm: " <<<"$output") == 2 ]]
 	[[ $(grep -c "status 1" <<<"$output") == 2 ]]
+}
+
+@test "slots: each of NVIDIA's GPUs has so many lines and nodes, other vendors' have theirs" {
+	local slots='mkdir -p /etc/ctr-gpu; echo "{\"vcuda\": {\"slots\": 2}}" >/etc/ctr-gpu/config.json; '
+
+	diff <(on wsl-hybrid "$slots"'ctr-gpu slurm gres; ctr-gpu slurm nodes; ctr-gpu slurm gres >/run/gres.conf; ctr-gpu slurm gres --check=/run/gres.conf') - <<-END
+		# gres.conf of this node
+		Name=gpu Type=vgpu File=/run/ctr-gpu/slurm/vgpu0
+		Name=gpu Type=vgpu File=/run/ctr-gpu/slurm/vgpu1
+		Name=gpu Type=intel_r_iris_r_xe_graphics File=/run/ctr-gpu/slurm/intel0
+		# slurm.conf of the cluster: GresTypes=gpu, and in this node's line:
+		# Gres=gpu:vgpu:2,gpu:intel_r_iris_r_xe_graphics:1
+		/run/ctr-gpu/slurm/vgpu0
+		/run/ctr-gpu/slurm/vgpu1
+		/run/ctr-gpu/slurm/intel0
+		/run/gres.conf fits this node: 3 GPUs
+	END
+	[[ $(on native-four "$slots"'ctr-gpu slurm nodes | tr "\n" " "') == "$(printf '/run/ctr-gpu/slurm/vgpu%s ' {0..7})" ]]
+	# A step without any has no device, either; with an adapter of another vendor it has that.
+	diff <(on wsl-hybrid "$slots"'ctr-gpu slurm nodes >/dev/null; ctr-gpu slurm step 1 0; ctr-gpu slurm step 1 1 --gpus=2; cat /run/ctr-gpu-slurm/1.1; echo') - <<-END
+		CUDA_VISIBLE_DEVICES
+		ZE_AFFINITY_MASK
+		NVIDIA_VISIBLE_DEVICES=void
+		mount /dev/null /dev/dxg
+		CUDA_VISIBLE_DEVICES
+		ZE_AFFINITY_MASK=0
+		NVIDIA_VISIBLE_DEVICES=LUID-00000000000123f0
+		{"uid":0,"held":false,"devices":"LUID-00000000000123f0"}
+	END
+	run on wsl-hybrid "$slots"'ctr-gpu slurm nodes >/dev/null; ctr-gpu slurm step 1 0 --gpus=0 --slurmstepd=$$ || ls /run/ctr-gpu-slurm'
+	[[ $output == *"manager ctr-gpu-vcudad does not run"* && $output == *"No such file or directory"* ]]
+	run on wsl-hybrid 'ctr-gpu slurm step 1 0 --slurmstepd=x'
+	[[ $status == 2 ]]
+}
+
+@test "what Slurm leaves of an ended job's cgroups is removed, and nothing else" {
+	on wsl-nvidia 'top=/sys/fs/cgroup; place=system.slice/node1_slurmstepd.scope; [[ -e $top/cgroup.controllers ]] || place=freezer/slurm_test$$/uid_0
+		trap "find $top/${place%%/uid_0} -depth -type d -exec rmdir {} + 2>/dev/null || true" EXIT
+		mkdir -p $top/$place/job_77{,7}/step_0/user/task_0
+		sleep 100 & echo $! >$top/$place/job_77/step_0/user/task_0/cgroup.procs
+		ctr-gpu slurm step --end 77 0; [[ -d $top/$place/job_77/step_0/user/task_0 ]]
+		ctr-gpu slurm step --end 77; [[ -d $top/$place/job_77/step_0/user/task_0 ]]
+		kill $!; wait $! || true
+		ctr-gpu slurm step --end 77; [[ ! -e $top/$place/job_77 && -d $top/$place/job_777/step_0/user/task_0 ]]'
 }

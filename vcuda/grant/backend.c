@@ -200,6 +200,23 @@ static int vcuda_add_smi(const struct plan *native, struct plan *plan)
 	return 0;
 }
 
+int vcuda_plan_granted(const char *directory, struct plan *plan, struct err *err)
+{
+	struct plan_mount mount = {.kind = PLAN_SOCKET, .directory = true, .flags = PLAN_MOUNT_NOEXEC};
+	struct stat st;
+	int r;
+
+	if (stat(directory, &st) < 0)
+		return err_set(err, -errno, "the directory of vCUDA's socket, %s, is not there: %m", directory);
+	mount.device = st.st_dev;
+	mount.inode = st.st_ino;
+	mount.source = strdup(directory);
+	mount.target = strdup(VCUDA_SOCKET_DIR);
+	mount.reason = strdup("the socket of vCUDA's server, as it was granted");
+	r = plan_add_mount(plan, &mount);
+	return r == 0 ? vcuda_add_client(plan, err) : r;
+}
+
 bool vcuda_knows_driver(const char *text)
 {
 	struct version version;

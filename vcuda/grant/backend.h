@@ -38,6 +38,9 @@ int vcuda_plan(const struct settings *settings, const struct request *request, c
 	       const struct adapter *const *selected, size_t count, const struct plan *native, struct plan *plan,
 	       struct err *err);
 
+/** The same for a container whose socket was granted already. Return: 0; negative errno; @err is set. */
+int vcuda_plan_granted(const char *directory, struct plan *plan, struct err *err);
+
 /* The first major version whose functions tell what parameters a kernel has. */
 enum { VCUDA_OLDEST_DRIVER = 550 };
 

@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
@@ -21,27 +23,72 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/types.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 SPANK_PLUGIN(ctr_gpu, 1)
 
-enum { NUMBER_SIZE = 24, NUMBERS_SIZE = 2048, ANSWER_SIZE = 16384, WORDS_MAX = 10 };
+enum {
+	NUMBER_SIZE = 24,
+	NUMBERS_SIZE = 2048,
+	LIST_SIZE = 8192,
+	ANSWER_SIZE = 16384,
+	WORDS_MAX = 12,
+	TIMEOUT_S = 90, /* above ctr-gpu's own "deadline" */
+	TIMEOUT_S_MAX = 24 * 3600,
+	KILLED_MS = 5 * 1000, /* until a program that was killed is given up */
+	LOOK_MS = 20,
+};
 
-#define SPANK_PROGRAM "program="
+/* What stands behind the plugin's name in plugstack.conf. */
+struct spank_options {
+	const char *program; /* the command ctr-gpu: "program=PATH", or where it is installed */
+	long timeout_s;      /* what it has for a step: "timeout=SECONDS" */
+};
 
-/* The command ctr-gpu: "program=PATH" behind the plugin's name in plugstack.conf, or where it is installed. */
-static const char *spank_program(int count, char *words[])
+/* Return: what is behind "NAME="; NULL: it is another word. */
+static const char *spank_value(const char *word, const char *name)
 {
-	for (int i = 0; i < count; i++)
-		if (strncmp(words[i], SPANK_PROGRAM, strlen(SPANK_PROGRAM)) == 0)
-			return words[i] + strlen(SPANK_PROGRAM);
-	return CTR_GPU_BINDIR "/ctr-gpu";
+	const size_t size = strlen(name);
+
+	return strncmp(word, name, size) == 0 ? word + size : NULL;
+}
+
+static struct spank_options spank_read_options(int count, char *words[])
+{
+	struct spank_options options = {CTR_GPU_BINDIR "/ctr-gpu", TIMEOUT_S};
+
+	for (int i = 0; i < count; i++) {
+		const char *program = spank_value(words[i], "program="), *timeout = spank_value(words[i], "timeout=");
+		char *end = NULL;
+		long seconds = timeout ? strtol(timeout, &end, 10) : 0;
+
+		if (program)
+			options.program = program;
+		else if (timeout && !*end && seconds > 0 && seconds <= TIMEOUT_S_MAX)
+			options.timeout_s = seconds;
+		else
+			slurm_error("ctr_gpu: \"%s\" in plugstack.conf is left out: there are program=PATH and "
+				    "timeout=SECONDS",
+				    words[i]);
+	}
+	return options;
 }
 
 /* ---- running it ---- */
 
+static int64_t spank_now_ms(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* In a process group of its own, with which all that it has started can be killed. */
 static int spank_start(char *const words[], int output, pid_t *ret)
 {
 	char *const environment[] = {(char *)(uintptr_t) "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
@@ -54,7 +101,8 @@ static int spank_start(char *const words[], int output, pid_t *ret)
 	(void)posix_spawn_file_actions_init(&actions);
 	(void)posix_spawnattr_init(&attributes);
 	(void)posix_spawnattr_setsigmask(&attributes, &none);
-	(void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+	(void)posix_spawnattr_setpgroup(&attributes, 0);
+	(void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
 	r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	if (r == 0)
 		r = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
@@ -67,26 +115,80 @@ static int spank_start(char *const words[], int output, pid_t *ret)
 	return r;
 }
 
-/* What is too long for @ret is read and dropped, so that the program does not wait. */
-static void spank_read(int fd, char ret[static ANSWER_SIZE])
+/* Return: whether there is something to be read, or the end, before @until. */
+static bool spank_wait_readable(int fd, int64_t until)
+{
+	struct pollfd output = {.fd = fd, .events = POLLIN};
+
+	for (;;) {
+		const int64_t left = until - spank_now_ms();
+		const int r = poll(&output, 1, left > 0 ? (int)left : 0);
+
+		if (r >= 0 || errno != EINTR)
+			return r > 0;
+	}
+}
+
+/* What is too long for @ret is read and dropped, so that the program does not wait. Ends at @until. */
+static void spank_read(int fd, int64_t until, char ret[static ANSWER_SIZE])
 {
 	char rest[512];
 	size_t size = 0;
-	ssize_t n;
+	ssize_t n = 1;
 
-	do {
+	while (n > 0 && spank_wait_readable(fd, until)) {
 		bool fits = size < ANSWER_SIZE - 1;
 
 		n = fits ? read(fd, ret + size, ANSWER_SIZE - 1 - size) : read(fd, rest, sizeof(rest));
 		if (n > 0 && fits)
 			size += (size_t)n;
-	} while (n > 0 || (n < 0 && errno == EINTR));
+		if (n < 0 && errno == EINTR)
+			n = 1;
+	}
 	ret[size] = '\0';
 }
 
-/* @ret: what the program wrote, also to standard error. Return: whether it has succeeded. */
-static bool spank_run(char *const words[], char ret[static ANSWER_SIZE])
+/* It may have been killed by Slurm, which kills what is left of a step. What it has started ends with it. */
+static void spank_reap(pid_t pid, int *ret)
 {
+	(void)kill(-pid, SIGKILL);
+	while (waitpid(pid, ret, 0) < 0 && errno == EINTR)
+		;
+}
+
+/* Return: whether it has ended before @until. */
+static bool spank_wait_end(pid_t pid, int64_t until, int *ret)
+{
+	for (;;) {
+		siginfo_t info = {0};
+		const int r = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT);
+
+		if (r == 0 && info.si_pid == pid)
+			spank_reap(pid, ret);
+		if (info.si_pid == pid || (r < 0 && errno != EINTR))
+			return true;
+		if (spank_now_ms() >= until)
+			return false;
+		(void)poll(NULL, 0, LOOK_MS);
+	}
+}
+
+/* One that waits in the kernel for ever is left there, and ends with the step. */
+static void spank_kill(const struct spank_options *options, pid_t pid)
+{
+	int ignored;
+
+	(void)kill(-pid, SIGKILL);
+	slurm_error("ctr_gpu: %s has not ended within %ld s and was killed. Look what does not answer: ctr-gpu doctor",
+		    options->program, options->timeout_s);
+	if (!spank_wait_end(pid, spank_now_ms() + KILLED_MS, &ignored))
+		slurm_error("ctr_gpu: the kernel keeps it: its process %ld is left behind", (long)pid);
+}
+
+/* @ret: what the program wrote, also to standard error. Return: whether it has succeeded. */
+static bool spank_run(const struct spank_options *options, char *const words[], char ret[static ANSWER_SIZE])
+{
+	const int64_t until = spank_now_ms() + options->timeout_s * 1000;
 	int ends[2], wait_status = -1, r;
 	pid_t pid = -1;
 
@@ -98,14 +200,16 @@ static bool spank_run(char *const words[], char ret[static ANSWER_SIZE])
 	r = spank_start(words, ends[1], &pid);
 	(void)close(ends[1]);
 	if (r == 0)
-		spank_read(ends[0], ret);
+		spank_read(ends[0], until, ret);
 	(void)close(ends[0]);
 	if (r != 0) {
 		slurm_error("ctr_gpu: %s cannot be run: %s. Install the package ctr-gpu", words[0], strerror(r));
 		return false;
 	}
-	while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
-		;
+	if (!spank_wait_end(pid, until, &wait_status)) {
+		spank_kill(options, pid);
+		return false;
+	}
 	return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
 }
 
@@ -141,40 +245,69 @@ static bool spank_identify(spank_t spank, struct spank_step *ret)
 
 /* ---- what Slurm calls ---- */
 
-/* A line is a variable, "NAME=value" or "NAME", or part of a message. */
-static void spank_take_line(spank_t spank, char *line, bool done)
+/* "SOURCE TARGET", for the task alone: nothing of it is left when its processes have ended. */
+static bool spank_mount(char *words, bool *own)
 {
-	size_t name = strspn(line, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
-	bool variable = name > 0 && (line[name] == '=' || !line[name]);
+	char *target = strchr(words, ' ');
 
-	if (!variable && done)
-		slurm_info("%s", line);
-	else if (!variable)
-		slurm_error("%s", line);
-	else if (!line[name])
-		(void)spank_unsetenv(spank, line);
-	else {
+	if (target)
+		*target++ = '\0';
+	if (!*own)
+		*own = unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == 0;
+	if (*own && target && mount(words, target, NULL, MS_BIND, NULL) == 0)
+		return true;
+	slurm_error("ctr_gpu: %s cannot be mounted on %s: %m", words, target ? target : "");
+	return false;
+}
+
+/* In front of what the user has there. */
+static void spank_prepend(spank_t spank, const char *name, const char *value)
+{
+	char old[LIST_SIZE], all[2 * LIST_SIZE];
+	const bool there = spank_getenv(spank, name, old, sizeof(old)) == ESPANK_SUCCESS && old[0];
+
+	(void)snprintf(all, sizeof(all), "%s%s%s", value, there ? ":" : "", there ? old : "");
+	(void)spank_setenv(spank, name, all, 1);
+}
+
+/*
+ * A line is a variable ("NAME=value", "NAME", which is unset, "NAME+=value" in front of a list), a mount ("mount SOURCE
+ * TARGET"), or part of a message. @own: whether the task has a mount namespace of its own. Return: whether it was done.
+ */
+static bool spank_take_line(spank_t spank, char *line, bool done, bool *own)
+{
+	static const char mounts[] = "mount ";
+	const size_t name = strspn(line, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
+	const char *value = strchr(line, '=');
+
+	if (done && strncmp(line, mounts, strlen(mounts)) == 0)
+		return spank_mount(line + strlen(mounts), own);
+	if (name > 0 && line[name] == '=') {
 		line[name] = '\0';
-		(void)spank_setenv(spank, line, line + name + 1, 1);
-	}
+		(void)spank_setenv(spank, line, value + 1, 1);
+	} else if (name > 0 && value && strncmp(line + name, "+=", 2) == 0) {
+		line[name] = '\0';
+		spank_prepend(spank, line, value + 1);
+	} else if (name > 0 && !line[name])
+		(void)spank_unsetenv(spank, line);
+	else if (done)
+		slurm_info("%s", line);
+	else
+		slurm_error("%s", line);
+	return true;
 }
 
 /* Of each task, as root, in the step's cgroup and before the user's program. */
 int slurm_spank_task_init_privileged(spank_t spank, int count, char *words[])
 {
 	char numbers[NUMBERS_SIZE] = "", answer[ANSWER_SIZE], *rest = answer;
+	const struct spank_options options = spank_read_options(count, words);
+	char stepd[NUMBER_SIZE];
 	struct spank_step step;
-	const char *const line[WORDS_MAX] = {spank_program(count, words),
-					     "slurm",
-					     "step",
-					     "--uid",
-					     step.uid,
-					     "--gpus",
-					     numbers,
-					     step.job,
-					     step.step};
+	const char *const line[WORDS_MAX] = {options.program, "slurm",        "step", "--uid",  step.uid, "--gpus",
+					     numbers,         "--slurmstepd", stepd,  step.job, step.step};
 	spank_err_t r;
-	bool done;
+	bool done, own = false, all = true;
 
 	if (!spank_identify(spank, &step)) {
 		slurm_error("ctr_gpu: Slurm does not say which step this is");
@@ -185,20 +318,22 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char *words[])
 		slurm_error("ctr_gpu: which GPUs were granted cannot be read: %s", spank_strerror(r));
 		return -1;
 	}
-	done = spank_run((char *const *)(uintptr_t)line, answer);
+	(void)snprintf(stepd, sizeof(stepd), "%ld", (long)getppid());
+	done = spank_run(&options, (char *const *)(uintptr_t)line, answer);
 	for (char *text = strsep(&rest, "\n"); text; text = strsep(&rest, "\n"))
 		if (text[0])
-			spank_take_line(spank, text, done);
-	return done ? 0 : -1;
+			all = spank_take_line(spank, text, done, &own) && all;
+	return done && all ? 0 : -1;
 }
 
 /* @step: NULL: of all steps of the job */
-static void spank_end(const char *program, const char *job, const char *step)
+static void spank_end(int count, char *words[], const char *job, const char *step)
 {
-	const char *const line[WORDS_MAX] = {program, "slurm", "step", "--end", job, step};
+	const struct spank_options options = spank_read_options(count, words);
+	const char *const line[WORDS_MAX] = {options.program, "slurm", "step", "--end", job, step};
 	char answer[ANSWER_SIZE];
 
-	if (!spank_run((char *const *)(uintptr_t)line, answer) && answer[0])
+	if (!spank_run(&options, (char *const *)(uintptr_t)line, answer) && answer[0])
 		slurm_error("%s", answer);
 }
 
@@ -208,7 +343,7 @@ int slurm_spank_exit(spank_t spank, int count, char *words[])
 	struct spank_step step;
 
 	if (spank_context() == S_CTX_REMOTE && spank_identify(spank, &step))
-		spank_end(spank_program(count, words), step.job, step.step);
+		spank_end(count, words, step.job, step.step);
 	return 0;
 }
 
@@ -221,6 +356,6 @@ int slurm_spank_job_epilog(spank_t spank, int count, char *words[])
 	if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS)
 		return 0;
 	(void)snprintf(number, sizeof(number), "%" PRIu32, job);
-	spank_end(spank_program(count, words), number, NULL);
+	spank_end(count, words, number, NULL);
 	return 0;
 }
