@@ -14,10 +14,10 @@
  */
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <sched.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>
