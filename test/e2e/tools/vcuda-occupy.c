@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -42,28 +41,37 @@ static int send_descriptors(int socket_fd, int fd)
 	return sendmsg(socket_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
-/* The server made the memory that it sends in its greeting. */
+/* The kernel says whose greeting it is. */
+static uid_t find_sender(struct msghdr *message)
+{
+	struct ucred sender;
+
+	for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part; part = CMSG_NXTHDR(message, part))
+		if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_CREDENTIALS) {
+			memcpy(&sender, CMSG_DATA(part), sizeof(sender));
+			return sender.uid;
+		}
+	fail("no sender");
+	return 0;
+}
+
 static uid_t find_own(void)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/run/ctr-gpu/vcuda/socket"};
 	union {
 		struct cmsghdr header;
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		char bytes[CMSG_SPACE(2 * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 	} control;
 	char text[64];
 	struct iovec data = {text, sizeof(text)};
 	struct msghdr message = {
 		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0), memory;
-	struct stat st;
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0), yes = 1;
 
-	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
-	    recvmsg(fd, &message, 0) <= 0 || message.msg_controllen < CMSG_LEN(sizeof(int)))
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) < 0 ||
+	    connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || recvmsg(fd, &message, 0) <= 0)
 		fail("no greeting");
-	memcpy(&memory, CMSG_DATA(&control.header), sizeof(int));
-	if (fstat(memory, &st) < 0)
-		fail("fstat");
-	return st.st_uid;
+	return find_sender(&message);
 }
 
 static int occupy(uid_t uid, int fd)

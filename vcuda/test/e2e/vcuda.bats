@@ -609,10 +609,10 @@ slot() {
 		ctr-gpu vcuda top >"$scratch/top.out" && grep -x "No container has GPUs by vCUDA." "$scratch/top.out"
 		mkfifo "$scratch/bundle/rootfs/tmp/one"
 		container one "exec 3<>/tmp/one; holds 4194304 <&3 & turns 2000000 queue 0 1e11"
+		soon said one held # one after the other, since both runtimes make the places of mounts in one root
 		container two "turns 2000000 rest 0 1e11"
 		top() { ctr-gpu vcuda top --json >"$scratch/top.out" && jq -e "def program(\$c; \$p): [.containers[] |
 			select(.container == \$c).processes[] | select(.program == \$p)][0]; $1" "$scratch/top.out" >/dev/null; }
-		soon said one held
 		# Both have turns, which are counted, and two has much less to do.
 		while sleep 0.2; do asks one check; done &
 		asking=$!
