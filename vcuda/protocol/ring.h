@@ -80,7 +80,7 @@ static inline void bell_pause(void)
 #endif
 }
 
-/* Nanoseconds: a thread that spins for longer lets others of its processor go first, of which a program may have many. */
+/* Nanoseconds: a thread that spins for longer lets others of its processor go first. A program may have many. */
 enum { BELL_POLITE = 20000 };
 
 /** Spins until the value is another than @seen, for @nanoseconds. Return: whether it is. */
