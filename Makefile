@@ -465,7 +465,11 @@ uninstall: not-packaged
 	$(call compat_each,compat_unlink)
 	$(if $(DESTDIR),,grep -lsF '"$(bindir)/ctr-gpu-hook"' /etc/cdi/ctr-gpu-*.json /var/run/cdi/ctr-gpu-*.json | xargs -r rm -f)
 	$(installed) paths base guard plugin slurm vcuda | sed 's,^,$(DESTDIR),' | xargs -d '\n' rm -f
-	rmdir --ignore-fail-on-non-empty $(addprefix $(DESTDIR),$(wildcard $(prefix)/lib/ctr-gpu/vcuda $(unitdir)/sleep.target.wants $(prefix)/lib/ctr-gpu) $(nvidia_names) $(libexecdir)/ctr-gpu $(hooksdir) $(docdir) $(openrcdir) $(prefix)/share/ctr-gpu) || true
+	# Directories that are ours alone have our name, or are below one that has.
+	$(installed) paths base guard plugin slurm vcuda | while read -r path; do \
+		while path=$${path%/*}; case $$path in */ctr-gpu*) ;; *) break ;; esac; do echo "$(DESTDIR)$$path"; done; \
+	done | sort -ru | xargs -d '\n' rmdir --ignore-fail-on-non-empty 2>/dev/null || true
+	rmdir --ignore-fail-on-non-empty $(addprefix $(DESTDIR),$(wildcard $(unitdir)/sleep.target.wants) $(nvidia_names) $(hooksdir)) 2>/dev/null || true
 
 # The names by which Docker and others find NVIDIA's programs, and what they are of ours. They are NVIDIA's, so they are taken
 # only when asked for, and never from a file that is not ours.

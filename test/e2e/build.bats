@@ -141,6 +141,8 @@ expect_before() {
 	expect_status 0
 	[[ -L $BATS_TEST_TMPDIR/all/usr/bin/nvidia-cdi-hook && -x $BATS_TEST_TMPDIR/all/usr/libexec/ctr-gpu/ctr-gpu-vcudad ]]
 	in_tree make uninstall DESTDIR="$BATS_TEST_TMPDIR/all"
+	run find "$BATS_TEST_TMPDIR/all" -name '*ctr-gpu*'
+	[[ -z $output ]]
 	expect_status 0
 	run find "$BATS_TEST_TMPDIR/all" ! -type d
 	[[ -z $output ]]
