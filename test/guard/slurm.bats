@@ -91,6 +91,14 @@ choices() {
 	[[ $(ctr-gpu-guard status --json | jq '.choices | length') == "$1" ]]
 }
 
+job_runs() {
+	[[ -e $records/$1 ]] && choices 1
+}
+
+job_of() {
+	squeue --noheader --format %i
+}
+
 nothing_is_left() {
 	[[ -z $(squeue --noheader) && -z $(ls -A "$records") ]] && choices 0 && [[ -z $(find /sys/fs/cgroup -name 'job_*') ]]
 }
@@ -130,6 +138,85 @@ nothing_is_left() {
 	saw "$output" 1:a1
 	run srun --gres=gpu:1 --ntasks=3 "$slurm/looks"
 	saw "$output" 1:a1 1:a1 1:a1
+	soon nothing_is_left
+}
+
+@test "scancel, and the killing of a step's slurmstepd, leave no choice behind" {
+	local job
+
+	user srun --quiet --gres=gpu:1 sleep 1000 >/dev/null 2>&1 3>&- &
+	soon eval '[[ -n $(job_of) ]]'
+	job=$(job_of)
+	soon job_runs "$job.0"
+	scancel "$job"
+	wait $! || true
+	soon nothing_is_left
+	user srun --quiet --gres=gpu:1 sleep 1000 >/dev/null 2>&1 3>&- &
+	soon eval '[[ -n $(job_of) ]]'
+	job=$(job_of)
+	soon job_runs "$job.0"
+	pkill -KILL -f "^slurmstepd: .$job.0"
+	# What a task does without it, is held as before.
+	sleep 1
+	choices 1
+	pkill -KILL -f 'sleep 1000$'
+	scancel "$job"
+	wait $! || true
+	soon nothing_is_left
+}
+
+restart_slurmd() {
+	local old
+
+	old=$(<"$slurm/slurmd.pid")
+	kill "-$1" "$old"
+	soon eval '! kill -0 '"$old"' 2>/dev/null'
+	slurmd 3>&-
+}
+
+@test "slurmd restarted in the middle of a job: the job keeps its adapter, and its end leaves nothing" {
+	local job signal
+
+	for signal in TERM KILL; do
+		rm -f "$slurm/go"
+		srun --gres=gpu:1 bash -c 'until [[ -e '"$slurm"'/go ]]; do sleep 0.1; done; exec '"$slurm/looks" >"$slurm/first" 2>&1 3>&- &
+		soon eval '[[ -n $(job_of) ]]'
+		job=$(job_of)
+		soon job_runs "$job.0"
+		restart_slurmd "$signal"
+		job_runs "$job.0"
+		touch "$slurm/go"
+		wait $!
+		saw "$(<"$slurm/first")" 1:a1
+		soon nothing_is_left
+	done
+}
+
+@test "slurmd, a step's slurmstepd and its tasks are killed together: slurmd's start leaves nothing" {
+	local job
+
+	user srun --quiet --gres=gpu:1 sleep 1000 >/dev/null 2>&1 3>&- &
+	soon eval '[[ -n $(job_of) ]]'
+	job=$(job_of)
+	soon job_runs "$job.0"
+	pkill -KILL -f "^slurmstepd: .$job.0|sleep 1000$"
+	restart_slurmd KILL
+	scancel "$job" || true
+	wait $! || true
+	soon nothing_is_left
+	run srun --gres=gpu:1 "$slurm/looks"
+	saw "$output" 1:a1
+}
+
+@test "srun --container: a container of root's has the step's adapter, and Slurm's rules stay" {
+	local bundle=$slurm/bundle
+
+	image_copy debian "$bundle/rootfs"
+	cp "$clients"/{enumerate,guess} "$bundle/rootfs/usr/bin/"
+	(cd "$bundle" && crun spec)
+	sed -i 's/"terminal": true/"terminal": false/' "$bundle/config.json"
+	holds srun --gres=gpu:1 --container="$bundle" /usr/bin/enumerate 1:a1 -- 1:a2
+	holds srun --gres=gpu:1 --container="$bundle" /usr/bin/guess 1:a1 -- 1:a2
 	soon nothing_is_left
 }
 
