@@ -347,19 +347,21 @@ static int step_ask_slots(const struct step *step, const struct slurm_step *name
 	return slot_grant_ask(&grant, ret_directory);
 }
 
-/* Where GPUs are given in slots, Slurm does not constrain their devices. */
-static void step_hide_nodes(const struct step *step, FILE *file)
+/* Where GPUs are given in slots, Slurm does not constrain their devices. Return: 0 or -ENOMEM. */
+static int step_hide_nodes(const struct step *step, FILE *file)
 {
 	bool has_adapter = false;
 	glob_t nodes;
+	int r;
 
 	for (size_t i = 0; i < step->gpus.count; i++)
 		has_adapter =
 			has_adapter || (step->granted[i] && step->gpus.list[i].shared && !step->gpus.list[i].slot);
 	if (!has_adapter && access(PATH_DXG, F_OK) == 0)
 		(void)fputs("mount /dev/null " PATH_DXG "\n", file);
-	if (glob(PATH_NVIDIA_GPU "*", GLOB_NOSORT, NULL, &nodes) != 0)
-		return;
+	r = glob(PATH_NVIDIA_GPU "*", GLOB_NOSORT, NULL, &nodes);
+	if (r != 0)
+		return r == GLOB_NOMATCH ? 0 : -ENOMEM;
 	for (size_t i = 0; i < nodes.gl_pathc; i++) {
 		struct stat st;
 
@@ -367,6 +369,7 @@ static void step_hide_nodes(const struct step *step, FILE *file)
 			(void)fprintf(file, "mount /dev/null %s\n", nodes.gl_pathv[i]);
 	}
 	globfree(&nodes);
+	return 0;
 }
 
 /* ---- all of it ---- */
@@ -397,9 +400,7 @@ static int step_tell(const struct step *step, const struct slurm_step *name, uid
 	(void)step_print_variable(step, "AMD", "ROCR_VISIBLE_DEVICES", file);
 	(void)step_print_variable(step, "Intel", "ZE_AFFINITY_MASK", file);
 	(void)fprintf(file, "NVIDIA_VISIBLE_DEVICES=%s\n", record.vcuda ? "void" : record.devices);
-	if (step_has_slots(step))
-		step_hide_nodes(step, file);
-	return 0;
+	return step_has_slots(step) ? step_hide_nodes(step, file) : 0;
 }
 
 /* Of those (MIG) Slurm has files and numbers of its own, and tells a step its parts by itself. */

@@ -164,6 +164,16 @@ asks='echo "${CUDA_VISIBLE_DEVICES-unset} ${NVIDIA_VISIBLE_DEVICES-unset}"'
 	done
 }
 
+@test "plugin: no task starts with a part of what is decided for it" {
+	printf '#!/bin/sh\necho CUDA_VISIBLE_DEVICES=0\nyes "mount /dev/null /dev/null" | head -n 1000\n' >"$BATS_TEST_TMPDIR/long"
+	chmod -R go+rX "$BATS_TEST_TMPDIR" && chmod 755 "$BATS_TEST_TMPDIR/long"
+	stack="required $CTR_GPU_BUILD/lib/slurm/spank_ctr_gpu.so program=$BATS_TEST_TMPDIR/long" run with_plugin wsl-two-nvidia '
+		srun --gres=gpu:1 echo one || echo refused'
+	echo "$output"
+	[[ $status == 0 && $output == *refused* && $output != *one* ]]
+	expect "ctr_gpu: $BATS_TEST_TMPDIR/long says more than 16383 bytes"
+}
+
 @test "plugin: nothing of a step is left, however it ends" {
 	with_plugin wsl-two-nvidia '
 		left() { until [[ -z $(squeue -h) ]]; do sleep 0.1; done; echo "$1"; ls -A /run/ctr-gpu-slurm; }

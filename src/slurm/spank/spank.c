@@ -129,23 +129,29 @@ static bool spank_wait_readable(int fd, int64_t until)
 	}
 }
 
-/* What is too long for @ret is read and dropped, so that the program does not wait. Ends at @until. */
-static void spank_read(int fd, int64_t until, char ret[static ANSWER_SIZE])
+/*
+ * What is too long for @ret is read and dropped, so that the program does not wait. Ends at @until. Return: whether it
+ * is whole: a part of it would give a task less than was decided, or hide less from it.
+ */
+static bool spank_read(int fd, int64_t until, char ret[static ANSWER_SIZE])
 {
 	char rest[512];
 	size_t size = 0;
 	ssize_t n = 1;
+	bool whole = true;
 
 	while (n > 0 && spank_wait_readable(fd, until)) {
 		bool fits = size < ANSWER_SIZE - 1;
 
 		n = fits ? read(fd, ret + size, ANSWER_SIZE - 1 - size) : read(fd, rest, sizeof(rest));
+		whole = whole && (fits || n <= 0);
 		if (n > 0 && fits)
 			size += (size_t)n;
 		if (n < 0 && errno == EINTR)
 			n = 1;
 	}
 	ret[size] = '\0';
+	return whole;
 }
 
 /* It may have been killed by Slurm, which kills what is left of a step. What it has started ends with it. */
@@ -190,6 +196,7 @@ static bool spank_run(const struct spank_options *options, char *const words[], 
 {
 	const int64_t until = spank_now_ms() + options->timeout_s * 1000;
 	int ends[2], wait_status = -1, r;
+	bool whole = false;
 	pid_t pid = -1;
 
 	ret[0] = '\0';
@@ -200,7 +207,7 @@ static bool spank_run(const struct spank_options *options, char *const words[], 
 	r = spank_start(words, ends[1], &pid);
 	(void)close(ends[1]);
 	if (r == 0)
-		spank_read(ends[0], until, ret);
+		whole = spank_read(ends[0], until, ret);
 	(void)close(ends[0]);
 	if (r != 0) {
 		slurm_error("ctr_gpu: %s cannot be run: %s. Install the package ctr-gpu", words[0], strerror(r));
@@ -210,7 +217,10 @@ static bool spank_run(const struct spank_options *options, char *const words[], 
 		spank_kill(options, pid);
 		return false;
 	}
-	return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
+	if (!whole)
+		slurm_error("ctr_gpu: %s says more than %d bytes, and no task starts with a part of it", words[0],
+			    ANSWER_SIZE - 1);
+	return whole && WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
 }
 
 /* ---- which step ---- */
