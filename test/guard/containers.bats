@@ -337,7 +337,7 @@ choices() {
 	host one-store
 	grade guard
 	container=$(docker run --detach --name attached clients sleep 600)
-	run docker exec "$container" test -e /dev/dxg
+	run docker exec "$container" stat /dev/dxg
 	expect_status 1
 	ctr-gpu attach attached --device 1
 	holds_only docker exec "$container" -- 1:a2 1:a1
@@ -409,7 +409,7 @@ choices() {
 		ctr-gpu detach --force "$container" || { echo "detach $i"; return 1; }
 	done
 	docker exec "$container" touch /tmp/stop
-	soon docker exec "$container" test -e /tmp/ended
+	soon docker exec "$container" stat /tmp/ended
 	ctr-gpu attach "$container" --device 1
 	ctr-gpu detach "$container"
 	# It worked in some, and in none was there an answer of the other.
@@ -419,7 +419,7 @@ choices() {
 	run grep -E "^not ok - .*(of others|as of an unknown)" "$BATS_TEST_TMPDIR/out"
 	echo "$output"
 	expect_status 1
-	docker exec "$container" rm -f /tmp/out /tmp/stop /tmp/ended
+	docker exec "$container" busybox rm -f /tmp/out /tmp/stop /tmp/ended
 	docker diff "$container" | sort | diff "$BATS_TEST_TMPDIR/layer" -
 	cut -d " " -f 3- "/proc/$process/mountinfo" | diff "$BATS_TEST_TMPDIR/mounts" -
 	[[ -z $(find /run/ctr-gpu/attached -type f) ]]
