@@ -92,7 +92,8 @@ asks='echo "${CUDA_VISIBLE_DEVICES-unset} ${NVIDIA_VISIBLE_DEVICES-unset}"'
 		install -d -o 65534 "$directory/user"; cd "$directory/user"
 		printf "#!/bin/bash\n$asks\nsrun sh -c %q\n" "$asks" >"$directory/batch"
 		user env SLURM_STEP_GPUS=0,1 SLURM_JOB_GPUS=0,1 sbatch --quiet --wait --gres=gpu:nvidia_rtx_a2000:1 --output=/run/slurm/user/out "$directory/batch"
-		cat /run/slurm/user/out
+		# Slurm 22.05 reads the control group of a step that has just ended, and says in the output of the job that it is gone.
+		grep -vE "^slurmstepd-node1: error: Cannot (read|determine if) /sys/fs/cgroup/" /run/slurm/user/out
 		# Its steps have ended.
 		until [[ -z $(squeue -h) ]]; do sleep 0.1; done
 		ls -A /run/ctr-gpu-slurm' >"$BATS_TEST_TMPDIR/said"
