@@ -77,13 +77,14 @@ static int apply_take_grant(struct apply *apply)
 	if (apply->plan->grant_count == 0)
 		return 0;
 	if (container->running)
-		return err_set(apply->err, CTR_GPU_E_BAD_ARGUMENT,
-			       "vCUDA's socket can be given to a container only when it is made.\n"
-			       "Start the container with the GPU, or attach one by its device.");
+		return err_set_advised(apply->err, CTR_GPU_E_BAD_ARGUMENT,
+				       ("vCUDA's socket can be given to a container only when it is made."),
+				       ("Start the container with the GPU, or attach one by its device."));
 	if (!container->pid)
-		return err_set(apply->err, CTR_GPU_E_BAD_ARGUMENT,
-			       "vCUDA serves a container as long as its first process lives, and none is named.\n"
-			       "Name it: --pid PID, or start the container by an engine.");
+		return err_set_advised(
+			apply->err, CTR_GPU_E_BAD_ARGUMENT,
+			("vCUDA serves a container as long as its first process lives, and none is named."),
+			("Name it: --pid PID, or start the container by an engine."));
 	undo_log_progress(apply->undo_log, "asking vCUDA's manager for a socket", NULL);
 	r = grant_ask(apply->plan, container->id, container->pid, &undo_step.fds[0], &apply->grant, apply->err);
 	if (r != 0)
@@ -162,10 +163,9 @@ static int apply_take_sources(struct apply *apply)
 			return attach_target_error(&apply->attach_context, path, path, r);
 		apply->source_count += r == 0;
 		if (r < 0 || !apply_is_planned(&apply->sources[i].st, mount, device))
-			return err_set(
-				apply->err, r < 0 ? r : -ESTALE,
-				"%s is not what it was a moment ago: %m.\nTry again when the driver update is done.",
-				path);
+			return err_set_advised(apply->err, r < 0 ? r : -ESTALE,
+					       ("%s is not what it was a moment ago: %m.", path),
+					       ("Try again when the driver update is done."));
 	}
 	return apply_open_grant(apply);
 }
@@ -465,10 +465,10 @@ static int apply_close_own(struct apply *apply)
 
 static int apply_explain_holder(struct apply *apply, const char *directory, pid_t holder)
 {
-	return err_set(apply->err, -ETIMEDOUT,
-		       "cannot write down in %s what was done, as process %d does not let go of it: %m.\n"
-		       "See what it waits for, or end it; then try again.",
-		       directory, (int)holder);
+	return err_set_advised(apply->err, -ETIMEDOUT,
+			       ("cannot write down in %s what was done, as process %d does not let go of it: %m.",
+				directory, (int)holder),
+			       ("See what it waits for, or end it; then try again."));
 }
 
 /* The record of a container that runs is opened while this is in no container, and its lock held to the end. */

@@ -18,14 +18,15 @@ int attach_target_error(const struct attach_context *attach_context, const char 
 {
 	errno = -r;
 	if (r == -EPERM || r == -EACCES)
-		return err_set(
+		return err_set_advised(
 			attach_context->err, CTR_GPU_E_NO_PERMISSION,
-			"mounting %s on %s in the container was refused: %m.\n"
-			"Run this as root with CAP_SYS_ADMIN; a security module (AppArmor, SELinux) may forbid it too.",
-			source, target);
+			("mounting %s on %s in the container was refused: %m.", source, target),
+			("Run this as root with CAP_SYS_ADMIN; a security module (AppArmor, SELinux) may forbid it "
+			 "too."));
 	if (r == -ENOSYS)
-		return err_set(attach_context->err, CTR_GPU_E_KERNEL_TOO_OLD,
-			       "this kernel cannot mount %s: %m\nUpdate the kernel; on WSL: wsl --update.", source);
+		return err_set_advised(attach_context->err, CTR_GPU_E_KERNEL_TOO_OLD,
+				       ("this kernel cannot mount %s: %m", source),
+				       ("Update the kernel; on WSL: wsl --update."));
 	return err_set(attach_context->err, r, "cannot mount %s on %s in the container: %m", source, target);
 }
 
@@ -79,15 +80,15 @@ int attach_target_refuse(const struct attach_context *attach_context, const stru
 			 const char *path)
 {
 	if (target->mount_map == MOUNT_CLASS_KERNEL)
-		return err_set(attach_context->err, CTR_GPU_E_BAD_ROOTFS,
-			       "the image leads %s into /proc, /sys or a cgroup, where nothing may be mounted.\n"
-			       "Remove the symlink from the image.",
-			       path);
-	return err_set(attach_context->err, CTR_GPU_E_VOLUME,
-		       "%s is in a volume that shares its mounts with the host, where whatever is mounted would stay.\n"
-		       "Give the container that volume without \"shared\" (rslave will do), or remove the symlink that "
-		       "leads there.",
-		       path);
+		return err_set_advised(
+			attach_context->err, CTR_GPU_E_BAD_ROOTFS,
+			("the image leads %s into /proc, /sys or a cgroup, where nothing may be mounted.", path),
+			("Remove the symlink from the image."));
+	return err_set_advised(
+		attach_context->err, CTR_GPU_E_VOLUME,
+		("%s is in a volume that shares its mounts with the host, where whatever is mounted would stay.", path),
+		("Give the container that volume without \"shared\" (rslave will do), or remove the symlink that "
+		 "leads there."));
 }
 
 bool attach_target_can_do_without(const struct attach_context *attach_context, const char *path, int r,

@@ -52,8 +52,9 @@ static int bundle_look_at_nodes(struct bundle_apply *apply)
 		if (stat(device->path, &apply->nodes[i]) < 0)
 			return err_set(apply->err, -errno, "cannot look at %s: %m", device->path);
 		if (!S_ISCHR(apply->nodes[i].st_mode) || apply->nodes[i].st_rdev != device->number)
-			return err_set(apply->err, -ESTALE, "%s is not what it was a moment ago: %m.\nTry again.",
-				       device->path);
+			return err_set_advised(apply->err, -ESTALE,
+					       ("%s is not what it was a moment ago: %m.", device->path),
+					       ("Try again."));
 	}
 	return 0;
 }
@@ -421,9 +422,9 @@ static int bundle_edit_tree(struct bundle_apply *apply)
 	if (apply->hook_reason)
 		log_debug(apply->log, "ctr-gpu-hook does the rest: %s", apply->hook_reason);
 	if (apply->hook_reason && !apply->bundle->hook)
-		return err_set(apply->err, -ENOENT,
-			       "ctr-gpu-hook is needed and missing: %s.\nInstall ctr-gpu as a whole.",
-			       apply->hook_reason);
+		return err_set_advised(apply->err, -ENOENT,
+				       ("ctr-gpu-hook is needed and missing: %s.", apply->hook_reason),
+				       ("Install ctr-gpu as a whole."));
 	r = apply->hook_mounts ? oci_edit_apply_rules(tree, apply->plan, apply->err)
 			       : oci_edit_apply(tree, &apply->placed, nodes, apply->err);
 	return r == 0 ? oci_edit_set_hooks(tree, apply->bundle->hook, apply->hook_reason, apply->err) : r;
@@ -442,9 +443,9 @@ static int bundle_write_tree(struct bundle_apply *apply)
 	part = span_text(text);
 	r = rootfs_rewrite_file(&apply->bundle->config_home, apply->bundle->config_name, &part, 1);
 	if (r == -ELOOP)
-		return err_set(apply->err, CTR_GPU_E_BAD_STATE,
-			       "%s is a symlink; its target is not written.\nPut the file itself there.",
-			       apply->bundle->config_path);
+		return err_set_advised(apply->err, CTR_GPU_E_BAD_STATE,
+				       ("%s is a symlink; its target is not written.", apply->bundle->config_path),
+				       ("Put the file itself there."));
 	if (r < 0)
 		return err_set(apply->err, r, "cannot write %s: %m", apply->bundle->config_path);
 	return 0;

@@ -219,19 +219,23 @@ static int child_explain(struct ctr_gpu_context *context, const struct undo_log 
 
 	switch (r) {
 	case 0:
-		return err_set(err, -ECHILD, "the process that did the work was ended by signal %d (%s) while %s.\n%s",
-			       WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)), undo_log->step,
-			       child_leftovers(undo_log, text));
+		return err_set_advised(err, -ECHILD,
+				       ("the process that did the work was ended by signal %d (%s) while %s.",
+					WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)), undo_log->step),
+				       ("%s", child_leftovers(undo_log, text)));
 	case -EINTR:
-		return err_set(err, r, "stopped by signal %d (%s) while %s.\n%s", wait_status, strsignal(wait_status),
-			       undo_log->step, child_leftovers(undo_log, text));
-	case -ETIMEDOUT:
-		return err_set(
+		return err_set_advised(
 			err, r,
-			"gave up after %u s while %s\n"
-			"A file system does not answer (9p, FUSE, NFS); find it with: df. For more time: \"deadline\", "
-			"ctr-gpu-config(5).\n%s",
-			context->settings.deadline_s, undo_log->step, child_leftovers(undo_log, text));
+			("stopped by signal %d (%s) while %s.", wait_status, strsignal(wait_status), undo_log->step),
+			("%s", child_leftovers(undo_log, text)));
+	case -ETIMEDOUT:
+		return err_advise(
+			err,
+			err_set_advised(
+				err, r, ("gave up after %u s while %s", context->settings.deadline_s, undo_log->step),
+				("A file system does not answer (9p, FUSE, NFS); find it with: df. For more time: "
+				 "\"deadline\", ctr-gpu-config(5).")),
+			"%s", child_leftovers(undo_log, text));
 	default:
 		return err_set(err, r, "cannot wait for the process that does the work: %m");
 	}

@@ -61,12 +61,14 @@ static int claim_gpus_number_length(const struct plan_claim *gpu)
 
 static int claim_gpus_error_taken(const struct plan_claim *gpu, const struct claim *holder, struct err *err)
 {
-	return err_set(err, CTR_GPU_E_EXCLUSIVE,
-		       "GPU %.64s is exclusive, and the container %.12s has it (process %d).\n"
-		       "End that container, or ask for another GPU: ctr-gpu assign shows who has which.\n"
-		       "Root can have it shared: ctr-gpu assign %.*s --shared",
-		       gpu->name, *holder->container ? holder->container : "of no name",
-		       (int)process_key_pid(holder->process), claim_gpus_number_length(gpu), gpu->name);
+	return err_advise(
+		err,
+		err_set_advised(err, CTR_GPU_E_EXCLUSIVE,
+				("GPU %.64s is exclusive, and the container %.12s has it (process %d).", gpu->name,
+				 *holder->container ? holder->container : "of no name",
+				 (int)process_key_pid(holder->process)),
+				("End that container, or ask for another GPU: ctr-gpu assign shows who has which.")),
+		"Root can have it shared: ctr-gpu assign %.*s --shared", claim_gpus_number_length(gpu), gpu->name);
 }
 
 /* A user cannot see who has a GPU, and so cannot take it. @r: of claim_file_lock() */
@@ -74,23 +76,25 @@ static int claim_gpus_error_lock(const struct plan_claim *gpu, int r, pid_t hold
 {
 	errno = -r;
 	if (r == -ETIMEDOUT)
-		return err_set(err, r,
-			       "who has GPU %.64s is not known, as process %d does not let go of the list: %m.\n"
-			       "See what it waits for, or end it; then try again.",
-			       gpu->name, (int)holder);
-	return err_set(err, CTR_GPU_E_EXCLUSIVE,
-		       "GPU %.64s is exclusive, and only containers of root's engines can have it: %m.\n"
-		       "Ask for another GPU; or root can have it shared: ctr-gpu assign %.*s --shared",
-		       gpu->name, claim_gpus_number_length(gpu), gpu->name);
+		return err_set_advised(
+			err, r,
+			("who has GPU %.64s is not known, as process %d does not let go of the list: %m.", gpu->name,
+			 (int)holder),
+			("See what it waits for, or end it; then try again."));
+	return err_set_advised(
+		err, CTR_GPU_E_EXCLUSIVE,
+		("GPU %.64s is exclusive, and only containers of root's engines can have it: %m.", gpu->name),
+		("Ask for another GPU; or root can have it shared: ctr-gpu assign %.*s --shared",
+		 claim_gpus_number_length(gpu), gpu->name));
 }
 
 static int claim_gpus_error_nameless(const struct plan_claim *gpu, struct err *err)
 {
-	return err_set(
+	return err_set_advised(
 		err, CTR_GPU_E_EXCLUSIVE,
-		"GPU %.64s is exclusive, so a container has it as long as its first process lives: none is named.\n"
-		"Name it: --pid PID, or start the container by an engine.",
-		gpu->name);
+		("GPU %.64s is exclusive, so a container has it as long as its first process lives: none is named.",
+		 gpu->name),
+		("Name it: --pid PID, or start the container by an engine."));
 }
 
 /* ---- claiming ---- */

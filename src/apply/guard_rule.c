@@ -83,10 +83,10 @@ static const char *guard_rule_find_key(const struct guard_rule *tell, int *ret_f
 static int guard_rule_explain(const struct guard_rule *tell, const char *obstacle, int r)
 {
 	if (tell->choice->strict)
-		return err_set(tell->err, CTR_GPU_E_GUARD,
-			       "the choice of GPUs cannot be held: %s%s%s\n"
-			       "Choose all GPUs, or set \"choice\" to \"auto\" in ctr-gpu's configuration.",
-			       obstacle, r < 0 ? ": " : "", r < 0 ? err_name(r) : "");
+		return err_set_advised(tell->err, CTR_GPU_E_GUARD,
+				       ("the choice of GPUs cannot be held: %s%s%s", obstacle, r < 0 ? ": " : "",
+					r < 0 ? err_name(r) : ""),
+				       ("Choose all GPUs, or set \"choice\" to \"auto\" in ctr-gpu's configuration."));
 	log_warning(tell->log, "the choice of GPUs is not held: %s%s%s", obstacle, r < 0 ? ": " : "",
 		    r < 0 ? err_name(r) : "");
 	return 0;

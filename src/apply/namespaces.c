@@ -31,10 +31,11 @@ static int namespaces_join(const struct ctr_gpu_container *container, const char
 	if (r == -ENOENT || r == -ESRCH)
 		return container_check_running(container, err);
 	if (r == -EPERM || r == -EACCES)
-		return err_set(err, CTR_GPU_E_NO_PERMISSION,
-			       "user %d may not enter the namespaces of process %d (%s).\n"
-			       "Run this as root, or in the user namespace that the container was started from.",
-			       (int)geteuid(), (int)container->pid, name);
+		return err_set_advised(
+			err, CTR_GPU_E_NO_PERMISSION,
+			("user %d may not enter the namespaces of process %d (%s).", (int)geteuid(),
+			 (int)container->pid, name),
+			("Run this as root, or in the user namespace that the container was started from."));
 	return err_set(err, r, "cannot enter %s of process %d: %m", name, (int)container->pid);
 }
 

@@ -52,10 +52,9 @@ static int running_check_directories(const struct plan *plan, const struct rootf
 			same++;
 		if (fd < 0 || same < plan->library_dir_count || mount_class_is_root(rootfs, fd))
 			continue;
-		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
-			       "the container has a GPU already whose libraries are in %s.\n"
-			       "Name that GPU, too: --device takes several, as 0,1.",
-			       listed->items[i]);
+		return err_set_advised(err, CTR_GPU_E_BAD_ARGUMENT,
+				       ("the container has a GPU already whose libraries are in %s.", listed->items[i]),
+				       ("Name that GPU, too: --device takes several, as 0,1."));
 	}
 	return 0;
 }
@@ -289,10 +288,10 @@ static int running_check_unused(const struct running *running, struct err *err)
 	running->result->used = pid > 0;
 	if (!pid || running->force)
 		return 0;
-	return err_set(err, -EBUSY,
-		       "process %d (%s) in the container has the GPU open (device %u:%u), so it stays.\n"
-		       "End that process; or take the GPU away by --force: what is open stays open.",
-		       (int)pid, name, major(device), minor(device));
+	return err_set_advised(err, -EBUSY,
+			       ("process %d (%s) in the container has the GPU open (device %u:%u), so it stays.",
+				(int)pid, name, major(device), minor(device)),
+			       ("End that process; or take the GPU away by --force: what is open stays open."));
 }
 
 /* ---- in the container ---- */
@@ -515,15 +514,15 @@ static int running_open_records(struct running *running, const char *path, const
 	for (unsigned number = 0; number < UNDO_RECORDS_MAX && r == 0; number++)
 		any = any || running->taken[number];
 	if (r == -ENOENT || (r == 0 && !any))
-		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
-			       "nothing was given to process %d since its container was started.\n"
-			       "What a container was started with ends with it.",
-			       (int)running->container->pid);
+		return err_set_advised(err, CTR_GPU_E_BAD_ARGUMENT,
+				       ("nothing was given to process %d since its container was started.",
+					(int)running->container->pid),
+				       ("What a container was started with ends with it."));
 	if (r == -ETIMEDOUT)
-		return err_set(err, r,
-			       "process %d has %s for more than %d s: %m.\nSee what it waits for, or end it; then try "
-			       "again.",
-			       (int)running->records.holder, name, UNDO_RECORDS_WAIT_MS / 1000);
+		return err_set_advised(err, r,
+				       ("process %d has %s for more than %d s: %m.", (int)running->records.holder, name,
+					UNDO_RECORDS_WAIT_MS / 1000),
+				       ("See what it waits for, or end it; then try again."));
 	return r < 0 ? err_set(err, r, "cannot open %s: %m", path) : 0;
 }
 

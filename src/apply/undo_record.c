@@ -584,11 +584,9 @@ static int undo_record_check_mounts(const struct reader *reader, const char *roo
 		if (streq(undo_record_text(entry, "kind"), kinds[KIND_MOUNT].name) && reader->same_boot &&
 		    undo_record_locate(&reader->rootfs, json_integer_value(json_object_get(entry, "mount")), &point) ==
 			    0)
-			return err_set(
-				err, -EBUSY,
-				"the mount on %s stays, which was made for %s: %m.\n"
-				"Unmount what was mounted over it since, and try again: it is still written down.",
-				point, root);
+			return err_set_advised(
+				err, -EBUSY, ("the mount on %s stays, which was made for %s: %m.", point, root),
+				("Unmount what was mounted over it since, and try again: it is still written down."));
 	}
 	return 0;
 }
@@ -740,10 +738,10 @@ static int undo_record_undo_all(struct ctr_gpu_context *context, const char *pat
 	int r = undo_records_open(path, &all);
 
 	if (r == -ETIMEDOUT)
-		r = err_set(
-			&context->err, r,
-			"process %d has %s for more than %d s: %m.\nSee what it waits for, or end it; then try again.",
-			(int)all.holder, path, UNDO_RECORDS_WAIT_MS / 1000);
+		r = err_set_advised(&context->err, r,
+				    ("process %d has %s for more than %d s: %m.", (int)all.holder, path,
+				     UNDO_RECORDS_WAIT_MS / 1000),
+				    ("See what it waits for, or end it; then try again."));
 	else if (r < 0 && r != -ENOENT)
 		r = err_set(&context->err, r, "cannot open %s: %m", path);
 	if (r != 0) {
@@ -755,8 +753,8 @@ static int undo_record_undo_all(struct ctr_gpu_context *context, const char *pat
 	undo_records_close(&all, path);
 	return r >= 0 || r == -EBUSY
 		       ? r
-		       : err_set(&context->err, r,
-				 "cannot take back what was done to %s: %m\n%s has what was written down.", root, path);
+		       : err_set_advised(&context->err, r, ("cannot take back what was done to %s: %m", root),
+					 ("%s has what was written down.", path));
 }
 
 int ctr_gpu_undo(struct ctr_gpu_context *context, const char *rootfs, const char *directory)
@@ -777,11 +775,10 @@ int ctr_gpu_undo(struct ctr_gpu_context *context, const char *rootfs, const char
 		return err_set(&context->err, r, "%m");
 	r = undo_record_undo_all(context, path, root, fd);
 	if (r == 0 || r == -ENOENT)
-		return err_set(
+		return err_set_advised(
 			&context->err, CTR_GPU_E_BAD_ARGUMENT,
-			"nothing is written down in %s of what was done to %s.\n"
-			"Name the directory that \"ctr-gpu configure\" was given; what engines' hooks do ends with "
-			"the container.",
-			directory, root);
+			("nothing is written down in %s of what was done to %s.", directory, root),
+			("Name the directory that \"ctr-gpu configure\" was given; what engines' hooks do ends with "
+			 "the container."));
 	return r < 0 ? r : 0;
 }

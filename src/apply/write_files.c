@@ -37,29 +37,30 @@ int write_files_error(struct err *err, const struct rootfs *rootfs, const char *
 	const char *next = "Look at this path in the image.";
 
 	if (write_files_is_volume(rootfs, path, r))
-		return err_set(
+		return err_set_advised(
 			err, CTR_GPU_E_VOLUME,
-			"a volume puts a %s at %s, where the driver's %s must be.\n"
-			"Start the container without that volume (-v …:%s); a missing source is made a directory.",
-			r == -EISDIR ? "directory" : "file", path, r == -EISDIR ? "file" : "directory", path);
+			("a volume puts a %s at %s, where the driver's %s must be.",
+			 r == -EISDIR ? "directory" : "file", path, r == -EISDIR ? "file" : "directory"),
+			("Start the container without that volume (-v …:%s); a missing source is made a directory.",
+			 path));
 	if (r == -ENOMEM)
 		return err_set(err, r, "%m");
 	if (r == -EROFS)
-		return err_set(
+		return err_set_advised(
 			err, CTR_GPU_E_ROOTFS_READ_ONLY,
-			"%s is missing in the container, and its root filesystem is read-only.\n"
-			"Create it in the image, as an empty %s, or give the container a root filesystem that can "
-			"be written.",
-			path, "file or directory");
+			("%s is missing in the container, and its root filesystem is read-only.", path),
+			("Create it in the image, as an empty %s, or give the container a root filesystem that can be "
+			 "written.",
+			 "file or directory"));
 	if (r == -EXDEV)
-		return err_set(err, CTR_GPU_E_VOLUME,
-			       "%s is missing in a volume of the container, and nothing is made in volumes.\n"
-			       "Create it there, as an empty %s, or mount the volume elsewhere.",
-			       path, "file or directory");
+		return err_set_advised(
+			err, CTR_GPU_E_VOLUME,
+			("%s is missing in a volume of the container, and nothing is made in volumes.", path),
+			("Create it there, as an empty %s, or mount the volume elsewhere.", "file or directory"));
 	for (size_t i = 0; i < ARRAY_SIZE(advice); i++)
 		if (advice[i].error == -r)
 			next = advice[i].advice;
-	return err_set(err, r, "cannot make %s in the container: %m.\n%s", path, next);
+	return err_set_advised(err, r, ("cannot make %s in the container: %m.", path), ("%s", next));
 }
 
 /* ---- symlinks ---- */

@@ -322,8 +322,8 @@ static int cdi_check_host(const struct ctr_gpu_cdi_report *report, struct cdi_fi
 		return cdi_report_find(file, CDI_ERROR, "stale: this host has no GPU device any more");
 	r = cdi_generate_like(report->context, host, &file->spec, &json);
 	if (r > 0)
-		return cdi_report_find(file, CDI_ERROR, "stale: it could not be written now: %.*s",
-				       (int)strcspn(report->context->err.text, "\n"), report->context->err.text);
+		return cdi_report_find(file, CDI_ERROR, "stale: it could not be written now: %s",
+				       report->context->err.text);
 	if (r < 0)
 		return r;
 	text = json_dumps(json, JSON_COMPACT);
@@ -390,11 +390,9 @@ int cdi_engine_parse(const char *text, struct cdi_engine *ret, struct err *err)
 
 	if (!known || !known->releases || text[length] != ':' ||
 	    sscanf(text + length + 1 + (text[length + 1] == 'v'), "%4d.%4d", &engine.major, &engine.minor) < 1)
-		return err_set(
-			err, CTR_GPU_E_BAD_ARGUMENT,
-			"\"%.64s\" does not name an engine and its version\n"
-			"The engines are docker, podman, containerd, cri-o and buildkit; for example podman:4.3.",
-			text);
+		return err_set_advised(
+			err, CTR_GPU_E_BAD_ARGUMENT, ("\"%.64s\" does not name an engine and its version", text),
+			("The engines are docker, podman, containerd, cri-o and buildkit; for example podman:4.3."));
 	engine.name = known->alias ? known->alias : known->name;
 	release = engine_cdi(known, ENGINE_VERSION(engine.major, engine.minor));
 	if (release) {

@@ -181,9 +181,10 @@ static json_t *cdi_generate_device_env(const struct plan *plan)
 /* Without a hook it is not known whether an image has what this machine lacks. */
 static int cdi_generate_check_obstacles(const struct generation *generation, const struct plan *plan)
 {
-	return plan->obstacle_count == 0 ? 0
-					 : err_set(&generation->context->err, CTR_GPU_E_DRIVER_LIBRARY, "%s\n%s",
-						   plan->obstacles[0].reason, plan->obstacles[0].remedy);
+	return plan->obstacle_count == 0
+		       ? 0
+		       : err_set_advised(&generation->context->err, CTR_GPU_E_DRIVER_LIBRARY,
+					 ("%s", plan->obstacles[0].reason), ("%s", plan->obstacles[0].remedy));
 }
 
 /* Without a hook the guard does not learn a container's cgroup, so it is not checked whether the guard holds. */
@@ -205,9 +206,9 @@ static int cdi_generate_plan_unhooked(struct generation *generation, struct ctr_
 	if (r != 0 || !(*ret)->data.choice.grade)
 		return r;
 	if (wanted == CHOICE_STRICT)
-		return err_set(&generation->context->err, CTR_GPU_E_GUARD,
-			       "a specification without hooks cannot hold the choice of a GPU\n"
-			       "Leave out --no-hooks, or set \"choice\" to \"auto\" (ctr-gpu-config(5)).");
+		return err_set_advised(&generation->context->err, CTR_GPU_E_GUARD,
+				       ("a specification without hooks cannot hold the choice of a GPU"),
+				       ("Leave out --no-hooks, or set \"choice\" to \"auto\" (ctr-gpu-config(5))."));
 	if (wanted == CHOICE_GUARD)
 		log_warning(&settings->log, "without hooks a container that chooses a GPU can reach the others");
 	return 0;
@@ -451,9 +452,9 @@ static int cdi_generate_select_adapters(const struct generation *generation, str
 	ret->count = kept;
 	if (kept > 0)
 		return 0;
-	return err_set(&generation->context->err, CTR_GPU_E_NO_ADAPTER,
-		       "no adapter of this host is one of %.*s\nctr-gpu info lists the adapters.",
-		       (int)strcspn(kind, "/"), kind);
+	return err_set_advised(&generation->context->err, CTR_GPU_E_NO_ADAPTER,
+			       ("no adapter of this host is one of %.*s", (int)strcspn(kind, "/"), kind),
+			       ("ctr-gpu info lists the adapters."));
 }
 
 static int cdi_generate_add_devices(struct generation *generation)
@@ -470,9 +471,9 @@ static int cdi_generate_add_devices(struct generation *generation)
 		for (size_t i = 0; i < selection.count && r == 0; i++)
 			r = cdi_generate_add_slots(generation, selection.adapters[i]);
 		return r == 0 && generation->names.count == 0
-			       ? err_set(&generation->context->err, CTR_GPU_E_UNKNOWN_DEVICE,
-					 "slots have the UUIDs of their GPUs, which the driver does not tell\n"
-					 "ctr-gpu doctor says whether the driver's libraries answer.")
+			       ? err_set_advised(&generation->context->err, CTR_GPU_E_UNKNOWN_DEVICE,
+						 ("slots have the UUIDs of their GPUs, which the driver does not tell"),
+						 ("ctr-gpu doctor says whether the driver's libraries answer."))
 			       : r;
 	}
 	for (size_t i = 0; i < selection.count && r == 0; i++)
@@ -543,18 +544,19 @@ static int cdi_generate_check_wish(const struct generation *generation)
 	struct err *err = &generation->context->err;
 
 	if (cdi_generate_is_vcuda(wish->kind) && !wish->hook)
-		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
-			       "a spec of " DEVICE_NAME_VCUDA_KIND " needs the hook, which asks vCUDA's manager\n"
-			       "Leave --no-hooks out.");
+		return err_set_advised(
+			err, CTR_GPU_E_BAD_ARGUMENT,
+			("a spec of " DEVICE_NAME_VCUDA_KIND " needs the hook, which asks vCUDA's manager"),
+			("Leave --no-hooks out."));
 	if (cdi_generate_is_slot(wish->kind) && generation->context->settings.vcuda_slots == 0)
-		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
-			       "GPUs of this host have no slots, of which " DEVICE_NAME_SLOT_KIND " would be a spec\n"
-			       "Make them in /etc/ctr-gpu/config.json: {\"vcuda\": {\"slots\": 4}}");
+		return err_set_advised(
+			err, CTR_GPU_E_BAD_ARGUMENT,
+			("GPUs of this host have no slots, of which " DEVICE_NAME_SLOT_KIND " would be a spec"),
+			("Make them in /etc/ctr-gpu/config.json: {\"vcuda\": {\"slots\": 4}}"));
 	if (!cdi_generate_is_vcuda(wish->kind) && generation->context->settings.vcuda_mode == VCUDA_FORCE)
-		return err_set(err, CTR_GPU_E_NO_PERMISSION,
-			       "this host gives GPUs by vCUDA alone, and %.64s is for devices\n"
-			       "Write one with --kind=" DEVICE_NAME_VCUDA_KIND ".",
-			       wish->kind);
+		return err_set_advised(err, CTR_GPU_E_NO_PERMISSION,
+				       ("this host gives GPUs by vCUDA alone, and %.64s is for devices", wish->kind),
+				       ("Write one with --kind=" DEVICE_NAME_VCUDA_KIND "."));
 	return 0;
 }
 

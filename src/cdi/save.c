@@ -27,9 +27,8 @@ static int cdi_save_check_kind(struct err *err, const char *kind)
 {
 	if (cdi_is_kind(kind))
 		return 0;
-	return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
-		       "\"%.128s\" is not a kind of CDI devices\nA kind is VENDOR/CLASS, such as nvidia.com/gpu.",
-		       kind);
+	return err_set_advised(err, CTR_GPU_E_BAD_ARGUMENT, ("\"%.128s\" is not a kind of CDI devices", kind),
+			       ("A kind is VENDOR/CLASS, such as nvidia.com/gpu."));
 }
 
 static int cdi_save_find_path(struct err *err, const char *kind, const char *path, char **ret)
@@ -44,10 +43,10 @@ static int cdi_save_find_path(struct err *err, const char *kind, const char *pat
 		return str_format(ret, "%s%s%s", path, path[length - 1] == '/' ? "" : "/", name);
 	}
 	if (length < strlen(".json") || !streq(path + length - strlen(".json"), ".json"))
-		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
-			       "\"%.256s\" is neither a directory nor named *.json: engines would not read it\n"
-			       "Give the name of a directory with a slash behind it if it does not exist yet.",
-			       path);
+		return err_set_advised(
+			err, CTR_GPU_E_BAD_ARGUMENT,
+			("\"%.256s\" is neither a directory nor named *.json: engines would not read it", path),
+			("Give the name of a directory with a slash behind it if it does not exist yet."));
 	return str_format(ret, "%s", path);
 }
 
@@ -125,16 +124,12 @@ static int cdi_save(struct err *err, const char *path, json_t *spec)
 		return 0;
 	r = cdi_save_replace(path, text, size);
 	if (r == -EACCES || r == -EPERM)
-		return err_set(err, CTR_GPU_E_NO_PERMISSION,
-			       "user %d may not write %s\n"
-			       "Run this as root; ctr-gpu cdi generate can write elsewhere (--output).",
-			       (int)geteuid(), path);
+		return err_set_advised(err, CTR_GPU_E_NO_PERMISSION, ("user %d may not write %s", (int)geteuid(), path),
+				       ("Run this as root; ctr-gpu cdi generate can write elsewhere (--output)."));
 	directory = strndup(path, (size_t)(strrchr(path, '/') + 1 - path));
 	if (r == -ENOENT && directory && access(directory, F_OK) < 0)
-		return err_set(err, r,
-			       "cannot write %s: the directory above it is missing\n"
-			       "Make it first: mkdir -p %s",
-			       path, directory);
+		return err_set_advised(err, r, ("cannot write %s: the directory above it is missing", path),
+				       ("Make it first: mkdir -p %s", directory));
 	return r < 0 ? err_set(err, r, "cannot write %s, which stays as it was: %m", path) : 0;
 }
 
@@ -208,8 +203,8 @@ int ctr_gpu_cdi_remove_stale(struct ctr_gpu_context *context, const struct ctr_g
 	int r = 0;
 
 	if (!stream && errno != ENOENT)
-		return err_set(&context->err, -errno, "cannot read the directory %s: %m\nCheck its permissions.",
-			       directory);
+		return err_set_advised(&context->err, -errno, ("cannot read the directory %s: %m", directory),
+				       ("Check its permissions."));
 	r = host ? cdi_kinds(host, &kinds) : 0;
 	while (stream && r == 0 && (entry = readdir(stream))) {
 		if (!cdi_save_is_stale(directory_fd(stream), entry->d_name, &kinds))

@@ -114,8 +114,8 @@ int ctr_gpu_cdi_report_read_directory(struct ctr_gpu_cdi_report *report, const c
 	if (!stream && (errno == ENOENT || errno == ENOTDIR))
 		return 0;
 	if (!stream)
-		return err_set(&report->context->err, -errno,
-			       "cannot read the directory %s: %m\nCheck its permissions.", path);
+		return err_set_advised(&report->context->err, -errno, ("cannot read the directory %s: %m", path),
+				       ("Check its permissions."));
 	while (r == 0 && names.count < CDI_FILES_MAX && (entry = readdir(stream)))
 		if (entry->d_type != DT_DIR && cdi_spec_has_name(entry->d_name, &is_yaml))
 			r = strv_add(&names, entry->d_name);

@@ -118,9 +118,9 @@ static int assign_look(struct assign *assign)
 	assign->claims = geteuid() == 0 ? claim_file_lock(&holder) : -EPERM;
 	errno = -assign->claims;
 	return assign->claims == -ETIMEDOUT
-		       ? output_print("process %d does not let go of the list of who has which GPU\n"
-				      "    See what it waits for, or end it; then try again.",
-				      (int)holder)
+		       ? output_print_advised(
+				 ("process %d does not let go of the list of who has which GPU", (int)holder),
+				 ("See what it waits for, or end it; then try again."))
 	       : assign->claims < 0 && geteuid() == 0 ? output_print("cannot see who has which GPU: %m")
 						      : 0;
 }
@@ -350,8 +350,8 @@ static int assign_edit(const struct config_file *file, const struct strv *names,
 	int r = json_file_read(&file->text, &json, &error);
 
 	if (r == -EINVAL)
-		return output_print("%s, line %zu: %s\n    Mend it, and try again.", file->path, error.line,
-				    error.reason);
+		return output_print_advised(("%s, line %zu: %s", file->path, error.line, error.reason),
+					    ("Mend it, and try again."));
 	if (r == 0 && names->count > 0)
 		r = json_object_set_new(json, SETTING, print_strings(names)) < 0 ? -ENOMEM : 0;
 	else if (r == 0)
@@ -401,9 +401,9 @@ static int assign_claim(const struct assign *assign, size_t position)
 		return output_no_memory();
 	assign_format_list(containers, json_array_size(containers), names);
 	if (json_array_size(containers) > 1)
-		return output_print("GPU %.64s is used by %zu containers: %s\n"
-				    "    End all of them but one, or leave it shared.",
-				    gpu, json_array_size(containers), names);
+		return output_print_advised(
+			("GPU %.64s is used by %zu containers: %s", gpu, json_array_size(containers), names),
+			("End all of them but one, or leave it shared."));
 	if (json_array_size(containers) == 0)
 		return 0;
 	container = json_array_get(containers, 0);
@@ -476,8 +476,9 @@ int verb_assign(struct global_options *globals, int argc, char **argv)
 	global_options_parse_verb(globals, &argp, argc, argv, &assign);
 	output_set_json(assign.json);
 	assign.config = globals->config;
-	r = assign.wish && geteuid() != 0 ? output_print("only root may say who may have a GPU\n    Try it with sudo.")
-					  : session_open(&assign.session, globals);
+	r = assign.wish && geteuid() != 0
+		    ? output_print_advised(("only root may say who may have a GPU"), ("Try it with sudo."))
+		    : session_open(&assign.session, globals);
 	if (!r)
 		r = assign_look(&assign);
 	if (!r && assign.wish)

@@ -42,11 +42,11 @@ static int attach_find_records(struct attach *attach)
 	attach->records = containers_find_records();
 	if (attach->records)
 		return 0;
-	return geteuid() == 0
-		       ? output_no_memory()
-		       : output_print("XDG_RUNTIME_DIR is not set, where what is done is written down\n"
-				      "    It is set in a session: log in as this user, or set it to /run/user/%u.",
-				      (unsigned)geteuid());
+	return geteuid() == 0 ? output_no_memory()
+			      : output_print_advised(
+					("XDG_RUNTIME_DIR is not set, where what is done is written down"),
+					("It is set in a session: log in as this user, or set it to /run/user/%u.",
+					 (unsigned)geteuid()));
 }
 
 /* Before anything else: this asks engines. Return: 0, or the exit status. */
@@ -76,9 +76,10 @@ static int attach_open(struct attach *attach)
 		return r;
 	if (container_pid_is(&attach->found, session->container->process))
 		return str_replace(&session->container->id, attach->found.id);
-	return err_set(&session->context->err, -ESTALE,
-		       "process %d, which %s named, is not of the container %s any more: %m.\nTry again.",
-		       (int)attach->pid, attach->found.engine, attach->name);
+	return err_set_advised(&session->context->err, -ESTALE,
+			       ("process %d, which %s named, is not of the container %s any more: %m.",
+				(int)attach->pid, attach->found.engine, attach->name),
+			       ("Try again."));
 }
 
 static void attach_clear(struct attach *attach)

@@ -49,7 +49,7 @@ static int config_file_print_error(const char *what, const char *path)
 				   : NULL;
 
 	errno = error;
-	return next ? output_print("cannot %s %s: %m\n    %s", what, path, next)
+	return next ? output_print_advised(("cannot %s %s: %m", what, path), ("%s", next))
 		    : output_print("cannot %s %s: %m", what, path);
 }
 
@@ -81,13 +81,14 @@ static int config_file_read_existing(struct config_file *file)
 
 	fd = fd_open_file_at(AT_FDCWD, file->path, O_NOFOLLOW);
 	if (fd == -EINVAL)
-		return output_print("%s is not a regular file\n    Move it away, and try again.", file->path);
+		return output_print_advised(("%s is not a regular file", file->path), ("Move it away, and try again."));
 	errno = -fd;
 	if (fd < 0 || fstat(fd, status) < 0)
 		return config_file_print_error("read", file->path);
 	r = fd_read_all(fd, SIZE_MAX_READ, &file->text.data, &file->text.size);
 	if (r == -EFBIG)
-		return output_print("%s is too large for a configuration file\n    See what is in it.", file->path);
+		return output_print_advised(("%s is too large for a configuration file", file->path),
+					    ("See what is in it."));
 	file->exists = true;
 	errno = -r;
 	return r < 0 ? config_file_print_error("read", file->path) : 0;
@@ -103,9 +104,8 @@ int config_file_read(const char *path, struct config_file *ret)
 	if (errno != ENOENT)
 		return config_file_print_error("read", path);
 	if (lstat(path, &link) == 0)
-		return output_print(
-			"%s is a symbolic link to a file that does not exist\n    Make that file, or remove the link.",
-			path);
+		return output_print_advised(("%s is a symbolic link to a file that does not exist", path),
+					    ("Make that file, or remove the link."));
 	ret->path = config_file_make_absolute(path);
 	return ret->path ? 0 : config_file_print_error("read", path);
 }
@@ -198,8 +198,8 @@ static bool config_file_has_changed(const struct config_file *file, int director
 			      now.st_mtim.tv_sec == file->status.st_mtim.tv_sec &&
 			      now.st_mtim.tv_nsec == file->status.st_mtim.tv_nsec)
 		return false;
-	(void)output_print("%s has been changed meanwhile by another process\n    Nothing was written; try again.",
-			   file->path);
+	(void)output_print_advised(("%s has been changed meanwhile by another process", file->path),
+				   ("Nothing was written; try again."));
 	return true;
 }
 

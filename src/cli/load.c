@@ -269,7 +269,7 @@ static int refresh_look_until(struct session *session, long long deadline_ms)
 		/* What there is to warn of was said once. */
 		session->mute = true;
 		session_log(session, "the driver is not ready: %s",
-			    r ? ctr_gpu_context_message(session->context) : "no adapter can be used");
+			    r ? session->context->err.text : "no adapter can be used");
 		session->host = ctr_gpu_host_unref(session->host);
 		(void)usleep(WAIT_STEP_MS * MS);
 		r = refresh_look(session);

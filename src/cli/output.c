@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/err.h"
 #include "base/print.h"
+#include "lib/context.h"
 #include "system/own_programs.h"
 
 static const char *program = "ctr-gpu";
@@ -69,18 +69,28 @@ void output_set_json(bool json)
 	for_programs = json;
 }
 
-/* Of a sentence the first line, and the others as one. */
-static void output_write_json(const char *name, const char *text)
+static void output_write_json(const char *name, const struct err *err)
 {
-	size_t first = strcspn(text, "\n");
-	char *advice = text[first] ? strdup(text + first + 1) : NULL;
+	char advice[ERR_TEXT_MAX];
 
-	for (char *c = advice; c && *c; c++)
+	(void)snprintf(advice, sizeof(advice), "%s", err->advice);
+	for (char *c = advice; *c; c++)
 		*c = *c == '\n' ? ' ' : *c;
-	(void)print_write_json(json_pack("{s:s, s:{s:s, s:o, s:o}}", "version", CTR_GPU_VERSION, "error", "id", name,
-					 "text", json_stringn(text, first), "advice", print_string(advice)),
+	(void)print_write_json(json_pack("{s:s, s:{s:s, s:s, s:o}}", "version", CTR_GPU_VERSION, "error", "id", name,
+					 "text", err->text, "advice", print_string(advice[0] ? advice : NULL)),
 			       stdout);
-	free(advice);
+}
+
+/* Behind the sentence, which has no newline yet. */
+static void output_write_advice(const struct err *err)
+{
+	const char *line = err->advice;
+
+	for (size_t length; *line; line += length + (line[length] == '\n')) {
+		length = strcspn(line, "\n");
+		(void)fprintf(stderr, "\n    %.*s", (int)length, line);
+	}
+	(void)fputc('\n', stderr);
 }
 
 const char *output_name(void)
@@ -88,19 +98,23 @@ const char *output_name(void)
 	return program;
 }
 
+int output_print_error(const struct err *err)
+{
+	(void)fprintf(stderr, "%s: %s", program, err->text);
+	output_write_advice(err);
+	return EXIT_STATUS_FAILURE;
+}
+
 int output_print(const char *format, ...)
 {
-	/* About an error of the operating system. */
-	const char *remedy = strstr(format, "%m") && !strchr(format, '\n') ? err_errno_advice(errno) : NULL;
-	struct err message = {0};
+	int code = strstr(format, "%m") ? -errno : 0;
 	va_list arguments;
+	struct err err;
 
 	va_start(arguments, format);
-	err_write_list(&message, 0, format, arguments);
+	err_write_list(&err, code, format, arguments);
 	va_end(arguments);
-	(void)fprintf(stderr, "%s: %s", program, message.text);
-	(void)fprintf(stderr, remedy ? "\n    %s\n" : "\n", remedy);
-	return EXIT_STATUS_FAILURE;
+	return output_print_error(&err);
 }
 
 int output_no_memory(void)
@@ -110,25 +124,20 @@ int output_no_memory(void)
 
 int output_error(const struct ctr_gpu_context *context, int r)
 {
-	const char *text = ctr_gpu_context_message(context);
 	const char *name = ctr_gpu_error_name(r);
-	size_t first = strcspn(text, "\n");
+	const struct err *err = &context->err;
 
 	if (ferror(stdout)) {
 		lost_by = errno;
 		return EXIT_STATUS_FAILURE; /* check_output() will say it */
 	}
 	if (for_programs)
-		output_write_json(name, text);
+		output_write_json(name, err);
 	if (error_class)
-		(void)fprintf(stderr, "%s: %s: %.*s [%s]", program, error_class(r), (int)first, text, name);
+		(void)fprintf(stderr, "%s: %s: %s [%s]", program, error_class(r), err->text, name);
 	else
-		(void)fprintf(stderr, "%s: [%s] %.*s", program, name, (int)first, text);
-	for (text += first; *text; text += first) {
-		first = strcspn(++text, "\n");
-		(void)fprintf(stderr, "\n    %.*s", (int)first, text);
-	}
-	(void)fputc('\n', stderr);
+		(void)fprintf(stderr, "%s: [%s] %s", program, name, err->text);
+	output_write_advice(err);
 	if (error_class)
 		return EXIT_STATUS_FAILURE;
 

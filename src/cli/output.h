@@ -9,6 +9,8 @@
 #include <ctr-gpu.h>
 #include <stdbool.h>
 
+#include "base/err.h"
+
 /* ---- output ---- */
 
 enum {
@@ -37,8 +39,20 @@ void output_set_json(bool json);
 /** Return: the program's name in messages. */
 const char *output_name(void);
 
-/** Says a sentence on standard error, behind the program's name; `%m` is errno's text. Return: EXIT_STATUS_FAILURE. */
+/**
+ * Says a sentence on standard error, behind the program's name; `%m` is errno's text, and what to do about that errno
+ * is said, too. Return: EXIT_STATUS_FAILURE.
+ */
 int output_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/** The same with advice; both as in err_set_advised(). */
+#define output_print_advised(text, advice)                            \
+	({                                                            \
+		struct err advised_err;                               \
+		(void)err_set_advised(&advised_err, 0, text, advice); \
+		output_print_error(&advised_err);                     \
+	})
+int output_print_error(const struct err *err);
 
 /** Says so. Return: EXIT_STATUS_FAILURE. */
 int output_no_memory(void);

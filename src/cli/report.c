@@ -304,8 +304,8 @@ static int report_put_in_file(int memory, const char *path)
 	int r;
 
 	if (fd < 0)
-		return output_print(
-			"cannot make %s: %m\n    Name another file: --report=FILE, or - for standard output.", path);
+		return output_print_advised(("cannot make %s: %m", path),
+					    ("Name another file: --report=FILE, or - for standard output."));
 	r = fd_copy(memory, fd, MEMORY_MAX);
 	if (r < 0) {
 		(void)unlink(path);
@@ -323,8 +323,8 @@ static int report_check_place(const char *path)
 
 	if (!absolute || trusted_file_look(absolute, TRUSTED_FILE_ROOT_ONLY) != -EPERM)
 		return 0;
-	return output_print("this directory is not root's alone, and root writes no file there unasked\n"
-			    "    Have your shell make it: sudo ctr-gpu doctor --report=- >" REPORT_FILE);
+	return output_print_advised(("this directory is not root's alone, and root writes no file there unasked"),
+				    ("Have your shell make it: sudo ctr-gpu doctor --report=- >" REPORT_FILE));
 }
 
 int report_write(struct session *session, const struct doctor *doctor, const char *path)
@@ -340,9 +340,8 @@ int report_write(struct session *session, const struct doctor *doctor, const cha
 	if (r)
 		return r;
 	if (lstat(path, &st) == 0)
-		return output_print("%s is there already\n    Name another file: --report=FILE, or - for standard "
-				    "output.",
-				    path);
+		return output_print_advised(("%s is there already", path),
+					    ("Name another file: --report=FILE, or - for standard output."));
 	memory = memfd_create("report", MFD_CLOEXEC);
 	file = memory < 0 ? NULL : fdopen(dup(memory), "a");
 	if (!file || report_fill(session, doctor, file) < 0)

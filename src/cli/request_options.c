@@ -130,7 +130,8 @@ int request_plan(struct session *session, const struct request_options *request)
 
 	/* A script's variable that is not set; programs that call NVIDIA's mean nothing by it. */
 	if (request->devices && !*request->devices && !request->domain) {
-		(void)output_print("--device is empty\n    It is all, none, or names of devices: see ctr-gpu info.");
+		(void)output_print_advised(("--device is empty"),
+					   ("It is all, none, or names of devices: see ctr-gpu info."));
 		return EXIT_STATUS_USAGE;
 	}
 	r = ctr_gpu_request_new(session->context, &session->request);

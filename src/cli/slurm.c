@@ -214,8 +214,8 @@ static int slurm_check_conf(const struct slurm_gpus *gpus, const char *path)
 
 	if (r < 0) {
 		errno = -r;
-		return output_print("%.300s cannot be read: %m\n    ctr-gpu slurm gres prints what it should have.",
-				    path);
+		return output_print_advised(("%.300s cannot be read: %m", path),
+					    ("ctr-gpu slurm gres prints what it should have."));
 	}
 	rest = text;
 	for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
@@ -312,8 +312,8 @@ static int slurm_nodes(struct global_options *globals, int argc, char **argv)
 	if (r == 0)
 		return 0;
 	errno = -r;
-	return output_print("the nodes in " SLURM_NODES
-			    " cannot be made: %m\n    Run this as root, outside of containers.");
+	return output_print_advised(("the nodes in " SLURM_NODES " cannot be made: %m"),
+				    ("Run this as root, outside of containers."));
 }
 
 /* ---- step ---- */
@@ -409,7 +409,8 @@ static int slurm_step(struct global_options *globals, int argc, char **argv)
 	if (r)
 		return r;
 	if (geteuid() != 0)
-		return output_print("a step is given its GPUs by root\n    Slurm's plugin spank_ctr_gpu.so does it.");
+		return output_print_advised(("a step is given its GPUs by root"),
+					    ("Slurm's plugin spank_ctr_gpu.so does it."));
 	if (!arguments.end)
 		session_run_in_child(&session, slurm_step_begin_in_child, &arguments);
 	if (arguments.count == 1)

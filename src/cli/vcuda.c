@@ -364,9 +364,9 @@ static int vcuda_limit(struct global_options *globals, int argc, char **argv)
 	global_options_parse_verb(globals, &argp, argc, argv, &vcuda);
 	if (!vcuda.limit.has_memory && !vcuda.limit.has_host_memory && !vcuda.limit.has_max_clients &&
 	    !vcuda.limit.has_idle && !vcuda.limit.has_share) {
-		(void)output_print("nothing to change is given\n"
-				   "    Try: ctr-gpu vcuda limit %.128s --memory=2G --max-clients=4",
-				   vcuda.limit.id);
+		(void)output_print_advised(
+			("nothing to change is given"),
+			("Try: ctr-gpu vcuda limit %.128s --memory=2G --max-clients=4", vcuda.limit.id));
 		return EXIT_STATUS_USAGE;
 	}
 	return vcuda_ask_done(VCUDAD_LIMIT, &vcuda.limit);
@@ -405,19 +405,20 @@ static const struct vcudad_grant *vcuda_find(const struct vcudad_grants *list, c
 static int vcuda_check_state(const struct vcudad_grant *grant, const char *wanted)
 {
 	if (!grant)
-		return output_print("the container has ended\n    ctr-gpu vcuda list shows those that run.");
+		return output_print_advised(("the container has ended"), ("ctr-gpu vcuda list shows those that run."));
 	if (streq(wanted, "moved") && *grant->trouble)
-		return output_print("it was not moved: %.300s\n"
-				    "    It goes on where it was; ctr-gpu vcuda list shows what is on which GPU.",
-				    grant->trouble);
+		return output_print_advised(
+			("it was not moved: %.300s", grant->trouble),
+			("It goes on where it was; ctr-gpu vcuda list shows what is on which GPU."));
 	if (streq(grant->state, wanted) || streq(wanted, "moved"))
 		return 0;
 	if (streq(grant->state, "waiting"))
-		return output_print("its GPUs have no room for what it has; it is resumed when they do\n"
-				    "    Suspend another container, or end a program: ctr-gpu vcuda list shows them.");
-	return output_print("it is %.16s: %.300s\n    The manager's audit has more: journalctl -u ctr-gpu-vcudad",
-			    grant->state,
-			    *grant->trouble ? grant->trouble : "something else has been asked for meanwhile");
+		return output_print_advised(
+			("its GPUs have no room for what it has; it is resumed when they do"),
+			("Suspend another container, or end a program: ctr-gpu vcuda list shows them."));
+	return output_print_advised(("it is %.16s: %.300s", grant->state,
+				     *grant->trouble ? grant->trouble : "something else has been asked for meanwhile"),
+				    ("The manager's audit has more: journalctl -u ctr-gpu-vcudad"));
 }
 
 /* What is to be resumed is "suspended" for a moment, or being suspended. */
@@ -515,8 +516,8 @@ static int vcuda_sleep(bool ends)
 	}
 	if (r || count == 0)
 		return r;
-	return output_print("%u containers could not be %s\n    The manager's audit has more: ctr-gpu vcuda audit",
-			    count, ends ? "resumed" : "suspended");
+	return output_print_advised(("%u containers could not be %s", count, ends ? "resumed" : "suspended"),
+				    ("The manager's audit has more: ctr-gpu vcuda audit"));
 }
 
 static int vcuda_suspend(struct global_options *globals, int argc, char **argv)
@@ -617,9 +618,8 @@ static int vcuda_find_uuid(struct session *session, const struct global_options 
 		return r;
 	if ((!streq(text, "0") && !str_parse_size(text, &number)) ||
 	    ctr_gpu_host_adapter(session->host, number, &adapter) < 0 || adapter.index < 0 || !adapter.uuid)
-		return output_print("this host has no NVIDIA GPU \"%.64s\"\n"
-				    "    ctr-gpu info lists the GPUs: take the number of one, or its UUID.",
-				    text);
+		return output_print_advised(("this host has no NVIDIA GPU \"%.64s\"", text),
+					    ("ctr-gpu info lists the GPUs: take the number of one, or its UUID."));
 	*ret = adapter.uuid;
 	return 0;
 }
@@ -651,8 +651,8 @@ static int vcuda_move(struct global_options *globals, int argc, char **argv)
 
 	global_options_parse_verb(globals, &argp, argc, argv, &vcuda);
 	if (!vcuda.device) {
-		(void)output_print("it is not said to which GPU\n    Try: ctr-gpu vcuda move %.128s --device 1",
-				   vcuda.limit.id);
+		(void)output_print_advised(("it is not said to which GPU"),
+					   ("Try: ctr-gpu vcuda move %.128s --device 1", vcuda.limit.id));
 		return EXIT_STATUS_USAGE;
 	}
 	r = vcuda_find_uuid(&session, globals, vcuda.device, &to);
@@ -736,9 +736,9 @@ static int vcuda_await_drain(const char *uuid)
 	} while (goes_on);
 	if (r || stay == 0)
 		return r;
-	return output_print("%u containers are still on the GPU; each is moved as soon as that is possible\n"
-			    "    ctr-gpu vcuda list shows them; ctr-gpu vcuda undrain ends the drain.",
-			    stay);
+	return output_print_advised(
+		("%u containers are still on the GPU; each is moved as soon as that is possible", stay),
+		("ctr-gpu vcuda list shows them; ctr-gpu vcuda undrain ends the drain."));
 }
 
 static int vcuda_change_drain(struct global_options *globals, const struct argp *argp, int argc, char **argv, bool ends)

@@ -15,17 +15,17 @@ static int vcuda_ask_explain(int r)
 {
 	errno = -r;
 	if (r == -E2BIG)
-		return output_print("no container has GPUs by vCUDA whose id is so long\n"
-				    "    ctr-gpu vcuda list shows what is granted.");
+		return output_print_advised(("no container has GPUs by vCUDA whose id is so long"),
+					    ("ctr-gpu vcuda list shows what is granted."));
 	if (r == -ENOENT || r == -ECONNREFUSED)
-		return output_print("vCUDA's manager ctr-gpu-vcudad does not run\n"
-				    "    Start it: systemctl enable --now ctr-gpu-vcudad (OpenRC: rc-service "
-				    "ctr-gpu-vcudad start);\n"
-				    "    the package ctr-gpu-vcuda has it.");
+		return output_print_advised(
+			("vCUDA's manager ctr-gpu-vcudad does not run"),
+			("Install ctr-gpu-vcuda, and start it: systemctl enable --now ctr-gpu-vcudad "
+			 "(OpenRC: rc-service ctr-gpu-vcudad start)."));
 	if (r == -EACCES || r == -EPERM || r == -EPIPE || r == -ECONNRESET)
-		return output_print("vCUDA's manager answers root alone\n    Run this as root.");
-	return output_print("vCUDA's manager ctr-gpu-vcudad does not answer: %m\n"
-			    "    What it said last: journalctl -u ctr-gpu-vcudad");
+		return output_print_advised(("vCUDA's manager answers root alone"), ("Run this as root."));
+	return output_print_advised(("vCUDA's manager ctr-gpu-vcudad does not answer: %m"),
+				    ("What it said last: journalctl -u ctr-gpu-vcudad"));
 }
 
 int vcuda_ask(unsigned procedure, const void *arguments, void *ret)
@@ -59,9 +59,10 @@ int vcuda_ask_done(unsigned procedure, const void *arguments)
 	int r = vcuda_ask(procedure, arguments, &done);
 
 	if (r == 0 && done.error != 0)
-		r = output_print("%s%.300s\n    %s",
-				 done.error == EOPNOTSUPP ? "the host's memory is not limited here: " : "",
-				 done.message, vcuda_ask_advise(done.error));
+		r = output_print_advised(("%s%.300s",
+					  done.error == EOPNOTSUPP ? "the host's memory is not limited here: " : "",
+					  done.message),
+					 ("%s", vcuda_ask_advise(done.error)));
 	control_free_reply(procedure, &done);
 	return r;
 }

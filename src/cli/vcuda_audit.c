@@ -40,17 +40,17 @@ static int vcuda_audit_read(char **ret, size_t *ret_size)
 	if (access("/run/systemd/system", F_OK) == 0) {
 		if (program_output_read(journal, AUDIT_MAX, ret, ret_size))
 			return 0;
-		return output_print(
-			"journalctl does not show the audit of ctr-gpu-vcudad\n"
-			"    What it says: journalctl -u ctr-gpu-vcudad; root and the group adm may read it.");
+		return output_print_advised(
+			("journalctl does not show the audit of ctr-gpu-vcudad"),
+			("What it says: journalctl -u ctr-gpu-vcudad; root and the group adm may read it."));
 	}
 	fd = open(AUDIT_FILE, O_RDONLY | O_CLOEXEC);
 	r = fd < 0 ? -errno : fd_read_all(fd, AUDIT_MAX, ret, ret_size);
 	errno = -r;
 	if (r < 0)
-		return output_print("cannot read the audit %s: %m\n"
-				    "    ctr-gpu-vcudad writes it where OpenRC starts it; root alone may read it.",
-				    AUDIT_FILE);
+		return output_print_advised(
+			("cannot read the audit %s: %m", AUDIT_FILE),
+			("ctr-gpu-vcudad writes it where OpenRC starts it; root alone may read it."));
 	return 0;
 }
 

@@ -185,20 +185,20 @@ int bpf_program_read(int fd, struct bpf_program *ret, struct err *err)
 	if (r < 0)
 		return err_set(err, r, "cannot read the container's device program: %m");
 	if (info.xlated_prog_len != size || !info.xlated_prog_insns)
-		return err_set(
+		return err_set_advised(
 			err, CTR_GPU_E_NO_CGROUP,
-			"the kernel does not show the instructions of the container's device program \"%.16s\":\n"
-			"set the sysctl kernel.kptr_restrict to 1 or net.core.bpf_jit_harden to 0, or give the "
-			"device to the engine by CDI",
-			info.name);
+			("the kernel does not show the instructions of the container's device program \"%.16s\":",
+			 info.name),
+			("set the sysctl kernel.kptr_restrict to 1 or net.core.bpf_jit_harden to 0, or give the "
+			 "device to the engine by CDI"));
 	program.count = size / sizeof(*program.insns);
 	if (!bpf_make_all_loadable(&program))
-		return err_set(
+		return err_set_advised(
 			err, CTR_GPU_E_NO_CGROUP,
-			"the container's device program \"%.16s\" uses maps or helper functions, so it cannot be "
-			"extended:\n"
-			"give the device to the engine by CDI instead",
-			info.name);
+			("the container's device program \"%.16s\" uses maps or helper functions, so it cannot be "
+			 "extended:",
+			 info.name),
+			("give the device to the engine by CDI instead"));
 	*ret = steal_struct(&program);
 	return 0;
 }
@@ -409,10 +409,11 @@ static int bpf_explain_load(union bpf_attr *attr, int error, struct err *err)
 			*statistics = '\0';
 		complaint = strrchr(log, '\n') ? strrchr(log, '\n') + 1 : log;
 	}
-	return err_set(err, CTR_GPU_E_NO_CGROUP,
-		       "the kernel does not take the container's device program with the GPU added (%s): %.200s\n"
-		       "give the device to the engine by CDI instead",
-		       err_name(error), complaint);
+	return err_set_advised(
+		err, CTR_GPU_E_NO_CGROUP,
+		("the kernel does not take the container's device program with the GPU added (%s): %.200s",
+		 err_name(error), complaint),
+		("give the device to the engine by CDI instead"));
 }
 
 /* Linux before 5.11 counts programs as locked memory of their user, and refuses with EPERM. */

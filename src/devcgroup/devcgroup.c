@@ -281,10 +281,9 @@ int devcgroup_open(pid_t pid, int process, struct devcgroup **ret, struct err *e
 	if (r < 0)
 		return err_set(err, r, "cannot read the cgroup of process %d: %m", (int)pid);
 	if (!cgroup && devcgroup_contains(membership) && devcgroup_is_privileged())
-		return err_set(err, CTR_GPU_E_NO_CGROUP,
-			       "no cgroup mount shows the device cgroup of process %d:\n"
-			       "mount the host's /sys/fs/cgroup where this runs",
-			       (int)pid);
+		return err_set_advised(err, CTR_GPU_E_NO_CGROUP,
+				       ("no cgroup mount shows the device cgroup of process %d:", (int)pid),
+				       ("mount the host's /sys/fs/cgroup where this runs"));
 	r = cgroup ? cgroup->version->open(cgroup, err) : 0;
 	if (r != 0 && r != 1)
 		return r;

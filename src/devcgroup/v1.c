@@ -141,11 +141,11 @@ static int v1_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules
 			 * (security/device_cgroup.c).
 			 */
 			if (r == -EPERM)
-				return err_set(err, CTR_GPU_E_NO_CGROUP,
-					       "the cgroup above %s forbids device %c %u:%u:\n"
-					       "allow it there, or start the container under another parent cgroup",
-					       cgroup->levels[level].path, rules[i].type, rules[i].major,
-					       rules[i].minor);
+				return err_set_advised(
+					err, CTR_GPU_E_NO_CGROUP,
+					("the cgroup above %s forbids device %c %u:%u:", cgroup->levels[level].path,
+					 rules[i].type, rules[i].major, rules[i].minor),
+					("allow it there, or start the container under another parent cgroup"));
 			if (r < 0)
 				return err_set(err, r, "cannot allow device %c %u:%u in %s: %m", rules[i].type,
 					       rules[i].major, rules[i].minor, cgroup->levels[level].path);

@@ -269,16 +269,18 @@ static int v2_replace(struct devcgroup *cgroup, struct devcgroup_level *level, _
 		return -EAGAIN;
 	/* A program attached by a bpf_link can only be changed by its owner. */
 	if (r == -ENOENT || r == -EPERM)
-		return err_set(err, CTR_GPU_E_NO_CGROUP,
-			       "the device program of %s belongs to another program's link and cannot be replaced:\n"
-			       "give the device to the engine by CDI instead",
-			       level->path);
+		return err_set_advised(
+			err, CTR_GPU_E_NO_CGROUP,
+			("the device program of %s belongs to another program's link and cannot be replaced:",
+			 level->path),
+			("give the device to the engine by CDI instead"));
 	if (r == -ETIMEDOUT)
-		return err_set(
+		return err_set_advised(
 			err, r,
-			"cannot replace the device program of %s, as process %d does not let go of " LOCK_DIRECTORY
-			"/" LOCK ": %m.\nSee what it waits for, or end it; then try again.",
-			level->path, (int)((const struct v2_state *)cgroup->state)->holder);
+			("cannot replace the device program of %s, as process %d does not let go of " LOCK_DIRECTORY
+			 "/" LOCK ": %m.",
+			 level->path, (int)((const struct v2_state *)cgroup->state)->holder),
+			("See what it waits for, or end it; then try again."));
 	if (r < 0)
 		return err_set(err, r, "cannot replace the device program of %s: %m", level->path);
 	if (level == cgroup->levels)
@@ -326,10 +328,11 @@ static int v2_check_above(const struct devcgroup_level *own, const struct devcgr
 			continue;
 		for (size_t j = 0; j < count; j++)
 			if (bpf_program_allows(&program, &rules[j]) == BPF_DENIES)
-				return err_set(err, CTR_GPU_E_NO_CGROUP,
-					       "a cgroup above %s forbids device %c %u:%u:\n"
-					       "allow it there, or start the container under another parent cgroup",
-					       own->path, rules[j].type, rules[j].major, rules[j].minor);
+				return err_set_advised(
+					err, CTR_GPU_E_NO_CGROUP,
+					("a cgroup above %s forbids device %c %u:%u:", own->path, rules[j].type,
+					 rules[j].major, rules[j].minor),
+					("allow it there, or start the container under another parent cgroup"));
 	}
 	return 0;
 }

@@ -216,19 +216,22 @@ static int driverd_explain_silence(int failure, int wait_status, const struct se
 	if (failure == -ENOMEM)
 		return failure;
 	if (failure == -ETIMEDOUT)
-		return err_set(err, CTR_GPU_E_DRIVER_TIMEOUT, "ctr-gpu-driverd: %s did not answer within %g s\n%s",
-			       library, settings->driver_timeout_ms / 1000.0, advice);
+		return err_set_advised(err, CTR_GPU_E_DRIVER_TIMEOUT,
+				       ("ctr-gpu-driverd: %s did not answer within %g s", library,
+					settings->driver_timeout_ms / 1000.0),
+				       ("%s", advice));
 	if (failure != -EBADMSG && WIFSIGNALED(wait_status) && WTERMSIG(wait_status) != SIGKILL) {
 		driverd_name_signal(WTERMSIG(wait_status), signal);
-		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: %s crashed (%s)\n%s", library, signal,
-			       advice);
+		return err_set_advised(err, CTR_GPU_E_DRIVER_LIBRARY,
+				       ("ctr-gpu-driverd: %s crashed (%s)", library, signal), ("%s", advice));
 	}
 	if (failure != -EBADMSG && WIFEXITED(wait_status))
-		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY,
-			       "ctr-gpu-driverd: ended with status %d before %s had answered\n%s",
-			       WEXITSTATUS(wait_status), library, advice);
-	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: what it sent about %s cannot be read\n%s",
-		       library, advice);
+		return err_set_advised(err, CTR_GPU_E_DRIVER_LIBRARY,
+				       ("ctr-gpu-driverd: ended with status %d before %s had answered",
+					WEXITSTATUS(wait_status), library),
+				       ("%s", advice));
+	return err_set_advised(err, CTR_GPU_E_DRIVER_LIBRARY,
+			       ("ctr-gpu-driverd: what it sent about %s cannot be read", library), ("%s", advice));
 }
 
 static const char *driverd_step(enum driverd_status status)
@@ -251,8 +254,9 @@ static int driverd_explain_status(const struct question *question, const struct 
 
 	/* The child's words are as hostile as the library in it. */
 	str_make_printable(message);
-	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "ctr-gpu-driverd: %s %s: %s\n%s", question->library,
-		       driverd_step(answer->status), message, question->advice);
+	return err_set_advised(err, CTR_GPU_E_DRIVER_LIBRARY,
+			       ("ctr-gpu-driverd: %s %s: %s", question->library, driverd_step(answer->status), message),
+			       ("%s", question->advice));
 }
 
 /*
@@ -273,10 +277,11 @@ static int client_ask(const struct settings *settings, const struct question *qu
 		return r;
 	r = driverd_converse(child.socket, question, settings->driver_timeout_ms, &answer);
 	if (!driverd_stop(&child, &wait_status))
-		return err_set(
+		return err_set_advised(
 			err, -ETIMEDOUT,
-			"the driver does not answer: ctr-gpu-driverd hangs in a call to %s that nothing can end\n%s",
-			question->device, question->hang_advice);
+			("the driver does not answer: ctr-gpu-driverd hangs in a call to %s that nothing can end",
+			 question->device),
+			("%s", question->hang_advice));
 	if (r < 0)
 		return driverd_explain_silence(r, wait_status, settings, question, err);
 	if (answer.status != DRIVERD_OK)

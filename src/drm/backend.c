@@ -101,7 +101,7 @@ static int drm_add_adapter(const struct adapter *adapter, uint32_t capabilities,
 		return -ENOMEM;
 	r = drm_add_node(class, node, reason, plan);
 	if (r < 0 && r != -ENOMEM)
-		return err_set(err, r, "cannot use %s/%s: %m\nLook at it with ls -l.", class->dev, node);
+		return err_set_advised(err, r, ("cannot use %s/%s: %m", class->dev, node), ("Look at it with ls -l."));
 	if (r < 0 || adapter->is_npu)
 		return r;
 	if (!adapter->partitions)

@@ -79,19 +79,20 @@ int ioctl_adapters(struct dxg_facts **ret, size_t *ret_count, struct err *err)
 		return 0;
 	}
 	if (fd < 0)
-		return err_set(err, -errno, "cannot open " PATH_DXG ": %m\n%s",
-			       errno == EACCES || errno == EPERM
+		return err_set_advised(
+			err, -errno, ("cannot open " PATH_DXG ": %m"),
+			("%s", errno == EACCES || errno == EPERM
 				       ? "Its mode should be 0666, and a container needs its device rule."
-				       : "Run wsl --shutdown in Windows, or restart the virtual machine.");
+				       : "Run wsl --shutdown in Windows, or restart the virtual machine."));
 	r = d3dkmt_describe_adapters(&calls, ret, ret_count);
 	if (r == -EPROTO)
-		return err_set(err, r,
-			       PATH_DXG " lists more than 64 adapters, the most that programs can be given: %m\n"
-					"Give this machine fewer of the host's GPUs.");
+		return err_set_advised(
+			err, r, (PATH_DXG " lists more than 64 adapters, the most that programs can be given: %m"),
+			("Give this machine fewer of the host's GPUs."));
 	if (r < 0)
-		return err_set(err, r,
-			       "asking " PATH_DXG " for the adapters failed: %m\n"
-			       "Run wsl --shutdown in Windows, or restart the virtual machine; dmesg | grep dxg may "
-			       "tell more.");
+		return err_set_advised(
+			err, r, ("asking " PATH_DXG " for the adapters failed: %m"),
+			("Run wsl --shutdown in Windows, or restart the virtual machine; dmesg | grep dxg may tell "
+			 "more."));
 	return 0;
 }

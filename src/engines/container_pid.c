@@ -331,17 +331,17 @@ static int container_pid_find_names(const char *name, struct container_pid *foun
 static int container_pid_refuse(const char *name, const struct container_pid *found, struct err *err)
 {
 	if (found->other)
-		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
-			       "%s is a container of %s and another of %s.\n"
-			       "Name the one by its first process (docker inspect, podman inspect).",
-			       name, found->engine, found->other);
-	if (!found->pid)
-		return err_set(
+		return err_set_advised(
 			err, CTR_GPU_E_BAD_ARGUMENT,
-			"no container that runs is called %s: Docker, Podman, containerd, runc and crun of user %u "
-			"have none.\n"
-			"Name it by its first process, which its engine shows (docker inspect, podman inspect).",
-			name, (unsigned)geteuid());
+			("%s is a container of %s and another of %s.", name, found->engine, found->other),
+			("Name the one by its first process (docker inspect, podman inspect)."));
+	if (!found->pid)
+		return err_set_advised(
+			err, CTR_GPU_E_BAD_ARGUMENT,
+			("no container that runs is called %s: Docker, Podman, containerd, runc and crun of user %u "
+			 "have none.",
+			 name, (unsigned)geteuid()),
+			("Name it by its first process, which its engine shows (docker inspect, podman inspect)."));
 	return 0;
 }
 

@@ -172,14 +172,13 @@ static const char *helper_find_reason(const char *sentence)
 }
 
 /* The program's sentence and its advice, which is a line of its own. */
-static int helper_explain(char *sentence, struct err *err)
+static int helper_explain(char *answer, struct err *err)
 {
-	char *advice = strchr(sentence, '\n');
+	const char *sentence = strsep(&answer, "\n"), *advice = strsep(&answer, "\n");
 
-	if (!advice || !advice[1])
-		return err_set(err, CTR_GPU_E_GUARD, "%.*s", (int)strcspn(sentence, "\n"), sentence);
-	*advice++ = '\0';
-	return err_set(err, CTR_GPU_E_GUARD, "%.400s\n%.*s", sentence, (int)strcspn(advice, "\n"), advice);
+	if (!advice || !*advice)
+		return err_set(err, CTR_GPU_E_GUARD, "%s", sentence);
+	return err_set_advised(err, CTR_GPU_E_GUARD, ("%.400s", sentence), ("%s", advice));
 }
 
 /* One of another version, which an update has left, is replaced. */
@@ -204,8 +203,9 @@ static int helper_load_newest(struct err *err)
 	if (text)
 		return helper_explain(text + strlen("] "), err);
 	/* Not its own words: a library that is missing, or a signal. */
-	return err_set(err, CTR_GPU_E_GUARD, "ctr-gpu-guard, which loads the guard, does not run%s%.*s",
-		       answer[0] ? ": " : "", (int)strcspn(answer, "\n"), answer);
+	answer[strcspn(answer, "\n")] = '\0';
+	return err_set(err, CTR_GPU_E_GUARD, "ctr-gpu-guard, which loads the guard, does not run%s%s",
+		       answer[0] ? ": " : "", answer);
 }
 
 int helper_load(struct err *err)

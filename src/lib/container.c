@@ -53,18 +53,19 @@ static int container_process_error(const struct ctr_gpu_container *container, in
 	if (error == ENOENT || error == ESRCH)
 		return err_set(err, -ESRCH, "the container's process %d does not exist", (int)container->pid);
 	if (error == EACCES || error == EPERM)
-		return err_set(
+		return err_set_advised(
 			err, CTR_GPU_E_NO_PERMISSION,
-			"user %d may not enter process %d, which belongs to another user or hides from its owner.\n"
-			"Run this as root, or in the user namespace that the container was started from.",
-			(int)geteuid(), (int)container->pid);
+			("user %d may not enter process %d, which belongs to another user or hides from its owner.",
+			 (int)geteuid(), (int)container->pid),
+			("Run this as root, or in the user namespace that the container was started from."));
 	return err_set(err, -error, "cannot look at process %d: %m", (int)container->pid);
 }
 
 static int container_no_procfs(struct err *err)
 {
-	return err_set(err, CTR_GPU_E_NO_PERMISSION,
-		       "/proc is not a procfs, so the container's process cannot be found.\nMount proc there.");
+	return err_set_advised(err, CTR_GPU_E_NO_PERMISSION,
+			       ("/proc is not a procfs, so the container's process cannot be found."),
+			       ("Mount proc there."));
 }
 
 /*
@@ -79,9 +80,10 @@ static int container_check_proc(int process, struct err *err)
 	if (fstatfs(process, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
 		return container_no_procfs(err);
 	if (readlink("/proc/self", self, sizeof(self) - 1) < 0 || atoi(self) != (int)getpid())
-		return err_set(err, CTR_GPU_E_BAD_STATE,
-			       "/proc belongs to another pid namespace, so the container's process cannot be found.\n"
-			       "Run the hook at the stage createRuntime or prestart.");
+		return err_set_advised(
+			err, CTR_GPU_E_BAD_STATE,
+			("/proc belongs to another pid namespace, so the container's process cannot be found."),
+			("Run the hook at the stage createRuntime or prestart."));
 	return 0;
 }
 
@@ -127,12 +129,12 @@ static int container_check_not_started(struct ctr_gpu_container *container, stru
 
 	if (r != 0 || same)
 		return r;
-	return err_set(
+	return err_set_advised(
 		err, CTR_GPU_E_CONTAINER_RUNNING,
-		"process %d is in its root filesystem already; GPUs can be added only while a container is being "
-		"created.\n"
-		"Start it with a hook at the stage createRuntime or prestart.",
-		(int)container->pid);
+		("process %d is in its root filesystem already; GPUs can be added only while a container is being "
+		 "created.",
+		 (int)container->pid),
+		("Start it with a hook at the stage createRuntime or prestart."));
 }
 
 /* The opposite: there is nothing to add to before. */
@@ -143,11 +145,11 @@ static int container_check_started(struct ctr_gpu_container *container, struct e
 
 	if (r != 0 || !same)
 		return r;
-	return err_set(
+	return err_set_advised(
 		err, CTR_GPU_E_BAD_ARGUMENT,
-		"process %d has the root directory of this machine, so it does not belong to a container that runs.\n"
-		"Name the container, or its first process as its engine shows it (docker inspect, podman inspect).",
-		(int)container->pid);
+		("process %d has the root directory of this machine, so it does not belong to a container that runs.",
+		 (int)container->pid),
+		("Name the container, or its first process as its engine shows it (docker inspect, podman inspect)."));
 }
 
 int container_key(const struct ctr_gpu_container *container, char ret[CONTAINER_KEY_SIZE])
@@ -164,10 +166,11 @@ static int container_check_own_mounts(const struct ctr_gpu_container *container,
 		return container_process_error(container, errno, err);
 	if (!container_same_file(&own, &its))
 		return 0;
-	return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
-		       "process %d is in our own mount namespace, so it does not belong to a container.\n"
-		       "Name the container's first process, or none to act on %s in this namespace.",
-		       (int)container->pid, container->rootfs);
+	return err_set_advised(
+		err, CTR_GPU_E_BAD_ARGUMENT,
+		("process %d is in our own mount namespace, so it does not belong to a container.",
+		 (int)container->pid),
+		("Name the container's first process, or none to act on %s in this namespace.", container->rootfs));
 }
 
 /* ---- permission ---- */
@@ -187,9 +190,9 @@ static int container_check_openat2(struct err *err)
 {
 	if (syscall(SYS_openat2, -1, NULL, NULL, 0) == 0 || errno != ENOSYS)
 		return 0;
-	return err_set(err, CTR_GPU_E_KERNEL_TOO_OLD,
-		       "this kernel lacks openat2(2): Linux 5.6 or later is needed.\nUpdate the kernel; on WSL: wsl "
-		       "--update.");
+	return err_set_advised(err, CTR_GPU_E_KERNEL_TOO_OLD,
+			       ("this kernel lacks openat2(2): Linux 5.6 or later is needed."),
+			       ("Update the kernel; on WSL: wsl --update."));
 }
 
 static int container_check_permission(struct ctr_gpu_container *container, struct err *err)
@@ -199,10 +202,10 @@ static int container_check_permission(struct ctr_gpu_container *container, struc
 	container->enter_user_namespace = container_has_own_user_namespace(container);
 	if (container->enter_user_namespace)
 		return 0;
-	return err_set(err, CTR_GPU_E_NO_PERMISSION,
-		       "user %d may not mount anything here: the capability CAP_SYS_ADMIN is missing.\n"
-		       "Run this as root, or in a user namespace of your own (unshare --map-root-user --mount).",
-		       (int)geteuid());
+	return err_set_advised(
+		err, CTR_GPU_E_NO_PERMISSION,
+		("user %d may not mount anything here: the capability CAP_SYS_ADMIN is missing.", (int)geteuid()),
+		("Run this as root, or in a user namespace of your own (unshare --map-root-user --mount)."));
 }
 
 /* ---- the root filesystem ---- */
@@ -260,10 +263,10 @@ static int container_find_root(const struct rootfs *base, const char *path, stru
 	if (fd == -ELOOP)
 		fd = container_follow_links(base, path);
 	if (fd == -ELOOP)
-		return err_set(err, CTR_GPU_E_BAD_ROOTFS,
-			       "the root filesystem %s is reached by a symlink that others than root could have made.\n"
-			       "Name the directory itself, without links.",
-			       path);
+		return err_set_advised(
+			err, CTR_GPU_E_BAD_ROOTFS,
+			("the root filesystem %s is reached by a symlink that others than root could have made.", path),
+			("Name the directory itself, without links."));
 	if (fd < 0)
 		return fd;
 	*ret = ROOTFS_CLOSED;

@@ -35,6 +35,11 @@ int ctr_gpu_context_new(struct ctr_gpu_context **ret_context)
 
 	if (!context)
 		return -ENOMEM;
+	context->message = calloc(1, ERR_MESSAGE_MAX);
+	if (!context->message) {
+		free(context);
+		return -ENOMEM;
+	}
 	settings_init(&context->settings);
 	*ret_context = context;
 	return 0;
@@ -45,6 +50,7 @@ struct ctr_gpu_context *ctr_gpu_context_unref(struct ctr_gpu_context *context)
 	if (!context)
 		return NULL;
 	settings_clear(&context->settings);
+	free(context->message);
 	free(context);
 	return NULL;
 }
@@ -67,7 +73,7 @@ void context_end_undo_log(const struct ctr_gpu_context *context, struct undo_log
 
 const char *ctr_gpu_context_message(const struct ctr_gpu_context *context)
 {
-	return context->err.text;
+	return err_message(&context->err, context->message);
 }
 
 /* Inner layers have an enum of log levels of their own, with the same values. */

@@ -22,6 +22,7 @@ struct ctr_gpu_log_target {
 struct ctr_gpu_context {
 	struct settings settings;
 	struct err err;
+	char *message; /* ERR_MESSAGE_MAX bytes, in which ctr_gpu_context_message() makes one of both its parts */
 	struct ctr_gpu_log_target target;
 	struct undo_log
 		*undo_log; /* of the child of ctr_gpu_run_in_child() that this is, shared with its parent; else NULL */

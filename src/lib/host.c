@@ -81,6 +81,7 @@ static int host_number_adapters(struct inventory *inventory)
 static int host_probe_all(struct ctr_gpu_context *context, struct ctr_gpu_host *host)
 {
 	int failure = CTR_GPU_E_NO_DEVICE;
+	char message[ERR_MESSAGE_MAX];
 	struct err err = {0};
 	int r;
 
@@ -99,7 +100,7 @@ static int host_probe_all(struct ctr_gpu_context *context, struct ctr_gpu_host *
 		}
 		failure = r;
 		context->err = err;
-		r = strv_add(&host->inventory.notes, err.text);
+		r = strv_add(&host->inventory.notes, err_message(&err, message));
 		if (r < 0)
 			return r;
 	}
@@ -118,8 +119,10 @@ static int host_log_none(struct err *err)
 			return -ENOMEM;
 	if (strv_join(&devices, " nor ", &names) < 0 || strv_join(&advice, " ", &text) < 0)
 		return -ENOMEM;
-	return err_set(err, CTR_GPU_E_NO_DEVICE, "no GPU here: neither %s leads to one\n%s\n%s", names,
-		       backends[0]->advice, text);
+	return err_advise(err,
+			  err_set_advised(err, CTR_GPU_E_NO_DEVICE, ("no GPU here: neither %s leads to one", names),
+					  ("%s", backends[0]->advice)),
+			  "%s", text);
 }
 
 int ctr_gpu_host_new(struct ctr_gpu_context *context, struct ctr_gpu_host **ret_host)

@@ -51,11 +51,11 @@ static int request_explain(struct ctr_gpu_context *context, int r)
 {
 	return r != -E2BIG
 		       ? r
-		       : err_set(&context->err, CTR_GPU_E_BAD_ARGUMENT,
-				 "a list in the container's environment has more than %d items\n"
-				 "Look at the variables by which GPUs are asked for; no program can be started with "
-				 "so long a one.",
-				 STRV_SPLIT_MAX);
+		       : err_set_advised(
+				 &context->err, CTR_GPU_E_BAD_ARGUMENT,
+				 ("a list in the container's environment has more than %d items", STRV_SPLIT_MAX),
+				 ("Look at the variables by which GPUs are asked for; no program can be started with "
+				  "so long a one."));
 }
 
 int ctr_gpu_request_read_environment(struct ctr_gpu_request *request, const char *const *environment)
@@ -78,11 +78,10 @@ static int request_take_step(struct ctr_gpu_request *request, const char *const 
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)
-		return err_set(
+		return err_set_advised(
 			&request->context->err, r,
-			"what this job's step was granted cannot be read in " PATH_SLURM_STEPS ": %s\n"
-			"Root alone may be able to write there; `ctr-gpu slurm step --end` of the job removes it.",
-			strerror(-r));
+			("what this job's step was granted cannot be read in " PATH_SLURM_STEPS ": %s", strerror(-r)),
+			("Root alone may be able to write there; `ctr-gpu slurm step --end` of the job removes it."));
 	if (record.held)
 		request->context->settings.choice = CHOICE_STORE;
 	if (record.vcuda) {

@@ -308,12 +308,13 @@ static int settings_read_key(struct settings *settings, const char *path, const 
 			continue;
 		r = key->read(settings, key, value);
 		if (r == -EINVAL)
-			return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s: %s\"%s\" must be %s\nSee ctr-gpu-config(5).",
-				       path, of->prefix, name, key->wanted);
+			return err_set_advised(err, CTR_GPU_E_BAD_CONFIG,
+					       ("%s: %s\"%s\" must be %s", path, of->prefix, name, key->wanted),
+					       ("See ctr-gpu-config(5)."));
 		return r == 0 && key->table ? settings_read_table(settings, path, key->table, value, err) : r;
 	}
-	return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s: %sunknown key \"%.64s\"\nSee ctr-gpu-config(5) for the keys.",
-		       path, of->prefix, name);
+	return err_set_advised(err, CTR_GPU_E_BAD_CONFIG, ("%s: %sunknown key \"%.64s\"", path, of->prefix, name),
+			       ("See ctr-gpu-config(5) for the keys."));
 }
 
 /* Behind a mistake the other keys are read, too; the caller decides what to do with them. */
@@ -345,10 +346,10 @@ int settings_parse(struct settings *settings, const char *path, const char *data
 		start = strlen(bom);
 	r = json_parse(data + start, size - start, &json, reason);
 	if (r == -EINVAL || (r == 0 && !json_is_object(json)))
-		return err_set(err, CTR_GPU_E_BAD_CONFIG,
-			       "%s is not a JSON object: %s\n"
-			       "Mend %s or move it away; see ctr-gpu-config(5).",
-			       path, r < 0 ? reason : "something else stands there", path);
+		return err_set_advised(
+			err, CTR_GPU_E_BAD_CONFIG,
+			("%s is not a JSON object: %s", path, r < 0 ? reason : "something else stands there"),
+			("Mend %s or move it away; see ctr-gpu-config(5).", path));
 	if (r < 0)
 		return r;
 	settings->unread = false;
@@ -370,13 +371,13 @@ static int settings_check_owner(int fd, const char *path, struct err *err)
 	unknown_here = st.st_uid == OVERFLOW_UID && stat("/proc/self/ns/user", &namespace) == 0 &&
 		       namespace.st_ino != initial_user_namespace;
 	if (st.st_uid != 0 && st.st_uid != geteuid() && !unknown_here)
-		return err_set(err, CTR_GPU_E_BAD_CONFIG,
-			       "%s belongs to uid %u, so it is not read\nMake it root's: chown root %s", path,
-			       st.st_uid, path);
+		return err_set_advised(err, CTR_GPU_E_BAD_CONFIG,
+				       ("%s belongs to uid %u, so it is not read", path, st.st_uid),
+				       ("Make it root's: chown root %s", path));
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
-		return err_set(err, CTR_GPU_E_BAD_CONFIG,
-			       "%s can be written by others than its owner, so it is not read\nchmod go-w %s", path,
-			       path);
+		return err_set_advised(err, CTR_GPU_E_BAD_CONFIG,
+				       ("%s can be written by others than its owner, so it is not read", path),
+				       ("chmod go-w %s", path));
 	return 0;
 }
 
@@ -397,7 +398,8 @@ static int settings_open_checked(const char *path, int *ret_fd, struct err *err)
 		return -errno;
 	fd = fd_open_file_at(dir, slash ? path + (slash - directory) + 1 : path, 0);
 	if (fd == -EINVAL)
-		return err_set(err, CTR_GPU_E_BAD_CONFIG, "%s is not a regular file\nSee ctr-gpu-config(5).", path);
+		return err_set_advised(err, CTR_GPU_E_BAD_CONFIG, ("%s is not a regular file", path),
+				       ("See ctr-gpu-config(5)."));
 	if (fd < 0)
 		return fd;
 	r = settings_check_owner(dir, slash ? directory : ".", err);
@@ -427,9 +429,7 @@ int settings_load(struct settings *settings, const char *path, struct err *err)
 	if (r == 0)
 		r = fd_read_all(fd, CONFIG_MAX_SIZE, &data, &size);
 	if (r < 0)
-		return err_set(err, r,
-			       "cannot read the configuration %s: %m\n"
-			       "Check the path and the permissions of %s.",
-			       file, file);
+		return err_set_advised(err, r, ("cannot read the configuration %s: %m", file),
+				       ("Check the path and the permissions of %s.", file));
 	return settings_parse(settings, file, data, size, err);
 }

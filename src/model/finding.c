@@ -101,15 +101,26 @@ void findings_close(struct findings *findings, const char *engine, unsigned meth
 	findings->items[findings->count - 1].methods = methods;
 }
 
+/* Advice of several lines is one remedy. */
+static void findings_join_remedy(struct findings *findings)
+{
+	for (char *c = findings->items[findings->count - 1].remedy; c && *c; c++)
+		*c = *c == '\n' ? ' ' : *c;
+}
+
+void findings_add_error(struct findings *findings, const char *id, enum severity severity, const struct err *err)
+{
+	findings_add(findings, id, severity, err->advice[0] ? "%s\n%s" : "%s", err->text, err->advice);
+	findings_join_remedy(findings);
+}
+
 void findings_add_message(struct findings *findings, const char *id, enum severity severity, const char *message)
 {
 	size_t first = strcspn(message, "\n");
-	char *remedy;
 
 	findings_add(findings, id, severity, message[first] ? "%.*s\n%s" : "%.*s", (int)first, message,
 		     message + first + 1);
-	for (remedy = findings->items[findings->count - 1].remedy; remedy && *remedy; remedy++)
-		*remedy = *remedy == '\n' ? ' ' : *remedy;
+	findings_join_remedy(findings);
 }
 
 struct host_engine *findings_add_engine(struct findings *findings, const char *id, const char *label)

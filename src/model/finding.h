@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "base/cleanup.h"
+#include "base/err.h"
 
 enum severity {
 	SEVERITY_OK,
@@ -85,7 +86,10 @@ void findings_add_list(struct findings *findings, const char *id, enum severity 
 /** Says which methods the finding that was added last closes. @engine: stays. */
 void findings_close(struct findings *findings, const char *engine, unsigned methods);
 
-/** The first line of a library's sentence as a finding, the others as its remedy. */
+/** An error as a finding, with its advice as the remedy. */
+void findings_add_error(struct findings *findings, const char *id, enum severity severity, const struct err *err);
+
+/** The same of what a plan or an inventory has in one text: the first line as a finding, the others as its remedy. */
 void findings_add_message(struct findings *findings, const char *id, enum severity severity, const char *message);
 
 /** Appends an engine without methods, whose names stay. Return: it. */

@@ -128,11 +128,11 @@ int request_set_capabilities(struct request *request, const char *capabilities, 
 			if (streq(capabilities_by_name[j].name, list.items[i]))
 				bits = capabilities_by_name[j].bits;
 		if (!bits)
-			return err_set(err, CTR_GPU_E_UNKNOWN_CAPABILITY,
-				       "unknown driver capability \"%.32s\"\nThe capabilities are compute, compat32, "
-				       "graphics, utility, "
-				       "video, display, ngx, all.",
-				       list.items[i]);
+			return err_set_advised(
+				err, CTR_GPU_E_UNKNOWN_CAPABILITY,
+				("unknown driver capability \"%.32s\"", list.items[i]),
+				("The capabilities are compute, compat32, graphics, utility, video, display, ngx, "
+				 "all."));
 		all |= bits;
 	}
 	request->capabilities = all ? all : CAPABILITY_DEFAULT;

@@ -92,11 +92,12 @@ static bool requirement_condition_parse(const char *text, size_t length, struct 
 
 static int requirement_bad(const char *text, size_t length, struct err *err)
 {
-	return err_set(err, CTR_GPU_E_BAD_REQUIREMENT,
-		       "\"%.*s\" cannot be read as a requirement\nWrite one like cuda>=12.4, driver<470, arch>=7.5 or "
-		       "brand=tesla.\n"
-		       "NVIDIA_DISABLE_REQUIRE=1 in the container's environment starts it all the same.",
-		       (int)(length > 64 ? 64 : length), text);
+	return err_advise(
+		err,
+		err_set_advised(err, CTR_GPU_E_BAD_REQUIREMENT,
+				("\"%.*s\" cannot be read as a requirement", (int)(length > 64 ? 64 : length), text),
+				("Write one like cuda>=12.4, driver<470, arch>=7.5 or brand=tesla.")),
+		"NVIDIA_DISABLE_REQUIRE=1 in the container's environment starts it all the same.");
 }
 
 /* An unknown property may stand beside known ones; alone it is more likely to be a slip. */

@@ -337,13 +337,14 @@ static int backend_driver_notes(const struct settings *settings, const struct in
 {
 	_cleanup_libraries_ struct driver_files_libraries libraries = {0};
 	_cleanup_native_ struct native native = NATIVE_NONE;
+	char message[ERR_MESSAGE_MAX];
 	struct err err = {0};
 	int r;
 
 	(void)inventory;
 	r = backend_open(settings, &native, &err);
 	if (r != 0)
-		return r == -ENOMEM ? r : strv_add(ret, err.text);
+		return r == -ENOMEM ? r : strv_add(ret, err_message(&err, message));
 	r = driver_files_libraries(&native.install, CAPABILITY_ALL, &libraries);
 	for (size_t i = 0; i < libraries.count && r == 0; i++)
 		if (!libraries.items[i].known)

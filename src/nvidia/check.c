@@ -129,7 +129,7 @@ static void check_nodes(struct doctor_context *examination)
 	if (loader_nvidia.decide(&options, &load, &err) == 0)
 		check_add_nodes(&load, &examination->findings);
 	else
-		findings_add_message(&examination->findings, "device.wrong", SEVERITY_PROBLEM, err.text);
+		findings_add_error(&examination->findings, "device.wrong", SEVERITY_PROBLEM, &err);
 }
 
 /* nvidia-smi then says "Driver/library version mismatch". libcuda's version is looked at when the plan is made. */

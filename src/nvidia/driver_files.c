@@ -389,18 +389,18 @@ static bool driver_files_has_abi(const struct driver_files *install, bool is_32)
 static int driver_files_explain_missing(const struct driver_files *install, const char *root, struct err *err)
 {
 	if (install->other_version)
-		return err_set(
+		return err_set_advised(
 			err, CTR_GPU_E_DRIVER_LIBRARY,
-			"the driver was updated halfway: kernel module %s, libraries %s\n"
-			"Restart the machine, or stop what uses the GPUs and reload the module: rmmod nvidia-uvm "
-			"nvidia; modprobe "
-			"nvidia",
-			install->version, install->other_version);
-	return err_set(
+			("the driver was updated halfway: kernel module %s, libraries %s", install->version,
+			 install->other_version),
+			("Restart the machine, or stop what uses the GPUs and reload the module: rmmod nvidia-uvm "
+			 "nvidia; modprobe nvidia"));
+	return err_set_advised(
 		err, CTR_GPU_E_DRIVER_LIBRARY,
-		"NVIDIA's kernel module is loaded (%s), and no libraries of that version are below %s\n"
-		"Install the driver's libraries, or say where they are: \"driver-root\" in the configuration, --root.",
-		install->version, root);
+		("NVIDIA's kernel module is loaded (%s), and no libraries of that version are below %s",
+		 install->version, root),
+		("Install the driver's libraries, or say where they are: \"driver-root\" in the configuration, "
+		 "--root."));
 }
 
 /* ---- what an earlier start found ---- */
@@ -545,10 +545,8 @@ int driver_files_open(const struct settings *settings, const char *version, cons
 
 	r = rootfs_open(AT_FDCWD, root, &install.root);
 	if (r < 0)
-		return err_set(
-			err, r,
-			"cannot open the driver root %s: %m\nCheck \"driver-root\" in the configuration, and --root.",
-			root);
+		return err_set_advised(err, r, ("cannot open the driver root %s: %m", root),
+				       ("Check \"driver-root\" in the configuration, and --root."));
 	r = driver_files_path(install.root.fd, &install.root_path);
 	if (r == 0 && streq(install.root_path, "/"))
 		install.root_path[0] = '\0';

@@ -95,13 +95,12 @@ static int load_refuse_wrong(const struct load *load, struct err *err)
 {
 	for (size_t i = 0; i < load->count; i++)
 		if (load->steps[i].state == LOAD_WRONG)
-			return err_set(
+			return err_set_advised(
 				err, CTR_GPU_E_WRONG_NODE,
-				"%s should be %s, and is %s\nLook at what made it; ctr-gpu load --replace puts the "
-				"right one in its place.",
-				load->steps[i].name,
-				load->steps[i].kind == LOAD_NODE ? "a node of NVIDIA's driver" : "a directory",
-				load->steps[i].found);
+				("%s should be %s, and is %s", load->steps[i].name,
+				 load->steps[i].kind == LOAD_NODE ? "a node of NVIDIA's driver" : "a directory",
+				 load->steps[i].found),
+				("Look at what made it; ctr-gpu load --replace puts the right one in its place."));
 	return 0;
 }
 
@@ -126,12 +125,12 @@ int load_decide(const struct load_host *host, const struct load_options *options
 	else if (pci_find(host->sys, module_is_gpu, &gpu))
 		r = strv_format(&load.remarks, "which device nodes are missing shows when the module nvidia is loaded");
 	else
-		r = err_set(
+		r = err_set_advised(
 			err, CTR_GPU_E_NO_DEVICE,
-			"this machine has no GPU of NVIDIA: none in %s/bus/pci/devices, and no module of its driver "
-			"is loaded\n"
-			"In a virtual machine, the GPU must be passed through to it first.",
-			host->sys);
+			("this machine has no GPU of NVIDIA: none in %s/bus/pci/devices, and no module of its driver "
+			 "is loaded",
+			 host->sys),
+			("In a virtual machine, the GPU must be passed through to it first."));
 	if (r == 0 && !options->replace)
 		r = load_refuse_wrong(&load, err);
 	if (r == 0)

@@ -50,10 +50,10 @@ static int load_apply_modules(const struct load_host *host, const struct load_op
 		 * modprobe succeeds, too, where /etc/modprobe.d has it do something else ("install nvidia /bin/true").
 		 */
 		if (step->state == LOAD_MISSING)
-			return err_set(err, CTR_GPU_E_KERNEL_MODULE,
-				       "modprobe %s said nothing, and the module is not loaded all the same\n"
-				       "A file in /etc/modprobe.d may forbid it: modprobe --showconfig | grep nvidia",
-				       step->name);
+			return err_set_advised(
+				err, CTR_GPU_E_KERNEL_MODULE,
+				("modprobe %s said nothing, and the module is not loaded all the same", step->name),
+				("A file in /etc/modprobe.d may forbid it: modprobe --showconfig | grep nvidia"));
 		step->state = LOAD_DONE;
 	}
 	return r;
@@ -113,6 +113,13 @@ static int load_apply_step(const struct load_step *step)
 	return r;
 }
 
+static int load_apply_error(const struct load_step *step, int r, struct err *err)
+{
+	r = err_set(err, r, "cannot make %s: %m", step->name);
+	return r == -EPERM ? err_advise(err, r, "In a user namespace the kernel lets no process make device nodes.")
+			   : r;
+}
+
 static int load_apply_files(struct load *load, struct err *err)
 {
 	for (size_t i = 0; i < load->count; i++) {
@@ -131,10 +138,7 @@ static int load_apply_files(struct load *load, struct err *err)
 			continue;
 		}
 		if (r < 0)
-			return err_set(err, r, "cannot make %s: %m%s", step->name,
-				       r == -EPERM
-					       ? "\nIn a user namespace the kernel lets no process make device nodes."
-					       : "");
+			return load_apply_error(step, r, err);
 		step->state = LOAD_DONE;
 	}
 	return 0;
@@ -150,10 +154,9 @@ int load_apply(const struct load_host *host, const struct load_options *options,
 	if (!pending)
 		return 0;
 	if (geteuid() != 0)
-		return err_set(
-			err, CTR_GPU_E_NO_PERMISSION,
-			"only root may load kernel modules and make device nodes\nctr-gpu load --dry-run shows what "
-			"is missing.");
+		return err_set_advised(err, CTR_GPU_E_NO_PERMISSION,
+				       ("only root may load kernel modules and make device nodes"),
+				       ("ctr-gpu load --dry-run shows what is missing."));
 	r = load_apply_modules(host, options, load, err);
 	return r != 0 ? r : load_apply_files(load, err);
 }

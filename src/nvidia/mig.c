@@ -141,10 +141,9 @@ int mig_plan_capability(const struct module *module, const char *name, const cha
 	if (str_format(&node, PATH_NVIDIA_CAPS "/nvidia-cap%u", number) < 0)
 		return -ENOMEM;
 	if (module_node(module, node, "nvidia-caps", &st) < 0)
-		return err_set(
-			err, CTR_GPU_E_NO_ADAPTER,
-			"the node %s of the capability %s is missing or another driver's\nctr-gpu load makes it.", node,
-			name);
+		return err_set_advised(err, CTR_GPU_E_NO_ADAPTER,
+				       ("the node %s of the capability %s is missing or another driver's", node, name),
+				       ("ctr-gpu load makes it."));
 	device.number = st.st_rdev;
 	device.path = steal_ptr(node);
 	device.reason = strdup(reason);

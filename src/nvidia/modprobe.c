@@ -94,18 +94,17 @@ static int modprobe_log(const char *module, const char *release, int errors, str
 	message[strcspn(message, "\n")] = '\0';
 	str_make_printable(message);
 	if (strstr(message, "not found"))
-		return err_set(err, CTR_GPU_E_KERNEL_MODULE,
-			       "cannot load the module %s: %s\nInstall NVIDIA's driver for kernel %s.", module, message,
-			       release);
+		return err_set_advised(err, CTR_GPU_E_KERNEL_MODULE, ("cannot load the module %s: %s", module, message),
+				       ("Install NVIDIA's driver for kernel %s.", release));
 	if (strstr(message, "No such device"))
-		return err_set(
-			err, CTR_GPU_E_KERNEL_MODULE,
-			"cannot load the module %s: %s\nIt found no GPU that it can drive: another driver (nouveau, "
-			"vfio-pci) may have it; lspci -k shows that.",
-			module, message);
-	return err_set(err, CTR_GPU_E_KERNEL_MODULE,
-		       "cannot load the module %s: %s\nThe kernel may have said more: dmesg shows it.", module,
-		       *message ? message : "modprobe failed and said nothing");
+		return err_set_advised(
+			err, CTR_GPU_E_KERNEL_MODULE, ("cannot load the module %s: %s", module, message),
+			("It found no GPU that it can drive: another driver (nouveau, vfio-pci) may have it; lspci -k "
+			 "shows that."));
+	return err_set_advised(
+		err, CTR_GPU_E_KERNEL_MODULE,
+		("cannot load the module %s: %s", module, *message ? message : "modprobe failed and said nothing"),
+		("The kernel may have said more: dmesg shows it."));
 }
 
 int modprobe_load(const char *programs, const char *driver_root, const char *module, struct err *err)
@@ -123,9 +122,10 @@ int modprobe_load(const char *programs, const char *driver_root, const char *mod
 	if (errors < 0)
 		return err_set(err, -errno, "cannot make a file for what modprobe says: %m");
 	if (!path)
-		return err_set(err, CTR_GPU_E_KERNEL_MODULE,
-			       "modprobe is missing from %s, and nothing else can load kernel modules\nInstall kmod.",
-			       programs);
+		return err_set_advised(
+			err, CTR_GPU_E_KERNEL_MODULE,
+			("modprobe is missing from %s, and nothing else can load kernel modules", programs),
+			("Install kmod."));
 	(void)uname(&name);
 	/* A driver in a root of its own often brings modules for the kernel that runs. */
 	if (in_root && str_format(&modules, "%s/lib/modules/%s", driver_root, name.release) < 0)

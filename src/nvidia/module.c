@@ -89,22 +89,22 @@ int module_read(struct module *ret, struct err *err)
 		return CTR_GPU_E_NO_DEVICE;
 	r = module_read_version(&module.version);
 	if (r == -ENOENT)
-		return err_set(err, CTR_GPU_E_NO_ADAPTER,
-			       PATH_NVIDIACTL
-			       " is there, but NVIDIA's kernel module is not loaded (%s/version is missing)\n"
-			       "Load it: ctr-gpu load. If that fails, dmesg says why.",
-			       PATH_PROC_NVIDIA);
+		return err_set_advised(err, CTR_GPU_E_NO_ADAPTER,
+				       (PATH_NVIDIACTL
+					" is there, but NVIDIA's kernel module is not loaded (%s/version is missing)",
+					PATH_PROC_NVIDIA),
+				       ("Load it: ctr-gpu load. If that fails, dmesg says why."));
 	if (r < 0)
 		return err_set(err, r, "cannot read " PATH_PROC_NVIDIA "/version: %m");
 	r = module_read_file("/proc/devices", &module.devices);
 	if (r < 0)
 		return err_set(err, r, "cannot read /proc/devices: %m");
 	if (module_check_node(&module, &st, "nvidia") < 0)
-		return err_set(err, CTR_GPU_E_NO_ADAPTER,
-			       PATH_NVIDIACTL
-			       " is device %u:%u, and /proc/devices gives that number to another driver\n"
-			       "Put the right one there: ctr-gpu load --replace",
-			       major(st.st_rdev), minor(st.st_rdev));
+		return err_set_advised(err, CTR_GPU_E_NO_ADAPTER,
+				       (PATH_NVIDIACTL
+					" is device %u:%u, and /proc/devices gives that number to another driver",
+					major(st.st_rdev), minor(st.st_rdev)),
+				       ("Put the right one there: ctr-gpu load --replace"));
 	*ret = steal_struct(&module);
 	return 0;
 }

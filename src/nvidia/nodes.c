@@ -68,7 +68,8 @@ static int nodes_add_control(const struct nvidia_plan *planning)
 
 static int nodes_refuse(const struct nvidia_plan *planning, const char *path, int r)
 {
-	return err_set(planning->err, r, "cannot use %s: %m\nLook at it with ls -l, and at /proc/devices.", path);
+	return err_set_advised(planning->err, r, ("cannot use %s: %m", path),
+			       ("Look at it with ls -l, and at /proc/devices."));
 }
 
 /* ---- /dev/dri ---- */
@@ -149,20 +150,18 @@ static int nodes_add_imex_channel(const struct nvidia_plan *planning, const char
 	int r;
 
 	if (strspn(channel, "0123456789") != strlen(channel) || strlen(channel) > 7)
-		return err_set(planning->err, CTR_GPU_E_UNKNOWN_DEVICE,
-			       "an IMEX channel is a number, not \"%.32s\"\n"
-			       "NVIDIA_IMEX_CHANNELS and --imex-channel take a list such as 0,1, all, or none.",
-			       channel);
+		return err_set_advised(
+			planning->err, CTR_GPU_E_UNKNOWN_DEVICE,
+			("an IMEX channel is a number, not \"%.32s\"", channel),
+			("NVIDIA_IMEX_CHANNELS and --imex-channel take a list such as 0,1, all, or none."));
 	if (str_format(&path, PATH_NVIDIA_IMEX "/channel%s", channel) < 0)
 		return -ENOMEM;
 	r = nodes_add_node(planning, path, "nvidia-caps-imex-channels", "memory shared with other machines (IMEX)");
 	if (r == 0 || r == -ENOMEM)
 		return r;
-	return err_set(
-		planning->err, CTR_GPU_E_UNKNOWN_DEVICE,
-		"IMEX channel %s has no node %s\nctr-gpu load --imex-channel=%s makes it, on machines that have the "
-		"IMEX service.",
-		channel, path, channel);
+	return err_set_advised(
+		planning->err, CTR_GPU_E_UNKNOWN_DEVICE, ("IMEX channel %s has no node %s", channel, path),
+		("ctr-gpu load --imex-channel=%s makes it, on machines that have the IMEX service.", channel));
 }
 
 static int nodes_compare_channels(const struct dirent **a, const struct dirent **b)
@@ -240,9 +239,9 @@ static int nodes_add_mig_rights(const struct nvidia_plan *planning, const struct
 	int r = 0;
 
 	if ((request->mig_config || request->mig_monitor) && nodes_has_parts_only(planning, request))
-		return err_set(planning->err, CTR_GPU_E_BAD_ARGUMENT,
-			       "rights over parts of GPUs (MIG) go with whole GPUs, and parts are asked for\n"
-			       "Ask for all devices, or for GPUs by their index or UUID.");
+		return err_set_advised(planning->err, CTR_GPU_E_BAD_ARGUMENT,
+				       ("rights over parts of GPUs (MIG) go with whole GPUs, and parts are asked for"),
+				       ("Ask for all devices, or for GPUs by their index or UUID."));
 
 	if (request->mig_config)
 		r = mig_plan_capability(planning->module, "mig/config", "MIG: to make and remove parts of GPUs",

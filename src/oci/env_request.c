@@ -320,10 +320,9 @@ static int env_request_mig_right(const struct env_request *ask, const char *name
 	if (!value || !*value)
 		return 0;
 	if (!ask->privileged)
-		return err_set(err, CTR_GPU_E_NO_PERMISSION,
-			       "%s is for privileged containers, and this one is not\n"
-			       "Start it with --privileged (or --cap-add=SYS_ADMIN), or without the variable.",
-			       name);
+		return err_set_advised(
+			err, CTR_GPU_E_NO_PERMISSION, ("%s is for privileged containers, and this one is not", name),
+			("Start it with --privileged (or --cap-add=SYS_ADMIN), or without the variable."));
 	if (!streq(value, "all"))
 		return err_set(err, CTR_GPU_E_BAD_ARGUMENT, "%s is \"all\", not \"%.32s\"", name, value);
 	*ret = true;
@@ -373,10 +372,10 @@ static int env_request_requirements(const struct env_request *ask, const struct 
 	if (r != 0 || !env_request_is_legacy(ask))
 		return r;
 	if (!env_request_read_cuda_version(cuda, &version))
-		return err_set(err, CTR_GPU_E_BAD_REQUIREMENT,
-			       "CUDA_VERSION: \"%.32s\" is not a version of CUDA, such as 12.4.1\n"
-			       "NVIDIA_DISABLE_REQUIRE=1 in the container's environment starts it all the same.",
-			       cuda);
+		return err_set_advised(
+			err, CTR_GPU_E_BAD_REQUIREMENT,
+			("CUDA_VERSION: \"%.32s\" is not a version of CUDA, such as 12.4.1", cuda),
+			("NVIDIA_DISABLE_REQUIRE=1 in the container's environment starts it all the same."));
 	r = str_format(&text, "cuda>=%u.%u", version.parts[0], version.parts[1]);
 	return r < 0 ? r : request_add_requirement(request, text, err);
 }

@@ -76,10 +76,10 @@ static int oci_check_status(const json_t *state, struct err *err)
 	if (!status)
 		return oci_error(err, "state", "\"status\" is not a string");
 	if (streq(status, "running") || streq(status, "paused"))
-		return err_set(err, CTR_GPU_E_CONTAINER_RUNNING,
-			       "the container is %s already; GPUs can be added only while it is being created.\n"
-			       "Run the hook at the stage createRuntime or prestart.",
-			       status);
+		return err_set_advised(
+			err, CTR_GPU_E_CONTAINER_RUNNING,
+			("the container is %s already; GPUs can be added only while it is being created.", status),
+			("Run the hook at the stage createRuntime or prestart."));
 	if (!streq(status, "creating") && !streq(status, "created"))
 		return oci_error(err, "state", "the status is not that of a container that is being created");
 	return 0;

@@ -251,7 +251,8 @@ int image_check_obstacles(const struct plan *plan, const struct rootfs *rootfs, 
 		if (r < 0)
 			return err_set(err, r, "%m");
 		if (r == 0)
-			return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "%s\n%s", obstacle->reason, obstacle->remedy);
+			return err_set_advised(err, CTR_GPU_E_DRIVER_LIBRARY, ("%s", obstacle->reason),
+					       ("%s", obstacle->remedy));
 	}
 	return 0;
 }

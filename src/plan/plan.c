@@ -52,13 +52,14 @@ static int plan_enforce_requirement(struct planner *planner, const char *require
 		(void)snprintf(have, sizeof(have), "CUDA %d.%d", facts->cuda_major, facts->cuda_minor);
 	if (verdict != REQUIREMENT_UNMET && !strict)
 		return plan_warn_of_requirement(planner, requirement, verdict);
-	return err_set(&planner->context->err, CTR_GPU_E_REQUIREMENT,
-		       "unsatisfied condition: the image requires %.200s, and the host's driver gives %s%s%s\n"
-		       "%s\n"
-		       "NVIDIA_DISABLE_REQUIRE=1 in the container's environment starts it all the same.",
-		       requirement, have, facts->driver_version ? ", driver " : "",
-		       facts->driver_version ? facts->driver_version : "",
-		       requirement_asks_for_newer(requirement, facts) ? newer : other);
+	return err_advise(
+		&planner->context->err,
+		err_set_advised(&planner->context->err, CTR_GPU_E_REQUIREMENT,
+				("unsatisfied condition: the image requires %.200s, and the host's driver gives %s%s%s",
+				 requirement, have, facts->driver_version ? ", driver " : "",
+				 facts->driver_version ? facts->driver_version : ""),
+				("%s", requirement_asks_for_newer(requirement, facts) ? newer : other)),
+		"NVIDIA_DISABLE_REQUIRE=1 in the container's environment starts it all the same.");
 }
 
 static int plan_enforce_requirements(struct planner *planner, const struct backend *backend,
@@ -197,7 +198,8 @@ int ctr_gpu_plan_prepare(struct ctr_gpu_context *context, const struct ctr_gpu_p
 
 	if (r == 0 || plan->data.choice.strict)
 		return r;
-	log_warning(&context->settings.log, "%s", context->err.text);
+	log_warning(&context->settings.log, "%s%s%s", context->err.text, context->err.advice[0] ? "; " : "",
+		    context->err.advice);
 	return 0;
 }
 

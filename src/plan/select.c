@@ -141,11 +141,12 @@ static int selection_error_vendor(const struct scope *scope, struct err *err)
 
 	if (selection_list(scope, NULL, &listing) < 0)
 		return -ENOMEM;
-	return err_set(err, CTR_GPU_E_NO_ADAPTER,
-		       "this host has no GPU of %s, for which the container asks\n"
-		       "It has: %s%s\n"
-		       "Ask for these by their vendor's kind: docker run --device %s/gpu=all",
-		       scope->domain, listing.text, listing.left_out > 0 ? "; …" : "", domain ? domain : "VENDOR");
+	return err_advise(err,
+			  err_set_advised(err, CTR_GPU_E_NO_ADAPTER,
+					  ("this host has no GPU of %s, for which the container asks", scope->domain),
+					  ("It has: %s%s", listing.text, listing.left_out > 0 ? "; …" : "")),
+			  "Ask for these by their vendor's kind: docker run --device %s/gpu=all",
+			  domain ? domain : "VENDOR");
 }
 
 /* A fault that all adapters share is the answer; if their faults differ, the answer is that no adapter can be used. */
@@ -170,10 +171,13 @@ static int selection_error_faults(const struct scope *scope, struct err *err)
 	if (adapter_describe(first, &name) < 0)
 		return -ENOMEM;
 	if (count == 1)
-		return err_set(err, fault, "%.64s: %s\n%s", name, first->reason, first->remedy);
-	return err_set(err, fault,
-		       "none of this host's %zu adapters can be used; ctr-gpu info shows them all\n%.64s: %s\n%s",
-		       count, name, first->reason, first->remedy);
+		return err_set_advised(err, fault, ("%.64s: %s", name, first->reason), ("%s", first->remedy));
+	return err_advise(
+		err,
+		err_set_advised(err, fault,
+				("none of this host's %zu adapters can be used; ctr-gpu info shows them all", count),
+				("%.64s: %s", name, first->reason)),
+		"%s", first->remedy);
 }
 
 /* Return: 0 if an adapter that answers can be used. */
@@ -186,10 +190,12 @@ static int selection_check(const struct scope *scope, struct err *err)
 			return 0;
 	if (inventory->count > 0)
 		return selection_error_faults(scope, err);
-	return err_set(err, CTR_GPU_E_NO_ADAPTER,
-		       "the host offers no adapter: there is a GPU device with none behind it\n"
-		       "WSL2: install the GPU vendor's driver in Windows, then run wsl --shutdown.\n"
-		       "Hyper-V: give this machine a partition of the GPU (Add-VMGpuPartitionAdapter).");
+	return err_advise(
+		err,
+		err_set_advised(err, CTR_GPU_E_NO_ADAPTER,
+				("the host offers no adapter: there is a GPU device with none behind it"),
+				("WSL2: install the GPU vendor's driver in Windows, then run wsl --shutdown.")),
+		"Hyper-V: give this machine a partition of the GPU (Add-VMGpuPartitionAdapter).");
 }
 
 /* For a variable whose words mean one vendor's GPUs. @err is set. */
@@ -202,11 +208,13 @@ static int selection_error_variable(const struct scope *scope, int code, const s
 
 	if (selection_list(&its_own, NULL, &listing) < 0)
 		return -ENOMEM;
-	return err_set(err, its_own.domain ? code : CTR_GPU_E_NO_ADAPTER,
-		       "%s asks for %s%.16s of %.*s, which this host does not have\nIt has: %s%s\n"
-		       "Run ctr-gpu info to see all names of a device.",
-		       name->variable, all ? "GPUs" : "GPU ", all ? "" : name->name, (int)name->vendor_length,
-		       name->vendor, listing.text, listing.left_out > 0 ? "; …" : "");
+	return err_advise(
+		err,
+		err_set_advised(err, its_own.domain ? code : CTR_GPU_E_NO_ADAPTER,
+				("%s asks for %s%.16s of %.*s, which this host does not have", name->variable,
+				 all ? "GPUs" : "GPU ", all ? "" : name->name, (int)name->vendor_length, name->vendor),
+				("It has: %s%s", listing.text, listing.left_out > 0 ? "; …" : "")),
+		"Run ctr-gpu info to see all names of a device.");
 }
 
 /* Says which devices there are, or which of them @name means where @matches is not NULL. */
@@ -224,18 +232,20 @@ static int selection_error(const struct scope *scope, int code, const struct dev
 	if (!listing.text[0] && selection_list(scope, matches, &listing) < 0)
 		return -ENOMEM;
 	if ((*device == '"' || *device == '\'') && !matches)
-		return err_set(
+		return err_advise(
+			err,
+			err_set_advised(err, code, ("this host has no device %.64s", device),
+					("The quotation marks are part of the value: write it without them.")),
+			"It has: %s%s", listing.text, listing.left_out > 0 ? "; …" : "");
+	if (matches)
+		return err_set_advised(
 			err, code,
-			"this host has no device %.64s\nThe quotation marks are part of the value: write it without "
-			"them.\nIt has: %s%s",
-			device, listing.text, listing.left_out > 0 ? "; …" : "");
-	return err_set(
-		err, code,
-		matches ? "\"%.64s\" may be any of: %s%s\nName it by its index, LUID or UUID; ctr-gpu info shows all "
-			  "names of a device."
-			: "this host has no device \"%.64s\"\nIt has: %s%s\nRun ctr-gpu info to see all names of a "
-			  "device.",
-		device, listing.text, listing.left_out > 0 ? "; …" : "");
+			("\"%.64s\" may be any of: %s%s", device, listing.text, listing.left_out > 0 ? "; …" : ""),
+			("Name it by its index, LUID or UUID; ctr-gpu info shows all names of a device."));
+	return err_advise(err,
+			  err_set_advised(err, code, ("this host has no device \"%.64s\"", device),
+					  ("It has: %s%s", listing.text, listing.left_out > 0 ? "; …" : "")),
+			  "Run ctr-gpu info to see all names of a device.");
 }
 
 /* ---- what a name may be ---- */
@@ -419,9 +429,12 @@ static int selection_mark_one(const struct scope *words, const struct device_nam
 		const struct adapter *adapter = &inventory->adapters[i];
 
 		if (matches[i] && adapter->unusable)
-			return err_set(err, adapter->unusable, "device %.64s (%.64s) cannot be used:\n%s\n%s",
-				       name->text, adapter->name ? adapter->name : adapter_vendor(adapter),
-				       adapter->reason, adapter->remedy);
+			return err_advise(err,
+					  err_set_advised(err, adapter->unusable,
+							  ("device %.64s (%.64s) cannot be used:", name->text,
+							   adapter->name ? adapter->name : adapter_vendor(adapter)),
+							  ("%s", adapter->reason)),
+					  "%s", adapter->remedy);
 		wanted[i] |= matches[i];
 	}
 	return 0;
@@ -447,9 +460,9 @@ static int selection_error_all(const struct ctr_gpu_host *host, const struct req
 	if (request->devices.count > 0)
 		return selection_error(&all, CTR_GPU_E_NO_ADAPTER, &request->devices.items[request->devices.count - 1],
 				       NULL, err);
-	return err_set(err, CTR_GPU_E_NO_ADAPTER,
-		       "this host has no GPU that can be used, only NPUs; ctr-gpu info shows all adapters\n"
-		       "\"all\" does not mean NPUs: ask for npu:all or npu:0.");
+	return err_set_advised(err, CTR_GPU_E_NO_ADAPTER,
+			       ("this host has no GPU that can be used, only NPUs; ctr-gpu info shows all adapters"),
+			       ("\"all\" does not mean NPUs: ask for npu:all or npu:0."));
 }
 
 int selection_new(const struct ctr_gpu_host *host, const struct request *request, struct selection *ret,

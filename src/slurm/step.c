@@ -108,11 +108,12 @@ static bool step_has_made(const struct step *step)
 
 static int step_refuse(const struct step *step, const char *numbers, bool in_cgroup)
 {
-	return err_set(
+	return err_set_advised(
 		&step->context->err, CTR_GPU_E_UNKNOWN_DEVICE,
-		"Slurm has granted the GPUs %s of its list, and it does not follow which of this node these are.\n"
-		"%sctr-gpu slurm gres --check says what is wrong with gres.conf, which must have all GPUs.",
-		numbers, in_cgroup ? "Have ConstrainDevices=yes in cgroup.conf. " : "");
+		("Slurm has granted the GPUs %s of its list, and it does not follow which of this node these are.",
+		 numbers),
+		("%sctr-gpu slurm gres --check says what is wrong with gres.conf, which must have all GPUs.",
+		 in_cgroup ? "Have ConstrainDevices=yes in cgroup.conf. " : ""));
 }
 
 /* ---- the guard ---- */
@@ -210,11 +211,11 @@ static int step_hold(struct step *step)
 	if (r < 0 || !obstacle)
 		return r;
 	if (grade == CHOICE_STRICT)
-		return err_set(&step->context->err, CTR_GPU_E_GUARD,
-			       "the job's choice of GPUs cannot be held on this node: %.500s\n"
-			       "Ask for all of its GPUs, or have the administrator set \"choice\" to \"auto\" in "
-			       "ctr-gpu's configuration.",
-			       obstacle);
+		return err_set_advised(
+			&step->context->err, CTR_GPU_E_GUARD,
+			("the job's choice of GPUs cannot be held on this node: %.500s", obstacle),
+			("Ask for all of its GPUs, or have the administrator set \"choice\" to \"auto\" in ctr-gpu's "
+			 "configuration."));
 	if (grade == CHOICE_GUARD)
 		log_warning(&step->context->settings.log, "the job's choice of GPUs is not held: %s", obstacle);
 	return 0;
@@ -323,8 +324,8 @@ static int step_print_grant(const struct step *step, const char *directory, FILE
 	_cleanup_free_ char *library = vcuda_find_client("libcuda.so.1");
 
 	if (!library)
-		return err_set(&step->context->err, -ENOENT,
-			       "vCUDA's client library libcuda.so.1 is missing\nInstall the package ctr-gpu-vcuda.");
+		return err_set_advised(&step->context->err, -ENOENT, ("vCUDA's client library libcuda.so.1 is missing"),
+				       ("Install the package ctr-gpu-vcuda."));
 	if (mkdir(SLURM_VCUDA, 0755) < 0 && errno != EEXIST)
 		return err_set(&step->context->err, -errno, SLURM_VCUDA " cannot be made: %m");
 	(void)fprintf(file, "mount %s " SLURM_VCUDA "\n", directory);

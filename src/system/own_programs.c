@@ -54,15 +54,15 @@ int own_programs_find_driverd(const struct settings *settings, const char *advic
 		found = path && stat(path, &st) == 0;
 	}
 	if (!found)
-		return err_set(err, -ENOENT,
-			       "ctr-gpu-driverd, which asks the driver's libraries, is missing (last looked for %s)\n"
-			       "Install all of ctr-gpu.%s%s",
-			       path ? path : "it beside this program", advice ? " " : "", advice ? advice : "");
+		return err_set_advised(
+			err, -ENOENT,
+			("ctr-gpu-driverd, which asks the driver's libraries, is missing (last looked for %s)",
+			 path ? path : "it beside this program"),
+			("Install all of ctr-gpu.%s%s", advice ? " " : "", advice ? advice : ""));
 	if (!own_programs_is_trusted(&st))
-		return err_set(err, CTR_GPU_E_NO_PERMISSION,
-			       "%1$s is not started, since others than root and the caller may change it\n"
-			       "Run: chown root %1$s && chmod go-w %1$s",
-			       path);
+		return err_set_advised(err, CTR_GPU_E_NO_PERMISSION,
+				       ("%s is not started, since others than root and the caller may change it", path),
+				       ("Run: chown root %s && chmod go-w %s", path, path));
 	*ret = steal_ptr(path);
 	return 0;
 }

@@ -47,11 +47,12 @@ static int wsl_backend_ask_dxcore(const struct settings *settings, const char *l
 				  struct err *err)
 {
 	if (!library)
-		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY,
-			       "libdxcore.so is missing: not in the loader's directories, " PATH_WSL_LIB
-			       " or the configured directories\n"
-			       "Set \"inventory\" to \"ioctl\", which works without it, or name its directory in "
-			       "\"library-directories\".");
+		return err_set_advised(
+			err, CTR_GPU_E_DRIVER_LIBRARY,
+			("libdxcore.so is missing: not in the loader's directories, " PATH_WSL_LIB
+			 " or the configured directories"),
+			("Set \"inventory\" to \"ioctl\", which works without it, or name its directory in "
+			 "\"library-directories\"."));
 	log_debug(&settings->log, "asking %s for the adapters", library);
 	return driverd_dxcore_adapters(settings, library, &ret->facts, &ret->count, err);
 }
@@ -98,7 +99,7 @@ static int wsl_backend_note_fallback(const struct settings *settings, struct inv
 	char *note;
 	int r;
 
-	r = str_format(&note, "%.*s; used %s", (int)strcspn(err->text, "\n"), err->text, used);
+	r = str_format(&note, "%s; used %s", err->text, used);
 	if (r < 0)
 		return r;
 	log_debug(&settings->log, "%s", note);
@@ -236,6 +237,7 @@ static int wsl_backend_driver_notes(const struct settings *settings, const struc
 				    struct strv *ret)
 {
 	bool any = false, nvidia = false;
+	char message[ERR_MESSAGE_MAX];
 	struct err err = {0};
 
 	(void)settings;
@@ -247,7 +249,7 @@ static int wsl_backend_driver_notes(const struct settings *settings, const struc
 		any = true;
 		nvidia |= adapter->vendor_id == PCI_VENDOR_NVIDIA;
 	}
-	if (any && loaders_check(nvidia, &err) != 0 && strv_add(ret, err.text) < 0)
+	if (any && loaders_check(nvidia, &err) != 0 && strv_add(ret, err_message(&err, message)) < 0)
 		return -ENOMEM;
 	return any ? wsl_backend_note_noexec(inventory, ret) : 0;
 }

@@ -167,7 +167,7 @@ static void check_dxcore(struct doctor_context *examination)
 		findings_add(&examination->findings, "adapter.dxcore", SEVERITY_PROBLEM,
 			     "%.*s, and programs in containers ask it, too\n"
 			     "%s",
-			     (int)strcspn(err.text, "\n;"), err.text,
+			     (int)strcspn(err.text, ";"), err.text,
 			     check_is_wsl() ? "Run wsl --update, then wsl --shutdown in Windows; if that does not "
 					      "help, install the GPU's driver there again."
 					    : "Copy libdxcore.so again from C:\\Program Files\\WSL\\lib of a Windows "

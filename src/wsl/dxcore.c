@@ -89,8 +89,9 @@ static const struct loader {
 
 static int loaders_refuse(const struct loader *loader, const char *defect, struct err *err)
 {
-	return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "%s %s, and without it %s\n%s", loader->path, defect, loader->who,
-		       loaders_remedy(loader->name, wsl_version() != WSL_NONE));
+	return err_set_advised(err, CTR_GPU_E_DRIVER_LIBRARY,
+			       ("%s %s, and without it %s", loader->path, defect, loader->who),
+			       ("%s", loaders_remedy(loader->name, wsl_version() != WSL_NONE)));
 }
 
 int loaders_check(bool nvidia, struct err *err)

@@ -64,20 +64,20 @@ static int enforce_find_obstacle(const struct adapter *const *selected, size_t c
 
 static int enforce_refuse(const char *obstacle, struct err *err)
 {
-	return err_set(err, CTR_GPU_E_GUARD,
-		       "the choice of GPUs cannot be held on this host: %.500s\n"
-		       "Choose all GPUs, or set \"choice\" to \"auto\" in ctr-gpu's configuration (ctr-gpu-config(5)).",
-		       obstacle);
+	return err_set_advised(
+		err, CTR_GPU_E_GUARD, ("the choice of GPUs cannot be held on this host: %.500s", obstacle),
+		("Choose all GPUs, or set \"choice\" to \"auto\" in ctr-gpu's configuration (ctr-gpu-config(5))."));
 }
 
 static int enforce_refuse_weak(const char *weakness, struct err *err)
 {
-	return err_set(err, CTR_GPU_E_GUARD,
-		       "the choice of GPUs cannot be held on this host: %.200s\n"
-		       "There, " PREEMPT_EFFECT ".\n"
-		       "Boot with preempt=voluntary, if the kernel takes that, choose all GPUs, or set \"choice\" to "
-		       "\"guard\".",
-		       weakness);
+	return err_advise(
+		err,
+		err_set_advised(err, CTR_GPU_E_GUARD,
+				("the choice of GPUs cannot be held on this host: %.200s", weakness),
+				("There, " PREEMPT_EFFECT ".")),
+		"Boot with preempt=voluntary, if the kernel takes that, choose all GPUs, or set \"choice\" to "
+		"\"guard\".");
 }
 
 /* ---- what this host can do ---- */

@@ -239,19 +239,18 @@ static int wsl_plan_add_lib(const struct request *request, const struct adapter 
 	if (count == 0 && (r == -ENOENT || r == -ENOTDIR))
 		return strv_add(&plan->warnings, PATH_WSL_LIB " is missing, so the container gets no driver");
 	if (r == -ENOENT || r == -ENOTDIR)
-		return err_set(
-			err, CTR_GPU_E_DRIVER_LIBRARY,
-			PATH_WSL_LIB
-			", the directory of the host's driver libraries, is missing\n"
-			"WSL2: run wsl --update in Windows and keep gpuSupport on in .wslconfig.\n"
+		return err_advise(
+			err,
+			err_set_advised(err, CTR_GPU_E_DRIVER_LIBRARY,
+					(PATH_WSL_LIB ", the directory of the host's driver libraries, is missing"),
+					("WSL2: run wsl --update in Windows and keep gpuSupport on in .wslconfig.")),
 			"Hyper-V: copy C:\\Windows\\System32\\lxss\\lib and libdxcore.so, libd3d12*.so of WSL to it.");
 	if (r == 0)
 		r = wsl_plan_add_directory(plan, PATH_WSL_LIB, &listing,
 					   "libraries of the host that find the driver stores");
 	if (r < 0)
-		return err_set(err, r,
-			       "cannot read " PATH_WSL_LIB
-			       ": %m\nCheck its permissions and that its mount still works.");
+		return err_set_advised(err, r, ("cannot read " PATH_WSL_LIB ": %m"),
+				       ("Check its permissions and that its mount still works."));
 	r = wsl_plan_check_loaders(request, selected, count, plan, err);
 	if (r == 0 && wsl_plan_is_loaded(request, count) && listing.noexec)
 		r = noexec_add(plan, PATH_WSL_LIB);
@@ -307,10 +306,8 @@ static int wsl_plan_add_store(const struct request *request, const struct adapte
 	if (r == 0)
 		r = wsl_plan_add_directory(plan, store, &listing, reason);
 	if (r < 0)
-		return err_set(err, r,
-			       "cannot read the driver store %s: %m\nRun wsl --shutdown in Windows, or copy the "
-			       "directory again.",
-			       store);
+		return err_set_advised(err, r, ("cannot read the driver store %s: %m", store),
+				       ("Run wsl --shutdown in Windows, or copy the directory again."));
 	if (listing.noexec && wsl_plan_is_loaded(request, 1))
 		r = noexec_add(plan, store);
 	if (r == 0 && wants_smi)
@@ -395,7 +392,7 @@ static int wsl_plan_warn_of_obstacles(const struct request *request, const struc
 	int r = wsl_plan_check_loaders(request, selected, count, &found, &err);
 
 	if (r == CTR_GPU_E_DRIVER_LIBRARY)
-		r = strv_format(ret, "%.*s; the hook refuses such a container", (int)strcspn(err.text, "\n"), err.text);
+		r = strv_format(ret, "%s; the hook refuses such a container", err.text);
 	if (r == 0 && wsl_plan_is_loaded(request, count))
 		r = noexec_check(&found, PATH_WSL_LIB);
 	for (size_t i = 0; i < found.obstacle_count && r == 0; i++)

@@ -36,6 +36,9 @@ static inline void unit_check_between(intmax_t value, intmax_t least, intmax_t m
 	_fail(file, line);
 }
 
+/* Both parts of an error, as users read it. */
+#define unit_message(err) err_message((err), (char[ERR_MESSAGE_MAX]){0})
+
 #define UNIT_NO_USER_NAMESPACES "needs user namespaces, which a plain chroot has not"
 
 /* Processes in a chroot may not make one: user_namespaces(7). */

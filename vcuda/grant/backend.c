@@ -30,10 +30,9 @@ static int vcuda_refuse_kinds(const struct request *request, struct err *err)
 	for (size_t i = 0; i < request->devices.count; i++)
 		if (str_has_prefix(request->devices.items[i].text, DEVICE_NAME_VCUDA_DOMAIN "/") &&
 		    !request->devices.items[i].is_vcuda)
-			return err_set(err, CTR_GPU_E_UNKNOWN_DEVICE,
-				       "this host has no device \"%.64s\"\nGPUs by vCUDA are: " DEVICE_NAME_VCUDA_KIND
-				       "=0",
-				       request->devices.items[i].text);
+			return err_set_advised(err, CTR_GPU_E_UNKNOWN_DEVICE,
+					       ("this host has no device \"%.64s\"", request->devices.items[i].text),
+					       ("GPUs by vCUDA are: " DEVICE_NAME_VCUDA_KIND "=0"));
 	return 0;
 }
 
@@ -54,18 +53,18 @@ static int vcuda_check_slot(const struct settings *settings, const struct reques
 	if (!request->has_slot)
 		return 0;
 	if (settings->vcuda_slots == 0)
-		return err_set(err, CTR_GPU_E_UNKNOWN_DEVICE,
-			       "the container asks for a slot of a GPU, and this host's GPUs have none\n"
-			       "Its administrator makes them in /etc/ctr-gpu/config.json: {\"vcuda\": {\"slots\": 4}}");
+		return err_set_advised(
+			err, CTR_GPU_E_UNKNOWN_DEVICE,
+			("the container asks for a slot of a GPU, and this host's GPUs have none"),
+			("Its administrator makes them in /etc/ctr-gpu/config.json: {\"vcuda\": {\"slots\": 4}}"));
 	if (request->kind != REQUEST_SOME || request->devices.count != 1)
-		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
-			       "the container asks for a slot of a GPU and for something else\n"
-			       "A container with a slot has no other GPU and no second slot.");
+		return err_set_advised(err, CTR_GPU_E_BAD_ARGUMENT,
+				       ("the container asks for a slot of a GPU and for something else"),
+				       ("A container with a slot has no other GPU and no second slot."));
 	if (name->slot < 0 || name->slot >= (long)settings->vcuda_slots)
-		return err_set(err, CTR_GPU_E_UNKNOWN_DEVICE,
-			       "this host has no such slot of %.64s\nSlots of a GPU are: " DEVICE_NAME_SLOT_KIND
-			       "=UUID:0 to UUID:%u",
-			       name->text, settings->vcuda_slots - 1);
+		return err_set_advised(
+			err, CTR_GPU_E_UNKNOWN_DEVICE, ("this host has no such slot of %.64s", name->text),
+			("Slots of a GPU are: " DEVICE_NAME_SLOT_KIND "=UUID:0 to UUID:%u", settings->vcuda_slots - 1));
 	return 0;
 }
 
@@ -79,32 +78,31 @@ int vcuda_decide(const struct settings *settings, const struct request *request,
 	if (vcuda_refuse_kinds(request, err))
 		return CTR_GPU_E_UNKNOWN_DEVICE;
 	if (named > 0 && named < request->devices.count)
-		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
-			       "some of the container's GPUs are asked for by vCUDA and others as devices\n"
-			       "Name all by one kind: " DEVICE_NAME_VCUDA_KIND "=0 or nvidia.com/gpu=0.");
+		return err_set_advised(err, CTR_GPU_E_BAD_ARGUMENT,
+				       ("some of the container's GPUs are asked for by vCUDA and others as devices"),
+				       ("Name all by one kind: " DEVICE_NAME_VCUDA_KIND "=0 or nvidia.com/gpu=0."));
 	if (asked && settings->vcuda_mode == VCUDA_OFF)
-		return err_set(err, CTR_GPU_E_NO_PERMISSION,
-			       "the container asks for its GPUs by vCUDA, which this host does not offer\n"
-			       "Its administrator allows it in /etc/ctr-gpu/config.json: {\"vcuda\": {\"mode\": "
-			       "\"allow\"}}");
+		return err_set_advised(err, CTR_GPU_E_NO_PERMISSION,
+				       ("the container asks for its GPUs by vCUDA, which this host does not offer"),
+				       ("Its administrator allows it in /etc/ctr-gpu/config.json: {\"vcuda\": "
+					"{\"mode\": \"allow\"}}"));
 	r = vcuda_check_slot(settings, request, err);
 	if (r != 0)
 		return r;
 	/* By default the specifications of other kinds have no nodes. */
 	if (device && settings->vcuda_mode == VCUDA_ALLOW && request->mode == REQUEST_VCUDA)
-		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
-			       "the container asks for %.64s, a device, and by CTR_GPU_MODE=vcuda for none\n"
-			       "Ask for one of them; by vCUDA: --device " DEVICE_NAME_VCUDA_KIND "=0",
-			       device);
+		return err_set_advised(
+			err, CTR_GPU_E_BAD_ARGUMENT,
+			("the container asks for %.64s, a device, and by CTR_GPU_MODE=vcuda for none", device),
+			("Ask for one of them; by vCUDA: --device " DEVICE_NAME_VCUDA_KIND "=0"));
 	if (settings->vcuda_mode != VCUDA_FORCE) {
 		*ret = asked || (settings->vcuda_mode == VCUDA_DEFAULT && request->mode != REQUEST_DEVICE);
 		return 0;
 	}
 	if (device)
-		return err_set(err, CTR_GPU_E_NO_PERMISSION,
-			       "this host gives GPUs by vCUDA alone, and not as %.64s\n"
-			       "Ask for: --device " DEVICE_NAME_VCUDA_KIND "=all",
-			       device);
+		return err_set_advised(err, CTR_GPU_E_NO_PERMISSION,
+				       ("this host gives GPUs by vCUDA alone, and not as %.64s", device),
+				       ("Ask for: --device " DEVICE_NAME_VCUDA_KIND "=all"));
 	*ret = true;
 	return 0;
 }
@@ -139,9 +137,8 @@ static int vcuda_add_library(size_t number, struct strv *names, struct plan *pla
 		free(mount.source);
 		return !libraries[number].needed
 			       ? 0
-			       : err_set(err, -ENOENT,
-					 "vCUDA's client library %s is missing\nInstall the package ctr-gpu-vcuda.",
-					 name);
+			       : err_set_advised(err, -ENOENT, ("vCUDA's client library %s is missing", name),
+						 ("Install the package ctr-gpu-vcuda."));
 	}
 	mount.device = st.st_dev;
 	mount.inode = st.st_ino;
@@ -256,15 +253,15 @@ static int vcuda_add_gpu(const struct adapter *adapter, struct plan *plan, struc
 	struct plan_grant grant;
 
 	if (adapter->is_part)
-		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
-			       "device %.64s is a part of a GPU, which vCUDA cannot give\n"
-			       "Ask for the whole GPU.",
-			       adapter->uuid ? adapter->uuid : "");
+		return err_set_advised(err, CTR_GPU_E_BAD_ARGUMENT,
+				       ("device %.64s is a part of a GPU, which vCUDA cannot give",
+					adapter->uuid ? adapter->uuid : ""),
+				       ("Ask for the whole GPU."));
 	if (!adapter->uuid)
-		return err_set(err, CTR_GPU_E_UNKNOWN_DEVICE,
-			       "vCUDA finds GPUs by their UUIDs, and the driver does not tell that of %.64s\n"
-			       "ctr-gpu doctor says whether the driver's libraries answer.",
-			       adapter->name ? adapter->name : "this GPU");
+		return err_set_advised(err, CTR_GPU_E_UNKNOWN_DEVICE,
+				       ("vCUDA finds GPUs by their UUIDs, and the driver does not tell that of %.64s",
+					adapter->name ? adapter->name : "this GPU"),
+				       ("ctr-gpu doctor says whether the driver's libraries answer."));
 	grant = (struct plan_grant){
 		.uuid = strdup(adapter->uuid),
 		.address = vcuda_copy(adapter->pci_address),
@@ -344,13 +341,13 @@ static int vcuda_tell_left_out(const struct left_out *left_out, struct plan *pla
 	int r = 0;
 
 	if (plan->grant_count == 0 && left_out->divided > 0)
-		return err_set(err, CTR_GPU_E_NO_ADAPTER,
-			       "vCUDA gives whole GPUs, and what the container asks for is divided (MIG)\n"
-			       "Ask for a part as a device; ctr-gpu info lists them.");
+		return err_set_advised(err, CTR_GPU_E_NO_ADAPTER,
+				       ("vCUDA gives whole GPUs, and what the container asks for is divided (MIG)"),
+				       ("Ask for a part as a device; ctr-gpu info lists them."));
 	if (plan->grant_count == 0 && left_out->foreign > 0)
-		return err_set(err, CTR_GPU_E_NO_ADAPTER,
-			       "vCUDA serves NVIDIA's GPUs, and no GPU that the container asks for is one\n"
-			       "ctr-gpu info lists the GPUs of this host.");
+		return err_set_advised(err, CTR_GPU_E_NO_ADAPTER,
+				       ("vCUDA serves NVIDIA's GPUs, and no GPU that the container asks for is one"),
+				       ("ctr-gpu info lists the GPUs of this host."));
 	if (left_out->foreign > 0)
 		r = strv_format(&plan->warnings, "%zu adapters are left out, since vCUDA serves NVIDIA's GPUs alone",
 				left_out->foreign);
@@ -381,13 +378,14 @@ int vcuda_plan(const struct settings *settings, const struct request *request, c
 			r = vcuda_add_gpu(selected[i], plan, err);
 	}
 	if (r == 0 && plan->grant_count > MOST_GPUS)
-		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
-			       "vCUDA gives a container %d GPUs at most\nName some of them.", MOST_GPUS);
+		return err_set_advised(err, CTR_GPU_E_BAD_ARGUMENT,
+				       ("vCUDA gives a container %d GPUs at most", MOST_GPUS), ("Name some of them."));
 	if (r == 0)
 		r = vcuda_tell_left_out(&left_out, plan, err);
 	if (r == 0 && request->has_slot && plan->grant_count > 1)
-		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
-			       "the container asks for a slot of more than one GPU\nName the GPU by its UUID.");
+		return err_set_advised(err, CTR_GPU_E_BAD_ARGUMENT,
+				       ("the container asks for a slot of more than one GPU"),
+				       ("Name the GPU by its UUID."));
 	/* A GPU's slots are for containers that were given these. */
 	if (r == 0 && settings->vcuda_move && !request->has_slot)
 		r = vcuda_add_spares(inventory, plan);

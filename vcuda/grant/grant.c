@@ -25,31 +25,32 @@ static char *grant_name(const char *id, pid_t pid, char numbered[NUMBERED_ID_SIZ
 static int grant_explain_silence(int r, struct err *err)
 {
 	if (r == -ENOENT || r == -ECONNREFUSED)
-		return err_set(
+		return err_set_advised(
 			err, r,
-			"vCUDA's manager ctr-gpu-vcudad does not run, and the container gets its GPUs from it.\n"
-			"Start it: systemctl enable --now ctr-gpu-vcudad (OpenRC: rc-service ctr-gpu-vcudad start).");
+			("vCUDA's manager ctr-gpu-vcudad does not run, and the container gets its GPUs from it."),
+			("Start it: systemctl enable --now ctr-gpu-vcudad (OpenRC: rc-service ctr-gpu-vcudad start)."));
 	if (r == -EPIPE || r == -ECONNRESET || r == -EACCES || r == -EPERM)
-		return err_set(err, CTR_GPU_E_NO_PERMISSION,
-			       "vCUDA's manager ctr-gpu-vcudad answers root of this machine alone.\n"
-			       "Start the container as root, without a user namespace around its engine.");
+		return err_set_advised(err, CTR_GPU_E_NO_PERMISSION,
+				       ("vCUDA's manager ctr-gpu-vcudad answers root of this machine alone."),
+				       ("Start the container as root, without a user namespace around its engine."));
 	if (r == -E2BIG)
-		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
-			       "the container's id, or the path of the driver's libcuda, is longer than vCUDA takes\n"
-			       "Give the container an id of at most %d characters, and the driver a path of %d.",
-			       VCUDAD_ID_MAX, VCUDAD_PATH_MAX);
-	return err_set(err, r,
-		       "vCUDA's manager ctr-gpu-vcudad does not answer: %m\nLook at: journalctl -u ctr-gpu-vcudad");
+		return err_set_advised(
+			err, CTR_GPU_E_BAD_ARGUMENT,
+			("the container's id, or the path of the driver's libcuda, is longer than vCUDA takes"),
+			("Give the container an id of at most %d characters, and the driver a path of %d.",
+			 VCUDAD_ID_MAX, VCUDAD_PATH_MAX));
+	return err_set_advised(err, r, ("vCUDA's manager ctr-gpu-vcudad does not answer: %m"),
+			       ("Look at: journalctl -u ctr-gpu-vcudad"));
 }
 
 static int grant_refuse(int error, const char *message, struct err *err)
 {
-	return err_set(err,
-		       error == EINVAL  ? CTR_GPU_E_BAD_ARGUMENT
-		       : error == EPERM ? CTR_GPU_E_NO_PERMISSION
-					: -error,
-		       "vCUDA's manager refuses the container: %.300s\nctr-gpu vcuda list shows what is granted.",
-		       message);
+	return err_set_advised(err,
+			       error == EINVAL  ? CTR_GPU_E_BAD_ARGUMENT
+			       : error == EPERM ? CTR_GPU_E_NO_PERMISSION
+						: -error,
+			       ("vCUDA's manager refuses the container: %.300s", message),
+			       ("ctr-gpu vcuda list shows what is granted."));
 }
 
 static char *grant_text(const char *text)

@@ -148,10 +148,10 @@ static int cdi_generate_check_engines(void)
 				: NULL;
 
 		if (release && strverscmp(release->cdi, version_of_groups) < 0)
-			return output_print(
-				"%s %s knows CDI up to %s, and would refuse a spec with groups, which is of %s\n"
-				"    Leave --groups out, or write where only other engines look, with --output.",
-				engine_list[i]->label, version, release->cdi, version_of_groups);
+			return output_print_advised(
+				("%s %s knows CDI up to %s, and would refuse a spec with groups, which is of %s",
+				 engine_list[i]->label, version, release->cdi, version_of_groups),
+				("Leave --groups out, or write where only other engines look, with --output."));
 	}
 	return 0;
 }
@@ -228,9 +228,9 @@ static int cdi_generate_write_specs(struct session *session, const struct genera
 	if (!kinds)
 		return output_no_memory();
 	if (strchr(kinds, ',') && !directory)
-		return output_print("this host has adapters of several vendors, and a file holds one spec: %s\n"
-				    "    Choose with --kind, or write to a directory.",
-				    kinds);
+		return output_print_advised(
+			("this host has adapters of several vendors, and a file holds one spec: %s", kinds),
+			("Choose with --kind, or write to a directory."));
 	for (char *rest = kinds, *kind; !r && (kind = strsep(&rest, ","));)
 		r = cdi_generate_write_spec(session, generate, kind, output);
 	return session_check(session, r);
@@ -280,10 +280,9 @@ int cdi_verb_generate(struct global_options *globals, int argc, char **argv)
 		if (!hook)
 			return output_no_memory();
 		if (access(hook, X_OK) < 0)
-			return output_print(
-				"the hook %s is missing\n"
-				"    Name it with --hook=PATH, or write a spec without hooks with --no-hooks.",
-				hook);
+			return output_print_advised(
+				("the hook %s is missing", hook),
+				("Name it with --hook=PATH, or write a spec without hooks with --no-hooks."));
 	}
 	return cdi_generate_run(&session, &generate);
 }

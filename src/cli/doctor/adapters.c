@@ -73,8 +73,7 @@ void check_adapters(struct doctor_context *examination)
 	if (!examination->here[0])
 		return;
 	if (ctr_gpu_host_new(examination->context, &examination->host) != 0) {
-		findings_add_message(findings, "adapter.inventory", SEVERITY_PROBLEM,
-				     ctr_gpu_context_message(examination->context));
+		findings_add_error(findings, "adapter.inventory", SEVERITY_PROBLEM, &examination->context->err);
 		return;
 	}
 	examination->inventory = inventory = &examination->host->inventory;
@@ -155,8 +154,7 @@ static bool driver_check_plan(struct doctor_context *examination)
 		r = ctr_gpu_plan_new(examination->context, request, examination->host, &plan);
 	/* What fails because of a problem found earlier was reported with that. */
 	if (r != 0 && !explained)
-		findings_add_message(findings, "driver.files", SEVERITY_PROBLEM,
-				     ctr_gpu_context_message(examination->context));
+		findings_add_error(findings, "driver.files", SEVERITY_PROBLEM, &examination->context->err);
 	for (size_t i = 0; r == 0 && i < plan->data.warnings.count && i < REMARKS_MAX && !explained; i++)
 		findings_add_message(findings, "driver.plan", SEVERITY_WARNING, plan->data.warnings.items[i]);
 	if (r == 0)

@@ -85,8 +85,8 @@ void check_cdi(struct doctor_context *examination)
 	r = ctr_gpu_cdi_report_new(examination->context, &report);
 	for (size_t i = 0; i < ARRAY_SIZE(directories) && r == 0; i++)
 		if (ctr_gpu_cdi_report_read_directory(report, directories[i]) < 0)
-			findings_add_message(&examination->findings, "cdi.unreadable", SEVERITY_WARNING,
-					     ctr_gpu_context_message(examination->context));
+			findings_add_error(&examination->findings, "cdi.unreadable", SEVERITY_WARNING,
+					   &examination->context->err);
 	if (r == 0)
 		r = ctr_gpu_cdi_report_check(report, examination->host, NULL);
 	for (size_t i = 0; r == 0 && i < report->file_count; i++)

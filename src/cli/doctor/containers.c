@@ -206,7 +206,7 @@ static int containers_add_way(struct containers_look *look, const char *id, time
 	char text[32];
 	json_t *way = json_pack("{s:s, s:o, s:o, s:o}", "door", id, "since", print_string(containers_time(since, text)),
 				"choice", print_string(choice), "refused",
-				print_string(plan ? NULL : look->context->err.text));
+				print_string(plan ? NULL : ctr_gpu_context_message(look->context)));
 	int r = json_array_append_new(look->given, way) < 0 ? -ENOMEM : 0;
 
 	for (size_t i = 0; plan && i < plan->adapters.count && r == 0; i++)

@@ -25,7 +25,7 @@ static bool installation_check_config(struct doctor_context *examination)
 	r = settings_load(&settings, examination->config, &err);
 	settings_clear(&settings);
 	if (r != 0)
-		findings_add_message(&examination->findings, "ctr-gpu.config", SEVERITY_PROBLEM, err.text);
+		findings_add_error(&examination->findings, "ctr-gpu.config", SEVERITY_PROBLEM, &err);
 	return r == 0;
 }
 
@@ -69,7 +69,7 @@ static bool installation_check_driverd(struct doctor_context *examination)
 	/*
 	 * Without ctr-gpu-driverd the kernel is asked, and on native hosts only the names of MIG devices are missing.
 	 */
-	findings_add_message(&examination->findings, "ctr-gpu.driverd", SEVERITY_WARNING, err.text);
+	findings_add_error(&examination->findings, "ctr-gpu.driverd", SEVERITY_WARNING, &err);
 	return false;
 }
 

@@ -225,8 +225,8 @@ static int doctor_check_rootfs(const struct doctor *doctor, struct err *err)
 
 	for (size_t i = 0; i < findings->count; i++)
 		if (streq(findings->items[i].id, IMAGE_UNREADABLE))
-			return err_set(err, CTR_GPU_E_BAD_ARGUMENT, "--rootfs: %s\n%s", findings->items[i].text,
-				       findings->items[i].remedy);
+			return err_set_advised(err, CTR_GPU_E_BAD_ARGUMENT, ("--rootfs: %s", findings->items[i].text),
+					       ("%s", findings->items[i].remedy));
 	return 0;
 }
 

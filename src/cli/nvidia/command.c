@@ -12,6 +12,7 @@
 
 #include "cli/output.h"
 #include "cli/verbs.h"
+#include "lib/context.h"
 #include "model/adapter.h"
 
 /* ---- errors ---- */
@@ -95,8 +96,7 @@ int nvidia_open(struct session *session, const struct nvidia *nvidia)
 	 * is missing.
 	 */
 	if (nvidia->load_kmods && (r = load_run(session, (struct load_options){0}, false, &load)))
-		session_log(session, "--load-kmods: [%s] %s", ctr_gpu_error_name(r),
-			    ctr_gpu_context_message(session->context));
+		session_log(session, "--load-kmods: [%s] %s", ctr_gpu_error_name(r), session->context->err.text);
 	return 0;
 }
 

@@ -37,9 +37,9 @@ int setup_refuse_user(const struct setup *setup)
 	if (!facts->user_files)
 		return output_print("%s's configuration belongs to root: sudo ctr-gpu setup %s", facts->label,
 				    facts->name);
-	return output_print("%s's configuration belongs to root: sudo ctr-gpu setup %s\n"
-			    "    For one that runs as you: ctr-gpu setup %s --rootless",
-			    facts->label, facts->name, facts->name);
+	return output_print_advised(
+		("%s's configuration belongs to root: sudo ctr-gpu setup %s", facts->label, facts->name),
+		("For one that runs as you: ctr-gpu setup %s --rootless", facts->name));
 }
 
 int setup_find_daemon(struct setup *setup, uid_t uid)
@@ -64,8 +64,8 @@ int setup_read(const struct setup *setup, const struct text_buffer *text, const 
 	int r = engine_config_parse(setup->engine->facts, text, ret, &error);
 
 	if (r == -EINVAL)
-		return output_print("%s:%zu:%zu: %s\n    Nothing was changed. Correct that, and try again.", path,
-				    error.line, error.column, error.reason);
+		return output_print_advised(("%s:%zu:%zu: %s", path, error.line, error.column, error.reason),
+					    ("Nothing was changed. Correct that, and try again."));
 	return r < 0 ? output_no_memory() : 0;
 }
 
@@ -96,9 +96,9 @@ int setup_write(const struct setup *setup, struct text_buffer *text, json_t *wan
 	if (r == 0)
 		r = engine_config_parse(facts, text, &after, &error);
 	if (r == -EINVAL || (r == 0 && !json_equal(after, wanted)))
-		return output_print("%s has inline tables or dotted keys where tables are to be changed\n"
-				    "    Write them as [tables] with headers, and try again.",
-				    setup->path);
+		return output_print_advised(
+			("%s has inline tables or dotted keys where tables are to be changed", setup->path),
+			("Write them as [tables] with headers, and try again."));
 	return r < 0 ? output_no_memory() : 0;
 }
 

@@ -22,11 +22,11 @@ static int containerd_look(struct setup *setup)
 
 	if (setup->remove || setup->config || !used || !strstr(used, "/rancher/"))
 		return setup_refuse_user(setup);
-	return output_print(
-		"the containerd that runs (process %d) reads %s, which k3s or RKE2 writes again at every start\n"
-		"    They find nvidia-container-runtime by themselves: install the package ctr-gpu-nvidia-compat and "
-		"restart them.",
-		setup->daemon.pid, used);
+	return output_print_advised(
+		("the containerd that runs (process %d) reads %s, which k3s or RKE2 writes again at every start",
+		 setup->daemon.pid, used),
+		("They find nvidia-container-runtime by themselves: install the package ctr-gpu-nvidia-compat and "
+		 "restart them."));
 }
 
 /* Of one that says no shim, the CRI plugin starts runc's; another shim has options of its own. */
@@ -93,9 +93,9 @@ static int containerd_check_imports(struct setup *setup, const json_t *file, jso
 		return 0;
 	if (file_version > 2 || engine_version_number(version) >= ENGINE_VERSION(facts->imports_merge, 0))
 		return setup_read_config(setup, hiding) || keys_check_others(setup);
-	return output_print("%s has settings of the CRI plugin, and containerd before 2 takes nothing else of it then\n"
-			    "    Move them to %s, which imports that file, and try again.",
-			    hiding, setup->path);
+	return output_print_advised(
+		("%s has settings of the CRI plugin, and containerd before 2 takes nothing else of it then", hiding),
+		("Move them to %s, which imports that file, and try again.", setup->path));
 }
 
 /* CDI stays off if the administrator turned it off. It is on by default in containerd 2. */
@@ -123,14 +123,14 @@ static int containerd_edit(struct setup *setup, json_t *file)
 	int r = 0;
 
 	if (written && !json_is_integer(written))
-		return output_print("%s: \"version\" is not a whole number, and containerd would refuse it too\n"
-				    "    Correct that, and try again.",
-				    setup->path);
+		return output_print_advised(
+			("%s: \"version\" is not a whole number, and containerd would refuse it too", setup->path),
+			("Correct that, and try again."));
 	if (written)
 		version = json_integer_value(written);
 	if (version < 1 || version > 3)
-		return output_print("%s has version %d, which is not known\n    Versions 1, 2 and 3 are.", setup->path,
-				    (int)version);
+		return output_print_advised(("%s has version %d, which is not known", setup->path, (int)version),
+					    ("Versions 1, 2 and 3 are."));
 	r = containerd_check_imports(setup, file, version);
 	if (r)
 		return r;

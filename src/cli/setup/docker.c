@@ -53,14 +53,15 @@ static int docker_check_arguments(const struct setup *setup)
 	const char *runtime = daemon_option(daemon, "--add-runtime", NULL);
 
 	if (runtime && strncmp(runtime, "nvidia=", 7) == 0)
-		return output_print("dockerd (process %d) was started with --add-runtime %s\n    %s", daemon->pid,
-				    runtime, again);
+		return output_print_advised(
+			("dockerd (process %d) was started with --add-runtime %s", daemon->pid, runtime),
+			("%s", again));
 	if (setup->set_default && daemon_has_option(daemon, "--default-runtime"))
-		return output_print(
-			"dockerd (process %d) was started with --default-runtime, and does not start with both that "
-			"and one in "
-			"its file\n    %s",
-			daemon->pid, again);
+		return output_print_advised(
+			("dockerd (process %d) was started with --default-runtime, and does not start with both that "
+			 "and one in its file",
+			 daemon->pid),
+			("%s", again));
 	return 0;
 }
 
@@ -75,16 +76,16 @@ static int docker_look(struct setup *setup)
 	if (r || setup->remove)
 		return r;
 	if (daemon->snap && !setup->config)
-		return output_print(
-			"the Docker that runs here is the snap's (process %d), which cannot run programs of this host\n"
-			"    Install Docker from the distribution or from docker.com instead: sudo snap remove docker",
-			daemon->pid);
+		return output_print_advised(
+			("the Docker that runs here is the snap's (process %d), which cannot run programs of this host",
+			 daemon->pid),
+			("Install Docker from the distribution or from docker.com instead: sudo snap remove docker"));
 	if (!daemon->pid && !setup->config && docker_has(engine_docker.desktop) && !engine_is_installed(&engine_docker))
-		return output_print(
-			"Docker Desktop runs its daemon in a distribution of its own, which reads no file of this one; "
-			"it has --gpus\n"
-			"    To use ctr-gpu, install docker.io here and turn off Docker Desktop's integration with "
-			"this distribution.");
+		return output_print_advised(
+			("Docker Desktop runs its daemon in a distribution of its own, which reads no file of this "
+			 "one; it has --gpus"),
+			("To use ctr-gpu, install docker.io here and turn off Docker Desktop's integration with this "
+			 "distribution."));
 	return docker_check_arguments(setup);
 }
 

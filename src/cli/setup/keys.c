@@ -153,10 +153,9 @@ int keys_put(const struct setup *setup, json_t *file, const char *section, const
 		return output_no_memory();
 	r = keys_set(file, path, steal_ptr(stolen));
 	if (r == -ENOTDIR)
-		return output_print("%s: \"%.*s\" is not an object, and %s would refuse it too\n"
-				    "    Mend that, and try again.",
-				    setup->path, (int)keys_find_obstacle(file, path), path,
-				    setup->engine->facts->label);
+		return output_print_advised(("%s: \"%.*s\" is not an object, and %s would refuse it too", setup->path,
+					     (int)keys_find_obstacle(file, path), path, setup->engine->facts->label),
+					    ("Mend that, and try again."));
 	return r < 0 ? output_no_memory() : 0;
 }
 
@@ -170,14 +169,13 @@ static int keys_refuse_other(const struct setup *setup, const char *other)
 		      strncmp(other, setup->path, (size_t)(file - other)) == 0 && strcmp(file, own) > 0);
 
 	if (later)
-		return output_print("%s has a runtime \"nvidia\" already, and %s reads it last\n"
-				    "    Remove that file, and try again.",
-				    other, setup->engine->facts->label);
+		return output_print_advised(("%s has a runtime \"nvidia\" already, and %s reads it last", other,
+					     setup->engine->facts->label),
+					    ("Remove that file, and try again."));
 	if (setup->replace)
 		return 0;
-	return output_print(
-		"%s has a runtime \"nvidia\" already\n    To let ours count instead, until --remove, add --replace.",
-		other);
+	return output_print_advised(("%s has a runtime \"nvidia\" already", other),
+				    ("To let ours count instead, until --remove, add --replace."));
 }
 
 int keys_check_others(const struct setup *setup)
@@ -197,9 +195,9 @@ static int keys_check_owner(const struct setup *setup, const json_t *file, const
 	if (!there || json_is_null(there) || setup->replace ||
 	    (program && (keys_is_our_path(program) || keys_is_ours(setup, program))))
 		return 0;
-	return output_print("%s has a runtime \"nvidia\" already: %s\n"
-			    "    To take it over, with its old value back after --remove, add --replace.",
-			    setup->path, program ? program : "one without a program");
+	return output_print_advised(
+		("%s has a runtime \"nvidia\" already: %s", setup->path, program ? program : "one without a program"),
+		("To take it over, with its old value back after --remove, add --replace."));
 }
 
 int keys_put_runtime(const struct setup *setup, json_t *file, const char *section, json_t *value)

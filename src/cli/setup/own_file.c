@@ -56,7 +56,7 @@ const struct setup_engine setup_podman = {
 static int crio_look(struct setup *setup)
 {
 	if (setup->rootless)
-		return output_print("CRI-O runs as root only\n    Run this without --rootless.");
+		return output_print_advised(("CRI-O runs as root only"), ("Run this without --rootless."));
 	return setup_refuse_user(setup);
 }
 

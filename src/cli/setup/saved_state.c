@@ -56,9 +56,9 @@ static int saved_state_wait(struct saved_state *state)
 	errno = -state->lock;
 	return errno == ENOENT ? -ENOENT
 	       : errno == ETIMEDOUT
-		       ? output_print("another \"ctr-gpu setup\" (process %d) has not ended in %d s\n"
-				      "    Nothing was changed. See what it waits for, or end it, and try again.",
-				      (int)holder, WAIT_S)
+		       ? output_print_advised(
+				 ("another \"ctr-gpu setup\" (process %d) has not ended in %d s", (int)holder, WAIT_S),
+				 ("Nothing was changed. See what it waits for, or end it, and try again."))
 		       : output_print("cannot lock %s: %m", state->directory);
 }
 
@@ -110,9 +110,8 @@ static int saved_state_parse(struct saved_state *state)
 		state->entries = json_incref(json_object_get(document, "files"));
 	if (saved_state_has_entries(state->entries))
 		return 0;
-	return output_print(
-		"%s is damaged\n    Restore it, or remove it and see to what \"ctr-gpu setup\" wrote yourself.",
-		state->file.path);
+	return output_print_advised(("%s is damaged", state->file.path),
+				    ("Restore it, or remove it and see to what \"ctr-gpu setup\" wrote yourself."));
 }
 
 int saved_state_open(struct saved_state *state, bool change)
@@ -138,9 +137,8 @@ static int saved_state_print_path(const char *path)
 
 	if (text)
 		return output_no_memory();
-	return output_print("the name of %s is not UTF-8, so --remove could not find it again\n"
-			    "    Give it another name, or move it to a directory that has one.",
-			    path);
+	return output_print_advised(("the name of %s is not UTF-8, so --remove could not find it again", path),
+				    ("Give it another name, or move it to a directory that has one."));
 }
 
 int saved_state_set(struct saved_state *state, const char *path, json_t *entry)

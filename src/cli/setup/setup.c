@@ -145,13 +145,13 @@ static int setup_refuse_path(const struct setup *setup, bool trusted)
 	const struct engine *facts = setup->engine->facts;
 	bool plain = trusted && setup_is_plain(setup->path);
 
-	return output_print(
-		"the %s that runs (process %d) reads %s, which is not %s%s\n"
-		"    %s%s%s --engine-config=%s",
-		facts->name, setup->daemon.pid, setup->path, trusted ? "below " : "a file that root alone may change",
-		trusted && facts->directories ? facts->directories[0] : "",
-		plain ? "If you mean that file: sudo ctr-gpu setup " : "Name the file that is meant:",
-		plain && setup->remove ? "--remove " : "", plain ? facts->name : "", plain ? setup->path : "FILE");
+	return output_print_advised(
+		("the %s that runs (process %d) reads %s, which is not %s%s", facts->name, setup->daemon.pid,
+		 setup->path, trusted ? "below " : "a file that root alone may change",
+		 trusted && facts->directories ? facts->directories[0] : ""),
+		("%s%s%s --engine-config=%s",
+		 plain ? "If you mean that file: sudo ctr-gpu setup " : "Name the file that is meant:",
+		 plain && setup->remove ? "--remove " : "", plain ? facts->name : "", plain ? setup->path : "FILE"));
 }
 
 /* The file that the daemon's option names, if it is one to follow. */
@@ -170,9 +170,9 @@ static int setup_find_daemon_path(struct setup *setup)
 		return 0;
 	}
 	if (r == -EPERM && setup->daemon.elsewhere)
-		return output_print("the %s that runs (process %d) reads %s, which may be another file here\n"
-				    "    Name the file that is meant: --engine-config=FILE",
-				    facts->name, setup->daemon.pid, setup->path);
+		return output_print_advised(("the %s that runs (process %d) reads %s, which may be another file here",
+					     facts->name, setup->daemon.pid, setup->path),
+					    ("Name the file that is meant: --engine-config=FILE"));
 	return setup_refuse_path(setup, r == 0);
 }
 
@@ -216,9 +216,9 @@ static int setup_check_name(const struct setup *setup)
 	usual = setup_usual_path(setup);
 	if (!usual)
 		return output_no_memory();
-	(void)output_print("--engine-config: there is no file %s\n"
-			   "    %s's is called %s. Correct the path, or make the file first: touch %s",
-			   setup->config, setup->engine->facts->label, setup_last_names(usual, 1), setup->config);
+	(void)output_print_advised(("--engine-config: there is no file %s", setup->config),
+				   ("%s's is called %s. Correct the path, or make the file first: touch %s",
+				    setup->engine->facts->label, setup_last_names(usual, 1), setup->config));
 	return EXIT_STATUS_USAGE;
 }
 
@@ -234,9 +234,8 @@ static int setup_check_config(const struct setup *setup)
 	*slash = '\0';
 	if (access(directory, F_OK) == 0 || errno != ENOENT)
 		return 0;
-	(void)output_print("--engine-config: the directory %s does not exist\n"
-			   "    Correct the path, or make it first: mkdir -p %s",
-			   directory, directory);
+	(void)output_print_advised(("--engine-config: the directory %s does not exist", directory),
+				   ("Correct the path, or make it first: mkdir -p %s", directory));
 	return EXIT_STATUS_USAGE;
 }
 
@@ -286,8 +285,8 @@ static int setup_look(struct setup *setup)
 	if (!setup->runtime)
 		return output_no_memory();
 	if (!setup->remove && setup_has_runtimes(engine) && access(setup->runtime, X_OK) < 0)
-		return output_print("the program %s is missing\n    Install all of ctr-gpu, or name it with --runtime.",
-				    setup->runtime);
+		return output_print_advised(("the program %s is missing", setup->runtime),
+					    ("Install all of ctr-gpu, or name it with --runtime."));
 	r = engine->facts->daemon.name ? setup_find_daemon(setup, geteuid()) : 0;
 	if (!r && engine->look)
 		r = engine->look(setup);
@@ -597,11 +596,11 @@ static int setup_check_place(const struct setup *setup)
 
 	if (!path || trusted_file_look(path, TRUSTED_FILE_ROOT_ONLY) != -EPERM)
 		return 0;
-	return output_print(
-		"others than root may change what is at %s, or a directory above it\n"
-		"    Take their rights away (ls -ld). A user's own engine is set up by that user: ctr-gpu setup "
-		"%s --rootless",
-		setup->path, setup->engine->facts->name);
+	return output_print_advised(
+		("others than root may change what is at %s, or a directory above it", setup->path),
+		("Take their rights away (ls -ld). A user's own engine is set up by that user: ctr-gpu setup %s "
+		 "--rootless",
+		 setup->engine->facts->name));
 }
 
 static int setup_do_file(struct setup *setup)
@@ -729,13 +728,13 @@ int verb_setup(struct global_options *globals, int argc, char **argv)
 
 	global_options_parse_verb(globals, &argp, argc, argv, &setup);
 	if (!setup_has_home())
-		return output_print("HOME is not set, so where your files are is not known\n    Try again with HOME=…");
+		return output_print_advised(("HOME is not set, so where your files are is not known"),
+					    ("Try again with HOME=…"));
 	if (setup.all)
 		return setup_remove_all(&setup);
 	if (setup.rootless && geteuid() == 0)
-		return output_print(
-			"a rootless engine is set up by the user who runs it, and you are root\n    Run this as that "
-			"user, without sudo.");
+		return output_print_advised(("a rootless engine is set up by the user who runs it, and you are root"),
+					    ("Run this as that user, without sudo."));
 	r = setup.kubernetes ? kubernetes_choose(&setup) : 0;
 	if (!r)
 		r = setup_look(&setup);

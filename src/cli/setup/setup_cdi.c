@@ -12,6 +12,7 @@
 #include "cli/verbs.h"
 #include "engines/config.h"
 #include "engines/daemon.h"
+#include "lib/context.h"
 
 /* Text that only our specs contain. */
 #define OURS "=void"
@@ -117,12 +118,10 @@ int setup_cdi_put(const struct setup *setup)
 	if (!r)
 		r = ctr_gpu_cdi_kinds(session.host, &kinds);
 	if (r || !*kinds) {
-		const char *reason =
-			r ? ctr_gpu_context_message(session.context) : "this host has no GPU that can be used";
+		const char *reason = r ? session.context->err.text : "this host has no GPU that can be used";
 
 		/* The engine's file is right even if the host gets a GPU only later. */
-		setup_print(setup, "no CDI spec is written, for --device nvidia.com/gpu=all: %.*s",
-			    (int)strcspn(reason, "\n"), reason);
+		setup_print(setup, "no CDI spec is written, for --device nvidia.com/gpu=all: %s", reason);
 		return 0;
 	}
 	setup_cdi_warn_of_directories(setup);

@@ -40,24 +40,26 @@ static int kubernetes_make_file(const struct setup *setup)
 	*strrchr(directory, '/') = '\0';
 	if (setup->dry_run || setup->remove || file_exists(directory) || mkdir(directory, 0755) == 0)
 		return 0;
-	return output_print("%s cannot be made: %s\n    Start %s once, and run this as root.", directory,
-			    strerror(errno), setup->node->label);
+	return output_print_advised(("%s cannot be made: %s", directory, strerror(errno)),
+				    ("Start %s once, and run this as root.", setup->node->label));
 }
 
 int kubernetes_choose(struct setup *setup)
 {
 	setup->node = engine_node_find();
 	if (!setup->node && !setup->remove)
-		return output_print("this is no node of Kubernetes: there is no " ENGINE_NODE_PLUGINS
-				    "\n    Start kubelet once; or set its engine up by name: containerd, crio.");
+		return output_print_advised(("this is no node of Kubernetes: there is no " ENGINE_NODE_PLUGINS),
+					    ("Start kubelet once; or set its engine up by name: containerd, crio."));
 	if (!setup->node || !setup->node->files)
 		return kubernetes_find_engine(setup);
 	setup->engine = &setup_containerd;
 	if (!setup->node->file)
-		return output_print("the containerd of %s reads %s, which is written anew at every start\n"
-				    "    It finds nvidia-container-runtime by itself: install the package "
-				    "ctr-gpu-nvidia-compat, and %s.",
-				    setup->node->label, setup->node->files, setup->node->restart);
+		return output_print_advised(
+			("the containerd of %s reads %s, which is written anew at every start", setup->node->label,
+			 setup->node->files),
+			("It finds nvidia-container-runtime by itself: install the package ctr-gpu-nvidia-compat, and "
+			 "%s.",
+			 setup->node->restart));
 	setup->config = setup->node->file;
 	return kubernetes_make_file(setup);
 }

@@ -68,8 +68,8 @@ static int vcuda_look(struct setup *setup)
 	if (setup->globals->config && str_replace(&setup->path, setup->globals->config) < 0)
 		return output_no_memory();
 	return vcuda_is_installed() ? 0
-				    : output_print("vCUDA's manager " SERVICE " is missing\n"
-						   "    Install the package ctr-gpu-vcuda, and try again.");
+				    : output_print_advised(("vCUDA's manager " SERVICE " is missing"),
+							   ("Install the package ctr-gpu-vcuda, and try again."));
 }
 
 /* A mode that gives containers more than is wanted stays, and so does a share. */
@@ -119,9 +119,9 @@ static int vcuda_run_service(const struct setup *setup)
 		return 0;
 	}
 	if (!program_output_read(arguments, ANSWER_MAX, &answer, &size))
-		return output_print("systemctl %s --now %s %s has failed\n"
-				    "    What it says: run it by hand; what the manager said: journalctl -u " SERVICE,
-				    verb, units[0], units[1]);
+		return output_print_advised(
+			("systemctl %s --now %s %s has failed", verb, units[0], units[1]),
+			("What it says: run it by hand; what the manager said: journalctl -u " SERVICE));
 	setup_print(setup, "the service " SERVICE " is %s",
 		    setup->remove ? "stopped" : "started, now and at each boot");
 	return 0;

@@ -249,14 +249,16 @@ static int attach_take_place(size_t number, int file_system, struct err *err)
 
 static int attach_explain(int r, const struct strv *missing, struct err *err)
 {
-	return err_set(err, CTR_GPU_E_GUARD, "this kernel or driver cannot be guarded: %.400s%s\n%s",
-		       missing        ? missing->items[0]
-		       : complaint[0] ? complaint
-				      : strerror(-r),
-		       missing && missing->count > 1 ? ", and more" : "",
-		       missing ? CTR_GPU_LIBEXECDIR
+	return err_set_advised(
+		err, CTR_GPU_E_GUARD,
+		("this kernel or driver cannot be guarded: %.400s%s",
+		 missing        ? missing->items[0]
+		 : complaint[0] ? complaint
+				: strerror(-r),
+		 missing && missing->count > 1 ? ", and more" : ""),
+		("%s", missing ? CTR_GPU_LIBEXECDIR
 			       "/ctr-gpu-guard check lists all of it; see docs/guard.md for the kernels that can."
-			       : "See docs/guard.md for what the kernel needs.");
+			       : "See docs/guard.md for what the kernel needs."));
 }
 
 static int attach_device(unsigned *ret, struct err *err)
@@ -449,10 +451,10 @@ static int attach_lock(int *ret, struct err *err)
 		return err_set(err, folder, "cannot open " LOCK_FOLDER ": %m");
 	fd = lock_file_take(folder, LOCK_NAME, LOCK_WAIT_MS, &holder);
 	if (fd == -ETIMEDOUT)
-		return err_set(err, fd,
-			       "process %d is loading or unloading the guard (" LOCK_FOLDER "/" LOCK_NAME ")\n"
-			       "Wait until it has ended, or end it.",
-			       (int)holder);
+		return err_set_advised(
+			err, fd,
+			("process %d is loading or unloading the guard (" LOCK_FOLDER "/" LOCK_NAME ")", (int)holder),
+			("Wait until it has ended, or end it."));
 	if (fd < 0)
 		return err_set(err, fd, "cannot lock " LOCK_FOLDER "/" LOCK_NAME ": %m");
 	*ret = fd;

@@ -64,8 +64,8 @@ static int main_open(struct choices *ret, struct err *err)
 	int r = choices_open(ret);
 
 	if (r == -ENOENT)
-		return err_set(err, CTR_GPU_E_GUARD,
-			       "the guard is not loaded\nsudo " CTR_GPU_LIBEXECDIR "/ctr-gpu-guard load");
+		return err_set_advised(err, CTR_GPU_E_GUARD, ("the guard is not loaded"),
+				       ("sudo " CTR_GPU_LIBEXECDIR "/ctr-gpu-guard load"));
 	return r < 0 ? err_set(err, r, "cannot open the guard's choices: %m") : 0;
 }
 
@@ -80,11 +80,10 @@ static int main_open_cgroup(const char *directory, struct choices *ret_choices, 
 	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	r = fd < 0 ? -errno : choice_key(fd, ret);
 	if (r < 0)
-		return err_set(
-			err, r,
-			"%s is no cgroup that can have a choice: %m\n"
-			"Name a directory below /sys/fs/cgroup, with cgroup version 1 one of the controller devices.",
-			directory);
+		return err_set_advised(
+			err, r, ("%s is no cgroup that can have a choice: %m", directory),
+			("Name a directory below /sys/fs/cgroup, with cgroup version 1 one of the controller "
+			 "devices."));
 	return main_open(ret_choices, err);
 }
 
@@ -308,6 +307,7 @@ static const char *main_find_unknown(const struct command *command, char **argum
 static int main_run(const struct command *command, char **arguments)
 {
 	const char *unknown = main_find_unknown(command, arguments);
+	char message[ERR_MESSAGE_MAX];
 	struct err err = {0};
 	int r;
 
@@ -320,7 +320,7 @@ static int main_run(const struct command *command, char **arguments)
 	(void)fflush(stdout);
 	if (r != 0)
 		(void)fprintf(stderr, "ctr-gpu-guard: [%s] %s\n", err_name(r),
-			      err.text[0] ? err.text : strerror(r < 0 ? -r : 0));
+			      err.text[0] ? err_message(&err, message) : strerror(r < 0 ? -r : 0));
 	return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

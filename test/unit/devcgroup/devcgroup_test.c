@@ -444,7 +444,7 @@ static int without_mounts(pid_t pid, bool privileged)
 		return 103;
 	r = devcgroup_open(pid, -1, &cgroup, &err);
 	if (privileged)
-		return r == CTR_GPU_E_NO_CGROUP && strstr(err.text, "/sys/fs/cgroup") ? 0 : 104;
+		return r == CTR_GPU_E_NO_CGROUP && strstr(err.advice, "/sys/fs/cgroup") ? 0 : 104;
 	return r == 0 && !cgroup ? 0 : 105;
 }
 

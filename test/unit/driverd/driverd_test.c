@@ -61,13 +61,14 @@ static struct answer ask(const char *library)
 
 static void assert_error(const struct answer *answer, int code, const char *words)
 {
+	const char *message = unit_message(&answer->err);
 	size_t lines = 1;
 
-	if (!strstr(answer->err.text, words))
-		print_error("\"%s\" is not in \"%s\"\n", words, answer->err.text);
+	if (!strstr(message, words))
+		print_error("\"%s\" is not in \"%s\"\n", words, message);
 	assert_int_equal(answer->result, code);
-	assert_non_null(strstr(answer->err.text, words));
-	for (const char *c = answer->err.text; *c; c++) {
+	assert_non_null(strstr(message, words));
+	for (const char *c = message; *c; c++) {
 		assert_true(*c == '\n' || (*c >= ' ' && *c <= '~'));
 		lines += *c == '\n';
 	}

@@ -115,7 +115,7 @@ static void expect_refusal(int code, const char *text)
 	int r = load_decide(&host, &options, &load, &err);
 
 	assert_int_equal(r, code);
-	if (!strstr(err.text, text))
+	if (!strstr(unit_message(&err), text))
 		fail_msg("%s", err.text);
 	assert_int_equal(load.count, 0);
 }
@@ -127,7 +127,7 @@ static void do_it(int code, const char *text)
 
 	if (r == 0)
 		r = load_apply(&host, &options, &load, &err);
-	if (r != code || (text && !strstr(err.text, text)))
+	if (r != code || (text && !strstr(unit_message(&err), text)))
 		fail_msg("%d: %s", r, err.text);
 }
 

@@ -107,10 +107,10 @@ static void a_part_is_selected_by_its_own_names_alone(void **state)
 			fail_msg("%s", nothing[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(unknown); i++) {
 		assert_int_equal(select_named(unknown[i], &selection, &err), CTR_GPU_E_UNKNOWN_DEVICE);
-		assert_non_null(strstr(err.text, "It has: 1:2 Small part\n"));
+		assert_non_null(strstr(unit_message(&err), "It has: 1:2 Small part\n"));
 	}
 	assert_int_equal(select_named("1:2:3", &selection, &err), CTR_GPU_E_UNKNOWN_DEVICE);
-	assert_non_null(strstr(err.text, "It has: 0 Big; 1 Small\n"));
+	assert_non_null(strstr(unit_message(&err), "It has: 0 Big; 1 Small\n"));
 	/* A GPU's own names mean the whole, and all of them are the wholes. */
 	assert_int_equal(select_named("02:00.0", &selection, &err), 0);
 	assert_string_equal(selection.adapters[0]->name, "Small");
@@ -192,8 +192,8 @@ static void unknown_devices_are_named_with_those_there_are(void **state)
 
 		if (select_named(names[i], &selection, &err) != CTR_GPU_E_UNKNOWN_DEVICE)
 			fail_msg("\"%s\" was found", names[i]);
-		assert_non_null(strstr(err.text, names[i]));
-		assert_non_null(strstr(err.text, "0 Big; 1 Small"));
+		assert_non_null(strstr(unit_message(&err), names[i]));
+		assert_non_null(strstr(unit_message(&err), "0 Big; 1 Small"));
 	}
 }
 
@@ -215,7 +215,7 @@ static void a_name_of_several_is_refused(void **state)
 		assert_int_equal(device_names_add(&request.devices, names[i]), 0);
 		if (selection_new(&twins, &request, &selection, &err) != CTR_GPU_E_UNKNOWN_DEVICE)
 			fail_msg("%s", names[i]);
-		assert_non_null(strstr(err.text, "may be any of: 0 Big; 2 Big\n"));
+		assert_non_null(strstr(unit_message(&err), "may be any of: 0 Big; 2 Big\n"));
 		device_names_clear(&request.devices);
 	}
 }
@@ -230,7 +230,7 @@ static void a_host_without_parts_has_its_gpus_told(void **state)
 	(void)state;
 	assert_int_equal(request_set_devices(&request, "MIG-0000"), 0);
 	assert_int_equal(selection_new(&whole, &request, &selection, &err), CTR_GPU_E_UNKNOWN_DEVICE);
-	assert_non_null(strstr(err.text, "It has: 0 Big; 1 Small\n"));
+	assert_non_null(strstr(unit_message(&err), "It has: 0 Big; 1 Small\n"));
 	request_clear(&request);
 }
 
@@ -283,7 +283,7 @@ static void npus_are_counted_apart_and_given_on_request(void **state)
 		if (cases[i].first)
 			assert_string_equal(selection.adapters[0]->name, cases[i].first);
 		else
-			assert_non_null(strstr(err.text, "0 Big; 1 Small; npu:0 Brain"));
+			assert_non_null(strstr(unit_message(&err), "0 Big; 1 Small; npu:0 Brain"));
 		request_clear(&request);
 	}
 	{
@@ -293,7 +293,7 @@ static void npus_are_counted_apart_and_given_on_request(void **state)
 		assert_int_equal(selection.count, 2);
 		selection_clear(&selection);
 		assert_int_equal(selection_new(&alone, &all, &selection, &err), CTR_GPU_E_NO_ADAPTER);
-		assert_non_null(strstr(err.text, "npu:0"));
+		assert_non_null(strstr(unit_message(&err), "npu:0"));
 	}
 }
 
@@ -347,7 +347,7 @@ static void an_unusable_device_answers_with_its_fault(void **state)
 
 	(void)state;
 	assert_int_equal(select_named("03:00.0", &selection, &err), CTR_GPU_E_DRIVER_TOO_OLD);
-	assert_non_null(strstr(err.text, "it is of WDDM 2.6"));
+	assert_non_null(strstr(unit_message(&err), "it is of WDDM 2.6"));
 }
 
 static void all_means_all_that_can_be_used(void **state)
@@ -375,12 +375,13 @@ static void without_a_usable_adapter_the_reasons_are_told(void **state)
 
 	(void)state;
 	assert_int_equal(selection_new(&old, &all, &selection, &err), CTR_GPU_E_DRIVER_TOO_OLD);
-	assert_string_equal(err.text, "Old: it is of WDDM 2.6\nUpdate it.");
+	assert_string_equal(unit_message(&err), "Old: it is of WDDM 2.6\nUpdate it.");
 	assert_int_equal(selection_new(&two_old, &all, &selection, &err), CTR_GPU_E_DRIVER_TOO_OLD);
-	assert_string_equal(err.text, "none of this host's 2 adapters can be used; ctr-gpu info shows them all\n"
-				      "Old: it is of WDDM 2.6\nUpdate it.");
+	assert_string_equal(unit_message(&err),
+			    "none of this host's 2 adapters can be used; ctr-gpu info shows them all\n"
+			    "Old: it is of WDDM 2.6\nUpdate it.");
 	assert_int_equal(selection_new(&empty, &all, &selection, &err), CTR_GPU_E_NO_ADAPTER);
-	assert_non_null(strstr(err.text, "none behind it"));
+	assert_non_null(strstr(unit_message(&err), "none behind it"));
 }
 
 /* An NVIDIA GPU, two partitions of one of AMD's, Intel's graphics and an NPU of AMD's, all on the machine itself. */
@@ -500,7 +501,7 @@ static void all_of_a_kind_means_all_of_its_vendor(void **state)
 		_cleanup_selection_ struct selection selection = {0};
 
 		assert_int_equal(select_named("intel.com/gpu=all", &selection, &err), CTR_GPU_E_NO_ADAPTER);
-		assert_non_null(strstr(err.text, "intel.com/gpu=all"));
+		assert_non_null(strstr(unit_message(&err), "intel.com/gpu=all"));
 	}
 }
 

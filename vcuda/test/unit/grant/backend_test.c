@@ -61,7 +61,7 @@ static void what_the_settings_forbid_is_refused(void **state)
 	assert_int_equal(decide(VCUDA_OFF, REQUEST_VCUDA, "all", &vcuda, &err), CTR_GPU_E_NO_PERMISSION);
 	assert_int_equal(decide(VCUDA_OFF, REQUEST_ANY_MODE, "ctr-gpu.org/vcuda=0", &vcuda, &err),
 			 CTR_GPU_E_NO_PERMISSION);
-	assert_non_null(strstr(err.text, "/etc/ctr-gpu/config.json: {\"vcuda\": {\"mode\": \"allow\"}}"));
+	assert_non_null(strstr(err.advice, "/etc/ctr-gpu/config.json: {\"vcuda\": {\"mode\": \"allow\"}}"));
 	assert_int_equal(decide(VCUDA_FORCE, REQUEST_ANY_MODE, "nvidia.com/gpu=0", &vcuda, &err),
 			 CTR_GPU_E_NO_PERMISSION);
 	assert_int_equal(decide(VCUDA_ALLOW, REQUEST_ANY_MODE, "ctr-gpu.org/vcuda=0,nvidia.com/gpu=1", &vcuda, &err),
@@ -76,7 +76,7 @@ static void a_device_is_not_given_by_vcuda_besides(void **state)
 
 	(void)state;
 	assert_int_equal(decide(VCUDA_ALLOW, REQUEST_VCUDA, "nvidia.com/gpu=0", &vcuda, &err), CTR_GPU_E_BAD_ARGUMENT);
-	assert_non_null(strstr(err.text, "--device ctr-gpu.org/vcuda=0"));
+	assert_non_null(strstr(err.advice, "--device ctr-gpu.org/vcuda=0"));
 	assert_int_equal(decide(VCUDA_DEFAULT, REQUEST_VCUDA, "nvidia.com/gpu=0", &vcuda, &err), 0);
 	assert_true(vcuda);
 }
@@ -90,7 +90,7 @@ static void a_kind_that_is_mistyped_is_no_device(void **state)
 	for (enum vcuda_mode mode = VCUDA_OFF; mode <= VCUDA_FORCE; mode++)
 		assert_int_equal(decide(mode, REQUEST_ANY_MODE, "ctr-gpu.org/gpu=0", &vcuda, &err),
 				 CTR_GPU_E_UNKNOWN_DEVICE);
-	assert_non_null(strstr(err.text, "ctr-gpu.org/vcuda=0"));
+	assert_non_null(strstr(err.advice, "ctr-gpu.org/vcuda=0"));
 }
 
 #define SLOT "ctr-gpu.org/vgpu=GPU-1:"
