@@ -54,7 +54,7 @@ struct turn {
 	unsigned first, count;
 	unsigned items;  /* in these */
 	unsigned most;   /* that may be under way */
-	bool full;       /* they have been as many */
+	bool full;       /* they have been as many since one was done */
 	int64_t used_at; /* when work began or ended last; 0: never */
 	int64_t looked_at;
 	uint32_t number; /* of the turn that is used; 0: none */
@@ -159,7 +159,7 @@ void turn_forget_context(uint64_t context)
 	for (unsigned gpu = 0; gpu < START_GPUS; gpu++)
 		for (unsigned i = 0; i < TURN_GROUPS; i++)
 			if (turns[gpu].groups[i].context == context)
-				turns[gpu].groups[i] = (struct turn_group){0};
+				turns[gpu].groups[i].event = turns[gpu].groups[i].context = 0;
 	if (open_group.context == context)
 		turn_open_work = 0;
 }
@@ -396,11 +396,12 @@ static bool turn_take(unsigned gpu)
 {
 	struct turn *turn = &turns[gpu];
 	const uint32_t number = *turn_word(gpu);
+	bool full;
 
 	TURN_HOLD();
-	if (number && (turn->count == TURN_GROUPS || turn->items >= turn_most(turn)))
-		turn->full = true;
-	if (!number || turn->full)
+	full = turn->count == TURN_GROUPS || turn->items >= turn_most(turn);
+	turn->full |= number && full;
+	if (!number || full)
 		return false;
 	turn->number = number;
 	turn->used_at = clock_now_us();

@@ -608,7 +608,7 @@ slot() {
 		driver && manager
 		ctr-gpu vcuda top >"$scratch/top.out" && grep -x "No container has GPUs by vCUDA." "$scratch/top.out"
 		mkfifo "$scratch/bundle/rootfs/tmp/one"
-		container one "exec 3<>/tmp/one; holds 4194304 <&3 & turns 2000000 queue 0 1e11"
+		container one "exec 3<>/tmp/one; holds 4194304 <&3 & turns 2000000 ahead 0 1e11"
 		soon said one held # one after the other, since both runtimes make the places of mounts in one root
 		container two "turns 2000000 rest 0 1e11"
 		top() { ctr-gpu vcuda top --json >"$scratch/top.out" && jq -e "def program(\$c; \$p): [.containers[] |
@@ -628,9 +628,11 @@ slot() {
 			and (program(\"one\"; \"holds\") | .gpuTime[0] > 0.8 and .gpuTime[0] < 1.1 and .state == \"running\")"
 		jq -e ".containers[] | select(.container == \"one\") | .used > 4194304 and .share == 100 and .memory == 1073741824" "$scratch/top.out"
 		kill "$asking"
+		# What it has begun while it was measured keeps it from no turn.
+		ctr-gpu vcuda resume two
+		soon top "program(\"two\"; \"turns\").gpuTime[0] > 0.02 and program(\"one\"; \"turns\").gpuTime[0] > 0.1"
 		runc --root /run/runtime kill one KILL
 		soon listed ".containers | length == 1"
-		ctr-gpu vcuda resume two
 		soon top "program(\"two\"; \"turns\") | .gpuTime[0] > 0.02 and .gpuTime[0] < 0.9 and .state == \"running\""
 		ctr-gpu vcuda top >"$scratch/text"
 		grep -E "^two  .* % .*running" "$scratch/text" && grep -E "running     turns$" "$scratch/text"

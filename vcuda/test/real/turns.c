@@ -4,7 +4,8 @@
  * turns CLOCKS HOW BEGIN SECONDS: a program that has kernels of so many clocks run, one behind the other, from now on, and says how
  * many were done in the SECONDS behind BEGIN, which is a time of CLOCK_REALTIME in seconds. HOW is "wait" (for each one), "queue"
  * (32 of them before it waits), "streams" (the same in eight), "rest" (a millisecond of the processor's work behind each), "capture"
- * (a graph of four) or "endless" (one that does not end, and then as "wait" in another stream).
+ * (a graph of four), "ahead" (16 in one of two streams while the other's are under way) or "endless" (one that does not end, and then as
+ * "wait" in another stream).
  */
 
 #include <dlfcn.h>
@@ -111,6 +112,18 @@ static int queue(uint64_t clocks, int count)
 	return QUEUE;
 }
 
+/* Something is under way all the time. */
+static int queue_ahead(uint64_t clocks)
+{
+	static unsigned round;
+	const handle stream = streams[round++ % 2];
+
+	for (int i = 0; i < QUEUE / 2; i++)
+		spin(clocks, stream);
+	CHECK(cuStreamSynchronize, streams[round % 2]);
+	return QUEUE / 2;
+}
+
 /* Return: how many kernels. */
 static int work(const char *how, uint64_t clocks)
 {
@@ -120,6 +133,8 @@ static int work(const char *how, uint64_t clocks)
 		return queue(clocks, 0);
 	if (strcmp(how, "streams") == 0)
 		return queue(clocks, STREAMS);
+	if (strcmp(how, "ahead") == 0)
+		return queue_ahead(clocks);
 	if (strcmp(how, "capture") == 0) {
 		CHECK(cuGraphLaunch, graph, streams[0]);
 		CHECK(cuStreamSynchronize, streams[0]);
