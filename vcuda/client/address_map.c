@@ -153,7 +153,8 @@ void address_map_forget_context(const struct context *context)
 	LOCK_HOLD(&address_map_lock);
 	for (size_t i = range_count; i > 0; i--)
 		if (ranges[i - 1].context == context && !address_map_is_host(&ranges[i - 1]) &&
-		    ranges[i - 1].kind != ADDRESS_MAP_ASYNC && ranges[i - 1].kind != ADDRESS_MAP_MANAGED)
+		    ranges[i - 1].kind != ADDRESS_MAP_ASYNC && ranges[i - 1].kind != ADDRESS_MAP_GRAPH &&
+		    ranges[i - 1].kind != ADDRESS_MAP_MANAGED)
 			address_map_remove_at(i - 1);
 }
 

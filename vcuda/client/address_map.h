@@ -11,6 +11,7 @@
 enum address_map_kind {
 	ADDRESS_MAP_DEVICE = 1, /* cuMemAlloc() */
 	ADDRESS_MAP_ASYNC,      /* of a pool */
+	ADDRESS_MAP_GRAPH,      /* of a graph, which takes it anew each time that it runs */
 	ADDRESS_MAP_GLOBAL,     /* a variable of a module */
 	ADDRESS_MAP_VARIABLE,   /* the same, of managed memory: of variable.c */
 	ADDRESS_MAP_RESERVED,   /* addresses for cuMemMap() */

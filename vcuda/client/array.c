@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Arrays: copies from and to them, and textures of them. How an array lies is the driver's to know, so it copies boxes
- * between them and what the server has; ordinary memory of the host passes through the staging memory in pieces, which
- * are whole planes, or rows of one.
+ * Arrays: copies from and to them. How an array lies is the driver's to know, so it copies boxes between them and what
+ * the server has; ordinary memory of the host passes through the staging memory in pieces, which are whole planes, or
+ * rows of one.
  */
 
 #include "vcuda/client/array.h"
@@ -338,18 +338,4 @@ CUresult on_cuMemcpyAtoH_v2(void *to, CUarray from, size_t offset, size_t bytes,
 CUresult on_cuMemcpyAtoHAsync_v2(void *to, CUarray from, size_t offset, size_t bytes, CUstream stream)
 {
 	return array_copy_out(to, from, offset, bytes, stream, false);
-}
-
-/* ---- textures ---- */
-
-CUresult cuTexObjectCreate(CUtexObject *texture, const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *how,
-			   const CUDA_RESOURCE_VIEW_DESC *view)
-{
-	const size_t bytes = view ? sizeof(*view) : 0;
-	const uint64_t words[] = {sizeof(*resource), sizeof(*how), bytes};
-	const struct call_part parts[] = {{resource, sizeof(*resource)}, {how, sizeof(*how)}, {view, bytes}};
-
-	if (!texture || !resource || !how)
-		return call_fail(CUDA_ERROR_INVALID_VALUE);
-	return call_sync(OP_cuTexObjectCreate, words, 3, parts, view ? 3 : 2, texture, sizeof(*texture));
 }

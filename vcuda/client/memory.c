@@ -43,6 +43,16 @@ CUresult on_cuMemAllocPitch_v2(struct context *context, CUdeviceptr *pointer, si
 	return memory_keep(ADDRESS_MAP_DEVICE, out[0], out[1] * height, context);
 }
 
+/* Return: whether it was the process's to free. What is a graph's is there again when the graph runs. */
+static bool memory_forget(CUdeviceptr pointer)
+{
+	struct range range;
+
+	if (address_map_find(pointer, &range) && range.at == pointer && range.kind == ADDRESS_MAP_GRAPH)
+		return true;
+	return address_map_remove(pointer, 1U << ADDRESS_MAP_DEVICE | 1U << ADDRESS_MAP_ASYNC, NULL);
+}
+
 CUresult on_cuMemFree_v2(CUdeviceptr pointer)
 {
 	struct range range;
@@ -51,7 +61,7 @@ CUresult on_cuMemFree_v2(CUdeviceptr pointer)
 		return CUDA_SUCCESS;
 	if (address_map_remove(pointer, 1U << ADDRESS_MAP_MANAGED, &range))
 		return host_give(&range);
-	if (!address_map_remove(pointer, 1U << ADDRESS_MAP_DEVICE | 1U << ADDRESS_MAP_ASYNC, NULL))
+	if (!memory_forget(pointer))
 		return CUDA_ERROR_INVALID_VALUE;
 	return call_sync(OP_cuMemFree_v2, &pointer, 1, NULL, 0, NULL, 0);
 }
@@ -74,9 +84,13 @@ CUresult on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdevicept
 static CUresult memory_alloc_async(struct context *context, unsigned op, CUdeviceptr *pointer, const uint64_t *words,
 				   unsigned count)
 {
-	CUresult r = call_sync(op, words, count, NULL, 0, pointer, sizeof(*pointer));
+	uint64_t out[2]; /* where, and whether the graph of a capture has it */
+	CUresult r = call_sync(op, words, count, NULL, 0, out, sizeof(out));
 
-	return r ? r : memory_keep(ADDRESS_MAP_ASYNC, *pointer, words[0], context);
+	if (r)
+		return r;
+	*pointer = out[0];
+	return memory_keep(out[1] ? ADDRESS_MAP_GRAPH : ADDRESS_MAP_ASYNC, *pointer, words[0], context);
 }
 
 CUresult on_cuMemAllocAsync(struct context *context, CUdeviceptr *pointer, size_t bytes, CUstream stream)
@@ -101,7 +115,7 @@ CUresult on_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 
 	if (address_map_find(pointer, &range) && range.kind == ADDRESS_MAP_MANAGED)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (!address_map_remove(pointer, 1U << ADDRESS_MAP_DEVICE | 1U << ADDRESS_MAP_ASYNC, NULL))
+	if (!memory_forget(pointer))
 		return CUDA_ERROR_INVALID_VALUE;
 	return call_sync(OP_cuMemFreeAsync, words, 2, NULL, 0, NULL, 0);
 }

@@ -106,7 +106,7 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphN
 	*node = out[0];
 	parameters->dptr = out[1];
 	range = (struct range){
-		.at = out[1], .bytes = parameters->bytesize, .kind = ADDRESS_MAP_ASYNC, .context = context};
+		.at = out[1], .bytes = parameters->bytesize, .kind = ADDRESS_MAP_GRAPH, .context = context};
 	return address_map_add(&range);
 }
 

@@ -191,6 +191,11 @@ struct wire_function {
 	} parameter[WIRE_PARAMETERS];
 };
 
+/* Of the border of a texture: four fractions, as they lie in memory. */
+struct wire_color {
+	uint32_t bits[4];
+};
+
 /* What a container has of a GPU, for NVML. */
 enum { WIRE_PROCESSES = 240 };
 struct wire_usage {

@@ -282,7 +282,10 @@ static CUresult allocation_from_pool(struct request *q, uint64_t pool, CUstream 
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	/* It is the device's, and outlives the context. */
-	return allocation_end(q, r, captured ? QUOTA_GRAPH : QUOTA_POINTER, pointer, bytes, 0);
+	r = allocation_end(q, r, captured ? QUOTA_GRAPH : QUOTA_POINTER, pointer, bytes, 0);
+	if (!r)
+		request_reply(q, &(uint64_t){captured}, sizeof(uint64_t));
+	return r;
 }
 
 /* Of a device, which the driver refuses to destroy. */

@@ -77,3 +77,19 @@ CUresult allocation_hold(struct request *q, uint64_t real);
 
 /** A context is about to end: the client has none of its objects any more. */
 void texture_forget_context(uint64_t context);
+
+/* The arrays of texture and surface references. */
+
+struct bound;
+
+/** Return: what the reference is about to be bound to; NULL if memory is short. */
+struct bound *bound_prepare(uint64_t reference, uint64_t array);
+
+/** The reference is bound to it. @bound: NULL: to no array any more */
+void bound_bind(uint64_t reference, struct bound *bound);
+
+/** Return: whether references are bound to the array; it then ends with the last of them, and counts until then. */
+bool bound_keeps(uint64_t array);
+
+/** References, or what their handles ended with, are gone: what they alone kept ends. Of a context, it has ended. */
+void bound_forget(uint64_t ended);

@@ -74,6 +74,7 @@ static void contexts_forget(uint64_t handle, struct remains remains)
 	staging_free(remains.staging);
 	fence_free(remains.fence);
 	share_held_end_context(handle);
+	bound_forget(handle);
 	quota_forget_context(handle);
 	driver_memory_set_dirty();
 	handle_drop(handle);

@@ -175,11 +175,15 @@ CUresult request_end(struct request *q, unsigned word, enum wire_type type, CUre
 	CUresult r = request_handle(q, word, type, &hold.real);
 	uint64_t context;
 
-	/* The graph of a node or of a capture is not the client's to end, nor is a level of an array. */
-	if (!r && (type == WIRE_GRAPH || type == WIRE_ARRAY) && handle_parent(handle))
+	/* Neither the graph of a node or of a capture, a level of an array nor what a module names is the client's. */
+	if (!r && (type == WIRE_GRAPH || type == WIRE_ARRAY || type == WIRE_TEXREF) && handle_parent(handle))
 		r = CUDA_ERROR_INVALID_VALUE;
 	if (r)
 		return r;
+	if ((type == WIRE_ARRAY || type == WIRE_MIPMAP) && bound_keeps(handle)) {
+		handle_drop(handle);
+		return CUDA_SUCCESS;
+	}
 	context = handle_context_ref(handle_context(handle)).real;
 	/* While it ends, others may make what gets the same name from the driver. */
 	handle_hide(handle);
@@ -193,6 +197,8 @@ CUresult request_end(struct request *q, unsigned word, enum wire_type type, CUre
 		share_held_end_key(SHARE_EVENT, hold.real);
 	if (type == WIRE_MODULE || type == WIRE_LIBRARY)
 		(void)quota_forget(QUOTA_GLOBALS, handle);
+	if (type == WIRE_MODULE || type == WIRE_LIBRARY || type == WIRE_TEXREF)
+		bound_forget(handle);
 	if (type == WIRE_ARRAY || type == WIRE_MIPMAP)
 		(void)quota_forget(QUOTA_ARRAY, handle);
 	if (type == WIRE_MODULE || type == WIRE_LIBRARY || type == WIRE_STREAM || type == WIRE_EXEC ||

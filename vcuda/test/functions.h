@@ -204,6 +204,38 @@
 	T(cuMemcpyAtoA, cuMemcpyAtoA_v2, 3020, ptds, (CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t bytes), (to, to_offset, from, from_offset, bytes)) \
 	T(cuMemcpyHtoAAsync, cuMemcpyHtoAAsync_v2, 3020, ptsz, (CUarray to, size_t offset, const void *from, size_t bytes, CUstream stream), (to, offset, from, bytes, stream)) \
 	T(cuMemcpyAtoHAsync, cuMemcpyAtoHAsync_v2, 3020, ptsz, (void *to, CUarray from, size_t offset, size_t bytes, CUstream stream), (to, from, offset, bytes, stream)) \
+	F(cuModuleGetTexRef, cuModuleGetTexRef, 2000, (CUtexref *ret, CUmodule module, const char *name)) \
+	F(cuModuleGetSurfRef, cuModuleGetSurfRef, 3000, (CUsurfref *ret, CUmodule module, const char *name)) \
+	F(cuTexRefCreate, cuTexRefCreate, 2000, (CUtexref *ret)) \
+	F(cuTexRefDestroy, cuTexRefDestroy, 2000, (CUtexref ref)) \
+	F(cuTexRefSetArray, cuTexRefSetArray, 2000, (CUtexref ref, CUarray array, unsigned flags)) \
+	F(cuTexRefSetMipmappedArray, cuTexRefSetMipmappedArray, 5000, (CUtexref ref, CUmipmappedArray mipmap, unsigned flags)) \
+	F(cuTexRefSetAddress, cuTexRefSetAddress_v2, 3020, (size_t *ret_offset, CUtexref ref, CUdeviceptr at, size_t bytes)) \
+	F(cuTexRefSetAddress2D, cuTexRefSetAddress2D_v2, 3020, (CUtexref ref, const CUDA_ARRAY_DESCRIPTOR *what, CUdeviceptr at, size_t pitch)) \
+	F(cuTexRefSetAddress2D, cuTexRefSetAddress2D_v3, 4010, (CUtexref ref, const CUDA_ARRAY_DESCRIPTOR *what, CUdeviceptr at, size_t pitch)) \
+	F(cuTexRefSetFormat, cuTexRefSetFormat, 2000, (CUtexref ref, int format, int channels)) \
+	F(cuTexRefSetAddressMode, cuTexRefSetAddressMode, 2000, (CUtexref ref, int dimension, int mode)) \
+	F(cuTexRefSetFilterMode, cuTexRefSetFilterMode, 2000, (CUtexref ref, int mode)) \
+	F(cuTexRefSetMipmapFilterMode, cuTexRefSetMipmapFilterMode, 5000, (CUtexref ref, int mode)) \
+	F(cuTexRefSetMipmapLevelBias, cuTexRefSetMipmapLevelBias, 5000, (CUtexref ref, float bias)) \
+	F(cuTexRefSetMipmapLevelClamp, cuTexRefSetMipmapLevelClamp, 5000, (CUtexref ref, float least, float most)) \
+	F(cuTexRefSetMaxAnisotropy, cuTexRefSetMaxAnisotropy, 5000, (CUtexref ref, unsigned most)) \
+	F(cuTexRefSetBorderColor, cuTexRefSetBorderColor, 8000, (CUtexref ref, float *color)) \
+	F(cuTexRefSetFlags, cuTexRefSetFlags, 2000, (CUtexref ref, unsigned flags)) \
+	F(cuTexRefGetAddress, cuTexRefGetAddress_v2, 3020, (CUdeviceptr *ret, CUtexref ref)) \
+	F(cuTexRefGetArray, cuTexRefGetArray, 2000, (CUarray *ret, CUtexref ref)) \
+	F(cuTexRefGetMipmappedArray, cuTexRefGetMipmappedArray, 5000, (CUmipmappedArray *ret, CUtexref ref)) \
+	F(cuTexRefGetAddressMode, cuTexRefGetAddressMode, 2000, (int *ret, CUtexref ref, int dimension)) \
+	F(cuTexRefGetFilterMode, cuTexRefGetFilterMode, 2000, (int *ret, CUtexref ref)) \
+	F(cuTexRefGetFormat, cuTexRefGetFormat, 2000, (int *ret_format, int *ret_channels, CUtexref ref)) \
+	F(cuTexRefGetMipmapFilterMode, cuTexRefGetMipmapFilterMode, 5000, (int *ret, CUtexref ref)) \
+	F(cuTexRefGetMipmapLevelBias, cuTexRefGetMipmapLevelBias, 5000, (float *ret, CUtexref ref)) \
+	F(cuTexRefGetMipmapLevelClamp, cuTexRefGetMipmapLevelClamp, 5000, (float *ret_least, float *ret_most, CUtexref ref)) \
+	F(cuTexRefGetMaxAnisotropy, cuTexRefGetMaxAnisotropy, 5000, (int *ret, CUtexref ref)) \
+	F(cuTexRefGetBorderColor, cuTexRefGetBorderColor, 8000, (float *ret, CUtexref ref)) \
+	F(cuTexRefGetFlags, cuTexRefGetFlags, 2000, (unsigned *ret, CUtexref ref)) \
+	F(cuSurfRefSetArray, cuSurfRefSetArray, 3000, (CUsurfref ref, CUarray array, unsigned flags)) \
+	F(cuSurfRefGetArray, cuSurfRefGetArray, 3000, (CUarray *ret, CUsurfref ref)) \
 	F(cuTexObjectCreate, cuTexObjectCreate, 5000, (CUtexObject *ret, const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *how, const CUDA_RESOURCE_VIEW_DESC *view)) \
 	F(cuTexObjectDestroy, cuTexObjectDestroy, 5000, (CUtexObject texture)) \
 	F(cuTexObjectGetResourceDesc, cuTexObjectGetResourceDesc, 5000, (CUDA_RESOURCE_DESC *ret, CUtexObject texture)) \

@@ -76,7 +76,7 @@ extern const struct check init_checks[], device_checks[], context_checks[], memo
 	pool_checks[], vmm_checks[], copy_checks[], fill_checks[], code_checks[], link_checks[], library_checks[],
 	launch_checks[], occupancy_checks[], stream_checks[], event_checks[], word_checks[], graph_checks[],
 	capture_checks[], error_checks[], entry_checks[], thread_checks[], pair_checks[], table_checks[],
-	array_checks[], print_checks[], condition_checks[];
+	array_checks[], reference_checks[], print_checks[], condition_checks[];
 extern const struct check managed_checks[], variable_checks[], share_checks[];
 
 #endif

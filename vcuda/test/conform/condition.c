@@ -301,6 +301,56 @@ static void condition_memory(void)
 	IS(101, cu.cuDeviceGraphMemTrim(77));
 }
 
+/* It is there each time that the graph has run, and the program frees it. */
+static void condition_memory_kept(void)
+{
+	CUDA_MEM_ALLOC_NODE_PARAMS alloc = {.pool = {.alloc_type = 1, .location = {1, 0}}, .bytes = 4096};
+	CUDA_MEMSET_NODE_PARAMS fill = {.value = 5, .element = 4, .width = 16, .height = 1};
+	CUgraphNode first = NULL, second = NULL;
+	CUgraphExec exec = NULL;
+	CUgraph graph = NULL;
+
+	OK(cu.cuGraphCreate(&graph, 0));
+	OK(cu.cuGraphAddMemAllocNode(&first, graph, NULL, 0, &alloc));
+	fill.to = alloc.pointer;
+	OK(cu.cuGraphAddMemsetNode(&second, graph, &first, 1, &fill, context));
+	OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+	for (int i = 0; i < 3; i++) {
+		OK(cu.cuGraphLaunch(exec, NULL));
+		IS(5, check_word(alloc.pointer + 8));
+		OK(i == 1 ? cu.cuMemFree_v2(alloc.pointer) : cu.cuMemFreeAsync(alloc.pointer, NULL));
+		OK(cu.cuCtxSynchronize());
+	}
+	OK(cu.cuGraphExecDestroy(exec));
+	OK(cu.cuGraphDestroy(graph));
+}
+
+/* The same of a capture. */
+static void condition_memory_captured(void)
+{
+	CUdeviceptr pointer = 0;
+	CUgraphExec exec = NULL;
+	CUstream stream = NULL;
+	CUgraph graph = NULL;
+
+	OK(cu.cuStreamCreate(&stream, 1));
+	OK(cu.cuStreamBeginCapture_v2(stream, 2));
+	OK(cu.cuMemAllocAsync(&pointer, 1 << 20, stream));
+	OK(cu.cuMemsetD32Async(pointer, 7, 1024, stream));
+	OK(cu.cuStreamEndCapture(stream, &graph));
+	OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+	for (int i = 0; i < 3; i++) {
+		OK(cu.cuGraphLaunch(exec, stream));
+		OK(cu.cuStreamSynchronize(stream));
+		IS(7, check_word(pointer + 4));
+		OK(i == 1 ? cu.cuMemFree_v2(pointer) : cu.cuMemFreeAsync(pointer, stream));
+		OK(cu.cuStreamSynchronize(stream));
+	}
+	OK(cu.cuGraphExecDestroy(exec));
+	OK(cu.cuGraphDestroy(graph));
+	OK(cu.cuStreamDestroy_v2(stream));
+}
+
 const struct check condition_checks[] = {
 	{"if, or not", condition_if, false},
 	{"one of several", condition_switch, false},
@@ -311,5 +361,7 @@ const struct check condition_checks[] = {
 	{"attributes of kernels", condition_attributes, false},
 	{"instantiated with parameters", condition_instantiate, false},
 	{"memory of a graph", condition_memory, false},
+	{"memory that a graph leaves to the program", condition_memory_kept, false},
+	{"memory that a captured graph leaves to it", condition_memory_captured, false},
 	END,
 };

@@ -54,6 +54,7 @@ static const struct group groups[] = {
 	{"thread", thread_checks, false},
 	{"table", table_checks, true},
 	{"array", array_checks, false},
+	{"reference", reference_checks, false},
 	{"print", print_checks, false},
 	{"managed", managed_checks, false},
 	{"variable", variable_checks, false},

@@ -1559,6 +1559,7 @@ static const struct {
 	{"boxes of arrays", textures_boxes, SERVES},
 	{"numbers of textures", textures_numbers, SERVES},
 	{"numbers of conditions", textures_conditions, SERVES},
+	{"arrays that references keep", textures_references, SERVES},
 	{"noise, seed 1", frames_noise_1, EITHER},
 	{"noise, seed 20261122", frames_noise_2, EITHER},
 	{"noise, a new seed", frames_noise_new, EITHER},

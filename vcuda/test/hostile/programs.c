@@ -770,7 +770,7 @@ static void program_asks_for_a_variable_that_is_gone(void)
  */
 static void program_calls_old_names(void)
 {
-	static const char *const names[] = {"cuCtxCreate", "cuMemAlloc", "cuMemcpyDtoDAsync", "cuTexRefGetFlags"};
+	static const char *const names[] = {"cuCtxCreate", "cuMemAlloc", "cuMemcpyDtoDAsync", "cuParamSetTexRef"};
 
 	begin();
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

@@ -222,3 +222,95 @@ int textures_conditions(struct control_client *peer, uint64_t context)
 	r |= textures_are("its graph is gone", textures_call(peer, OP_cuGraphDestroy, context, body, 0, 1), 1);
 	return r | textures_are("its condition, too", textures_add_condition(peer, context, graph, number, 1), 1);
 }
+
+static uint64_t textures_load(struct control_client *peer, uint64_t context)
+{
+	static const char text[] = ".version 6.0\n.target sm_50\n.address_size 64\n.global .texref plane;\n"
+				   ".global .surfref canvas;\n";
+	const uint64_t upload[] = {0, sizeof(text)};
+
+	if (peer_call(peer, 0, WIRE_UPLOAD, context, upload, 2, text, sizeof(text)) ||
+	    peer_call(peer, 0, OP_cuModuleLoadDataEx, context, (const uint64_t[]){sizeof(text), 0, 0}, 3, NULL, 0))
+		return 0;
+	return peer_word(peer, 0);
+}
+
+static uint64_t textures_refer(struct control_client *peer, uint64_t context, uint64_t module)
+{
+	const uint64_t words[] = {module, 5};
+
+	return peer_call(peer, 0, OP_cuModuleGetTexRef, context, words, 2, "plane", 5) ? 0 : peer_word(peer, 0);
+}
+
+static int textures_bind(struct control_client *peer, uint64_t context, uint64_t reference, uint64_t array)
+{
+	const uint64_t words[] = {reference, array, 1};
+
+	return peer_call(peer, 0, OP_cuTexRefSetArray, context, words, 3, NULL, 0);
+}
+
+/* Of an array that ended: it is no handle any more, and counts. */
+static int textures_is_kept(struct control_client *peer, uint64_t context, uint64_t reference, uint64_t array,
+			    uint64_t left)
+{
+	int r = textures_are("ends", textures_call(peer, OP_cuArrayDestroy, context, array, 0, 1), 0);
+
+	r |= textures_are("has ended", textures_call(peer, OP_cuArrayGetDescriptor_v2, context, array, 0, 1), 400);
+	r |= textures_are("ends again", textures_call(peer, OP_cuArrayDestroy, context, array, 0, 1), 400);
+	r |= textures_are("bound when gone", textures_bind(peer, context, reference, array), 1);
+	r |= textures_are("is looked at", textures_call(peer, OP_cuTexRefGetFlags, context, reference, 0, 1), 0);
+	r |= textures_are("is not named", textures_call(peer, OP_cuTexRefGetArray, context, reference, 0, 1), 1);
+	return r | textures_are("counts", left - textures_left(peer, context) >= 8 << 20, 1);
+}
+
+static int textures_level(struct control_client *peer, uint64_t context, uint64_t reference, uint64_t *ret)
+{
+	const CUDA_ARRAY3D_DESCRIPTOR levels = {.Width = 2048, .Height = 1024, .Format = U32, .NumChannels = 1};
+	const uint64_t words[] = {sizeof(levels), 3};
+	int r = peer_call(peer, 0, OP_cuMipmappedArrayCreate, context, words, 2, &levels, sizeof(levels));
+
+	*ret = peer_word(peer, 0);
+	r |= textures_call(peer, OP_cuMipmappedArrayGetLevel, context, *ret, 1, 2);
+	return r | textures_bind(peer, context, reference, peer_word(peer, 0));
+}
+
+/*
+ * The driver looks at the array of a reference, so what the client ends stays, and counts, until no reference has it:
+ * when it is bound to something else, when its module is unloaded, when the program's own ends.
+ */
+int textures_references(struct control_client *peer, uint64_t context)
+{
+	uint64_t module = textures_load(peer, context), reference = textures_refer(peer, context, module), own, array,
+		 other, mipmap, left = textures_left(peer, context);
+	int r = textures_are("its own", textures_call(peer, OP_cuTexRefCreate, context, 0, 0, 0), 0);
+
+	own = peer_word(peer, 0);
+	r |= textures_are("an array", textures_create(peer, context, 2048, 1024, 0, &array), 0);
+	r |= textures_are("another", textures_create(peer, context, 2048, 1024, 0, &other), 0);
+	r |= textures_are("bound", textures_bind(peer, context, reference, array), 0);
+	r |= textures_are("an array as one", textures_bind(peer, context, array, array), 400);
+	r |= textures_are("a context as an array", textures_bind(peer, context, reference, context), 1);
+	r |= textures_are("a module's", textures_call(peer, OP_cuTexRefDestroy, context, reference, 0, 1), 1);
+	r |= textures_is_kept(peer, context, reference, array, left - (8 << 20));
+	r |= textures_are("bound to another", textures_bind(peer, context, reference, other), 0);
+	r |= textures_are("counts no more", left - textures_left(peer, context) == 8 << 20, 1);
+	r |= textures_are("by both", textures_bind(peer, context, own, other), 0);
+	r |= textures_is_kept(peer, context, own, other, left);
+	r |= textures_are("a module", textures_call(peer, OP_cuModuleUnload, context, module, 0, 1), 0);
+	r |= textures_are("its reference", textures_call(peer, OP_cuTexRefGetFlags, context, reference, 0, 1), 400);
+	r |= textures_are("counts for one", left - textures_left(peer, context) == 8 << 20, 1);
+	r |= textures_are("a level", textures_level(peer, context, own, &mipmap), 0);
+	r |= textures_are("the levels", textures_call(peer, OP_cuMipmappedArrayDestroy, context, mipmap, 0, 1), 0);
+	r |= textures_are("is looked at", textures_call(peer, OP_cuTexRefGetFlags, context, own, 0, 1), 0);
+	r |= textures_are("count", left - textures_left(peer, context) > 8 << 20, 1);
+	r |= textures_are("the last", textures_call(peer, OP_cuTexRefDestroy, context, own, 0, 1), 0);
+	r |= textures_are("counts nothing", left == textures_left(peer, context), 1);
+	module = textures_load(peer, context);
+	reference = textures_refer(peer, context, module);
+	r |= textures_are("one more", textures_create(peer, context, 64, 64, 0, &array), 0);
+	r |= textures_are("bound again", textures_bind(peer, context, reference, array), 0);
+	r |= textures_are("ends", textures_call(peer, OP_cuArrayDestroy, context, array, 0, 1), 0);
+	r |= textures_are("reset", textures_call(peer, OP_cuDevicePrimaryCtxReset_v2, 0, 0, 0, 1), 0);
+	context = peer_context(peer);
+	return r | textures_are("gone", textures_call(peer, OP_cuTexRefGetFlags, context, reference, 0, 1), 400);
+}

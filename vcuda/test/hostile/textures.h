@@ -11,5 +11,6 @@ int textures_arrays(struct control_client *peer, uint64_t context);
 int textures_boxes(struct control_client *peer, uint64_t context);
 int textures_conditions(struct control_client *peer, uint64_t context);
 int textures_numbers(struct control_client *peer, uint64_t context);
+int textures_references(struct control_client *peer, uint64_t context);
 
 #endif

@@ -324,8 +324,12 @@ static void ask_structs(nvmlDevice_t device, unsigned gpu, bool there, int expec
 /* Of each GPU two, to a switch. */
 static void ask_links(nvmlDevice_t device, bool there, int expected)
 {
-	nvmlFieldValue_t fields[3] = {
-		{.fieldId = 165, .nvmlReturn = -1}, {.fieldId = 166, .scopeId = 1}, {.fieldId = 170}};
+	/* The last two are of a later nvml.h, and of none. */
+	nvmlFieldValue_t fields[5] = {{.fieldId = 165, .nvmlReturn = -1},
+				      {.fieldId = 166, .scopeId = 1},
+				      {.fieldId = 170},
+				      {.fieldId = 273},
+				      {.fieldId = 1 << 20}};
 	nvmlPciInfo_t pci = {0};
 	unsigned version = 0, p2p = 0, system = 9;
 	int state[2] = {-1, -1}, type = 0;
@@ -344,9 +348,11 @@ static void ask_links(nvmlDevice_t device, bool there, int expected)
 		      strcmp(pci.busIdLegacy, there ? "0000:05:03.0" : "") == 0 &&
 		      pci.pciDeviceId == (there ? 0x22a310de : 0),
 	      "what is at its other end");
-	check(api.nvmlDeviceGetFieldValues(device, 3, fields) == 0 && fields[0].nvmlReturn == expected &&
+	check(api.nvmlDeviceGetFieldValues(device, 5, fields) == 0 && fields[0].nvmlReturn == expected &&
 		      fields[0].value.uiVal == there && fields[0].valueType == 1 &&
-		      fields[1].value.uiVal == (there ? 4 : 0) && fields[2].nvmlReturn == NVML_ERROR_NOT_SUPPORTED,
+		      fields[1].value.uiVal == (there ? 4 : 0) && fields[2].nvmlReturn == NVML_ERROR_NOT_SUPPORTED &&
+		      fields[3].nvmlReturn == NVML_ERROR_NOT_SUPPORTED &&
+		      fields[4].nvmlReturn == NVML_ERROR_NOT_SUPPORTED,
 	      "the same as fields, of which others have no answer");
 	check(api.nvmlDeviceGetNvLinkState(device, 2, &state[0]) ==
 			      (there ? NVML_ERROR_INVALID_ARGUMENT : NVML_ERROR_NOT_SUPPORTED) &&

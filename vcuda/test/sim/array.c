@@ -87,6 +87,7 @@ void array_free_all(CUcontext context)
 {
 	void *object;
 
+	reference_free_all(context);
 	while ((object = object_of(OBJECT_TEXTURE, context)))
 		object_free(object);
 	while ((object = object_of(OBJECT_MIPMAP, context)))
@@ -423,34 +424,58 @@ static struct texels texture_texels(const CUDA_RESOURCE_DESC *resource)
 			       (long)resource->of.memory.width, (long)resource->of.memory.height};
 }
 
+static uint8_t *texture_at(const CUDA_RESOURCE_DESC *resource, long x, long y, size_t *ret_element)
+{
+	const struct texels texels = texture_texels(resource);
+
+	*ret_element = texels.element < sizeof(uint32_t) ? texels.element : sizeof(uint32_t);
+	/* Of whole numbers, whatever is to be done with others. */
+	if (x < 0 || y < 0 || x >= texels.width || y >= texels.height)
+		return NULL;
+	return (uint8_t *)(texels.at + (size_t)y * texels.pitch + (size_t)x * texels.element);
+}
+
+static bool texture_fetch(const CUDA_RESOURCE_DESC *resource, long x, long y, uint32_t *ret)
+{
+	size_t element;
+	const uint8_t *at = resource ? texture_at(resource, x, y, &element) : NULL;
+
+	*ret = 0;
+	if (at)
+		memcpy(ret, at, element);
+	return resource;
+}
+
+static bool texture_store(const CUDA_RESOURCE_DESC *resource, long x, long y, uint32_t value)
+{
+	size_t element;
+	uint8_t *at = resource ? texture_at(resource, x, y, &element) : NULL;
+
+	if (at)
+		memcpy(at, &value, element);
+	return at;
+}
+
 bool array_fetch(CUcontext context, CUtexObject number, long x, long y, uint32_t *ret)
 {
 	const struct texture *texture = texture_find(number, false, context);
-	struct texels texels;
 
-	*ret = 0;
-	if (!texture)
-		return false;
-	texels = texture_texels(&texture->resource);
-	/* Of whole numbers, whatever is to be done with others. */
-	if (x < 0 || y < 0 || x >= texels.width || y >= texels.height)
-		return true;
-	memcpy(ret, (const void *)(texels.at + (size_t)y * texels.pitch + (size_t)x * texels.element),
-	       texels.element < sizeof(*ret) ? texels.element : sizeof(*ret));
-	return true;
+	return texture_fetch(texture ? &texture->resource : NULL, x, y, ret);
 }
 
 bool array_store(CUcontext context, CUsurfObject number, long x, long y, uint32_t value)
 {
 	const struct texture *surface = texture_find(number, true, context);
-	struct texels texels;
 
-	if (!surface)
-		return false;
-	texels = texture_texels(&surface->resource);
-	if (x < 0 || y < 0 || x >= texels.width || y >= texels.height)
-		return false;
-	memcpy((void *)(texels.at + (size_t)y * texels.pitch + (size_t)x * texels.element), &value,
-	       texels.element < sizeof(value) ? texels.element : sizeof(value));
-	return true;
+	return texture_store(surface ? &surface->resource : NULL, x, y, value);
+}
+
+bool array_fetch_named(const struct launch *launch, const char *name, long x, long y, uint32_t *ret)
+{
+	return texture_fetch(reference_resource(launch->function->module, name, false), x, y, ret);
+}
+
+bool array_store_named(const struct launch *launch, const char *name, long x, long y, uint32_t value)
+{
+	return texture_store(reference_resource(launch->function->module, name, true), x, y, value);
 }

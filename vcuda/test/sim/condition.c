@@ -80,6 +80,7 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode *ret, CUgraph graph, const CUgraphNo
 	LEAVE_IF(r, r);
 	r = memory_alloc(context, what->bytes, &what->pointer);
 	LEAVE_IF(r, r);
+	address_map_find(what->pointer)->of_graph = true;
 	*ret = graph_add(graph, NODE_ALLOC, NULL, 0, dependencies, count);
 	LEAVE(CUDA_SUCCESS);
 }

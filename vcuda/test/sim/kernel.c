@@ -312,6 +312,43 @@ static void kernel_draw(struct launch *launch)
 		}
 }
 
+/* The same of what the module names. */
+static void kernel_see(struct launch *launch, const char *name)
+{
+	const int x = (int)kernel_u32(launch, 1);
+	uint32_t *out = kernel_out(launch, 0, kernel_threads(launch) * 4);
+
+	for (unsigned i = 0; out && i < kernel_threads(launch); i++) {
+		(void)pthread_mutex_lock(&sim_lock);
+		if (!array_fetch_named(launch, name, x + (int)(i % launch->block[0]), (int)(i / launch->block[0]),
+				       &out[i]))
+			launch->error = CUDA_ERROR_ILLEGAL_ADDRESS;
+		(void)pthread_mutex_unlock(&sim_lock);
+	}
+}
+
+static void kernel_seen(struct launch *launch)
+{
+	kernel_see(launch, "plane");
+}
+
+static void kernel_walked(struct launch *launch)
+{
+	kernel_see(launch, "line");
+}
+
+static void kernel_paint(struct launch *launch)
+{
+	for (unsigned i = 0; i < kernel_threads(launch); i++) {
+		const unsigned x = i % launch->block[0], y = i / launch->block[0];
+
+		(void)pthread_mutex_lock(&sim_lock);
+		if (!array_store_named(launch, "canvas", x, y, kernel_u32(launch, 0) + 100 * y + x))
+			launch->error = CUDA_ERROR_LAUNCH_FAILED;
+		(void)pthread_mutex_unlock(&sim_lock);
+	}
+}
+
 static void kernel_say(struct launch *launch)
 {
 	char text[64];
@@ -372,6 +409,9 @@ kernel_fn *kernel_find(const char *name)
 		{"linked", kernel_linked},
 		{"texel", kernel_texel},
 		{"draw", kernel_draw},
+		{"seen", kernel_seen},
+		{"walked", kernel_walked},
+		{"paint", kernel_paint},
 		{"say", kernel_say},
 		{"claim", kernel_claim},
 	};

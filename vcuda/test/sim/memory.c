@@ -161,7 +161,8 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
 	context_drain(range->context ? range->context : context);
 	range = address_map_find(pointer);
 	LEAVE_IF(!range || range->start != pointer || range->freed, CUDA_ERROR_INVALID_VALUE);
-	memory_free(range);
+	if (!range->of_graph)
+		memory_free(range);
 	LEAVE(context->sticky);
 }
 

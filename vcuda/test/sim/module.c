@@ -125,6 +125,7 @@ void module_free(CUmodule module)
 			address_map_remove(range);
 		}
 	}
+	reference_free_of(module);
 	object_free(module);
 }
 

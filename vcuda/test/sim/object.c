@@ -9,7 +9,7 @@
 
 #include "sim.h"
 
-enum { KINDS = OBJECT_TEXTURE + 1, POISON = 0xdb };
+enum { KINDS = OBJECT_USER + 1, POISON = 0xdb };
 
 static struct object *objects[KINDS];
 
@@ -42,9 +42,26 @@ bool object_strict(void)
 
 static void object_die(const char *what, const void *handle, enum object_kind kind)
 {
-	static const char *const names[KINDS] = {
-		"?",    "context", "module", "function", "library",    "kernel", "stream",          "event",  "graph",
-		"node", "exec",    "linker", "pool",     "allocation", "array",  "mipmapped array", "texture"};
+	static const char *const names[KINDS] = {"?",
+						 "context",
+						 "module",
+						 "function",
+						 "library",
+						 "kernel",
+						 "stream",
+						 "event",
+						 "graph",
+						 "node",
+						 "exec",
+						 "linker",
+						 "pool",
+						 "allocation",
+						 "array",
+						 "mipmapped array",
+						 "texture",
+						 "texture reference",
+						 "surface reference",
+						 "user object"};
 
 	(void)dprintf(STDERR_FILENO, "sim: %s: %s %p\n", what, names[kind], handle);
 	abort();

@@ -117,8 +117,8 @@ static CUresult pool_alloc_async(CUdeviceptr *ret, size_t bytes, CUmemoryPool po
 	}
 	r = pool_alloc(context, pool, bytes, stream, ret);
 	/* The memory is there from now on, and stays. */
-	if (!r)
-		(void)capture_takes(stream, NODE_EMPTY, NULL, 0, &r);
+	if (!r && capture_takes(stream, NODE_EMPTY, NULL, 0, &r))
+		address_map_find(*ret)->of_graph = true;
 	return r;
 }
 
@@ -160,6 +160,7 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle)
 	}
 	LEAVE_IF(range->kind != RANGE_POOL, CUDA_ERROR_INVALID_VALUE);
 	LEAVE_IF(capture_takes(stream, NODE_EMPTY, NULL, 0, &r), r);
+	LEAVE_IF(range->of_graph, CUDA_SUCCESS);
 	LEAVE(pool_free(context, range, stream));
 }
 

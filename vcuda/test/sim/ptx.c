@@ -361,6 +361,21 @@ static CUresult ptx_variable(struct reader *reader)
 	return CUDA_SUCCESS;
 }
 
+/* ".global .texref name;", or ".surfref". */
+static CUresult ptx_reference(struct reader *reader)
+{
+	const bool surface = strcmp(ptx_next(reader), ".surfref") == 0;
+
+	(void)reference_new(reader->module->object.context, reader->module, ptx_next(reader), surface);
+	return strcmp(ptx_next(reader), ";") == 0 ? CUDA_SUCCESS : ptx_error(reader, "Parsing error near");
+}
+
+static bool ptx_refers(struct reader *reader)
+{
+	ptx_skip(reader);
+	return strncmp(reader->at, ".texref", 7) == 0 || strncmp(reader->at, ".surfref", 8) == 0;
+}
+
 static CUresult ptx_unresolved(const struct reader *reader)
 {
 	for (unsigned i = 0; i < reader->called_count; i++) {
@@ -393,7 +408,7 @@ static CUresult ptx_top(struct reader *reader)
 	if (strcmp(reader->token, ".func") == 0)
 		return ptx_function(reader);
 	if (strcmp(reader->token, ".global") == 0 || strcmp(reader->token, ".const") == 0)
-		return ptx_variable(reader);
+		return ptx_refers(reader) ? ptx_reference(reader) : ptx_variable(reader);
 	if (strcmp(reader->token, ".shared") == 0) {
 		while (*reader->token && *reader->token != ';')
 			ptx_next(reader);

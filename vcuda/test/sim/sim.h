@@ -92,6 +92,8 @@ enum object_kind {
 	OBJECT_ARRAY,
 	OBJECT_MIPMAP,
 	OBJECT_TEXTURE,
+	OBJECT_TEXREF,
+	OBJECT_SURFREF,
 	OBJECT_USER,
 };
 
@@ -250,7 +252,8 @@ struct range {
 	struct device *device;
 	unsigned flags, page;
 	unsigned long long id;
-	bool freed; /* by cuMemFreeAsync */
+	bool freed;    /* by cuMemFreeAsync */
+	bool of_graph; /* which has it again whenever it runs */
 	bool sync_memops;
 	CUmemoryPool pool;
 	CUstream freed_on;
@@ -386,6 +389,30 @@ size_t array_element(int format, unsigned channels);
 /* An element, as kernels see it: its first channel. What a surface writes must be in it. */
 bool array_fetch(CUcontext context, CUtexObject texture, long x, long y, uint32_t *ret);
 bool array_store(CUcontext context, CUsurfObject surface, long x, long y, uint32_t value);
+
+/* Textures and surfaces that a module names. */
+struct CUtexref_st {
+	struct object object;
+	CUmodule module; /* NULL: the program made it */
+	char name[128];
+	bool bound;
+	CUDA_RESOURCE_DESC resource;
+	CUdeviceptr at;
+	int format, channels, address[3], filter, level_filter;
+	unsigned flags, anisotropy;
+	float bias, least, most, border[4];
+};
+
+enum { ARRAY_SURFACE = 2 };
+
+struct CUtexref_st *reference_new(CUcontext context, CUmodule module, const char *name, bool surface);
+void reference_free_of(CUmodule module);
+void reference_free_all(CUcontext context);
+/* What it is bound to; NULL: nothing. */
+const CUDA_RESOURCE_DESC *reference_resource(CUmodule module, const char *name, bool surface);
+/* An element of a texture or surface reference, as array_fetch() and array_store(). */
+bool array_fetch_named(const struct launch *launch, const char *name, long x, long y, uint32_t *ret);
+bool array_store_named(const struct launch *launch, const char *name, long x, long y, uint32_t value);
 
 /* ---- what kernels print; with the lock ---- */
 
