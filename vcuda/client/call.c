@@ -440,11 +440,17 @@ CUresult call_text(unsigned op, const uint64_t *words, unsigned count, const str
 	return call_keep_text(text, length, ret);
 }
 
+CUresult call_tell(uint64_t kind, const char *text)
+{
+	const uint64_t words[] = {kind, strlen(text)};
+	const struct call_part part = {text, strlen(text)};
+
+	return call_sync(WIRE_REFUSED, words, 2, &part, 1, NULL, 0);
+}
+
 CUresult call_refuse(const char *name)
 {
-	const uint64_t words[] = {START_EVENT_REFUSED, strlen(name)};
-	const struct call_part part = {name, strlen(name)};
-	CUresult r = call_async(WIRE_REFUSED, words, 2, &part, 1);
+	CUresult r = call_tell(START_EVENT_REFUSED, name);
 
 	return r == CUDA_ERROR_NOT_INITIALIZED || r == CUDA_ERROR_NOT_PERMITTED ? r : CUDA_ERROR_NOT_SUPPORTED;
 }

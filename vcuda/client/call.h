@@ -23,6 +23,16 @@ CUresult call_enter(struct thread **ret);
 /** call_enter()'s failure, or else @result. */
 CUresult call_fail(CUresult result);
 
+/**
+ * call_tell() - have the audit get a word
+ * @kind: START_EVENT_REFUSED or START_EVENT_TABLE
+ *
+ * It waits: many a program ends at once when it does not get something, and its server with it, whatever is in the ring.
+ *
+ * Return: as call_sync().
+ */
+CUresult call_tell(uint64_t kind, const char *text);
+
 /** The answer of a function that is not offered; the audit gets its name. */
 CUresult call_refuse(const char *name);
 

@@ -39,17 +39,9 @@ static void table_warn(const char *what, const char *which, const char *why)
 		return;
 }
 
-static void table_tell(const char *text)
-{
-	const uint64_t words[] = {START_EVENT_TABLE, strlen(text)};
-	const struct call_part part = {text, strlen(text)};
-
-	(void)call_async(WIRE_REFUSED, words, 2, &part, 1);
-}
-
 static CUresult table_refuse_slot(const char *slot)
 {
-	table_tell(slot);
+	(void)call_tell(START_EVENT_TABLE, slot);
 	table_warn("no table ", slot, " of NVIDIA's driver here; if the program fails, that is why");
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -99,7 +91,7 @@ CUresult cuGetExportTable(const void **table, const CUuuid *uuid)
 	if (found)
 		return found->words ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	table_format_uuid((const uint8_t *)uuid->bytes, text);
-	table_tell(text);
+	(void)call_tell(START_EVENT_TABLE, text);
 	if (!VCUDA_INTEGRITY && strncmp(text, "d4082055-", 9) == 0)
 		table_warn("this build is for programs of the driver API only, not of NVIDIA's CUDA runtime", "", "");
 	else

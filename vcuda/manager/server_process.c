@@ -32,6 +32,7 @@
 enum {
 	REPORTED_MAX = 256,      /* datagrams of one server that are read */
 	HEARD_MAX = 32,          /* of its datagrams before others have their turn */
+	UNHEARD_MAX = 1024,      /* of one that has ended: more than its socket holds */
 	SENT_MAX = 253,          /* descriptors with one datagram */
 	WANTED_MAX = 512,        /* descriptors of others that one server gets at once */
 	WANTED_RATE = 64,        /* and in each second afterwards */
@@ -483,9 +484,9 @@ static bool server_process_answer(const struct manager *manager, struct worker *
 	return sent;
 }
 
-void server_process_receive_reply(struct manager *manager, struct worker *worker)
+static void server_process_hear(struct manager *manager, struct worker *worker, int most)
 {
-	for (int i = 0; i < HEARD_MAX && worker->events >= 0; i++) {
+	for (int i = 0; i < most && worker->events >= 0; i++) {
 		struct start_event event;
 		ssize_t size = server_process_receive(worker, &event);
 
@@ -502,6 +503,11 @@ void server_process_receive_reply(struct manager *manager, struct worker *worker
 		if (size <= 0 || ++worker->told == REPORTED_MAX)
 			server_process_stop_receiving(worker);
 	}
+}
+
+void server_process_receive_reply(struct manager *manager, struct worker *worker)
+{
+	server_process_hear(manager, worker, HEARD_MAX);
 }
 
 void server_process_stop(struct worker *worker)
@@ -539,8 +545,8 @@ void server_process_remove(struct manager *manager, struct worker *worker)
 	while (*place != worker)
 		place = &(*place)->next;
 	*place = worker->next;
-	if (worker->events >= 0)
-		server_process_receive_reply(manager, worker);
+	/* It says nothing more, so all of it. */
+	server_process_hear(manager, worker, UNHEARD_MAX);
 	server_process_reap(worker);
 	server_process_empty_slot(worker->tenant, worker->slot);
 	worker->tenant->clients--;

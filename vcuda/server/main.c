@@ -262,8 +262,11 @@ static void server_tell_reached(void)
 #define SO_PASSRIGHTS 83 /* since Linux 6.16 */
 #endif
 
-/* From here on, the client is heard. Return: 0, or the exit status. */
-static int server_open(void)
+/*
+ * From here on, the client is heard. What the manager is told of this comes before it: the server may end at any moment
+ * afterwards, since the client has. @took: for the manager. Return: 0, or the exit status.
+ */
+static int server_open(const char *took)
 {
 	const char *step = NULL;
 	pthread_t thread;
@@ -280,6 +283,10 @@ static int server_open(void)
 		step = "loading the system call filter";
 	if (!step && !print_begin())
 		step = "having the driver print here";
+	if (!step) {
+		server_tell(START_EVENT_READY, (uint64_t)server.driver_version, took);
+		server_tell_reached();
+	}
 	if (!step && !server_greet())
 		step = "greeting the client";
 	return step ? server_fail(step, EIO, CUDA_ERROR_SYSTEM_NOT_READY) : 0;
@@ -301,10 +308,8 @@ int main(void)
 		r = server_init_driver();
 	(void)snprintf(took, sizeof(took), "load %ld ms, init %ld ms", loaded - began, clock_now_ms() - loaded);
 	if (!r)
-		r = server_open();
+		r = server_open(took);
 	if (r)
 		return r;
-	server_tell(START_EVENT_READY, (uint64_t)server.driver_version, took);
-	server_tell_reached();
 	lane_run(serve_kinds);
 }

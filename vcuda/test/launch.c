@@ -4,8 +4,8 @@
  * launch [-q BYTES] [-m BYTES] [-c BYTES] [-g COUNT] [-o ORDINAL] [-p PLACE] [-f FLAGS] [-u UID] [-s SERVER]
  * [-l LIBRARY] SOCKET [COMMAND…]: a manager without a policy. -m: memory of the host. -o: the driver's number of the
  * first GPU, whose PLACE on the bus is a number. Listens on SOCKET, runs a ctr-gpu-vcuda for each client, prints what
- * they tell, and ends when COMMAND does. SIGUSR1 has all servers park, SIGUSR2 has them go on; once they have obeyed,
- * "parked" and "gone on" are said, and "wanted" when one has a client that waits.
+ * they tell, and ends when COMMAND and they do. SIGUSR1 has all servers park, SIGUSR2 has them go on; once they have
+ * obeyed, "parked" and "gone on" are said, and "wanted" when one has a client that waits.
  */
 
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,12 +24,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "vcuda/protocol/descriptors.h"
 #include "vcuda/protocol/start.h"
 #include "vcuda/protocol/turns.h"
 #include "vcuda/protocol/wire.h"
 
-enum { SERVERS_MAX = 250 };
+enum { SERVERS_MAX = 250, SERVERS_END_MS = 1000 /* behind the end of the command */ };
 
 static struct start start = {.magic = START_MAGIC, .size = sizeof(start), .gpu_count = 1, .gpus = {{.ordinal = 0}}};
 static const char *server = "build/bin/ctr-gpu-vcuda";
@@ -171,9 +173,19 @@ static void order_servers(void)
 	wanted = wanted || wants;
 }
 
+/* What a command has had servers tell is there when it ends, and how they end is said soon. */
+static bool servers_are_there(void)
+{
+	for (int i = 1; i < count; i++)
+		if (sockets[i].fd >= 0)
+			return true;
+	return false;
+}
+
 static void serve(pid_t command)
 {
-	int status;
+	int64_t until = 0;
+	int status = 0;
 
 	for (;;) {
 		if (poll(sockets, (nfds_t)count, 10) < 0) {
@@ -193,7 +205,9 @@ static void serve(pid_t command)
 		for (int i = 1; i < count; i++)
 			if (sockets[i].fd >= 0 && sockets[i].revents)
 				read_server(i);
-		if (command && waitpid(command, &status, WNOHANG) == command)
+		if (command && !until && waitpid(command, &status, WNOHANG) == command)
+			until = clock_now_ms() + SERVERS_END_MS;
+		if (until && (!servers_are_there() || clock_now_ms() > until))
 			exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 	}
 }

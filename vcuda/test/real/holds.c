@@ -3,11 +3,12 @@
 /*
  * holds BYTES: a program that has data in a GPU's memory while its server is suspended, resumed and moved. It reads a
  * word a line: "check" compares all of it with what was put there, and puts something else there; "launch" has a kernel
- * add 1 to a number and fetches it; "spin" waits for a kernel of about two seconds. It answers each with a line, which says
- * how long that took. The end of the input is the end of the program.
+ * add 1 to a number and fetches it; "spin" waits for a kernel of about two seconds; "table" asks for a table of the driver
+ * that nobody has. It answers each with a line, which says how long that took. The end of the input is the end of the program.
  */
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@ typedef uint64_t handle;
 	X(cuDevicePrimaryCtxRetain, (handle *, int))             \
 	X(cuCtxSetCurrent, (handle))                             \
 	X(cuCtxSynchronize, (void))                              \
+	X(cuGetExportTable, (const void **, const void *))       \
 	X(cuModuleLoadData, (handle *, const void *))            \
 	X(cuModuleGetFunction, (handle *, handle, const char *)) \
 	X(cuMemAlloc_v2, (handle *, size_t))                     \
@@ -141,6 +143,13 @@ static void spin(handle function)
 	CHECK(cuCtxSynchronize);
 }
 
+static bool has_no_table(void)
+{
+	const void *table = NULL;
+
+	return cuGetExportTable(&table, "no table of that") != 0;
+}
+
 int main(int argc, char **argv)
 {
 	const size_t bytes = argc > 1 ? strtoull(argv[1], NULL, 0) : 1 << 20;
@@ -174,6 +183,8 @@ int main(int argc, char **argv)
 		} else if (strncmp(line, "spin", strlen("spin")) == 0) {
 			spin(spinner);
 			answer = "spun";
+		} else if (strncmp(line, "table", strlen("table")) == 0) {
+			answer = has_no_table() ? "none" : "there";
 		} else {
 			answer = launch(add, words, count) == count + 1 ? "launched" : "miscounted";
 			count++;

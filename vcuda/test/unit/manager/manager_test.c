@@ -1115,6 +1115,31 @@ static void a_server_is_heard_so_often(void **state)
 	(void)close(pair[1]);
 }
 
+static void what_a_server_said_before_its_end_is_heard(void **state)
+{
+	enum { SAID = 100 };
+	struct world *world = *state;
+	struct start_event event = {.kind = START_EVENT_REFUSED};
+	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 0);
+	struct worker *worker = calloc(1, sizeof(*worker));
+	int pair[2];
+
+	assert_non_null(worker);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
+	*worker = (struct worker){
+		.tenant = one, .events = pair[0], .pidfd = -1, .client = -1, .shared = -1, .adopted = true};
+	world->manager.workers = worker;
+	world->manager.worker_count = one->clients = 1;
+	for (int i = 0; i < SAID; i++) {
+		(void)snprintf(event.text, sizeof(event.text), "cuNothing%d", i);
+		assert_int_equal(send(pair[1], &event, sizeof(event), MSG_NOSIGNAL), sizeof(event));
+	}
+	(void)close(pair[1]);
+	server_process_remove(&world->manager, worker);
+	assert_int_equal(one->refused_functions, SAID);
+	assert_null(world->manager.workers);
+}
+
 /* ---- what one server has for another ---- */
 
 static bool nobody_answers;
@@ -1477,6 +1502,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(what_nobody_has_any_more_does_not_count),
 		WITH_WORLD(much_is_freed_in_parts),
 		WITH_WORLD(a_container_has_so_many_remnants),
+		WITH_WORLD(what_a_server_said_before_its_end_is_heard),
 		WITH_WORLD(a_server_is_heard_so_often),
 		WITH_WORLD(what_a_container_sends_keeps_nobody_waiting),
 		WITH_WORLD(a_user_with_a_process_is_nobodys),
