@@ -25,11 +25,11 @@ enum {
 	KEY_HOST_MEMORY,
 	KEY_MAX_CLIENTS,
 	KEY_IDLE,
+	KEY_BALANCE,
 	KEY_SHARE,
 	KEY_DEVICE,
 	KEY_FROM,
 	KEY_ALL,
-	IDLE_MOST = 30 * 24 * 3600,
 	SHARE_MOST = 1000,
 	LOOK_MS = 100
 };
@@ -48,8 +48,8 @@ static void vcuda_print_memory(const struct vcudad_grant *grant)
 	char used[BYTES_TEXT_SIZE], all[BYTES_TEXT_SIZE];
 
 	str_format_size(grant->used, used);
-	str_format_share(grant->memory, all);
-	print_safe(stdout, "    memory     %s in use of %s\n", used, grant->memory ? all : "all that there is");
+	str_format_share(grant->limits.memory, all);
+	print_safe(stdout, "    memory     %s in use of %s\n", used, grant->limits.memory ? all : "all that there is");
 }
 
 /* @unlimited: why that is not limited; "": it is */
@@ -58,7 +58,7 @@ static void vcuda_print_host_memory(const struct vcudad_grant *grant, const char
 	char used[BYTES_TEXT_SIZE], all[BYTES_TEXT_SIZE];
 
 	str_format_size(grant->host_used, used);
-	str_format_size(grant->host_memory, all);
+	str_format_size(grant->limits.host_memory, all);
 	if (*unlimited)
 		print_safe(stdout, "    host       no limit for its servers: %s\n", unlimited);
 	else
@@ -79,8 +79,13 @@ static void vcuda_print_state(const struct vcudad_grant *grant)
 		   streq(grant->state, "waiting") ? ", waits for memory of its GPUs"
 		   : grant->by_hand               ? ", until ctr-gpu vcuda resume"
 						  : "");
-	if (grant->idle)
-		(void)printf("    idle       suspended when it has rested for %u s\n", grant->idle);
+	if (grant->limits.idle)
+		(void)printf("    idle       suspended when it has rested for %u s\n", grant->limits.idle);
+	if (grant->limits.balance)
+		(void)printf("    balance    moved when its GPU has had more work than others for %u s\n",
+			     grant->limits.balance);
+	if (grant->limits.balance && grant->stays)
+		(void)printf("               was moved; stays for %u s\n", grant->stays);
 	if (*grant->trouble)
 		print_safe(stdout, "    trouble    %s\n", grant->trouble);
 }
@@ -106,9 +111,9 @@ static void vcuda_print_grant(const struct vcudad_grant *grant, const char *unli
 	vcuda_print_host_memory(grant, unlimited);
 	if (!*unlimited)
 		vcuda_print_processors(grant);
-	(void)printf("    share      %u of its GPUs' time, where others want it, too\n", grant->share);
+	(void)printf("    share      %u of its GPUs' time, where others want it, too\n", grant->limits.share);
 	(void)printf("    processes  %u of %u; %llu so far, %llu refused, %llu crashed\n", grant->clients,
-		     grant->max_clients, (unsigned long long)grant->connects, (unsigned long long)grant->denied,
+		     grant->limits.max_clients, (unsigned long long)grant->connects, (unsigned long long)grant->denied,
 		     (unsigned long long)grant->crashes);
 	(void)printf("    container  first process %d; its servers are user %u\n", grant->pid, grant->uid);
 }
@@ -123,19 +128,20 @@ static json_t *vcuda_pack_grant(const struct vcudad_grant *grant, bool limited)
 						     "name", print_string(*gpu->name ? gpu->name : NULL), "on",
 						     print_string(vcuda_find_on(grant, (u_int)i)));
 				   }));
+	struct vcuda_limits limits = grant->limits;
+	json_t *packed = json_pack("{s:o, s:i, s:I, s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:b, s:o, s:b, s:i, s:o}",
+				   "container", print_string(grant->id), "pid", grant->pid, "uid",
+				   (json_int_t)grant->uid, "gpus", gpus, "used", (json_int_t)grant->used, "hostUsed",
+				   limited ? json_integer((json_int_t)grant->host_used) : json_null(), "processors",
+				   grant->processors > 0 ? json_real(grant->processors) : json_null(), "clients",
+				   (json_int_t)grant->clients, "connects", (json_int_t)grant->connects, "denied",
+				   (json_int_t)grant->denied, "crashes", (json_int_t)grant->crashes, "kept",
+				   grant->kept, "state", print_string(grant->state), "byHand", grant->by_hand, "stays",
+				   (int)grant->stays, "trouble", print_string(*grant->trouble ? grant->trouble : NULL));
 
-	return json_pack(
-		"{s:o, s:i, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:b, s:i, s:i, s:o}",
-		"container", print_string(grant->id), "pid", grant->pid, "uid", (json_int_t)grant->uid, "gpus", gpus,
-		"memory", json_share(grant->memory), "used", (json_int_t)grant->used, "hostMemory",
-		limited ? json_integer((json_int_t)grant->host_memory) : json_null(), "hostUsed",
-		limited ? json_integer((json_int_t)grant->host_used) : json_null(), "processors",
-		grant->processors > 0 ? json_real(grant->processors) : json_null(), "maxClients",
-		(json_int_t)grant->max_clients, "clients", (json_int_t)grant->clients, "connects",
-		(json_int_t)grant->connects, "denied", (json_int_t)grant->denied, "crashes", (json_int_t)grant->crashes,
-		"kept", grant->kept, "state", print_string(grant->state), "byHand", grant->by_hand, "idle",
-		(int)grant->idle, "share", (int)grant->share, "trouble",
-		print_string(*grant->trouble ? grant->trouble : NULL));
+	if (!limited)
+		limits.host_memory = 0;
+	return vcuda_limits_pack(&limits, packed);
 }
 
 /* Containers get a lost one again when the administrator says that it is well. */
@@ -205,6 +211,8 @@ static const struct argp_option limit_options[] = {
 	{"host-memory", KEY_HOST_MEMORY, "AMOUNT", 0, "What its servers may have of the host's memory together: 8G", 0},
 	{"max-clients", KEY_MAX_CLIENTS, "NUMBER", 0, "How many of its processes may use CUDA at once", 0},
 	{"idle", KEY_IDLE, "SECONDS", 0, "After how long a rest it is suspended; 0: never", 0},
+	{"balance", KEY_BALANCE, "SECONDS", 0,
+	 "After how long with more work on its GPU than on others it is moved there; 0: never", 0},
 	{"share", KEY_SHARE, "NUMBER", 0, "Its share of its GPUs' time, as it is to others': 1 to 1000", 0},
 	{0},
 };
@@ -225,8 +233,8 @@ static void vcuda_parse_memory(struct vcuda *vcuda, const char *argument, const 
 	if (!str_parse_share(argument, &bytes))
 		argp_error(state, "--memory is an amount such as 8G, a share such as 50%%, or all, not \"%s\"",
 			   argument);
-	vcuda->limit.has_memory = true;
-	vcuda->limit.memory = bytes;
+	vcuda->limit.which |= VCUDA_LIMIT_MEMORY;
+	vcuda->limit.limits.memory = bytes;
 }
 
 static void vcuda_parse_host_memory(struct vcuda *vcuda, const char *argument, const struct argp_state *state)
@@ -235,8 +243,8 @@ static void vcuda_parse_host_memory(struct vcuda *vcuda, const char *argument, c
 
 	if (!str_parse_size(argument, &bytes))
 		argp_error(state, "--host-memory is an amount such as 8G or 512M, not \"%s\"", argument);
-	vcuda->limit.has_host_memory = true;
-	vcuda->limit.host_memory = bytes;
+	vcuda->limit.which |= VCUDA_LIMIT_HOST_MEMORY;
+	vcuda->limit.limits.host_memory = bytes;
 }
 
 static void vcuda_parse_max_clients(struct vcuda *vcuda, const char *argument, const struct argp_state *state)
@@ -245,18 +253,18 @@ static void vcuda_parse_max_clients(struct vcuda *vcuda, const char *argument, c
 
 	if (!str_parse_size(argument, &number) || number > UINT8_MAX + 1)
 		argp_error(state, "--max-clients is a number from 1 to 256, not \"%s\"", argument);
-	vcuda->limit.has_max_clients = true;
-	vcuda->limit.max_clients = (u_int)number;
+	vcuda->limit.which |= VCUDA_LIMIT_MAX_CLIENTS;
+	vcuda->limit.limits.max_clients = (unsigned)number;
 }
 
-static void vcuda_parse_idle(struct vcuda *vcuda, const char *argument, const struct argp_state *state)
+/* 0: never */
+static unsigned vcuda_parse_seconds(const char *option, const char *argument, const struct argp_state *state)
 {
 	uint64_t seconds = 0;
 
-	if (!streq(argument, "0") && (!str_parse_size(argument, &seconds) || seconds > IDLE_MOST))
-		argp_error(state, "--idle is a number of seconds from 0 to 2592000, not \"%s\"", argument);
-	vcuda->limit.has_idle = true;
-	vcuda->limit.idle = (u_int)seconds;
+	if (!streq(argument, "0") && (!str_parse_size(argument, &seconds) || seconds > VCUDA_LIMIT_LONGEST_S))
+		argp_error(state, "%s is a number of seconds from 0 to 2592000, not \"%s\"", option, argument);
+	return (unsigned)seconds;
 }
 
 static void vcuda_parse_share(struct vcuda *vcuda, const char *argument, const struct argp_state *state)
@@ -265,8 +273,8 @@ static void vcuda_parse_share(struct vcuda *vcuda, const char *argument, const s
 
 	if (!str_parse_size(argument, &share) || share > SHARE_MOST)
 		argp_error(state, "--share is a number from 1 to 1000, not \"%s\"", argument);
-	vcuda->limit.has_share = true;
-	vcuda->limit.share = (u_int)share;
+	vcuda->limit.which |= VCUDA_LIMIT_SHARE;
+	vcuda->limit.limits.share = (unsigned)share;
 }
 
 static error_t vcuda_parse(int key, char *argument, struct argp_state *state)
@@ -287,7 +295,12 @@ static error_t vcuda_parse(int key, char *argument, struct argp_state *state)
 		vcuda_parse_max_clients(vcuda, argument, state);
 		return 0;
 	case KEY_IDLE:
-		vcuda_parse_idle(vcuda, argument, state);
+		vcuda->limit.limits.idle = vcuda_parse_seconds("--idle", argument, state);
+		vcuda->limit.which |= VCUDA_LIMIT_IDLE;
+		return 0;
+	case KEY_BALANCE:
+		vcuda->limit.limits.balance = vcuda_parse_seconds("--balance", argument, state);
+		vcuda->limit.which |= VCUDA_LIMIT_BALANCE;
 		return 0;
 	case KEY_SHARE:
 		vcuda_parse_share(vcuda, argument, state);
@@ -362,8 +375,7 @@ static int vcuda_limit(struct global_options *globals, int argc, char **argv)
 	struct vcuda vcuda = {0};
 
 	global_options_parse_verb(globals, &argp, argc, argv, &vcuda);
-	if (!vcuda.limit.has_memory && !vcuda.limit.has_host_memory && !vcuda.limit.has_max_clients &&
-	    !vcuda.limit.has_idle && !vcuda.limit.has_share) {
+	if (!vcuda.limit.which) {
 		(void)output_print_advised(
 			("nothing to change is given"),
 			("Try: ctr-gpu vcuda limit %.128s --memory=2G --max-clients=4", vcuda.limit.id));

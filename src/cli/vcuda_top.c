@@ -134,10 +134,11 @@ static void vcuda_top_print_grant(const struct vcuda_top *top, u_int number, FIL
 		if (all->processes_val[i].grant == number)
 			vcuda_top_add(top, &all->processes_val[i], &rate);
 	str_format_size(grant->used, used);
-	str_format_share(grant->memory, limit);
+	str_format_share(grant->limits.memory, limit);
 	print_safe(file, "%-12.*s  ", SHORT_ID, grant->id);
 	vcuda_top_print_rate(file, &rate);
-	print_safe(file, "  %10s  %10s  %5u  %s\n", used, grant->memory ? limit : "all", grant->share, grant->state);
+	print_safe(file, "  %10s  %10s  %5u  %s\n", used, grant->limits.memory ? limit : "all", grant->limits.share,
+		   grant->state);
 	for (u_int i = 0; i < all->processes_len; i++)
 		if (all->processes_val[i].grant == number)
 			vcuda_top_print_process(top, &all->processes_val[i], file);
@@ -182,10 +183,11 @@ static json_t *vcuda_top_pack_grant(const struct vcuda_top *top, u_int number)
 		if (top->now.processes.processes_val[i].grant == number)
 			(void)json_array_append_new(processes,
 						    vcuda_top_pack_process(top, &top->now.processes.processes_val[i]));
-	return json_pack("{s:o, s:o, s:o, s:I, s:i, s:o, s:o}", "container", print_string(grant->id), "gpus",
-			 print_array(i, grant->gpus.gpus_len, print_string(grant->gpus.gpus_val[i].uuid)), "memory",
-			 json_share(grant->memory), "used", (json_int_t)(grant->used & INT64_MAX), "share",
-			 (int)grant->share, "state", print_string(grant->state), "processes", processes);
+	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:i, s:o, s:o}", "container", print_string(grant->id), "gpus",
+			 print_array(i, grant->gpus.gpus_len, print_string(grant->gpus.gpus_val[i].uuid)), "on",
+			 print_array(i, grant->on.on_len, print_string(grant->on.on_val[i])), "memory",
+			 json_share(grant->limits.memory), "used", (json_int_t)(grant->used & INT64_MAX), "share",
+			 (int)grant->limits.share, "state", print_string(grant->state), "processes", processes);
 }
 
 static int vcuda_top_print_json(const struct vcuda_top *top, FILE *file)

@@ -23,7 +23,6 @@ enum {
 	DEFAULT_VCUDA_PERCENT = 50, /* of the GPUs' memory: two containers fit on one */
 	DEFAULT_VCUDA_CLIENTS = 16,
 	MOST_VCUDA_CLIENTS = 256,
-	LONGEST_VCUDA_IDLE_S = 30 * 24 * 3600,
 	MOST_EXCLUSIVE = 1000,
 };
 
@@ -37,8 +36,7 @@ void settings_init(struct settings *settings)
 		.deadline_s = DEFAULT_DEADLINE_S,
 		.accept_environment = true,
 		.accept_mounts = true,
-		.vcuda_memory = STR_SHARE(DEFAULT_VCUDA_PERCENT),
-		.vcuda_max_clients = DEFAULT_VCUDA_CLIENTS,
+		.vcuda_limits = {.memory = STR_SHARE(DEFAULT_VCUDA_PERCENT), .max_clients = DEFAULT_VCUDA_CLIENTS},
 	};
 }
 
@@ -220,15 +218,17 @@ static const struct key vcuda_keys[] = {
 	{"mode", settings_read_enum, "\"off\", \"allow\", \"default\" or \"force\"",
 	 .member = offsetof(struct settings, vcuda_mode), .names = modes},
 	{"memory", settings_read_share, "an amount such as \"8G\", a share such as \"50%\", or \"all\"",
-	 .member = offsetof(struct settings, vcuda_memory)},
+	 .member = offsetof(struct settings, vcuda_limits.memory)},
 	{"host_memory", settings_read_bytes, "an amount such as \"8G\"",
-	 .member = offsetof(struct settings, vcuda_host_memory)},
+	 .member = offsetof(struct settings, vcuda_limits.host_memory)},
 	{"max_clients", settings_read_number, "a whole number from 1 to 256",
-	 .member = offsetof(struct settings, vcuda_max_clients), .least = 1, .most = MOST_VCUDA_CLIENTS},
+	 .member = offsetof(struct settings, vcuda_limits.max_clients), .least = 1, .most = MOST_VCUDA_CLIENTS},
 	{"idle", settings_read_number, "seconds, a whole number from 0 to 2592000",
-	 .member = offsetof(struct settings, vcuda_idle), .most = LONGEST_VCUDA_IDLE_S},
+	 .member = offsetof(struct settings, vcuda_limits.idle), .most = VCUDA_LIMIT_LONGEST_S},
+	{"balance", settings_read_number, "seconds, a whole number from 0 to 2592000",
+	 .member = offsetof(struct settings, vcuda_limits.balance), .most = VCUDA_LIMIT_LONGEST_S},
 	{"share", settings_read_number, "a whole number from 1 to 1000",
-	 .member = offsetof(struct settings, vcuda_share), .least = 1, .most = MOST_SHARE},
+	 .member = offsetof(struct settings, vcuda_limits.share), .least = 1, .most = MOST_SHARE},
 	{"slots", settings_read_number, "a whole number from 0 to 32", .member = offsetof(struct settings, vcuda_slots),
 	 .most = MOST_SLOTS},
 	{"move", settings_read_flag, "true or false", .member = offsetof(struct settings, vcuda_move)},

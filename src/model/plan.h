@@ -14,6 +14,7 @@
 
 #include "base/paths.h"
 #include "base/str.h"
+#include "model/vcuda_limits.h"
 
 /* A character device that the container may open. The node of the host is bound to the same path. */
 struct plan_device {
@@ -171,12 +172,8 @@ struct plan {
 	size_t obstacle_count;
 	struct plan_grant *grants; /* spares last */
 	size_t grant_count;
-	uint64_t grant_memory;      /* of these GPUs together, with a share (base/str.h); 0: all of it */
-	uint64_t grant_host_memory; /* of the host, for its servers; 0: half of it */
-	unsigned grant_max_clients; /* processes at once */
-	unsigned grant_idle;        /* seconds of rest after which it is suspended; 0: never */
-	unsigned grant_share;       /* of these GPUs' time, to others' */
-	char *grant_library;        /* the driver's libcuda.so.1, for the servers; NULL: as the loader finds it */
+	struct vcuda_limits grant_limits;
+	char *grant_library; /* the driver's libcuda.so.1, for the servers; NULL: as the loader finds it */
 	struct plan_claim *claims;
 	size_t claim_count;
 	struct plan_choice choice;

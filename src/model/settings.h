@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "model/vcuda_limits.h"
 
 /* Where the adapters' descriptions come from on a GPU-PV host. */
 enum inventory_source {
@@ -71,11 +72,7 @@ struct settings {
 	bool disable_requirements;
 	bool granted; /* what the container gets was granted to it already: this host's GPUs are not looked at */
 	enum vcuda_mode vcuda_mode;
-	uint64_t vcuda_memory;      /* of GPUs, for a container: an amount with a share (base/str.h); 0: all */
-	uint64_t vcuda_host_memory; /* of the host, for a container's servers; 0: half of it */
-	unsigned vcuda_max_clients; /* processes of a container that use CUDA at once */
-	unsigned vcuda_idle;        /* seconds after which a container that rests is suspended; 0: never */
-	unsigned vcuda_share;       /* of its GPUs' time, to others'; 0: as usual, 100 */
-	unsigned vcuda_slots;       /* of each GPU, for containers that ask for one; 0: GPUs have none */
-	bool vcuda_move;            /* containers may be moved to other GPUs of the same model */
+	struct vcuda_limits vcuda_limits; /* of each container */
+	unsigned vcuda_slots;             /* of each GPU, for containers that ask for one; 0: GPUs have none */
+	bool vcuda_move;                  /* containers may be moved to other GPUs of the same model */
 };

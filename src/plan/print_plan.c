@@ -53,10 +53,6 @@ static void print_plan_proc_text(const struct plan *plan, FILE *file)
 
 static void print_plan_grant(const struct plan *plan, const struct plan_grant *grant, FILE *file)
 {
-	char memory[BYTES_TEXT_SIZE] = "all of its memory";
-
-	if (plan->grant_memory)
-		str_format_share(plan->grant_memory, memory);
 	print_safe(file, "vcuda       %s (", grant->uuid);
 	print_write_text(grant->name ? grant->name : "unnamed", file);
 	if (grant->spare) {
@@ -64,11 +60,8 @@ static void print_plan_grant(const struct plan *plan, const struct plan_grant *g
 		print_plan_reason(file, grant->reason);
 		return;
 	}
-	print_safe(file, "), %s, %u processes", memory, plan->grant_max_clients);
-	if (plan->grant_idle)
-		(void)fprintf(file, ", suspended after %u s of rest", plan->grant_idle);
-	if (plan->grant_share != USUAL_SHARE)
-		(void)fprintf(file, ", share %u of its time", plan->grant_share);
+	(void)fputs("), ", file);
+	vcuda_limits_print(&plan->grant_limits, file);
 	(void)fputs("; no device node", file);
 	print_plan_reason(file, grant->reason);
 }
@@ -186,17 +179,21 @@ static int print_plan_text(const struct plan *plan, FILE *file)
 			    json_pack("{" members ", s:o}", __VA_ARGS__, "reason", print_string(e->reason)); \
 		    }))
 
+static json_t *print_plan_pack_grant(const struct plan *plan, const struct plan_grant *grant)
+{
+	json_t *packed = json_pack("{s:o, s:o, s:o, s:b, s:o}", "uuid", print_string(grant->uuid), "pciAddress",
+				   print_string(grant->address), "name", print_string(grant->name), "spare",
+				   grant->spare, "reason", print_string(grant->reason));
+
+	return vcuda_limits_pack(&plan->grant_limits, packed);
+}
+
 static int print_plan_json(const struct plan *plan, FILE *file)
 {
 	json_t *devices = LIST_JSON(device, devices, "s:o, s:i, s:i, s:s, s:o", "path", print_string(e->path), "major",
 				    (int)major(e->number), "minor", (int)minor(e->number), "access", e->access, "group",
 				    e->group ? json_integer(e->group) : json_null());
-	json_t *grants = LIST_JSON(
-		grant, grants, "s:o, s:o, s:o, s:b, s:o, s:o, s:i, s:i, s:i", "uuid", print_string(e->uuid),
-		"pciAddress", print_string(e->address), "name", print_string(e->name), "spare", e->spare, "memory",
-		json_share(plan->grant_memory), "hostMemory",
-		plan->grant_host_memory ? json_integer((json_int_t)plan->grant_host_memory) : json_null(), "maxClients",
-		(int)plan->grant_max_clients, "idle", (int)plan->grant_idle, "share", (int)plan->grant_share);
+	json_t *grants = print_array(i, plan->grant_count, print_plan_pack_grant(plan, &plan->grants[i]));
 	json_t *mounts = LIST_JSON(mount, mounts, "s:o, s:o, s:b, s:b", "source", print_string(e->source), "target",
 				   print_string(e->target), "directory", e->directory, "noexec",
 				   (e->flags & PLAN_MOUNT_NOEXEC) != 0);

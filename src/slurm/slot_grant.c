@@ -45,8 +45,8 @@ static void slot_grant_set(const struct slot_grant *grant)
 	const size_t share = USUAL_SHARE * grant->slots;
 
 	settings->vcuda_mode = VCUDA_ALLOW;
-	settings->vcuda_memory = STR_SHARE(WHOLE_PERCENT * grant->slots / all);
-	settings->vcuda_share = share < MOST_SHARE ? (unsigned)share : MOST_SHARE;
+	settings->vcuda_limits.memory = STR_SHARE(WHOLE_PERCENT * grant->slots / all);
+	settings->vcuda_limits.share = share < MOST_SHARE ? (unsigned)share : MOST_SHARE;
 }
 
 /* As of a container that asks for them. */

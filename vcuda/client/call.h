@@ -27,7 +27,8 @@ CUresult call_fail(CUresult result);
  * call_tell() - have the audit get a word
  * @kind: START_EVENT_REFUSED or START_EVENT_TABLE
  *
- * It waits: many a program ends at once when it does not get something, and its server with it, whatever is in the ring.
+ * It waits: many a program ends at once when it does not get something, and its server with it, whatever is in the
+ * ring.
  *
  * Return: as call_sync().
  */

@@ -303,9 +303,9 @@ static int vcuda_add_spares(const struct inventory *inventory, struct plan *plan
 /* What the container asks for lowers what the host gives. */
 static int vcuda_set_share(const struct settings *settings, const struct request *request, struct plan *plan)
 {
-	const unsigned given = settings->vcuda_share ? settings->vcuda_share : USUAL_SHARE;
+	const unsigned given = settings->vcuda_limits.share ? settings->vcuda_limits.share : USUAL_SHARE;
 
-	plan->grant_share = request->vcuda_share && request->vcuda_share < given ? request->vcuda_share : given;
+	plan->grant_limits.share = request->vcuda_share && request->vcuda_share < given ? request->vcuda_share : given;
 	return request->vcuda_share > given
 		       ? strv_add(&plan->warnings,
 				  "CTR_GPU_SHARE asks for more of the GPUs' time than this host gives a container")
@@ -315,17 +315,15 @@ static int vcuda_set_share(const struct settings *settings, const struct request
 static int vcuda_set_memory(const struct settings *settings, const struct request *request, struct plan *plan)
 {
 	/* Slots of a GPU come to all of its memory together. */
-	const uint64_t given = request->has_slot ? STR_SHARE(100 / settings->vcuda_slots) : settings->vcuda_memory;
+	const uint64_t given =
+		request->has_slot ? STR_SHARE(100 / settings->vcuda_slots) : settings->vcuda_limits.memory;
 
-	plan->grant_max_clients = settings->vcuda_max_clients;
-	plan->grant_idle = settings->vcuda_idle;
-	plan->grant_memory = given;
-	plan->grant_host_memory = settings->vcuda_host_memory;
+	plan->grant_limits.memory = given;
 	if (!request->vcuda_memory)
 		return 0;
 	/* Of a share, the container's server knows how much it is. */
 	if (!STR_SHARE_BYTES(given) || request->vcuda_memory <= STR_SHARE_BYTES(given)) {
-		plan->grant_memory = request->vcuda_memory | STR_SHARE(STR_SHARE_PERCENT(given));
+		plan->grant_limits.memory = request->vcuda_memory | STR_SHARE(STR_SHARE_PERCENT(given));
 		return 0;
 	}
 	return strv_add(&plan->warnings, "CTR_GPU_MEMORY asks for more memory than this host gives a container");
@@ -362,8 +360,10 @@ int vcuda_plan(const struct settings *settings, const struct request *request, c
 	       struct err *err)
 {
 	struct left_out left_out = {0};
-	int r = vcuda_set_memory(settings, request, plan);
+	int r;
 
+	plan->grant_limits = settings->vcuda_limits;
+	r = vcuda_set_memory(settings, request, plan);
 	if (r == 0)
 		r = vcuda_set_share(settings, request, plan);
 	if (r == 0)

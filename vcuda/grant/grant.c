@@ -77,11 +77,7 @@ static void grant_describe(const struct plan *plan, struct vcudad_gpu *gpus, str
 	ret->gpus.gpus_val = gpus;
 	ret->spares.spares_val = gpus + ret->gpus.gpus_len;
 	ret->library = grant_text(plan->grant_library);
-	ret->memory = plan->grant_memory;
-	ret->max_clients = plan->grant_max_clients;
-	ret->host_memory = plan->grant_host_memory;
-	ret->idle = plan->grant_idle;
-	ret->share = plan->grant_share;
+	ret->limits = plan->grant_limits;
 }
 
 /* The container gets it, whatever is in it. */

@@ -210,7 +210,7 @@ int cgroup_limit_memory(struct tenant *tenant, uint64_t bytes)
 		r = bytes ? cgroup_write_number(tenant->group, "memory.max", bytes)
 			  : cgroup_write(tenant->group, "memory.max", "max");
 	if (r == 0)
-		tenant->host_memory = bytes;
+		tenant->limits.host_memory = bytes;
 	return r;
 }
 
@@ -319,7 +319,7 @@ int cgroup_make(struct manager *manager, struct tenant *tenant)
 	tenant->group = openat(manager->groups, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (tenant->group < 0)
 		return -errno;
-	r = cgroup_limit_memory(tenant, tenant->host_memory);
+	r = cgroup_limit_memory(tenant, tenant->limits.host_memory);
 	if (r == 0)
 		r = cgroup_forbid_swap(tenant->group);
 	if (r == 0)

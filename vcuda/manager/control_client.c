@@ -101,13 +101,30 @@ static void control_client_refuse(struct vcudad_done *ret, int error, const char
 
 static bool control_client_is_same_request(const struct tenant *tenant, const struct vcudad_request *wish)
 {
-	if (tenant->pid != wish->pid || tenant->gpu_count != wish->gpus.gpus_len || tenant->memory != wish->memory ||
-	    tenant->max_clients != wish->max_clients || (wish->host_memory && tenant->host_memory != wish->host_memory))
+	const struct vcuda_limits *limits = &wish->limits;
+
+	if (tenant->pid != wish->pid || tenant->gpu_count != wish->gpus.gpus_len ||
+	    tenant->limits.memory != limits->memory || tenant->limits.max_clients != limits->max_clients ||
+	    (limits->host_memory && tenant->limits.host_memory != limits->host_memory))
 		return false;
 	for (size_t i = 0; i < tenant->gpu_count; i++)
 		if (!streq(tenant->gpus[i].uuid, wish->gpus.gpus_val[i].uuid))
 			return false;
 	return true;
+}
+
+static unsigned control_client_least(unsigned one, unsigned other)
+{
+	return one < other ? one : other;
+}
+
+static struct vcuda_limits control_client_bound(struct vcuda_limits limits)
+{
+	limits.idle = control_client_least(limits.idle, VCUDA_LIMIT_LONGEST_S);
+	limits.balance = control_client_least(limits.balance, VCUDA_LIMIT_LONGEST_S);
+	limits.max_clients = control_client_least(limits.max_clients, MANAGER_CLIENTS_MAX);
+	limits.share = control_client_least(limits.share ? limits.share : TURN_SHARE_USUAL, TURN_SHARE_MOST);
+	return limits;
 }
 
 /* A wish as a container. */
@@ -116,12 +133,7 @@ static int control_client_make_tenant(const struct vcudad_request *wish, struct 
 	int r = pidref_open(wish->pid, 0, &tenant->pidfd, &tenant->started);
 
 	tenant->pid = wish->pid;
-	tenant->memory = wish->memory;
-	tenant->host_memory = wish->host_memory;
-	tenant->suspension.idle = wish->idle < SUSPENSION_IDLE_MAX ? wish->idle : SUSPENSION_IDLE_MAX;
-	tenant->max_clients = wish->max_clients < MANAGER_CLIENTS_MAX ? wish->max_clients : MANAGER_CLIENTS_MAX;
-	if (wish->share > 0)
-		tenant->share = wish->share < TURN_SHARE_MOST ? wish->share : TURN_SHARE_MOST;
+	tenant->limits = control_client_bound(wish->limits);
 	tenant->library = strdup(wish->library);
 	if (r == 0 && !tenant->library)
 		r = -ENOMEM;
@@ -159,12 +171,11 @@ static void control_client_describe_grant(const struct tenant *tenant)
 
 	for (size_t i = 0; i < tenant->gpu_count; i++)
 		(void)json_array_append_new(gpus, json_string(tenant->gpus[i].uuid));
-	audit_write("grant", tenant,
-		    json_pack("{s:i, s:i, s:o, s:o, s:I, s:o, s:i, s:i}", "pid", (int)tenant->pid, "uid",
-			      (int)tenant->uid, "gpus", gpus, "memory", json_share(tenant->memory), "hostMemory",
-			      (json_int_t)tenant->host_memory, "processors",
-			      processors > 0 ? json_real(processors) : json_null(), "maxClients",
-			      (int)tenant->max_clients, "share", (int)tenant->share));
+	audit_write(
+		"grant", tenant,
+		vcuda_limits_pack(&tenant->limits, json_pack("{s:i, s:i, s:o, s:o}", "pid", (int)tenant->pid, "uid",
+							     (int)tenant->uid, "gpus", gpus, "processors",
+							     processors > 0 ? json_real(processors) : json_null())));
 }
 
 /* Return: the container that is meant, new or the same once more; NULL with @ret filled. */
@@ -175,7 +186,7 @@ static struct tenant *control_client_grant_tenant(struct manager *manager, const
 	_cleanup_tenant_ struct tenant *tenant = NULL;
 	int r;
 
-	if (!tenant_is_name(wish->id) || wish->gpus.gpus_len == 0 || wish->max_clients == 0) {
+	if (!tenant_is_name(wish->id) || wish->gpus.gpus_len == 0 || wish->limits.max_clients == 0) {
 		control_client_refuse(ret, EINVAL,
 				      "its name is not made of letters, digits and _.+-, or no GPU is asked for");
 		return NULL;
@@ -340,41 +351,54 @@ static bool control_client_limit_host_memory(const struct manager *manager, stru
 	return r == 0;
 }
 
+/* Return: what is wrong with what is wanted; NULL. */
+static const char *control_client_check_limits(const struct vcuda_limits *limits, unsigned which)
+{
+	if (which & VCUDA_LIMIT_MAX_CLIENTS && (limits->max_clients == 0 || limits->max_clients > MANAGER_CLIENTS_MAX))
+		return "a container has from 1 to 256 processes with CUDA";
+	if (which & VCUDA_LIMIT_IDLE && limits->idle > VCUDA_LIMIT_LONGEST_S)
+		return "a container is idle for 30 days at most";
+	if (which & VCUDA_LIMIT_BALANCE && limits->balance > VCUDA_LIMIT_LONGEST_S)
+		return "the load of GPUs is unlike for 30 days at most";
+	if (which & VCUDA_LIMIT_SHARE && (limits->share == 0 || limits->share > TURN_SHARE_MOST))
+		return "a container's share of its GPUs' time is from 1 to 1000";
+	return NULL;
+}
+
+static void control_client_set_limits(struct manager *manager, struct tenant *tenant, const struct vcuda_limits *limits,
+				      unsigned which)
+{
+	if (which & VCUDA_LIMIT_MEMORY)
+		tenant_set_memory(tenant, limits->memory);
+	if (which & VCUDA_LIMIT_MAX_CLIENTS)
+		tenant->limits.max_clients = limits->max_clients;
+	if (which & VCUDA_LIMIT_IDLE)
+		tenant->limits.idle = limits->idle;
+	if (which & VCUDA_LIMIT_BALANCE)
+		tenant->limits.balance = limits->balance;
+	if (which & VCUDA_LIMIT_SHARE) {
+		tenant->limits.share = limits->share;
+		decider_weigh(manager, tenant);
+	}
+}
+
 static void control_client_limit(struct manager *manager, const struct vcudad_limit *limit, struct vcudad_done *ret)
 {
 	struct tenant *tenant = control_client_find_tenant(manager, limit->id, ret);
+	const char *why = control_client_check_limits(&limit->limits, limit->which);
 
 	if (!tenant)
 		return;
-	if (limit->has_max_clients && (limit->max_clients == 0 || limit->max_clients > MANAGER_CLIENTS_MAX)) {
-		control_client_refuse(ret, EINVAL, "a container has from 1 to 256 processes with CUDA");
+	if (why) {
+		control_client_refuse(ret, EINVAL, why);
 		return;
 	}
-	if (limit->has_idle && limit->idle > SUSPENSION_IDLE_MAX) {
-		control_client_refuse(ret, EINVAL, "a container is idle for 30 days at most");
+	if (limit->which & VCUDA_LIMIT_HOST_MEMORY &&
+	    !control_client_limit_host_memory(manager, tenant, limit->limits.host_memory, ret))
 		return;
-	}
-	if (limit->has_share && (limit->share == 0 || limit->share > TURN_SHARE_MOST)) {
-		control_client_refuse(ret, EINVAL, "a container's share of its GPUs' time is from 1 to 1000");
-		return;
-	}
-	if (limit->has_host_memory && !control_client_limit_host_memory(manager, tenant, limit->host_memory, ret))
-		return;
-	if (limit->has_memory)
-		tenant_set_memory(tenant, limit->memory);
-	if (limit->has_max_clients)
-		tenant->max_clients = limit->max_clients;
-	if (limit->has_idle)
-		tenant->suspension.idle = limit->idle;
-	if (limit->has_share) {
-		tenant->share = limit->share;
-		decider_weigh(manager, tenant);
-	}
+	control_client_set_limits(manager, tenant, &limit->limits, limit->which);
 	manager->changed = true;
-	audit_write("limit", tenant,
-		    json_pack("{s:o, s:I, s:i, s:i, s:i}", "memory", json_share(tenant->memory), "hostMemory",
-			      (json_int_t)tenant->host_memory, "maxClients", (int)tenant->max_clients, "idle",
-			      (int)tenant->suspension.idle, "share", (int)tenant->share));
+	audit_write("limit", tenant, vcuda_limits_pack(&tenant->limits, json_object()));
 }
 
 /* @gpus, @on: of MANAGER_GPUS_MAX */
@@ -391,12 +415,10 @@ static void control_client_list_tenant(const struct tenant *tenant, struct vcuda
 		.uid = tenant->uid,
 		.gpus = {(u_int)tenant->gpu_count, gpus},
 		.on = {(u_int)tenant->gpu_count, on},
-		.memory = tenant->memory,
+		.limits = tenant->limits,
 		.used = tenant_sum_memory(tenant),
-		.host_memory = tenant->host_memory,
 		.host_used = cgroup_measure_memory(tenant),
 		.processors = cpu_limit_count(tenant->processor),
-		.max_clients = tenant->max_clients,
 		.clients = tenant->clients,
 		.connects = tenant->connects,
 		.denied = tenant->denied,
@@ -404,8 +426,7 @@ static void control_client_list_tenant(const struct tenant *tenant, struct vcuda
 		.kept = tenant->kept,
 		.state = (char *)(uintptr_t)suspension_name(&tenant->suspension),
 		.by_hand = tenant->suspension.by_hand,
-		.idle = tenant->suspension.idle,
-		.share = tenant->share,
+		.stays = balance_stays(tenant, manager_now()),
 		.trouble = (char *)(uintptr_t)tenant->suspension.trouble,
 	};
 }

@@ -39,7 +39,7 @@ static void decider_send(struct decider *decider, struct turns_order *order, con
 
 void decider_add(struct manager *manager, const struct tenant *tenant)
 {
-	struct turns_order order = {.kind = TURNS_ADD, .user = tenant->uid, .share = tenant->share};
+	struct turns_order order = {.kind = TURNS_ADD, .user = tenant->uid, .share = tenant->limits.share};
 	_cleanup_close_ int quota = -1, turns = -1;
 
 	if (!manager->decider.pid)
@@ -61,7 +61,7 @@ void decider_drop(struct manager *manager, const struct tenant *tenant)
 
 void decider_weigh(struct manager *manager, const struct tenant *tenant)
 {
-	struct turns_order order = {.kind = TURNS_WEIGH, .user = tenant->uid, .share = tenant->share};
+	struct turns_order order = {.kind = TURNS_WEIGH, .user = tenant->uid, .share = tenant->limits.share};
 
 	if (manager->decider.pid)
 		decider_send(&manager->decider, &order, NULL);

@@ -74,22 +74,24 @@ int drain_end(struct manager *manager, const char *uuid, const char **ret_why)
 
 /* ---- where else ---- */
 
+/* One that is not drained, of the same model, with nothing of the container. */
+bool drain_may_take(const struct manager *manager, const struct tenant *tenant, size_t number, const struct gpu *gpu)
+{
+	return !drain_is_of(manager, gpu) && !gpu_trouble_find(manager, gpu->bytes) &&
+	       streq(gpu->name, manager_find_gpu(tenant, tenant->places, number)->name) &&
+	       !gpu_assign_uses(tenant, tenant->places, gpu);
+}
+
 /*
- * For what a container has under a number: one of its GPUs that is not drained, of the same model, with nothing of the
- * container. @skip: so many of these are passed over. Return: the UUID; NULL.
+ * For what a container has under a number: one of its GPUs that may take it. @skip: so many of these are passed over.
+ * Return: the UUID; NULL.
  */
 static const char *drain_find_target(const struct manager *manager, const struct tenant *tenant, size_t number,
 				     unsigned skip)
 {
-	const struct gpu *here = manager_find_gpu(tenant, tenant->places, number);
-
-	for (size_t i = 0; i < tenant->reach; i++) {
-		const struct gpu *gpu = &tenant->gpus[i];
-
-		if (!drain_is_of(manager, gpu) && !gpu_trouble_find(manager, gpu->bytes) &&
-		    streq(gpu->name, here->name) && !gpu_assign_uses(tenant, tenant->places, gpu) && skip-- == 0)
-			return gpu->uuid;
-	}
+	for (size_t i = 0; i < tenant->reach; i++)
+		if (drain_may_take(manager, tenant, number, &tenant->gpus[i]) && skip-- == 0)
+			return tenant->gpus[i].uuid;
 	return NULL;
 }
 
@@ -132,14 +134,6 @@ int drain_avoid(const struct manager *manager, struct tenant *tenant)
 
 /* ---- moving ---- */
 
-static bool drain_is_under_way(const struct manager *manager)
-{
-	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
-		if (tenant->suspension.moves)
-			return true;
-	return false;
-}
-
 static bool drain_is_due(const struct manager *manager, const struct tenant *tenant, int64_t now)
 {
 	size_t number;
@@ -170,7 +164,7 @@ void drain_look(struct manager *manager, int64_t now)
 {
 	if (manager->drained_count == 0)
 		return;
-	for (struct tenant *tenant = manager->tenants; tenant && !drain_is_under_way(manager); tenant = tenant->next)
+	for (struct tenant *tenant = manager->tenants; tenant && !suspension_moves_any(manager); tenant = tenant->next)
 		if (drain_is_due(manager, tenant, now))
 			drain_move(manager, tenant, now);
 }
@@ -180,7 +174,7 @@ int64_t drain_next(const struct manager *manager, int64_t now)
 	int64_t next = INT64_MAX;
 	size_t number;
 
-	if (manager->drained_count == 0 || drain_is_under_way(manager))
+	if (manager->drained_count == 0 || suspension_moves_any(manager))
 		return INT64_MAX;
 	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
 		if (!tenant->ending && tenant->drain_at < next && drain_concerns(manager, tenant, &number))

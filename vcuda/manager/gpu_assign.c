@@ -38,7 +38,8 @@ static struct gpu_assign_load gpu_assign_measure(const struct manager *manager, 
 			continue;
 		load.clients += other->clients;
 		/* Whoever may take all of it counts as more than whoever may not. */
-		if (__builtin_add_overflow(load.memory, str_share_of(other->memory, GPU_ASSIGN_WHOLE), &load.memory))
+		if (__builtin_add_overflow(load.memory, str_share_of(other->limits.memory, GPU_ASSIGN_WHOLE),
+					   &load.memory))
 			load.memory = UINT64_MAX;
 	}
 	return load;

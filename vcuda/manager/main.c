@@ -267,6 +267,7 @@ static void vcudad_gather(struct loop *loop)
 	vcudad_wake_at(loop, gpu_trouble_next(&loop->manager));
 	vcudad_gather_metrics(loop);
 	vcudad_wake_at(loop, drain_next(&loop->manager, manager_now()));
+	vcudad_wake_at(loop, balance_next(&loop->manager));
 	vcudad_gather_tenants(loop);
 	vcudad_gather_workers(loop);
 	vcudad_gather_remnants(loop);
@@ -371,6 +372,7 @@ static void vcudad_run(struct loop *loop)
 		usage_metrics_publish(&loop->manager);
 		gpu_trouble_look(&loop->manager, manager_now());
 		drain_look(&loop->manager, manager_now());
+		balance_look(&loop->manager, manager_now());
 		decider_look(&loop->manager, vcudad_is_ready(loop, &loop->manager.decider, loop->manager.decider.fd));
 		gpu_watch_look(&loop->manager, vcudad_is_ready(loop, &loop->manager.watcher, loop->manager.watcher.fd));
 		vcudad_write_state_file(&loop->manager);

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/metrics_page.h"
+#include "model/vcuda_limits.h"
 #include "vcuda/manager/cgroup.h"
 #include "vcuda/manager/suspension.h"
 #include "vcuda/protocol/start.h"
@@ -50,6 +51,13 @@ struct gpu {
 	uint8_t bytes[16]; /* of the UUID */
 };
 
+/* Of a container that moves by itself (balance.h). */
+struct tenant_balance {
+	uint64_t seen[MANAGER_GPUS_MAX]; /* what tenant_sum_time() was, of each of its GPUs */
+	int64_t looked_at;               /* when; 0: not yet */
+	int64_t unlike_since;            /* it would be worth to move it, in each look; 0: it would not */
+};
+
 struct tenant {
 	struct tenant *next;
 	char id[MANAGER_ID_MAX + 1];
@@ -63,18 +71,17 @@ struct tenant {
 	uint64_t places; /* which of these stands for which (start_place()) */
 	ssize_t first;   /* the GPU that its programs find first; -1: nothing has connected yet */
 	char *library;
-	uint64_t memory;      /* with a share (base/str.h); 0: what the GPUs have */
-	uint64_t host_limit;  /* of the host's memory that is page-locked */
-	uint64_t host_memory; /* of the host's in all */
-	int group;            /* directory of the servers' control group; -1: none */
-	uint64_t kills;       /* in it, for want of memory, that are told */
-	bool settled;         /* while that is shared out */
+	struct vcuda_limits limits;
+	uint64_t host_limit; /* of the host's memory that is page-locked */
+	int group;           /* directory of the servers' control group; -1: none */
+	uint64_t kills;      /* in it, for want of memory, that are told */
+	bool settled;        /* while that is shared out */
 	struct suspension suspension;
-	int64_t drain_at;           /* not moved from a drained GPU before */
-	unsigned drains;            /* how often that was tried */
-	struct cpu_limit processor; /* what its servers may have of the host's, as it was set last */
-	unsigned max_clients;
-	uint32_t share;                    /* its weight, where others want the GPUs' time, too */
+	int64_t drain_at; /* not moved from a drained GPU before */
+	int64_t moved_at; /* when it was, or could not be; 0: it never was */
+	unsigned drains;  /* how often that was tried */
+	struct tenant_balance balance;
+	struct cpu_limit processor;        /* what its servers may have of the host's, as it was set last */
 	int listener;                      /* -1: none any more */
 	int quota_fd, orders_fd, turns_fd; /* what servers get */
 	struct start_quota *quota;
@@ -174,6 +181,7 @@ struct manager {
 	struct metrics_page metrics;
 	char *drained[MANAGER_GPUS_MAX]; /* UUIDs */
 	size_t drained_count;
+	int64_t balance_at;   /* when the GPUs' loads are compared next */
 	bool asleep;          /* all containers are to be suspended, since the host is about to sleep */
 	bool changed;         /* since the ledger was written */
 	uint64_t host_memory; /* of the host, for all containers; 0: as much as each may have */
@@ -495,11 +503,25 @@ int drain_end(struct manager *manager, const char *uuid, const char **ret_why);
  */
 int drain_avoid(const struct manager *manager, struct tenant *tenant);
 
+/** Whether what a container has under a number may go to another of its GPUs, as far as these are good for it. */
+bool drain_may_take(const struct manager *manager, const struct tenant *tenant, size_t number, const struct gpu *gpu);
+
 /** Moves what is to be moved. */
 void drain_look(struct manager *manager, int64_t now);
 
 /** Return: when to look next; INT64_MAX: when something happens. */
 int64_t drain_next(const struct manager *manager, int64_t now);
+
+/* Containers that move by themselves where the load of GPUs differs for long (balance.h), one at a time. */
+
+/** Measures, and moves one if it is worth it. */
+void balance_look(struct manager *manager, int64_t now);
+
+/** Return: when to do that; INT64_MAX: when something happens. */
+int64_t balance_next(const struct manager *manager);
+
+/** Return: for how many seconds a container stays where it is, since it was moved, or could not be. */
+unsigned balance_stays(const struct tenant *tenant, int64_t now);
 
 /*
  * Root's connections to the control socket. Each has one message at a time, of a bounded size, and a time by which it

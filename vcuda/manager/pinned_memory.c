@@ -18,7 +18,7 @@ uint64_t pinned_memory_measure_host(void)
  */
 uint64_t pinned_memory_measure(const struct tenant *tenant)
 {
-	const uint64_t half = tenant->host_memory / 2, quarter = pinned_memory_measure_host() / 2;
+	const uint64_t half = tenant->limits.host_memory / 2, quarter = pinned_memory_measure_host() / 2;
 
 	return half < quarter ? half : quarter;
 }

@@ -484,7 +484,7 @@ static bool server_process_answer(const struct manager *manager, struct worker *
 	return sent;
 }
 
-static void server_process_hear(struct manager *manager, struct worker *worker, int most)
+static void server_process_receive_events(struct manager *manager, struct worker *worker, int most)
 {
 	for (int i = 0; i < most && worker->events >= 0; i++) {
 		struct start_event event;
@@ -507,7 +507,7 @@ static void server_process_hear(struct manager *manager, struct worker *worker, 
 
 void server_process_receive_reply(struct manager *manager, struct worker *worker)
 {
-	server_process_hear(manager, worker, HEARD_MAX);
+	server_process_receive_events(manager, worker, HEARD_MAX);
 }
 
 void server_process_stop(struct worker *worker)
@@ -528,7 +528,7 @@ static void server_process_reap(struct worker *worker)
 	if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL && cgroup_has_killed(worker->tenant)) {
 		worker->tenant->crashes++;
 		audit_write("out-of-memory", worker->tenant,
-			    json_pack("{s:I}", "hostMemory", (json_int_t)worker->tenant->host_memory));
+			    json_pack("{s:I}", "hostMemory", (json_int_t)worker->tenant->limits.host_memory));
 	} else if (WIFSIGNALED(wait_status) && !worker->stopped && !worker->adopted) {
 		worker->tenant->crashes++;
 		audit_write("crash", worker->tenant, json_pack("{s:i}", "signal", WTERMSIG(wait_status)));
@@ -546,7 +546,7 @@ void server_process_remove(struct manager *manager, struct worker *worker)
 		place = &(*place)->next;
 	*place = worker->next;
 	/* It says nothing more, so all of it. */
-	server_process_hear(manager, worker, UNHEARD_MAX);
+	server_process_receive_events(manager, worker, UNHEARD_MAX);
 	server_process_reap(worker);
 	server_process_empty_slot(worker->tenant, worker->slot);
 	worker->tenant->clients--;

@@ -48,18 +48,19 @@ static json_t *state_file_list_gpus(const struct tenant *tenant)
 
 static json_t *state_file_describe(const struct manager *manager, const struct tenant *tenant)
 {
-	return json_pack(
-		"{s:s, s:i, s:I, s:I, s:s, s:I, s:I, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:i, s:o, "
-		"s:o}",
-		"id", tenant->id, "pid", (int)tenant->pid, "started", (json_int_t)tenant->started, "uid",
-		(json_int_t)tenant->uid, "library", tenant->library, "memory", (json_int_t)tenant->memory, "hostMemory",
-		(json_int_t)tenant->host_memory, "maxClients", (int)tenant->max_clients, "share", (int)tenant->share,
-		"first", (int)tenant->first, "places", (json_int_t)tenant->places, "target",
-		(json_int_t)tenant->suspension.target, "connects", (json_int_t)tenant->connects, "denied",
-		(json_int_t)tenant->denied, "crashes", (json_int_t)tenant->crashes, "suspension",
-		suspension_name(&tenant->suspension), "byHand", tenant->suspension.by_hand, "forSleep",
-		tenant->suspension.for_sleep, "idle", (int)tenant->suspension.idle, "gpus",
-		state_file_list_gpus(tenant), "servers", state_file_list_workers(manager, tenant));
+	json_t *entry =
+		json_pack("{s:s, s:i, s:I, s:I, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:o, s:o}", "id",
+			  tenant->id, "pid", (int)tenant->pid, "started", (json_int_t)tenant->started, "uid",
+			  (json_int_t)tenant->uid, "library", tenant->library, "first", (int)tenant->first, "places",
+			  (json_int_t)tenant->places, "target", (json_int_t)tenant->suspension.target, "movedAt",
+			  (json_int_t)tenant->moved_at, "connects", (json_int_t)tenant->connects, "denied",
+			  (json_int_t)tenant->denied, "crashes", (json_int_t)tenant->crashes, "suspension",
+			  suspension_name(&tenant->suspension), "byHand", tenant->suspension.by_hand, "forSleep",
+			  tenant->suspension.for_sleep, "gpus", state_file_list_gpus(tenant), "servers",
+			  state_file_list_workers(manager, tenant));
+
+	(void)json_object_update_new(entry, vcuda_limits_write(&tenant->limits));
+	return entry;
 }
 
 /* One that is not kept yet ends with the connection of whoever asked for it, and so with this manager. */
@@ -137,16 +138,12 @@ static int state_file_fill(const json_t *entry, struct tenant *tenant)
 	tenant->pid = (pid_t)state_file_number(entry, "pid");
 	tenant->started = (uint64_t)state_file_number(entry, "started");
 	tenant->uid = (uid_t)state_file_number(entry, "uid");
-	tenant->memory = (uint64_t)state_file_number(entry, "memory");
-	tenant->host_memory = (uint64_t)state_file_number(entry, "hostMemory");
-	tenant->max_clients = (unsigned)state_file_number(entry, "maxClients");
-	if (state_file_number(entry, "share") > 0)
-		tenant->share = (uint32_t)state_file_number(entry, "share");
+	tenant->limits = vcuda_limits_read(entry);
 	tenant->connects = (uint64_t)state_file_number(entry, "connects");
 	tenant->denied = (uint64_t)state_file_number(entry, "denied");
 	tenant->crashes = (uint64_t)state_file_number(entry, "crashes");
+	tenant->moved_at = (int64_t)state_file_number(entry, "movedAt");
 	tenant->library = strdup(state_file_text(entry, "library"));
-	tenant->suspension.idle = (unsigned)state_file_number(entry, "idle");
 	tenant->suspension.by_hand = json_is_true(json_object_get(entry, "byHand"));
 	tenant->suspension.for_sleep = json_is_true(json_object_get(entry, "forSleep"));
 	tenant->kept = true;

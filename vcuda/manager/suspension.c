@@ -176,6 +176,7 @@ static void suspension_note_move(struct manager *manager, struct tenant *tenant,
 	tenant->suspension.trouble[0] = '\0';
 	tenant_settle_time(tenant);
 	tenant->places = places;
+	tenant->moved_at = manager_now();
 	decider_add(manager, tenant);
 	manager->changed = true;
 }
@@ -480,7 +481,7 @@ static bool suspension_has_room(const struct manager *manager, const struct tena
 	const uint64_t bytes = tenant_sum_memory(tenant), had = cgroup_measure_memory(tenant);
 
 	*ret_why = "what it has on its GPUs does not fit into what its servers may have of the host's memory";
-	if (manager->groups >= 0 && (had > tenant->host_memory || bytes > tenant->host_memory - had))
+	if (manager->groups >= 0 && (had > tenant->limits.host_memory || bytes > tenant->limits.host_memory - had))
 		return false;
 	*ret_why = "the host has not enough free memory for what it has on its GPUs";
 	return bytes < suspension_measure_host();
@@ -539,6 +540,14 @@ int suspension_move(struct manager *manager, struct tenant *tenant, uint64_t pla
 	return 0;
 }
 
+bool suspension_moves_any(const struct manager *manager)
+{
+	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		if (tenant->suspension.moves)
+			return true;
+	return false;
+}
+
 static void suspension_look_at_parking(struct manager *manager, struct tenant *tenant, int64_t now)
 {
 	const bool moves = tenant->suspension.moves;
@@ -578,7 +587,7 @@ static bool suspension_is_idle(const struct manager *manager, const struct tenan
 		if (rests == 0 || rests != worker->rests)
 			worker->rested_at = now;
 		worker->rests = rests;
-		idle = idle && rests && now - worker->rested_at >= (int64_t)tenant->suspension.idle * SECOND_MS;
+		idle = idle && rests && now - worker->rested_at >= (int64_t)tenant->limits.idle * SECOND_MS;
 	}
 	return idle;
 }
@@ -607,11 +616,11 @@ static void suspension_look_at_running(struct manager *manager, struct tenant *t
 		suspension_look_at_sleepless(manager, tenant, now);
 		return;
 	}
-	if (!suspension->idle || !suspension_is_idle(manager, tenant, now) || now < suspension->try_at)
+	if (!tenant->limits.idle || !suspension_is_idle(manager, tenant, now) || now < suspension->try_at)
 		return;
 	if (suspension_ask(manager, tenant, false, &why) == -ENOMEM) {
 		(void)snprintf(suspension->trouble, sizeof(suspension->trouble), "%s", why);
-		suspension->try_at = now + (int64_t)suspension->idle * SECOND_MS;
+		suspension->try_at = now + (int64_t)tenant->limits.idle * SECOND_MS;
 	}
 }
 
@@ -761,7 +770,7 @@ int64_t suspension_next(const struct manager *manager, const struct tenant *tena
 	case SUSPENSION_NONE:
 		if (manager->asleep)
 			return suspension->try_at > now ? suspension->try_at : now;
-		return suspension->idle && tenant->clients > 0 ? now + IDLE_MS : INT64_MAX;
+		return tenant->limits.idle && tenant->clients > 0 ? now + IDLE_MS : INT64_MAX;
 	case SUSPENSION_SUSPENDED:
 		if (manager->asleep)
 			return INT64_MAX;

@@ -36,7 +36,7 @@ enum suspension_state {
 	SUSPENSION_MOVING,
 };
 
-enum { SUSPENSION_TROUBLE = 160, SUSPENSION_IDLE_MAX = 30 * 24 * 3600 };
+enum { SUSPENSION_TROUBLE = 160 };
 
 struct suspension {
 	enum suspension_state state;
@@ -47,7 +47,6 @@ struct suspension {
 	bool for_sleep;    /* it is resumed when all are */
 	bool wanted;       /* to be resumed */
 	uint32_t order;    /* that servers have */
-	unsigned idle;     /* seconds after which it is suspended by itself; 0: never */
 	int64_t began;     /* of what is under way, or of the rest */
 	int64_t deadline;  /* of servers that park, and of the program */
 	int64_t queued;    /* since when it waits for memory; 0: it does not */
@@ -93,6 +92,9 @@ int suspension_ask(struct manager *manager, struct tenant *tenant, bool by_hand,
  * Return: 0, it has begun or is done; -EBUSY; -ENOMEM if the host has not the memory, or others wait for the GPU's.
  */
 int suspension_move(struct manager *manager, struct tenant *tenant, uint64_t places, const char **ret_why);
+
+/** Whether a container is being moved. */
+bool suspension_moves_any(const struct manager *manager);
 
 /** Resumes one, as soon as it can be. Return: 0; -EALREADY if it is not suspended; -EBUSY while all are. */
 int suspension_resume(const struct manager *manager, struct tenant *tenant);

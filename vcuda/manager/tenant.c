@@ -68,7 +68,7 @@ struct tenant *tenant_new(const char *id)
 		return NULL;
 	(void)snprintf(tenant->id, sizeof(tenant->id), "%s", id);
 	tenant->pidfd = tenant->listener = tenant->quota_fd = tenant->orders_fd = tenant->turns_fd = tenant->group = -1;
-	tenant->share = TURN_SHARE_USUAL;
+	tenant->limits.share = TURN_SHARE_USUAL;
 	tenant->first = -1;
 	tenant->suspension = SUSPENSION_NEW;
 	/* Of one that is taken over, what was shared out is not known; of another, servers have nothing. */
@@ -146,7 +146,7 @@ void tenant_leave_out(struct tenant *tenant, size_t number)
 
 void tenant_set_memory(struct tenant *tenant, uint64_t memory)
 {
-	tenant->memory = memory;
+	tenant->limits.memory = memory;
 	__atomic_store_n((uint64_t *)&tenant->orders->limit, memory ? memory : UINT64_MAX, __ATOMIC_SEQ_CST);
 }
 
@@ -336,15 +336,15 @@ int tenant_open(struct manager *manager, struct tenant *tenant, int quota, int o
 		r = tenant_map_orders(tenant, orders_fd);
 	if (r == 0)
 		r = tenant_open_turns(tenant, turns_fd);
-	if (!tenant->host_memory)
-		tenant->host_memory = manager->host_memory;
+	if (!tenant->limits.host_memory)
+		tenant->limits.host_memory = manager->host_memory;
 	if (r == 0)
 		r = cgroup_make(manager, tenant);
 	if (r == 0)
 		r = tenant_make_socket(manager, tenant);
 	if (r < 0)
 		return r;
-	tenant_set_memory(tenant, tenant->memory);
+	tenant_set_memory(tenant, tenant->limits.memory);
 	tenant->next = manager->tenants;
 	manager->tenants = tenant;
 	manager->tenant_count++;
@@ -375,7 +375,8 @@ void tenant_tell_denied(const struct manager *manager, struct tenant *tenant, in
 		return;
 	audit_write("deny", tenant,
 		    json_pack("{s:I, s:i, s:i}", "connections", (json_int_t)tenant->untold, "maxClients",
-			      (int)tenant->max_clients, "gpusLost", (int)gpu_trouble_count_lost(manager, tenant)));
+			      (int)tenant->limits.max_clients, "gpusLost",
+			      (int)gpu_trouble_count_lost(manager, tenant)));
 	tenant->untold = 0;
 	tenant->told = now;
 }
@@ -394,7 +395,7 @@ bool tenant_has_place(const struct manager *manager, const struct tenant *tenant
 	for (const struct tenant *other = manager->tenants; other; other = other->next)
 		if (other != tenant && !other->ending && other->clients == 0)
 			kept++;
-	return tenant->clients < tenant->max_clients &&
+	return tenant->clients < tenant->limits.max_clients &&
 	       manager->worker_count + (tenant->clients > 0 ? kept : 0) < MANAGER_WORKERS_MAX;
 }
 

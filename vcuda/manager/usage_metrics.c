@@ -27,14 +27,14 @@ static double usage_metrics_used(const struct tenant *tenant)
 
 static double usage_metrics_limit(const struct tenant *tenant)
 {
-	const uint64_t bytes = STR_SHARE_BYTES(tenant->memory);
+	const uint64_t bytes = STR_SHARE_BYTES(tenant->limits.memory);
 
 	return bytes ? (double)bytes : -1;
 }
 
 static double usage_metrics_limit_ratio(const struct tenant *tenant)
 {
-	const unsigned percent = STR_SHARE_PERCENT(tenant->memory);
+	const unsigned percent = STR_SHARE_PERCENT(tenant->limits.memory);
 
 	return percent ? percent / 100.0 : -1;
 }
@@ -51,7 +51,7 @@ static double usage_metrics_suspended(const struct tenant *tenant)
 
 static double usage_metrics_share(const struct tenant *tenant)
 {
-	return tenant->share;
+	return tenant->limits.share;
 }
 
 static double usage_metrics_connections(const struct tenant *tenant)

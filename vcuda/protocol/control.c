@@ -37,6 +37,14 @@ static const struct {
 	{VCUDAD_SLEEP, (xdrproc_t)xdr_vcudad_sleep, (xdrproc_t)xdr_vcudad_done, sizeof(struct vcudad_sleep)},
 };
 
+/* Called by what rpcgen makes. */
+bool_t xdr_control_limits(XDR *xdr, control_limits *limits)
+{
+	return xdr_uint64_t(xdr, &limits->memory) && xdr_uint64_t(xdr, &limits->host_memory) &&
+	       xdr_u_int(xdr, &limits->max_clients) && xdr_u_int(xdr, &limits->idle) &&
+	       xdr_u_int(xdr, &limits->share) && xdr_u_int(xdr, &limits->balance);
+}
+
 /* Return: the place of a procedure in the table; behind its end if it is not one of ours. */
 static size_t control_find(unsigned procedure)
 {

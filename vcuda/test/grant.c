@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 	struct vcudad_granted granted = {0};
 	struct vcudad_done done = {0};
 	struct vcudad_gpu gpus[VCUDAD_GPUS_MAX];
-	struct vcudad_request wish = {.pid = getpid(), .gpus = {0, gpus}, .max_clients = CLIENTS};
+	struct vcudad_request wish = {.pid = getpid(), .gpus = {0, gpus}, .limits = {.max_clients = CLIENTS}};
 	const char *share = getenv("GRANT_SHARE");
 	char path[256];
 	int fd, r;
@@ -47,13 +47,13 @@ int main(int argc, char **argv)
 		return 2;
 	wish.id = argv[1];
 	wish.library = argv[2];
-	wish.memory = strtoull(argv[3], NULL, 0);
+	wish.limits.memory = strtoull(argv[3], NULL, 0);
 	wish.gpus.gpus_len = add(gpus, 0, argv[4], "granted");
 	wish.spares.spares_val = gpus + wish.gpus.gpus_len;
 	wish.spares.spares_len = add(gpus, wish.gpus.gpus_len, getenv("GRANT_SPARES"), "granted");
 	wish.spares.spares_len +=
 		add(gpus, wish.gpus.gpus_len + wish.spares.spares_len, getenv("GRANT_OTHERS"), "another");
-	wish.share = share ? (u_int)strtoul(share, NULL, 10) : 0;
+	wish.limits.share = share ? (u_int)strtoul(share, NULL, 10) : 0;
 	r = control_open(&fd);
 	if (r == 0)
 		r = control_ask(fd, VCUDAD_GRANT, &wish, &granted);

@@ -63,22 +63,22 @@ static void vcuda_is_off_unless_it_is_switched_on(void **state)
 	settings_clear(&settings);
 	assert_int_equal(parse("{}", &settings, &err), 0);
 	assert_int_equal(settings.vcuda_mode, VCUDA_OFF);
-	assert_true(settings.vcuda_memory == STR_SHARE(50));
-	assert_int_equal(settings.vcuda_host_memory, 0);
-	assert_int_equal(settings.vcuda_max_clients, 16);
+	assert_true(settings.vcuda_limits.memory == STR_SHARE(50));
+	assert_int_equal(settings.vcuda_limits.host_memory, 0);
+	assert_int_equal(settings.vcuda_limits.max_clients, 16);
 	assert_int_equal(settings.vcuda_slots, 0);
-	assert_int_equal(settings.vcuda_idle, 0);
+	assert_int_equal(settings.vcuda_limits.idle, 0);
 	settings_clear(&settings);
 	assert_int_equal(
 		parse("{\"vcuda\": {\"mode\": \"force\", \"memory\": \"8G\", \"host_memory\": \"3G\", \"max_clients\": 256, \"idle\": 600, \"share\": 300, \"slots\": 32, \"move\": true}}",
 		      &settings, &err),
 		0);
 	assert_int_equal(settings.vcuda_mode, VCUDA_FORCE);
-	assert_int_equal(settings.vcuda_memory, 8ULL << 30);
-	assert_int_equal(settings.vcuda_host_memory, 3ULL << 30);
-	assert_int_equal(settings.vcuda_max_clients, 256);
-	assert_int_equal(settings.vcuda_idle, 600);
-	assert_int_equal(settings.vcuda_share, 300);
+	assert_int_equal(settings.vcuda_limits.memory, 8ULL << 30);
+	assert_int_equal(settings.vcuda_limits.host_memory, 3ULL << 30);
+	assert_int_equal(settings.vcuda_limits.max_clients, 256);
+	assert_int_equal(settings.vcuda_limits.idle, 600);
+	assert_int_equal(settings.vcuda_limits.share, 300);
 	assert_int_equal(settings.vcuda_slots, 32);
 	assert_true(settings.vcuda_move);
 	settings_clear(&settings);

@@ -23,6 +23,8 @@ setup_file() {
 
 movable='{"vcuda": {"mode": "allow", "memory": "1G", "max_clients": 16, "move": true}}'
 
+balanced=${movable%\}\}}', "balance": 1}}'
+
 # driver: the host's libcuda becomes the simulated one, with the GPUs of the host
 driver() {
 	local uuids
@@ -912,6 +914,29 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		listed ".drained == []"
 		ctr-gpu vcuda undrain 0 2>&1 | grep "that GPU is not drained"
 		audited drain && audited undrain
+	'
+}
+
+@test "where a GPU has more work than another for long, a container moves by itself, and stays" {
+	profile=wsl-two-same-store devices=0 settings=$balanced on_host '
+		same && manager
+		container one "turns 40000000 queue 0 1e11"
+		container two "turns 40000000 queue 0 1e11"
+		soon audited move
+		{ are_on one 1 && are_on two 2; } || { are_on one 2 && are_on two 1; }
+		audited balance ".fromLoad > 0.3 and .load > 0.1 and .toLoad < 0.2 and (.from | startswith(\"GPU-5a3f1c2b\")) and (.to | startswith(\"GPU-5a3f9d11\"))"
+		listed "[.containers[] | select(.stays > 500)] | length == 1"
+		listed ".containers | all(.balance == 1)"
+		ctr-gpu vcuda list | grep "balance    moved when its GPU has had more work than others for 1 s"
+		ctr-gpu vcuda list | grep "was moved; stays for [56]"
+		# A manager that is started again knows how long.
+		kill -KILL "$manager"; wait "$manager" || true
+		manager
+		listed "[.containers[] | select(.stays > 500)] | length == 1"
+		[[ $(grep -c "\"event\":\"balance\"" "$scratch/audit") == 1 ]]
+		ctr-gpu vcuda limit one --balance=0 && listed ".containers | any(.balance == 0)"
+		runc --root /run/runtime kill one KILL
+		runc --root /run/runtime kill two KILL
 	'
 }
 

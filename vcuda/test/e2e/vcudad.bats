@@ -432,8 +432,8 @@ def text(value):
     return struct.pack(\">I\", len(value)) + value + bytes(-len(value) % 4)
 def grant(name, processors):
     return (text(name) + struct.pack(\">iII\", 7, 2100000001, 1) + text(b\"GPU-1\") + text(b\"\") + text(b\"One\") +
-        struct.pack(\">I\", 1) + text(b\"GPU-2\") + struct.pack(\">QQIIQQQIQQd\", 2 << 30, 1 << 30, 16, 1, 3, 2, 1, 1, 4 << 30, 3 << 30, processors) +
-        text(b\"waiting\") + struct.pack(\">III\", 0, 600, 300) + text(b\"no room\"))
+        struct.pack(\">I\", 1) + text(b\"GPU-2\") + struct.pack(\">QQIIIIQIQQQIQd\", 2 << 30, 4 << 30, 16, 600, 300, 60, 1 << 30, 1, 3, 2, 1, 1, 3 << 30, processors) +
+        text(b\"waiting\") + struct.pack(\">II\", 0, 500) + text(b\"no room\"))
 list = struct.pack(\">I\", 2) + grant(b\"few\", 1.5) + grant(b\"free\", 0) + struct.pack(\">II\", 1, 256) + text(b\"\") + struct.pack(\">II\", 1, 1) + (
     struct.pack(\">I\", 1) + text(b\"GPU-2\") + text(b\"Two\") + struct.pack(\">I\", 1) + text(b\"Xid 79\") + struct.pack(\">q\", 1767323045)) + struct.pack(\">I\", 1) + text(b\"GPU-3\")
 refused = struct.pack(\">i\", 95) + text(b\"this host uses cgroup version 1\")
@@ -452,6 +452,8 @@ for answer in (list, list, refused):
 		said list "^    host       3.0 GiB in use of 4.0 GiB, by its servers$"
 		said list "^    state      suspended, waits for memory of its GPUs$"
 		said list "^    idle       suspended when it has rested for 600 s$"
+		said list "^    balance    moved when its GPU has had more work than others for 60 s$"
+		said list "^               was moved; stays for 500 s$"
 		said list "^    share      300 of its GPUs. time, where others want it, too$"
 		said list "^    trouble    no room$"
 		said list "^    processors 1.5 at most, for its servers$"

@@ -175,7 +175,7 @@ static void others_of_a_model_are_spares_where_containers_may_be_moved(void **st
 	(void)state;
 	host = (struct inventory){.adapters = models, .count = ARRAY_SIZE(models)};
 	for (size_t move = 0; move < 2; move++) {
-		const struct settings settings = {.vcuda_max_clients = 3, .vcuda_move = move > 0};
+		const struct settings settings = {.vcuda_limits = {.max_clients = 3}, .vcuda_move = move > 0};
 		struct plan plan = {0};
 		struct err err = {0};
 
@@ -192,7 +192,7 @@ static void others_of_a_model_are_spares_where_containers_may_be_moved(void **st
 static void gpus_of_other_vendors_are_left_out(void **state)
 {
 	const struct adapter *const some[] = {&other, &second, &first}, *const none[] = {&other};
-	const struct settings settings = {.vcuda_max_clients = 3, .vcuda_host_memory = 5};
+	const struct settings settings = {.vcuda_limits = {.max_clients = 3, .host_memory = 5}};
 	struct plan plan = {0};
 	struct err err = {0};
 
@@ -202,8 +202,8 @@ static void gpus_of_other_vendors_are_left_out(void **state)
 	assert_string_equal(plan.grants[0].uuid, "GPU-2");
 	assert_string_equal(plan.grants[0].address, "0:1:0.0");
 	assert_string_equal(plan.grants[1].name, "One");
-	assert_int_equal(plan.grant_max_clients, 3);
-	assert_int_equal(plan.grant_host_memory, 5);
+	assert_int_equal(plan.grant_limits.max_clients, 3);
+	assert_int_equal(plan.grant_limits.host_memory, 5);
 	assert_int_equal(plan.warnings.count, 1);
 	assert_int_equal(plan.device_count, 0);
 	plan_clear(&plan);
@@ -262,14 +262,14 @@ static void a_container_may_ask_for_less_memory_and_never_for_more(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct settings settings = {.vcuda_memory = cases[i].settings};
+		const struct settings settings = {.vcuda_limits = {.memory = cases[i].settings}};
 		struct plan plan = {0};
 		struct err err = {0};
 
 		assert_int_equal(
 			make(&settings, (struct request){.vcuda_memory = cases[i].asked}, selected, 1, &plan, &err), 0);
-		if (plan.grant_memory != cases[i].given || plan.warnings.count != cases[i].warnings)
-			fail_msg("case %zu: %llu", i, (unsigned long long)plan.grant_memory);
+		if (plan.grant_limits.memory != cases[i].given || plan.warnings.count != cases[i].warnings)
+			fail_msg("case %zu: %llu", i, (unsigned long long)plan.grant_limits.memory);
 		plan_clear(&plan);
 	}
 }
@@ -285,14 +285,14 @@ static void a_container_may_ask_for_less_of_the_time_and_never_for_more(void **s
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct settings settings = {.vcuda_share = cases[i].settings};
+		const struct settings settings = {.vcuda_limits = {.share = cases[i].settings}};
 		struct plan plan = {0};
 		struct err err = {0};
 
 		assert_int_equal(
 			make(&settings, (struct request){.vcuda_share = cases[i].asked}, selected, 1, &plan, &err), 0);
-		if (plan.grant_share != cases[i].given || plan.warnings.count != cases[i].warnings)
-			fail_msg("case %zu: %u", i, plan.grant_share);
+		if (plan.grant_limits.share != cases[i].given || plan.warnings.count != cases[i].warnings)
+			fail_msg("case %zu: %u", i, plan.grant_limits.share);
 		plan_clear(&plan);
 	}
 }
@@ -358,7 +358,7 @@ static void a_slot_is_a_part_of_one_gpu(void **state)
 	struct adapter like = {
 		.vendor_id = PCI_VENDOR_NVIDIA, .uuid = (char *)"GPU-8", .name = (char *)"One", .minor = 1};
 	const struct inventory before = host;
-	struct settings settings = {.vcuda_memory = 8 << 20, .vcuda_move = true};
+	struct settings settings = {.vcuda_limits = {.memory = 8 << 20}, .vcuda_move = true};
 	struct plan plan = {0};
 	struct err err = {0};
 
@@ -370,8 +370,8 @@ static void a_slot_is_a_part_of_one_gpu(void **state)
 		settings.vcuda_slots = cases[i].slots;
 		assert_int_equal(make(&settings, request, selected, 1, &plan, &err), 0);
 		assert_int_equal(plan.grant_count, 1);
-		assert_true(plan.grant_memory == cases[i].memory);
-		assert_int_equal(plan.grant_share, 100);
+		assert_true(plan.grant_limits.memory == cases[i].memory);
+		assert_int_equal(plan.grant_limits.share, 100);
 		plan_clear(&plan);
 	}
 	assert_int_equal(make(&settings, (struct request){.has_slot = true}, both, 2, &plan, &err),

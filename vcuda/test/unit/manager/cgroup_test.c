@@ -123,8 +123,8 @@ static int tree_add(struct tree *tree, uint64_t host_memory, struct tenant **ret
 
 	assert_non_null(tenant);
 	tenant->library = strdup("");
-	tenant->host_memory = host_memory;
-	tenant->max_clients = 4;
+	tenant->limits.host_memory = host_memory;
+	tenant->limits.max_clients = 4;
 	tenant->first = 0;
 	assert_int_equal(tenant_add_gpu(tenant, UUID, "", "", true), 0);
 	r = tenant_open(&tree->manager, tenant, -1, -1, -1);
@@ -218,7 +218,7 @@ static void a_containers_servers_have_a_limit(void **state)
 	/* Half of the host's memory, if nobody says otherwise. */
 	assert_int_equal(tree_add(tree, 0, &one), 0);
 	tree_expect(tree, OWN "/container-one/memory.max", "40964");
-	assert_int_equal(one->host_memory, 4096);
+	assert_int_equal(one->limits.host_memory, 4096);
 }
 
 static void a_limit_that_cannot_be_set_is_no_grant(void **state)

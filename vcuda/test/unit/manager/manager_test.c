@@ -83,8 +83,8 @@ static struct tenant *add_tenant(struct manager *manager, const char *id, const 
 	struct tenant *tenant = tenant_new(id);
 
 	assert_non_null(tenant);
-	tenant->memory = memory;
-	tenant->max_clients = 4;
+	tenant->limits.memory = memory;
+	tenant->limits.max_clients = 4;
 	tenant->library = strdup("");
 	tenant->pid = getpid();
 	tenant->kept = true;
@@ -124,7 +124,7 @@ static struct tenant *add_movable(struct manager *manager, const char *id)
 	struct tenant *tenant = tenant_new(id);
 
 	assert_non_null(tenant);
-	tenant->max_clients = 4;
+	tenant->limits.max_clients = 4;
 	tenant->library = strdup("");
 	tenant->pid = getpid();
 	tenant->kept = true;
@@ -279,16 +279,16 @@ static void the_least_loaded_gpu_is_first(void **state)
 	assert_int_equal(start.gpus[0].number, 1);
 	assert_int_equal(start.gpus[1].number, 0);
 	/* Of the same memory, the one with fewer programs; whoever may take all counts most. */
-	one->memory = 12;
+	one->limits.memory = 12;
 	one->clients = 2;
 	two->clients = three->clients = 0;
 	assert_int_equal(gpu_assign_choose(&world->manager, one), 1);
 	one->clients = 0;
 	assert_int_equal(gpu_assign_choose(&world->manager, one), 0);
-	three->memory = 0;
+	three->limits.memory = 0;
 	assert_int_equal(gpu_assign_choose(&world->manager, one), 0);
-	one->memory = 0;
-	two->memory = 0;
+	one->limits.memory = 0;
+	two->limits.memory = 0;
 	assert_int_equal(gpu_assign_choose(&world->manager, one), 0);
 }
 
@@ -415,7 +415,7 @@ static void a_place_is_kept_for_each_container_without_a_server(void **state)
 		      *two = add_tenant(&world->manager, "two", second_gpu, 0),
 		      *three = add_tenant(&world->manager, "three", second_gpu, 0);
 
-	one->max_clients = MANAGER_CLIENTS_MAX;
+	one->limits.max_clients = MANAGER_CLIENTS_MAX;
 	one->clients = MANAGER_WORKERS_MAX - 3;
 	world->manager.worker_count = MANAGER_WORKERS_MAX - 3;
 	assert_true(tenant_has_place(&world->manager, one));
@@ -432,7 +432,7 @@ static void a_place_is_kept_for_each_container_without_a_server(void **state)
 	world->manager.worker_count++;
 	assert_false(tenant_has_place(&world->manager, one));
 	three->ending = false;
-	two->max_clients = 1;
+	two->limits.max_clients = 1;
 	world->manager.worker_count = 2;
 	assert_false(tenant_has_place(&world->manager, two));
 	/* Containers that came when one place was left: the first that asks has it. */
@@ -557,7 +557,7 @@ static void a_ledger_brings_back_what_lives(void **state)
 	one->suspension.for_sleep = true;
 	one->first = 1;
 	one->connects = 7;
-	one->host_memory = 1 << 20;
+	one->limits.host_memory = 1 << 20;
 	gone = add_tenant(&world->manager, "gone", second_gpu, 1);
 	gone->started++;
 	loose = add_tenant(&world->manager, "loose", second_gpu, 1);
@@ -581,8 +581,8 @@ static void a_ledger_brings_back_what_lives(void **state)
 	assert_int_equal(taken->suspension.target, moving->suspension.target);
 	tenant_remove(&next, tenant_find(&next, "moving"));
 	assert_string_equal(next.tenants->id, "one");
-	assert_int_equal(next.tenants->memory, 8192);
-	assert_int_equal(next.tenants->host_memory, 1 << 20);
+	assert_int_equal(next.tenants->limits.memory, 8192);
+	assert_int_equal(next.tenants->limits.host_memory, 1 << 20);
 	assert_int_equal(next.tenants->orders->limit, 8192);
 	assert_int_equal(next.tenants->first, 1);
 	assert_int_equal(next.tenants->uid, one->uid);
@@ -998,7 +998,7 @@ static void what_a_server_leaves_counts_until_its_client_ends(void **state)
 
 	world->manager.host_memory = 6 * LEFT_BYTES;
 	one = add_tenant(&world->manager, "one", second_gpu, 0);
-	one->host_memory = 16 * LEFT_BYTES;
+	one->limits.host_memory = 16 * LEFT_BYTES;
 	kept = leave(&world->manager, one, client, LEFT_BYTES);
 	assert_int_equal(remnant_measure(&world->manager, one), LEFT_BYTES);
 	assert_int_equal(count_bytes(kept), LEFT_BYTES);
@@ -1335,10 +1335,10 @@ static void let_container_send(struct world *world)
 		fds[i] = connect_to(world, "one");
 		others[i] = send_lingering(fds[i]);
 	}
-	one->max_clients = 0;
+	one->limits.max_clients = 0;
 	tenant_accept(&world->manager, one);
 	assert_int_equal(one->denied, 1);
-	one->max_clients = 4;
+	one->limits.max_clients = 4;
 	tenant_accept(&world->manager, one);
 	assert_int_equal(one->connects, 1);
 	tenant_end(&world->manager, one, "test");

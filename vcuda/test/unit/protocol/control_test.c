@@ -17,9 +17,12 @@ static const struct vcudad_request wish = {.id = (char *)"box",
 					   .pid = 42,
 					   .gpus = {ARRAY_SIZE(gpus), gpus},
 					   .library = (char *)"/lib/libcuda.so.1",
-					   .memory = 8ULL << 30,
-					   .max_clients = 16,
-					   .host_memory = 4ULL << 30};
+					   .limits = {.memory = 8ULL << 30,
+						      .host_memory = 4ULL << 30,
+						      .max_clients = 16,
+						      .idle = 600,
+						      .share = 300,
+						      .balance = 60}};
 
 struct peers {
 	int ours, theirs;
@@ -73,8 +76,7 @@ static void a_call_arrives_as_it_was_sent(void **state)
 	assert_int_equal(got->gpus.gpus_len, 2);
 	assert_string_equal(got->gpus.gpus_val[1].uuid, "GPU-2");
 	assert_string_equal(got->library, "/lib/libcuda.so.1");
-	assert_int_equal(got->memory, 8ULL << 30);
-	assert_int_equal(got->host_memory, 4ULL << 30);
+	assert_memory_equal(&got->limits, &wish.limits, sizeof(wish.limits));
 	control_call_clear(&call);
 }
 
