@@ -190,7 +190,13 @@ $(O)/bin/ctr-gpu: $(cli_objects) $(O)/lib/libctr-gpu.a
 	ln -sf $(@F) $(@D)/nvidia-container-cli
 
 hook_parts = $(if $(dynamic),$(hook_objects) $(O)/lib/libctr-gpu.a,$(musl_objects) $(O)/musl/libctr-gpu.a)
-$(O)/bin/ctr-gpu-hook: $(hook_parts) hooks/hook.ld
+# What both C libraries must lay out alike: names and sizes, one a line.
+$(O)/musl/layouts: $(O)/test/layouts.o $(O)/musl/test/layouts.o
+	for object in $^; do $(CROSS_COMPILE)nm -S $$object | sed -n 's/^[0-9a-f]* \([0-9a-f]*\) . /\1 /p' | sort -k 2 >$${object%.o}.sizes || exit 1; done
+	diff -u $(^:.o=.sizes)
+	@touch $@
+
+$(O)/bin/ctr-gpu-hook: $(hook_parts) $(if $(dynamic),,$(O)/musl/layouts) hooks/hook.ld
 	@mkdir -p $(@D)
 	$(say) LD $@
 	$(CC) $(CFLAGS_ALL) $(filter-out $(if $(dynamic),,$(relative)),$(LDFLAGS_ALL)) $(link_map) -o $@ \
