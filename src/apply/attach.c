@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -53,7 +55,12 @@ int attach_target_make(const struct attach_context *attach_context, const char *
 	return r;
 }
 
-int attach_target_find_procfs(const struct attach_context *attach_context, const char *path, struct rootfs_target *ret)
+/*
+ * A file or directory of procfs in the container. A volume over /proc may contain anything: what is not procfs, or is
+ * missing, is left alone. Return: 0; -ENOENT; negative errno.
+ */
+static int attach_target_find_procfs(const struct attach_context *attach_context, const char *path,
+				     struct rootfs_target *ret)
 {
 	int fd = rootfs_open_path(attach_context->rootfs, path, O_PATH);
 	struct statfs fs;
@@ -76,8 +83,9 @@ bool attach_target_is_forbidden(const struct rootfs_target *target, const char *
 		!str_has_prefix(path, "/sys/"));
 }
 
-int attach_target_refuse(const struct attach_context *attach_context, const struct rootfs_target *target,
-			 const char *path)
+/* Return: CTR_GPU_E_BAD_ROOTFS or CTR_GPU_E_VOLUME, with the error set to what is to be done about it. */
+static int attach_target_refuse(const struct attach_context *attach_context, const struct rootfs_target *target,
+				const char *path)
 {
 	if (target->mount_map == MOUNT_CLASS_KERNEL)
 		return err_set_advised(
@@ -128,5 +136,140 @@ int attach_target_cover(const struct attach_context *attach_context, const struc
 	mount_source_close(&source);
 	if (r == 0)
 		log_debug(attach_context->log, "mounted over %s", path);
+	return r;
+}
+
+/* ---- all that is covered ---- */
+
+/*
+ * Paths are looked up first, since the stage covers the root and an image's ".." would lead into it; then all is made
+ * in one stage; then, without the stage, it is attached.
+ */
+
+struct cover {
+	char *path;
+	const struct plan_file *file; /* NULL: the path is a directory, which is to be empty */
+	struct rootfs_target target;  /* nowhere: nothing is to be done */
+	struct mount_source source;
+};
+
+/* The file says so already when a plan is applied twice; then procfs is not found, as it is covered. */
+static bool cover_is_logged(const struct attach_context *attach_context, const struct rootfs_target *target,
+			    const struct plan_file *file)
+{
+	_cleanup_free_ char *old = NULL;
+
+	return !file->on_procfs && !target->made &&
+	       rootfs_read_handle(attach_context->rootfs, target->fd, strlen(file->content), &old, NULL) == 0 &&
+	       streq(old, file->content);
+}
+
+static int cover_find_file(const struct attach_context *attach_context, const struct plan_file *file, struct cover *ret)
+{
+	_cleanup_target_ struct rootfs_target target = ROOTFS_TARGET_NONE;
+	_cleanup_free_ char *path = NULL;
+	int r = file->on_procfs ? 0 : attach_target_link(attach_context, file->target, NULL, &path);
+
+	if (r == 0 && !path)
+		path = strdup(file->target);
+	if (!path)
+		return err_set(attach_context->err, -ENOMEM, "%m");
+	r = file->on_procfs ? attach_target_find_procfs(attach_context, path, &target)
+			    : attach_target_make(attach_context, path, false, &target);
+	if (!file->on_procfs && attach_target_can_do_without(attach_context, path, r, &target))
+		return 0;
+	if (r < 0)
+		return r == -ENOENT && file->on_procfs
+			       ? 0
+			       : write_files_error(attach_context->err, attach_context->rootfs, path, r);
+	if (cover_is_logged(attach_context, &target, file))
+		return 0;
+	if (attach_target_is_forbidden(&target, path))
+		return attach_target_refuse(attach_context, &target, path);
+	*ret = (struct cover){steal_ptr(path), file, target, MOUNT_NONE};
+	target = ROOTFS_TARGET_NONE;
+	return 0;
+}
+
+static int cover_find_hidden(const struct attach_context *attach_context, const struct plan_hidden *hidden,
+			     struct cover *ret)
+{
+	_cleanup_target_ struct rootfs_target target = ROOTFS_TARGET_NONE;
+	int r;
+
+	r = attach_target_find_procfs(attach_context, hidden->path, &target);
+	if (r < 0)
+		return r == -ENOENT ? 0
+				    : write_files_error(attach_context->err, attach_context->rootfs, hidden->path, r);
+	*ret = (struct cover){strdup(hidden->path), NULL, target, MOUNT_NONE};
+	target = ROOTFS_TARGET_NONE;
+	return ret->path ? 0 : err_set(attach_context->err, -ENOMEM, "%m");
+}
+
+static int cover_find_all(const struct attach_context *attach_context, const struct plan *plan, struct cover *lays)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < plan->file_count && r == 0; i++)
+		r = cover_find_file(attach_context, &plan->files[i], lays++);
+	for (size_t i = 0; i < plan->hidden_count && r == 0; i++)
+		r = cover_find_hidden(attach_context, &plan->hidden[i], lays++);
+	return r;
+}
+
+static int cover_attach(const struct attach_context *attach_context, struct cover *lay)
+{
+	int r = attach_target_attach(attach_context, &lay->source, &lay->target, lay->path);
+
+	mount_source_close(&lay->source);
+	if (r == 0)
+		log_debug(attach_context->log, "mounted over %s", lay->path);
+	return r;
+}
+
+/* Without open_tree(2) the source is a mount in the stage, and leaves it at once. */
+static int cover_make(const struct attach_context *attach_context, struct cover *lay)
+{
+	struct span content = span_text(lay->file ? lay->file->content : "");
+	int r = lay->file ? mount_make_data(attach_context->stage, &content, 1, &lay->source)
+			  : mount_make_empty(attach_context->stage, &lay->source);
+
+	if (r < 0)
+		return attach_target_error(attach_context, "what ctr-gpu made", lay->path, r);
+	return lay->source.staged ? cover_attach(attach_context, lay) : 0;
+}
+
+static int cover_make_all(const struct attach_context *attach_context, struct cover *lays, size_t count)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < count && r == 0; i++)
+		if (lays[i].target.fd >= 0)
+			r = cover_make(attach_context, &lays[i]);
+	mount_stage_close(attach_context->stage);
+	for (size_t i = 0; i < count && r == 0; i++)
+		if (lays[i].source.tree >= 0)
+			r = cover_attach(attach_context, &lays[i]);
+	return r;
+}
+
+int cover_all(const struct attach_context *attach_context, const struct plan *plan)
+{
+	const size_t count = plan->file_count + plan->hidden_count;
+	_cleanup_free_ struct cover *lays = calloc(count + 1, sizeof(*lays));
+	int r;
+
+	if (!lays)
+		return err_set(attach_context->err, -ENOMEM, "%m");
+	for (size_t i = 0; i < count; i++)
+		lays[i] = (struct cover){NULL, NULL, ROOTFS_TARGET_NONE, MOUNT_NONE};
+	r = cover_find_all(attach_context, plan, lays);
+	if (r == 0)
+		r = cover_make_all(attach_context, lays, count);
+	for (size_t i = 0; i < count; i++) {
+		free(lays[i].path);
+		rootfs_target_close(&lays[i].target);
+		mount_source_close(&lays[i].source);
+	}
 	return r;
 }

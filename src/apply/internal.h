@@ -80,21 +80,8 @@ int attach_target_link(const struct attach_context *attach_context, const char *
 int attach_target_make(const struct attach_context *attach_context, const char *path, bool directory,
 		       struct rootfs_target *ret);
 
-/**
- * attach_target_find_procfs() - a file or directory of procfs in the container
- *
- * A volume over /proc may contain anything: what is not procfs, or is missing, is left alone.
- *
- * Return: 0; -ENOENT; negative errno.
- */
-int attach_target_find_procfs(const struct attach_context *attach_context, const char *path, struct rootfs_target *ret);
-
 /** Whether nothing may be mounted there. @path: as the plan names it */
 bool attach_target_is_forbidden(const struct rootfs_target *target, const char *path);
-
-/** Return: CTR_GPU_E_BAD_ROOTFS or CTR_GPU_E_VOLUME, with the error set to what is to be done about it. */
-int attach_target_refuse(const struct attach_context *attach_context, const struct rootfs_target *target,
-			 const char *path);
 
 /**
  * attach_target_can_do_without() - whether the engine's mounts leave no place for what the container works without;

@@ -52,3 +52,19 @@ json_t *json_at(const json_t *json, const char *path);
 
 /** Return: an amount with a share (base/str.h) for programs to read: bytes, "50%", null for all; a new reference. */
 json_t *json_share(uint64_t amount);
+
+/*
+ * The mark at the beginning of a string that stands for something else while jansson has it: a control character, which
+ * JSON can write in one way only, and a random number of this process. No other process can write such a string.
+ */
+
+/* The quote, the character and the number. */
+enum { JSON_MARK_SIZE = sizeof("\"\\u0001") - 1 + 16 };
+
+/**
+ * json_bigint_mark_write() - its first bytes, as JSON text
+ * @kind: a digit from 1; each kind is of one file
+ *
+ * Return: 0; -EAGAIN without a random number.
+ */
+int json_bigint_mark_write(char kind, char ret[JSON_MARK_SIZE + 1]);

@@ -50,21 +50,8 @@ struct topology_node {
 	uint32_t domain, location; /* location: bus, device and function as PCI has them, in 16 bits */
 };
 
-struct topology {
-	struct topology_node *nodes;
-	size_t count;
-};
-
-void topology_clear(struct topology *topology);
-
 /** Reads a node's "properties". Return: whether it is a GPU, since processors are nodes, too. */
 bool topology_parse(const char *text, struct topology_node *ret);
-
-/** Return: 0, also where there is none; -ENOMEM. */
-int topology_read(struct topology *ret);
-
-/** Return: the node of /dev/dri/renderD<minor>; NULL if there is none. */
-const struct topology_node *topology_find(const struct topology *topology, int render_minor);
 
 /** "gfx942". The last two digits of three may be hexadecimal. */
 enum { TOPOLOGY_TARGET_SIZE = 16 };

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -14,8 +15,79 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "guard/choice.h"
+#include "system/machine.h"
 #include "system/own_programs.h"
 #include "system/trusted_file.h"
+
+/* ---- what it has answered, kept ---- */
+
+/*
+ * Why this kernel and driver cannot be guarded, kept until the next boot: finding out takes a program that reads all of
+ * the kernel's types, and each start that chooses a GPU wants to know. That they can be is not kept, since the guard is
+ * then loaded.
+ */
+
+#define CACHE_NAME "guard"
+
+enum { CHECK_CACHE_MAX = 4096 };
+
+/* Of a driver that was loaded anew these are other inodes; of one that is part of the kernel the second is missing. */
+static uint64_t check_cache_inode(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 ? (uint64_t)st.st_ino : 0;
+}
+
+/* The line that what is kept begins with. */
+static char *check_cache_key(const char *program)
+{
+	_cleanup_free_ char *boot = boot_cache_boot();
+	struct stat st;
+	char *key;
+
+	if (!boot || stat(program, &st) < 0)
+		return NULL;
+	return str_format(&key, "%s %s %ju:%ju:%jd.%09ld %" PRIu64 " %" PRIu64 "\n", boot, program,
+			  (uintmax_t)st.st_dev, (uintmax_t)st.st_ino, (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec,
+			  check_cache_inode("/sys/module/dxgkrnl"), check_cache_inode("/sys/kernel/btf/dxgkrnl")) < 0
+		       ? NULL
+		       : key;
+}
+
+/*
+ * @program: path of the ctr-gpu-guard that would be asked; another one, or another driver, has to be asked anew.
+ * Return: the reason, a clause, owned by the caller; NULL if nothing was kept, or if a user other than root kept it.
+ */
+static char *check_cache_get(const char *program)
+{
+	_cleanup_free_ char *key = NULL, *text = NULL;
+	const char *reason;
+	size_t size;
+
+	if (boot_cache_read(CACHE_NAME, CHECK_CACHE_MAX, &text, &size) < 0 || !(key = check_cache_key(program)) ||
+	    !str_has_prefix(text, key))
+		return NULL;
+	reason = text + strlen(key);
+	return *reason ? strndup(reason, strcspn(reason, "\n")) : NULL;
+}
+
+/* If the caller is root; the reason's first line counts. A failure to keep it is ignored. */
+static void check_cache_put(const char *program, const char *reason)
+{
+	_cleanup_free_ char *key = check_cache_key(program), *text = NULL;
+
+	if (key && str_format(&text, "%s%.*s\n", key, (int)strcspn(reason, "\n"), reason) == 0)
+		boot_cache_write(CACHE_NAME, text);
+}
+
+/* What was kept has become wrong. */
+static void check_cache_drop(void)
+{
+	boot_cache_remove(CACHE_NAME);
+}
+
+/* ---- the program ---- */
 
 enum { ANSWER_MAX = 64 * 1024 };
 

@@ -18,7 +18,7 @@ bool helper_is_loaded(void);
  * helper_check() - whether the guard is loaded, or could be, and would hold
  * @ret_obstacle: why not, a clause, owned by the caller; NULL if so
  *
- * Loads nothing; root's answer is kept (check_cache_put()). Return: 0 or -ENOMEM.
+ * Loads nothing; root's answer is kept until the next boot. Return: 0 or -ENOMEM.
  */
 int helper_check(char **ret_obstacle);
 
@@ -89,23 +89,3 @@ unsigned links_load(int pins);
 
 /** Whether the guard is attached, as far as the caller may see. */
 bool links_are_attached(void);
-
-/*
- * Why this kernel and driver cannot be guarded, kept until the next boot: finding out takes a program that reads all of
- * the kernel's types, and each start that chooses a GPU wants to know. That they can be is not kept, since the guard is
- * then loaded.
- */
-
-/**
- * check_cache_get() - what was kept
- * @program: path of the ctr-gpu-guard that would be asked; another one, or another driver, has to be asked anew
- *
- * Return: the reason, a clause, owned by the caller; NULL if nothing was kept, or if a user other than root kept it.
- */
-char *check_cache_get(const char *program);
-
-/** Keeps the reason, if the caller is root; its first line counts. A failure to keep it is ignored. */
-void check_cache_put(const char *program, const char *reason);
-
-/** Removes what was kept: it has become wrong. */
-void check_cache_drop(void);

@@ -10,7 +10,6 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
-#include "base/json_bigint.h"
 #include "base/str.h"
 
 /* "START+LENGTH" of the text, and the quote at the end. */

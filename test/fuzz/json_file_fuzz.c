@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct text_buffer_error error = {0};
 	_cleanup_json_ json_t *json = NULL;
 
-	/* A fuzzer that watches comparisons learns the mark of large numbers (base/json_bigint.h), which nobody else can. */
+	/* A fuzzer that watches comparisons learns the mark of large numbers (base/json.h), which nobody else can. */
 	if (memmem(data, size, "\\u0001", 6))
 		return 0;
 	if (text_buffer_set(&text, (const char *)data, size) == 0 && json_file_read(&text, &json, &error) == 0)
