@@ -201,7 +201,7 @@ static bool apply_gives_all_adapters(const struct plan *plan)
 static int apply_guard_rule(struct apply *apply)
 {
 	const bool running = apply->container->running;
-	const struct guard_rule tell = {
+	const struct guard_rule rule = {
 		.choice = &apply->plan->choice,
 		.cgroup = apply->cgroup,
 		.before = running ? &apply->guard_before : NULL,
@@ -212,7 +212,7 @@ static int apply_guard_rule(struct apply *apply)
 		.err = apply->err,
 	};
 
-	return guard_rule_guard(&tell);
+	return guard_rule_guard(&rule);
 }
 
 static int apply_claim_gpus(struct apply *apply)

@@ -217,26 +217,26 @@ static int cover_find_all(const struct attach_context *attach_context, const str
 	return r;
 }
 
-static int cover_attach(const struct attach_context *attach_context, struct cover *lay)
+static int cover_attach(const struct attach_context *attach_context, struct cover *cover)
 {
-	int r = attach_target_attach(attach_context, &lay->source, &lay->target, lay->path);
+	int r = attach_target_attach(attach_context, &cover->source, &cover->target, cover->path);
 
-	mount_source_close(&lay->source);
+	mount_source_close(&cover->source);
 	if (r == 0)
-		log_debug(attach_context->log, "mounted over %s", lay->path);
+		log_debug(attach_context->log, "mounted over %s", cover->path);
 	return r;
 }
 
 /* Without open_tree(2) the source is a mount in the stage, and leaves it at once. */
-static int cover_make(const struct attach_context *attach_context, struct cover *lay)
+static int cover_make(const struct attach_context *attach_context, struct cover *cover)
 {
-	struct span content = span_text(lay->file ? lay->file->content : "");
-	int r = lay->file ? mount_make_data(attach_context->stage, &content, 1, &lay->source)
-			  : mount_make_empty(attach_context->stage, &lay->source);
+	struct span content = span_text(cover->file ? cover->file->content : "");
+	int r = cover->file ? mount_make_data(attach_context->stage, &content, 1, &cover->source)
+			    : mount_make_empty(attach_context->stage, &cover->source);
 
 	if (r < 0)
-		return attach_target_error(attach_context, "what ctr-gpu made", lay->path, r);
-	return lay->source.staged ? cover_attach(attach_context, lay) : 0;
+		return attach_target_error(attach_context, "what ctr-gpu made", cover->path, r);
+	return cover->source.staged ? cover_attach(attach_context, cover) : 0;
 }
 
 static int cover_make_all(const struct attach_context *attach_context, struct cover *lays, size_t count)

@@ -68,26 +68,26 @@ static bool guard_rule_is_own_cgroup(const struct guard_key *key)
 }
 
 /* Return: what is in the way of the guard; NULL: nothing. */
-static const char *guard_rule_find_key(const struct guard_rule *tell, int *ret_fd, struct guard_key *ret)
+static const char *guard_rule_find_key(const struct guard_rule *rule, int *ret_fd, struct guard_key *ret)
 {
 	size_t depth;
 
-	if (!tell->cgroup)
+	if (!rule->cgroup)
 		return "the container has no cgroup with device rules";
-	*ret_fd = devcgroup_directory(tell->cgroup, &depth);
+	*ret_fd = devcgroup_directory(rule->cgroup, &depth);
 	if (choice_key(*ret_fd, ret) < 0 || guard_rule_is_own_cgroup(ret))
 		return "the container has no cgroup of its own";
 	return depth > GUARD_LEVELS_MAX ? "the container's cgroup is too far below the root" : NULL;
 }
 
-static int guard_rule_explain(const struct guard_rule *tell, const char *obstacle, int r)
+static int guard_rule_explain(const struct guard_rule *rule, const char *obstacle, int r)
 {
-	if (tell->choice->strict)
-		return err_set_advised(tell->err, CTR_GPU_E_GUARD,
+	if (rule->choice->strict)
+		return err_set_advised(rule->err, CTR_GPU_E_GUARD,
 				       ("the choice of GPUs cannot be held: %s%s%s", obstacle, r < 0 ? ": " : "",
 					r < 0 ? err_name(r) : ""),
 				       ("Choose all GPUs, or set \"choice\" to \"auto\" in ctr-gpu's configuration."));
-	log_warning(tell->log, "the choice of GPUs is not held: %s%s%s", obstacle, r < 0 ? ": " : "",
+	log_warning(rule->log, "the choice of GPUs is not held: %s%s%s", obstacle, r < 0 ? ": " : "",
 		    r < 0 ? err_name(r) : "");
 	return 0;
 }
@@ -102,7 +102,7 @@ static int guard_rule_print_before(const struct guard_rule_before *before, char 
 }
 
 /* The undo log owns the maps' descriptors, or they are closed. @luids: NULL: all adapters may be used */
-static int guard_rule_write(const struct guard_rule *tell, int cgroup, const struct guard_key *key,
+static int guard_rule_write(const struct guard_rule *rule, int cgroup, const struct guard_key *key,
 			    const struct choices *choices, const uint64_t *luids, size_t count)
 {
 	const struct undo_step undo_step = {.undo = guard_rule_undo,
@@ -110,94 +110,94 @@ static int guard_rule_write(const struct guard_rule *tell, int cgroup, const str
 	_cleanup_free_ char *before = NULL;
 	int r = undo_step.fds[2] < 0 ? -errno : 0;
 
-	if (r == 0 && tell->before)
-		r = guard_rule_print_before(tell->before, &before);
+	if (r == 0 && rule->before)
+		r = guard_rule_print_before(rule->before, &before);
 	if (r == 0)
-		r = undo_log_add(tell->undo_log, &undo_step, before ? before : made);
+		r = undo_log_add(rule->undo_log, &undo_step, before ? before : made);
 	for (size_t i = 0; i < UNDO_STEP_FDS && r < 0; i++)
 		cleanup_closep(&undo_step.fds[i]);
 	if (r == 0)
 		r = luids ? choice_set(choices, key, luids, count) : choice_remove(choices, key);
-	if (r == 0 && tell->before)
-		tell->before->changed = true;
+	if (r == 0 && rule->before)
+		rule->before->changed = true;
 	return r;
 }
 
 /* What the container may use already, and what is added to that. Return: how many; negative errno. */
-static int guard_rule_join(const struct guard_rule *tell, uint64_t luids[GUARD_ADAPTERS_MAX])
+static int guard_rule_join(const struct guard_rule *rule, uint64_t luids[GUARD_ADAPTERS_MAX])
 {
-	const struct guard_rule_before *before = tell->before;
+	const struct guard_rule_before *before = rule->before;
 	size_t count = before->count;
 
 	memcpy(luids, before->luids, count * sizeof(*luids));
-	for (size_t i = 0; i < tell->choice->luid_count; i++) {
+	for (size_t i = 0; i < rule->choice->luid_count; i++) {
 		size_t same = 0;
 
-		while (same < count && luids[same] != tell->choice->luids[i])
+		while (same < count && luids[same] != rule->choice->luids[i])
 			same++;
 		if (same == count && count == GUARD_ADAPTERS_MAX)
 			return -E2BIG;
-		luids[same] = tell->choice->luids[i];
+		luids[same] = rule->choice->luids[i];
 		count += same == count;
 	}
 	return (int)count;
 }
 
 /* Return: 1 if nothing is to be changed, as the container may use all of them, or is to; 0; negative errno. */
-static int guard_rule_read_choice(const struct guard_rule *tell, const struct choices *choices,
+static int guard_rule_read_choice(const struct guard_rule *rule, const struct choices *choices,
 				  const struct guard_key *key)
 {
 	struct guard_choice old = {0};
 	int r = choice_get(choices, key, &old);
 
 	if (r == -ENOENT)
-		return tell->has_device || tell->all;
+		return rule->has_device || rule->all;
 	if (r == 0 && old.count > GUARD_RULE_BEFORE_MAX)
 		r = -E2BIG;
 	for (size_t i = 0; i < old.count && r == 0; i++)
-		tell->before->luids[tell->before->count++] = old.luids[i];
+		rule->before->luids[rule->before->count++] = old.luids[i];
 	return r;
 }
 
 /* Of a container that runs. */
-static int guard_rule_extend(const struct guard_rule *tell, int cgroup, const struct guard_key *key,
+static int guard_rule_extend(const struct guard_rule *rule, int cgroup, const struct guard_key *key,
 			     struct choices *choices)
 {
 	uint64_t luids[GUARD_ADAPTERS_MAX];
-	int r = guard_rule_read_choice(tell, choices, key), count;
+	int r = guard_rule_read_choice(rule, choices, key), count;
 
 	if (r != 0) {
 		choices_close(choices);
 		return r < 0 ? r : 0;
 	}
-	if (tell->all)
-		return guard_rule_write(tell, cgroup, key, choices, NULL, 0);
-	count = guard_rule_join(tell, luids);
+	if (rule->all)
+		return guard_rule_write(rule, cgroup, key, choices, NULL, 0);
+	count = guard_rule_join(rule, luids);
 	if (count < 0)
 		return count;
-	return guard_rule_write(tell, cgroup, key, choices, luids, (size_t)count);
+	return guard_rule_write(rule, cgroup, key, choices, luids, (size_t)count);
 }
 
-int guard_rule_guard(const struct guard_rule *tell)
+int guard_rule_guard(const struct guard_rule *rule)
 {
 	struct choices choices;
 	const char *obstacle;
 	struct guard_key key;
 	int cgroup = -1, r;
 
-	if (tell->choice->luid_count == 0 && !tell->all)
+	if (rule->choice->luid_count == 0 && !rule->all)
 		return 0;
-	undo_log_progress(tell->undo_log, "telling the guard of the choice", NULL);
-	obstacle = guard_rule_find_key(tell, &cgroup, &key);
+	undo_log_progress(rule->undo_log, "telling the guard of the choice", NULL);
+	obstacle = guard_rule_find_key(rule, &cgroup, &key);
 	if (obstacle)
-		return tell->all ? 0 : guard_rule_explain(tell, obstacle, 0);
+		return rule->all ? 0 : guard_rule_explain(rule, obstacle, 0);
 	r = choices_open(&choices);
-	if (r == -ENOENT && tell->all)
+	if (r == -ENOENT && rule->all)
 		return 0;
 	if (r < 0)
-		return guard_rule_explain(tell, "the guard's map cannot be opened", r);
-	r = tell->before
-		    ? guard_rule_extend(tell, cgroup, &key, &choices)
-		    : guard_rule_write(tell, cgroup, &key, &choices, tell->choice->luids, tell->choice->luid_count);
-	return r < 0 ? guard_rule_explain(tell, "the guard's map cannot be written", r) : 0;
+		return guard_rule_explain(rule, "the guard's map cannot be opened", r);
+	r = rule->before
+		    ? guard_rule_extend(rule, cgroup, &key, &choices)
+		    : guard_rule_write(rule, cgroup, &key, &choices, rule->choice->luids, rule->choice->luid_count);
+	return r < 0 ? guard_rule_explain(rule, "the guard's map cannot be written", r) : 0;
 }

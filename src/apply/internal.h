@@ -164,7 +164,7 @@ struct guard_rule {
  * The cgroup's end takes it away. Return: 0, with a warning if it is not held and need not be; CTR_GPU_E_GUARD with the
  * error set.
  */
-int guard_rule_guard(const struct guard_rule *tell);
+int guard_rule_guard(const struct guard_rule *rule);
 
 struct choices;
 

@@ -45,7 +45,7 @@ struct cdi_options {
  * Return: 0; CTR_GPU_E_NO_ADAPTER if the host has no usable adapter of that kind; as ctr_gpu_plan_new(). @err of the
  * context is set.
  */
-int cdi_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct cdi_options *wish,
+int cdi_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct cdi_options *options,
 		 json_t **ret);
 
 /** The kinds of the vendors of usable adapters, in the order of the adapters. Return: 0 or -ENOMEM. */

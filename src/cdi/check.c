@@ -223,11 +223,11 @@ int cdi_generate_like(struct ctr_gpu_context *context, const struct ctr_gpu_host
 	const char *capabilities =
 		strv_variable(hook ? &hook->environment : &old->edits.environment, CDI_CAPABILITIES_VARIABLE);
 	struct request request = {.kind = REQUEST_ALL, .groups = old->needed == CDI_0_7};
-	const struct cdi_options wish = {.kind = old->kind, .hook = hook ? hook->path : NULL, .request = &request};
+	const struct cdi_options options = {.kind = old->kind, .hook = hook ? hook->path : NULL, .request = &request};
 	int r;
 
 	r = request_set_capabilities(&request, capabilities ? capabilities : "", &context->err);
-	return r == 0 ? cdi_generate(context, host, &wish, ret) : r;
+	return r == 0 ? cdi_generate(context, host, &options, ret) : r;
 }
 
 static const struct cdi_device *cdi_check_find_device(const struct cdi_spec *spec, const char *name)

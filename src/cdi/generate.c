@@ -540,30 +540,30 @@ static const char *cdi_generate_lowest_version(const struct generation *generati
 /* Whether there can be such a spec on this host. */
 static int cdi_generate_check_wish(const struct generation *generation)
 {
-	const struct cdi_options *wish = generation->wish;
+	const struct cdi_options *options = generation->wish;
 	struct err *err = &generation->context->err;
 
-	if (cdi_generate_is_vcuda(wish->kind) && !wish->hook)
+	if (cdi_generate_is_vcuda(options->kind) && !options->hook)
 		return err_set_advised(
 			err, CTR_GPU_E_BAD_ARGUMENT,
 			("a spec of " DEVICE_NAME_VCUDA_KIND " needs the hook, which asks vCUDA's manager"),
 			("Leave --no-hooks out."));
-	if (cdi_generate_is_slot(wish->kind) && generation->context->settings.vcuda_slots == 0)
+	if (cdi_generate_is_slot(options->kind) && generation->context->settings.vcuda_slots == 0)
 		return err_set_advised(
 			err, CTR_GPU_E_BAD_ARGUMENT,
 			("GPUs of this host have no slots, of which " DEVICE_NAME_SLOT_KIND " would be a spec"),
 			("Make them in /etc/ctr-gpu/config.json: {\"vcuda\": {\"slots\": 4}}"));
-	if (!cdi_generate_is_vcuda(wish->kind) && generation->context->settings.vcuda_mode == VCUDA_FORCE)
+	if (!cdi_generate_is_vcuda(options->kind) && generation->context->settings.vcuda_mode == VCUDA_FORCE)
 		return err_set_advised(err, CTR_GPU_E_NO_PERMISSION,
-				       ("this host gives GPUs by vCUDA alone, and %.64s is for devices", wish->kind),
+				       ("this host gives GPUs by vCUDA alone, and %.64s is for devices", options->kind),
 				       ("Write one with --kind=" DEVICE_NAME_VCUDA_KIND "."));
 	return 0;
 }
 
-int cdi_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct cdi_options *wish,
+int cdi_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct cdi_options *options,
 		 json_t **ret)
 {
-	struct generation generation = {.context = context, .host = host, .wish = wish, .devices = json_array()};
+	struct generation generation = {.context = context, .host = host, .wish = options, .devices = json_array()};
 	json_t *spec = NULL;
 	int r;
 
@@ -572,7 +572,7 @@ int cdi_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *hos
 		r = cdi_generate_add_devices(&generation);
 	if (r == 0) {
 		spec = json_pack("{s:s, s:s, s:o, s:O}", "cdiVersion", cdi_generate_lowest_version(&generation), "kind",
-				 wish->kind, "containerEdits", cdi_generate_edits(&generation), "devices",
+				 options->kind, "containerEdits", cdi_generate_edits(&generation), "devices",
 				 generation.devices);
 		r = spec ? 0 : -ENOMEM;
 	}

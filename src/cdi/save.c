@@ -232,14 +232,14 @@ int ctr_gpu_cdi_kinds(const struct ctr_gpu_host *host, char **ret_kinds)
 static int cdi_save_generate(struct ctr_gpu_context *context, const struct ctr_gpu_host *host,
 			     const struct ctr_gpu_request *request, const char *kind, const char *hook, json_t **ret)
 {
-	const struct cdi_options wish = {.kind = kind, .hook = hook, .request = &request->data};
+	const struct cdi_options options = {.kind = kind, .hook = hook, .request = &request->data};
 	int r;
 
 	r = cdi_save_check_kind(&context->err, kind);
 	if (r == 0 && hook && hook[0] != '/')
 		r = err_set(&context->err, CTR_GPU_E_BAD_ARGUMENT,
 			    "the hook is named by an absolute path, not \"%.128s\"", hook);
-	return r == 0 ? cdi_generate(context, host, &wish, ret) : r;
+	return r == 0 ? cdi_generate(context, host, &options, ret) : r;
 }
 
 int ctr_gpu_cdi_write(struct ctr_gpu_context *context, const struct ctr_gpu_host *host,
@@ -293,14 +293,14 @@ static int cdi_refresh_generate(struct ctr_gpu_context *context, const struct ct
 				json_t **ret)
 {
 	struct request request = {.kind = REQUEST_ALL};
-	const struct cdi_options wish = {.kind = kind, .hook = hook, .request = &request};
+	const struct cdi_options options = {.kind = kind, .hook = hook, .request = &request};
 	const struct cdi_spec *old = report->file_count > 0 ? &report->files[0].spec : NULL;
 	int r;
 
 	if (old && old->kind && streq(old->kind, kind) && old->device_count > 0)
 		return cdi_generate_like(context, host, old, ret);
 	r = request_set_capabilities(&request, "", &context->err);
-	return r == 0 ? cdi_generate(context, host, &wish, ret) : r;
+	return r == 0 ? cdi_generate(context, host, &options, ret) : r;
 }
 
 static int cdi_refresh_all(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const char *path,

@@ -248,14 +248,14 @@ static const char *driverd_step(enum driverd_status status)
 	}
 }
 
-static int driverd_explain_status(const struct question *question, const struct driverd_reply *answer, struct err *err)
+static int driverd_explain_status(const struct question *question, const struct driverd_reply *reply, struct err *err)
 {
-	char none[] = "it does not say why", *message = answer->message ? answer->message : none;
+	char none[] = "it does not say why", *message = reply->message ? reply->message : none;
 
 	/* The child's words are as hostile as the library in it. */
 	str_make_printable(message);
 	return err_set_advised(err, CTR_GPU_E_DRIVER_LIBRARY,
-			       ("ctr-gpu-driverd: %s %s: %s", question->library, driverd_step(answer->status), message),
+			       ("ctr-gpu-driverd: %s %s: %s", question->library, driverd_step(reply->status), message),
 			       ("%s", question->advice));
 }
 
@@ -268,14 +268,14 @@ static int driverd_explain_status(const struct question *question, const struct 
 static int client_ask(const struct settings *settings, const struct question *question, struct driverd_reply *ret,
 		      struct err *err)
 {
-	_cleanup_driverd_answer_ struct driverd_reply answer = {0};
+	_cleanup_driverd_answer_ struct driverd_reply reply = {0};
 	struct child child = {.socket = -1};
 	int r, wait_status;
 
 	r = driverd_start(settings, question, &child, err);
 	if (r != 0)
 		return r;
-	r = driverd_converse(child.socket, question, settings->driver_timeout_ms, &answer);
+	r = driverd_converse(child.socket, question, settings->driver_timeout_ms, &reply);
 	if (!driverd_stop(&child, &wait_status))
 		return err_set_advised(
 			err, -ETIMEDOUT,
@@ -284,9 +284,9 @@ static int client_ask(const struct settings *settings, const struct question *qu
 			("%s", question->hang_advice));
 	if (r < 0)
 		return driverd_explain_silence(r, wait_status, settings, question, err);
-	if (answer.status != DRIVERD_OK)
-		return driverd_explain_status(question, &answer, err);
-	*ret = steal_struct(&answer);
+	if (reply.status != DRIVERD_OK)
+		return driverd_explain_status(question, &reply, err);
+	*ret = steal_struct(&reply);
 	return 0;
 }
 
@@ -300,14 +300,14 @@ int driverd_dxcore_adapters(const struct settings *settings, const char *library
 		.device = PATH_DXG,
 		.hang_advice = "Run wsl --shutdown in Windows, or restart the virtual machine.",
 	};
-	struct driverd_reply answer;
+	struct driverd_reply reply;
 	int r;
 
-	r = client_ask(settings, &question, &answer, err);
+	r = client_ask(settings, &question, &reply, err);
 	if (r != 0)
 		return r;
-	*ret = answer.facts;
-	*ret_count = answer.fact_count;
+	*ret = reply.facts;
+	*ret_count = reply.fact_count;
 	return 0;
 }
 
@@ -326,14 +326,14 @@ int driverd_nvml_names(const struct settings *settings, const char *library, boo
 		.device = opens_devices ? PATH_NVIDIACTL : PATH_DXG,
 		.hang_advice = hang_advice,
 	};
-	struct driverd_reply answer;
+	struct driverd_reply reply;
 	int r;
 
-	r = client_ask(settings, &question, &answer, err);
+	r = client_ask(settings, &question, &reply, err);
 	if (r != 0)
 		return r;
-	*ret = answer.names;
-	*ret_count = answer.name_count;
+	*ret = reply.names;
+	*ret_count = reply.name_count;
 	return 0;
 }
 
@@ -349,16 +349,16 @@ int driverd_nvml_processes(const struct settings *settings, const char *library,
 		.device = PATH_NVIDIACTL,
 		.hang_advice = hang_advice,
 	};
-	struct driverd_reply answer;
+	struct driverd_reply reply;
 	int r;
 
-	r = client_ask(settings, &question, &answer, err);
+	r = client_ask(settings, &question, &reply, err);
 	if (r != 0)
 		return r;
-	*ret = answer.names;
-	*ret_count = answer.name_count;
-	*ret_processes = answer.processes;
-	*ret_process_count = answer.process_count;
+	*ret = reply.names;
+	*ret_count = reply.name_count;
+	*ret_processes = reply.processes;
+	*ret_process_count = reply.process_count;
 	return 0;
 }
 
@@ -372,16 +372,16 @@ int driverd_cuda_version(const struct settings *settings, const char *library, i
 		.device = "libcuda",
 		.hang_advice = hang_advice,
 	};
-	struct driverd_reply answer;
+	struct driverd_reply reply;
 	int r;
 
-	r = client_ask(settings, &question, &answer, err);
+	r = client_ask(settings, &question, &reply, err);
 	if (r != 0)
 		return r;
-	if (answer.version < 1000 || answer.version > 999 * 1000)
+	if (reply.version < 1000 || reply.version > 999 * 1000)
 		return err_set(err, CTR_GPU_E_DRIVER_LIBRARY, "%s says that its CUDA version is %d", library,
-			       answer.version);
-	*ret_major = answer.version / 1000;
-	*ret_minor = answer.version % 1000 / 10;
+			       reply.version);
+	*ret_major = reply.version / 1000;
+	*ret_minor = reply.version % 1000 / 10;
 	return 0;
 }

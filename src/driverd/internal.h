@@ -32,22 +32,22 @@ struct library_symbol {
  *
  * It stays loaded, so that the answer does not wait for its destructors.
  *
- * Return: whether that worked; if not, @answer is the failure.
+ * Return: whether that worked; if not, @reply is the failure.
  */
-bool library_load(const char *path, const struct library_symbol *symbols, struct driverd_reply *answer);
+bool library_load(const char *path, const struct library_symbol *symbols, struct driverd_reply *reply);
 
 /* Microsoft's libdxcore.so, loaded into this process. */
 
-/** Loads the library at @path and fills in @answer, whose members belong to the caller. */
-void dxcore_describe_adapters(const char *path, struct driverd_reply *answer);
+/** Loads the library at @path and fills in @reply, whose members belong to the caller. */
+void dxcore_describe_adapters(const char *path, struct driverd_reply *reply);
 
 /* NVIDIA's libnvidia-ml.so (NVML) and libcuda.so, loaded into this process. */
 
-/** Loads NVML at @path and fills in @answer, whose members belong to the caller. */
-void nvml_list_names(const char *path, struct driverd_reply *answer);
+/** Loads NVML at @path and fills in @reply, whose members belong to the caller. */
+void nvml_list_names(const char *path, struct driverd_reply *reply);
 
 /** The same, and which processes use these. */
-void nvml_list_processes(const char *path, struct driverd_reply *answer);
+void nvml_list_processes(const char *path, struct driverd_reply *reply);
 
-/** Loads libcuda at @path and fills in @answer, as above. */
-void cuda_read_version(const char *path, struct driverd_reply *answer);
+/** Loads libcuda at @path and fills in @reply, as above. */
+void cuda_read_version(const char *path, struct driverd_reply *reply);

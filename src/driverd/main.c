@@ -30,17 +30,17 @@ __attribute__((visibility("default"))) const char *__asan_default_options(void)
 
 enum { LONGEST_DEADLINE_MS = 3600 * 1000 };
 
-static void driverd_serve_request(const struct driverd_request *question, struct driverd_reply *answer)
+static void driverd_serve_request(const struct driverd_request *request, struct driverd_reply *reply)
 {
-	switch (question->procedure) {
+	switch (request->procedure) {
 	case DRIVERD_DXCORE_ADAPTERS:
-		return dxcore_describe_adapters(question->library, answer);
+		return dxcore_describe_adapters(request->library, reply);
 	case DRIVERD_NVML_NAMES:
-		return nvml_list_names(question->library, answer);
+		return nvml_list_names(request->library, reply);
 	case DRIVERD_NVML_PROCESSES:
-		return nvml_list_processes(question->library, answer);
+		return nvml_list_processes(request->library, reply);
 	case DRIVERD_CUDA_VERSION:
-		return cuda_read_version(question->library, answer);
+		return cuda_read_version(request->library, reply);
 	}
 }
 
@@ -48,20 +48,20 @@ static void driverd_serve_request(const struct driverd_request *question, struct
 static int driverd_serve(int confined, const char *failed_step)
 {
 	static unsigned char datagram[DRIVERD_DATAGRAM_MAX];
-	struct driverd_request question = {0};
-	struct driverd_reply answer = {0};
+	struct driverd_request request = {0};
+	struct driverd_reply reply = {0};
 	ssize_t size = read(DRIVERD_SOCKET, datagram, sizeof(datagram));
 
-	if (size <= 0 || !protocol_read_request(datagram, (size_t)size, &question))
+	if (size <= 0 || !protocol_read_request(datagram, (size_t)size, &request))
 		return EXIT_FAILURE;
 	if (confined < 0)
-		answer_failure(&answer, DRIVERD_NOT_CONFINED, "%s: %s", failed_step, strerror(-confined));
+		answer_failure(&reply, DRIVERD_NOT_CONFINED, "%s: %s", failed_step, strerror(-confined));
 	else
-		driverd_serve_request(&question, &answer);
-	size = (ssize_t)protocol_write_reply(question.procedure, &answer, datagram);
+		driverd_serve_request(&request, &reply);
+	size = (ssize_t)protocol_write_reply(request.procedure, &reply, datagram);
 	if (size == 0) {
-		answer_failure(&answer, DRIVERD_REFUSED, "its answer is longer than one may be");
-		size = (ssize_t)protocol_write_reply(question.procedure, &answer, datagram);
+		answer_failure(&reply, DRIVERD_REFUSED, "its answer is longer than one may be");
+		size = (ssize_t)protocol_write_reply(request.procedure, &reply, datagram);
 	}
 	return write(DRIVERD_SOCKET, datagram, (size_t)size) == size ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -24,13 +24,13 @@ void driverd_names_free(struct driverd_name *names, size_t count)
 	free(names);
 }
 
-void driverd_reply_clear(struct driverd_reply *answer)
+void driverd_reply_clear(struct driverd_reply *reply)
 {
-	free(answer->message);
-	dxg_facts_free(answer->facts, answer->fact_count);
-	driverd_names_free(answer->names, answer->name_count);
-	free(answer->processes);
-	*answer = (struct driverd_reply){0};
+	free(reply->message);
+	dxg_facts_free(reply->facts, reply->fact_count);
+	driverd_names_free(reply->names, reply->name_count);
+	free(reply->processes);
+	*reply = (struct driverd_reply){0};
 }
 
 /* A text that is longer than it may be counts as missing, as NULL does. */
@@ -79,17 +79,17 @@ static bool protocol_write_facts(XDR *xdr, struct dxg_facts *facts)
 	       protocol_write_text(xdr, &facts->store, DRIVERD_TEXT_MAX);
 }
 
-static bool protocol_write_adapters(XDR *xdr, struct driverd_reply *answer)
+static bool protocol_write_adapters(XDR *xdr, struct driverd_reply *reply)
 {
-	size_t count = answer->fact_count;
+	size_t count = reply->fact_count;
 
 	if (!protocol_write_count(xdr, &count, DRIVERD_ADAPTERS_MAX))
 		return false;
-	if (xdr->x_op == XDR_DECODE && !(answer->facts = calloc(count + 1, sizeof(*answer->facts))))
+	if (xdr->x_op == XDR_DECODE && !(reply->facts = calloc(count + 1, sizeof(*reply->facts))))
 		return false;
-	answer->fact_count = count;
+	reply->fact_count = count;
 	for (size_t i = 0; i < count; i++)
-		if (!protocol_write_facts(xdr, &answer->facts[i]))
+		if (!protocol_write_facts(xdr, &reply->facts[i]))
 			return false;
 	return true;
 }
@@ -106,17 +106,17 @@ static bool protocol_write_name(XDR *xdr, struct driverd_name *name)
 	       protocol_write_text(xdr, &name->profile, DRIVERD_PROFILE_MAX);
 }
 
-static bool protocol_write_names(XDR *xdr, struct driverd_reply *answer)
+static bool protocol_write_names(XDR *xdr, struct driverd_reply *reply)
 {
-	size_t count = answer->name_count;
+	size_t count = reply->name_count;
 
 	if (!protocol_write_count(xdr, &count, DRIVERD_NAMES_MAX))
 		return false;
-	if (xdr->x_op == XDR_DECODE && !(answer->names = calloc(count + 1, sizeof(*answer->names))))
+	if (xdr->x_op == XDR_DECODE && !(reply->names = calloc(count + 1, sizeof(*reply->names))))
 		return false;
-	answer->name_count = count;
+	reply->name_count = count;
 	for (size_t i = 0; i < count; i++)
-		if (!protocol_write_name(xdr, &answer->names[i]))
+		if (!protocol_write_name(xdr, &reply->names[i]))
 			return false;
 	return true;
 }
@@ -134,57 +134,57 @@ static bool protocol_write_process(XDR *xdr, struct driverd_process *process, si
 	       (process->percent <= 100 || process->percent == DRIVERD_UNKNOWN_PERCENT);
 }
 
-static bool protocol_write_processes(XDR *xdr, struct driverd_reply *answer)
+static bool protocol_write_processes(XDR *xdr, struct driverd_reply *reply)
 {
-	size_t count = answer->process_count;
+	size_t count = reply->process_count;
 
-	if (!protocol_write_names(xdr, answer))
+	if (!protocol_write_names(xdr, reply))
 		return false;
-	for (size_t i = 0; i < answer->name_count; i++)
-		if (!xdr_u_int(xdr, &answer->names[i].refused))
+	for (size_t i = 0; i < reply->name_count; i++)
+		if (!xdr_u_int(xdr, &reply->names[i].refused))
 			return false;
 	if (!protocol_write_count(xdr, &count, DRIVERD_PROCESSES_MAX))
 		return false;
-	if (xdr->x_op == XDR_DECODE && !(answer->processes = calloc(count + 1, sizeof(*answer->processes))))
+	if (xdr->x_op == XDR_DECODE && !(reply->processes = calloc(count + 1, sizeof(*reply->processes))))
 		return false;
-	answer->process_count = count;
+	reply->process_count = count;
 	for (size_t i = 0; i < count; i++)
-		if (!protocol_write_process(xdr, &answer->processes[i], answer->name_count))
+		if (!protocol_write_process(xdr, &reply->processes[i], reply->name_count))
 			return false;
 	return true;
 }
 
-static bool protocol_write_reply_field(XDR *xdr, enum driverd_procedure procedure, struct driverd_reply *answer)
+static bool protocol_write_reply_field(XDR *xdr, enum driverd_procedure procedure, struct driverd_reply *reply)
 {
-	int code = (int)answer->status;
+	int code = (int)reply->status;
 
 	if (!xdr_int(xdr, &code) || code < DRIVERD_OK || code > DRIVERD_REFUSED)
 		return false;
-	answer->status = (enum driverd_status)code;
+	reply->status = (enum driverd_status)code;
 	if (code != DRIVERD_OK)
-		return protocol_write_text(xdr, &answer->message, DRIVERD_MESSAGE_MAX);
+		return protocol_write_text(xdr, &reply->message, DRIVERD_MESSAGE_MAX);
 	switch (procedure) {
 	case DRIVERD_DXCORE_ADAPTERS:
-		return protocol_write_adapters(xdr, answer);
+		return protocol_write_adapters(xdr, reply);
 	case DRIVERD_NVML_NAMES:
-		return protocol_write_names(xdr, answer);
+		return protocol_write_names(xdr, reply);
 	case DRIVERD_NVML_PROCESSES:
-		return protocol_write_processes(xdr, answer);
+		return protocol_write_processes(xdr, reply);
 	case DRIVERD_CUDA_VERSION:
-		return xdr_int(xdr, &answer->version);
+		return xdr_int(xdr, &reply->version);
 	default:
 		return false;
 	}
 }
 
-static bool protocol_write_request_field(XDR *xdr, struct driverd_request *question)
+static bool protocol_write_request_field(XDR *xdr, struct driverd_request *request)
 {
-	int procedure = (int)question->procedure;
+	int procedure = (int)request->procedure;
 
 	if (!xdr_int(xdr, &procedure) || procedure < DRIVERD_DXCORE_ADAPTERS || procedure > DRIVERD_NVML_PROCESSES)
 		return false;
-	question->procedure = (enum driverd_procedure)procedure;
-	return protocol_write_text(xdr, &question->library, DRIVERD_PATH_MAX) && question->library;
+	request->procedure = (enum driverd_procedure)procedure;
+	return protocol_write_text(xdr, &request->library, DRIVERD_PATH_MAX) && request->library;
 }
 
 /* ---- as datagrams ---- */
@@ -203,9 +203,9 @@ static bool protocol_reader_open(XDR *xdr, const void *data, size_t size)
 	return true;
 }
 
-size_t protocol_write_request(const struct driverd_request *question, void *ret)
+size_t protocol_write_request(const struct driverd_request *request, void *ret)
 {
-	struct driverd_request copy = *question;
+	struct driverd_request copy = *request;
 	XDR xdr;
 
 	protocol_writer_open(&xdr, ret);
@@ -220,9 +220,9 @@ bool protocol_read_request(const void *data, size_t size, struct driverd_request
 	       xdr_getpos(&xdr) == size;
 }
 
-size_t protocol_write_reply(enum driverd_procedure procedure, const struct driverd_reply *answer, void *ret)
+size_t protocol_write_reply(enum driverd_procedure procedure, const struct driverd_reply *reply, void *ret)
 {
-	struct driverd_reply copy = *answer;
+	struct driverd_reply copy = *reply;
 	XDR xdr;
 
 	protocol_writer_open(&xdr, ret);
@@ -237,7 +237,7 @@ bool protocol_read_reply(enum driverd_procedure procedure, const void *data, siz
 	       xdr_getpos(&xdr) == size;
 }
 
-void answer_failure(struct driverd_reply *answer, enum driverd_status status, const char *format, ...)
+void answer_failure(struct driverd_reply *reply, enum driverd_status status, const char *format, ...)
 {
 	char *message = calloc(1, DRIVERD_MESSAGE_MAX + 1);
 	va_list arguments;
@@ -248,5 +248,5 @@ void answer_failure(struct driverd_reply *answer, enum driverd_status status, co
 	(void)vsnprintf(message, DRIVERD_MESSAGE_MAX + 1, format, arguments);
 	va_end(arguments);
 	str_make_printable(message);
-	*answer = (struct driverd_reply){.status = status, .message = message};
+	*reply = (struct driverd_reply){.status = status, .message = message};
 }

@@ -60,7 +60,7 @@ struct driverd_reply {
 	int version; /* 13000 is 13.0 */
 };
 
-void driverd_reply_clear(struct driverd_reply *answer);
+void driverd_reply_clear(struct driverd_reply *reply);
 #define _cleanup_driverd_answer_ _cleanup_(driverd_reply_clear)
 
 /**
@@ -69,13 +69,13 @@ void driverd_reply_clear(struct driverd_reply *answer);
  *
  * Return: how many of them it takes; 0 if it is longer than it may be.
  */
-size_t protocol_write_request(const struct driverd_request *question, void *ret);
+size_t protocol_write_request(const struct driverd_request *request, void *ret);
 
 /** @ret: its library is the caller's, also after a failure. Return: whether it is a question and nothing else. */
 bool protocol_read_request(const void *data, size_t size, struct driverd_request *ret);
 
 /** As protocol_write_request(), for the answer to that procedure. */
-size_t protocol_write_reply(enum driverd_procedure procedure, const struct driverd_reply *answer, void *ret);
+size_t protocol_write_reply(enum driverd_procedure procedure, const struct driverd_reply *reply, void *ret);
 
 /**
  * @ret: zeroed before; owned by the caller, also after a failure.
@@ -85,8 +85,8 @@ bool protocol_read_reply(enum driverd_procedure procedure, const void *data, siz
 
 /* The words of an answer that is a failure. */
 
-/** Makes @answer a failure, with a message of printable ASCII and bounded length. */
-void answer_failure(struct driverd_reply *answer, enum driverd_status status, const char *format, ...)
+/** Makes @reply a failure, with a message of printable ASCII and bounded length. */
+void answer_failure(struct driverd_reply *reply, enum driverd_status status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /*

@@ -17,12 +17,12 @@
 #include "driverd/protocol.h"
 #include "dxg/dxg.h"
 
-bool library_load(const char *path, const struct library_symbol *symbols, struct driverd_reply *answer)
+bool library_load(const char *path, const struct library_symbol *symbols, struct driverd_reply *reply)
 {
 	void *library = path[0] == '/' ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
 
 	if (!library) {
-		answer_failure(answer, DRIVERD_NOT_LOADED, "%s",
+		answer_failure(reply, DRIVERD_NOT_LOADED, "%s",
 			       path[0] == '/' ? dlerror() : "its path is not absolute");
 		return false;
 	}
@@ -30,7 +30,7 @@ bool library_load(const char *path, const struct library_symbol *symbols, struct
 		void *function = dlsym(library, symbols->name);
 
 		if (!function && !symbols->optional) {
-			answer_failure(answer, DRIVERD_NO_SYMBOLS, "it has no %s", symbols->name);
+			answer_failure(reply, DRIVERD_NO_SYMBOLS, "it has no %s", symbols->name);
 			return false;
 		}
 		memcpy(symbols->function, &function, sizeof(function));
@@ -118,7 +118,7 @@ static void dxcore_call_close(const struct d3dkmt *d3dkmt, struct d3dkmt_closead
 	(void)dxcore.close(arguments);
 }
 
-static void dxcore_ask(struct driverd_reply *answer)
+static void dxcore_ask(struct driverd_reply *reply)
 {
 	const struct d3dkmt calls = {
 		.enumerate3 = dxcore_call_enumerate3,
@@ -130,19 +130,19 @@ static void dxcore_ask(struct driverd_reply *answer)
 	};
 	int r;
 
-	r = d3dkmt_describe_adapters(&calls, &answer->facts, &answer->fact_count);
+	r = d3dkmt_describe_adapters(&calls, &reply->facts, &reply->fact_count);
 	if (r == -EPROTO)
-		return answer_failure(answer, DRIVERD_REFUSED,
+		return answer_failure(reply, DRIVERD_REFUSED,
 				      "D3DKMTEnumAdapters counts more adapters than it was given room for");
 	if (r < 0)
-		answer_failure(answer, DRIVERD_REFUSED, "D3DKMTEnumAdapters2 returned 0x%08x (is /dev/dxg accessible?)",
+		answer_failure(reply, DRIVERD_REFUSED, "D3DKMTEnumAdapters2 returned 0x%08x (is /dev/dxg accessible?)",
 			       (unsigned)last_failure);
 }
 
-void dxcore_describe_adapters(const char *path, struct driverd_reply *answer)
+void dxcore_describe_adapters(const char *path, struct driverd_reply *reply)
 {
-	if (library_load(path, dxcore_symbols, answer))
-		dxcore_ask(answer);
+	if (library_load(path, dxcore_symbols, reply))
+		dxcore_ask(reply);
 }
 
 /*
@@ -253,34 +253,34 @@ static char *nvml_read_address(nvml_device gpu)
 }
 
 /* One that both computes and draws is in both lists, with the same memory. @first: those of its GPU begin there. */
-static struct driverd_process *nvml_find_process(struct driverd_reply *answer, size_t first, unsigned pid)
+static struct driverd_process *nvml_find_process(struct driverd_reply *reply, size_t first, unsigned pid)
 {
 	size_t i = first;
 
-	while (i < answer->process_count && answer->processes[i].pid != pid)
+	while (i < reply->process_count && reply->processes[i].pid != pid)
 		i++;
 	if (i == DRIVERD_PROCESSES_MAX)
 		return NULL;
-	if (i == answer->process_count) {
-		answer->process_count++;
-		answer->processes[i] = (struct driverd_process){
-			.name = (unsigned)answer->name_count - 1,
+	if (i == reply->process_count) {
+		reply->process_count++;
+		reply->processes[i] = (struct driverd_process){
+			.name = (unsigned)reply->name_count - 1,
 			.pid = pid,
 			.percent = DRIVERD_UNKNOWN_PERCENT,
 		};
 	}
-	return &answer->processes[i];
+	return &reply->processes[i];
 }
 
 /* Return: what NVML returned. */
-static int nvml_add_processes(nvml_device device, size_t first, bool draws, struct driverd_reply *answer)
+static int nvml_add_processes(nvml_device device, size_t first, bool draws, struct driverd_reply *reply)
 {
 	static struct nvml_process list[DRIVERD_PROCESSES_MAX];
 	unsigned count = DRIVERD_PROCESSES_MAX;
 	int r = draws ? nvml_use.graphics(device, &count, list) : nvml_use.compute(device, &count, list);
 
 	for (unsigned i = 0; r == 0 && i < count && i < DRIVERD_PROCESSES_MAX; i++) {
-		struct driverd_process *process = nvml_find_process(answer, first, list[i].pid);
+		struct driverd_process *process = nvml_find_process(reply, first, list[i].pid);
 
 		if (!process)
 			break;
@@ -292,7 +292,7 @@ static int nvml_add_processes(nvml_device device, size_t first, bool draws, stru
 }
 
 /* The last sample of each process, of those of the last second. Parts have none, nor have older GPUs. */
-static void nvml_add_samples(nvml_device device, size_t first, struct driverd_reply *answer)
+static void nvml_add_samples(nvml_device device, size_t first, struct driverd_reply *reply)
 {
 	static struct nvml_sample list[DRIVERD_PROCESSES_MAX];
 	unsigned long long last[DRIVERD_PROCESSES_MAX] = {0}, since;
@@ -304,70 +304,70 @@ static void nvml_add_samples(nvml_device device, size_t first, struct driverd_re
 	if (!nvml_use.samples || nvml_use.samples(device, list, &count, since) != 0)
 		return;
 	for (unsigned i = 0; i < count && i < DRIVERD_PROCESSES_MAX; i++)
-		for (size_t j = first; j < answer->process_count; j++)
-			if (answer->processes[j].pid == list[i].pid && list[i].time >= last[j]) {
-				answer->processes[j].percent =
+		for (size_t j = first; j < reply->process_count; j++)
+			if (reply->processes[j].pid == list[i].pid && list[i].time >= last[j]) {
+				reply->processes[j].percent =
 					list[i].percent <= 100 ? list[i].percent : DRIVERD_UNKNOWN_PERCENT;
 				last[j] = list[i].time;
 			}
 }
 
 /* Of what was named last, if processes are asked for. */
-static void nvml_add_use(nvml_device device, struct driverd_reply *answer)
+static void nvml_add_use(nvml_device device, struct driverd_reply *reply)
 {
-	const size_t first = answer->process_count;
+	const size_t first = reply->process_count;
 	int r;
 
 	if (!nvml_use.compute)
 		return;
-	r = nvml_add_processes(device, first, false, answer);
-	answer->names[answer->name_count - 1].refused = (unsigned)r;
+	r = nvml_add_processes(device, first, false, reply);
+	reply->names[reply->name_count - 1].refused = (unsigned)r;
 	/* GPUs that draw nothing may have no such list. */
 	if (r == 0 && nvml_use.graphics)
-		(void)nvml_add_processes(device, first, true, answer);
+		(void)nvml_add_processes(device, first, true, reply);
 	if (r == 0)
-		nvml_add_samples(device, first, answer);
+		nvml_add_samples(device, first, reply);
 }
 
-static void nvml_add_name(struct driverd_reply *answer, struct driverd_name name)
+static void nvml_add_name(struct driverd_reply *reply, struct driverd_name name)
 {
-	answer->names[answer->name_count++] = name;
+	reply->names[reply->name_count++] = name;
 }
 
-static void nvml_add_part(nvml_device gpu, unsigned index, struct driverd_reply *answer)
+static void nvml_add_part(nvml_device gpu, unsigned index, struct driverd_reply *reply)
 {
 	unsigned gpu_instance, compute_instance;
 	nvml_device part;
 
-	if (answer->name_count == DRIVERD_NAMES_MAX || nvml.part(gpu, index, &part) != 0 ||
+	if (reply->name_count == DRIVERD_NAMES_MAX || nvml.part(gpu, index, &part) != 0 ||
 	    nvml.gpu_instance(part, &gpu_instance) != 0 || nvml.compute_instance(part, &compute_instance) != 0)
 		return;
-	nvml_add_name(answer, (struct driverd_name){
-				      .uuid = nvml_read_uuid(part),
-				      .of = nvml_read_uuid(gpu),
-				      .is_part = true,
-				      .gpu_instance = gpu_instance,
-				      .compute_instance = compute_instance,
-				      .profile = nvml_read_profile(part),
-			      });
-	nvml_add_use(part, answer);
+	nvml_add_name(reply, (struct driverd_name){
+				     .uuid = nvml_read_uuid(part),
+				     .of = nvml_read_uuid(gpu),
+				     .is_part = true,
+				     .gpu_instance = gpu_instance,
+				     .compute_instance = compute_instance,
+				     .profile = nvml_read_profile(part),
+			     });
+	nvml_add_use(part, reply);
 }
 
-static void nvml_add_gpu(nvml_device gpu, struct driverd_reply *answer)
+static void nvml_add_gpu(nvml_device gpu, struct driverd_reply *reply)
 {
 	unsigned count = 0;
 
-	if (answer->name_count == DRIVERD_NAMES_MAX)
+	if (reply->name_count == DRIVERD_NAMES_MAX)
 		return;
-	nvml_add_name(answer, (struct driverd_name){.uuid = nvml_read_uuid(gpu), .of = nvml_read_address(gpu)});
+	nvml_add_name(reply, (struct driverd_name){.uuid = nvml_read_uuid(gpu), .of = nvml_read_address(gpu)});
 	if (!nvml.part_count || !nvml.part || !nvml.gpu_instance || !nvml.compute_instance ||
 	    nvml.part_count(gpu, &count) != 0)
 		return;
 	for (unsigned i = 0; i < count && i < DRIVERD_NAMES_MAX; i++)
-		nvml_add_part(gpu, i, answer);
+		nvml_add_part(gpu, i, reply);
 }
 
-static void nvml_ask(struct driverd_reply *answer)
+static void nvml_ask(struct driverd_reply *reply)
 {
 	unsigned count = 0;
 	nvml_device gpu;
@@ -377,19 +377,19 @@ static void nvml_ask(struct driverd_reply *answer)
 	if (r == 0)
 		r = nvml.count(&count);
 	if (r != 0)
-		return answer_failure(answer, DRIVERD_REFUSED, "NVML returned %d (are the nodes in /dev accessible?)",
+		return answer_failure(reply, DRIVERD_REFUSED, "NVML returned %d (are the nodes in /dev accessible?)",
 				      r);
-	answer->names = calloc(DRIVERD_NAMES_MAX, sizeof(*answer->names));
-	if (!answer->names)
+	reply->names = calloc(DRIVERD_NAMES_MAX, sizeof(*reply->names));
+	if (!reply->names)
 		abort();
 	for (unsigned i = 0; i < count && i < DRIVERD_NAMES_MAX; i++) {
-		const size_t first = answer->name_count;
+		const size_t first = reply->name_count;
 
 		if (nvml.device(i, &gpu) == 0)
-			nvml_add_gpu(gpu, answer);
+			nvml_add_gpu(gpu, reply);
 		/* One with parts would name what its parts name, and only to root. */
-		if (answer->name_count == first + 1)
-			nvml_add_use(gpu, answer);
+		if (reply->name_count == first + 1)
+			nvml_add_use(gpu, reply);
 	}
 }
 
@@ -400,33 +400,33 @@ static void nvml_load_dxcore(const char *path)
 		(void)dlopen(PATH_WSL_LIB "/libdxcore.so", RTLD_LAZY | RTLD_LOCAL);
 }
 
-void nvml_list_names(const char *path, struct driverd_reply *answer)
+void nvml_list_names(const char *path, struct driverd_reply *reply)
 {
 	nvml_load_dxcore(path);
-	if (library_load(path, symbols, answer))
-		nvml_ask(answer);
+	if (library_load(path, symbols, reply))
+		nvml_ask(reply);
 }
 
-void nvml_list_processes(const char *path, struct driverd_reply *answer)
+void nvml_list_processes(const char *path, struct driverd_reply *reply)
 {
-	if (!library_load(path, use_symbols, answer))
+	if (!library_load(path, use_symbols, reply))
 		return;
-	answer->processes = calloc(DRIVERD_PROCESSES_MAX, sizeof(*answer->processes));
-	if (!answer->processes)
+	reply->processes = calloc(DRIVERD_PROCESSES_MAX, sizeof(*reply->processes));
+	if (!reply->processes)
 		abort();
-	nvml_list_names(path, answer);
+	nvml_list_names(path, reply);
 }
 
 /* This function alone needs neither cuInit() nor a device. */
-void cuda_read_version(const char *path, struct driverd_reply *answer)
+void cuda_read_version(const char *path, struct driverd_reply *reply)
 {
 	int (*get_version)(int *version);
 	const struct library_symbol functions[] = {{"cuDriverGetVersion", &get_version, false}, {0}};
 	int r;
 
-	if (!library_load(path, functions, answer))
+	if (!library_load(path, functions, reply))
 		return;
-	r = get_version(&answer->version);
+	r = get_version(&reply->version);
 	if (r != 0)
-		answer_failure(answer, DRIVERD_REFUSED, "cuDriverGetVersion returned %d", r);
+		answer_failure(reply, DRIVERD_REFUSED, "cuDriverGetVersion returned %d", r);
 }

@@ -117,22 +117,22 @@ int choice_read_count(int counts, unsigned hierarchy, unsigned *ret)
 }
 
 /* One that the cgroup had is counted already. */
-static int choice_write(const struct choices *choices, const struct guard_key *who, const struct guard_choice *choice)
+static int choice_write(const struct choices *choices, const struct guard_key *key, const struct guard_choice *choice)
 {
-	int r = choice_count(choices->counts, (unsigned)who->hierarchy, 1);
+	int r = choice_count(choices->counts, (unsigned)key->hierarchy, 1);
 
 	if (r < 0)
 		return r;
-	r = choice_update(choices->map, who, choice, BPF_NOEXIST);
+	r = choice_update(choices->map, key, choice, BPF_NOEXIST);
 	if (r == 0)
 		return 0;
 	if (r == -EEXIST)
-		r = choice_update(choices->map, who, choice, BPF_EXIST);
-	(void)choice_count(choices->counts, (unsigned)who->hierarchy, -1);
+		r = choice_update(choices->map, key, choice, BPF_EXIST);
+	(void)choice_count(choices->counts, (unsigned)key->hierarchy, -1);
 	return r;
 }
 
-int choice_set(const struct choices *choices, const struct guard_key *who, const uint64_t *luids, size_t count)
+int choice_set(const struct choices *choices, const struct guard_key *key, const uint64_t *luids, size_t count)
 {
 	struct guard_choice choice = {.count = (unsigned)count};
 
@@ -140,21 +140,21 @@ int choice_set(const struct choices *choices, const struct guard_key *who, const
 		return -E2BIG;
 	for (size_t i = 0; i < count; i++)
 		choice.luids[i] = luids[i];
-	return choice_write(choices, who, &choice);
+	return choice_write(choices, key, &choice);
 }
 
-int choice_remove(const struct choices *choices, const struct guard_key *who)
+int choice_remove(const struct choices *choices, const struct guard_key *key)
 {
-	int r = choice_do(BPF_MAP_DELETE_ELEM, choices->map, who, NULL);
+	int r = choice_do(BPF_MAP_DELETE_ELEM, choices->map, key, NULL);
 
 	if (r == 0 && choices->counts >= 0)
-		(void)choice_count(choices->counts, (unsigned)who->hierarchy, -1);
+		(void)choice_count(choices->counts, (unsigned)key->hierarchy, -1);
 	return r == -ENOENT ? 0 : r;
 }
 
-int choice_get(const struct choices *choices, const struct guard_key *who, struct guard_choice *ret)
+int choice_get(const struct choices *choices, const struct guard_key *key, struct guard_choice *ret)
 {
-	return choice_do(BPF_MAP_LOOKUP_ELEM, choices->map, who, ret);
+	return choice_do(BPF_MAP_LOOKUP_ELEM, choices->map, key, ret);
 }
 
 int choice_next(const struct choices *choices, const struct guard_key *last, struct guard_key *ret)

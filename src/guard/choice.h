@@ -30,7 +30,7 @@ void choices_close(struct choices *choices);
 #define _cleanup_choices_ __attribute__((cleanup(choices_close)))
 
 /** Sets what a cgroup and those below it may use, at once. Return: 0; -E2BIG; negative errno. */
-int choice_set(const struct choices *choices, const struct guard_key *who, const uint64_t *luids, size_t count);
+int choice_set(const struct choices *choices, const struct guard_key *key, const uint64_t *luids, size_t count);
 
 /**
  * choice_count() - change how many choices the programs take for granted
@@ -47,10 +47,10 @@ int choice_set_first(int counts, unsigned load);
 int choice_read_count(int counts, unsigned hierarchy, unsigned *ret);
 
 /** Return: 0, also where there is none; negative errno. */
-int choice_remove(const struct choices *choices, const struct guard_key *who);
+int choice_remove(const struct choices *choices, const struct guard_key *key);
 
 /** Return: 0; -ENOENT if the cgroup has none; negative errno. */
-int choice_get(const struct choices *choices, const struct guard_key *who, struct guard_choice *ret);
+int choice_get(const struct choices *choices, const struct guard_key *key, struct guard_choice *ret);
 
 /** The key behind @last (NULL: the first). Return: 0; -ENOENT behind the last; negative errno. */
 int choice_next(const struct choices *choices, const struct guard_key *last, struct guard_key *ret);

@@ -516,9 +516,9 @@ int container_new_inside(struct ctr_gpu_context *context, const char *state, siz
 
 bool ctr_gpu_container_asks(const struct ctr_gpu_container *container)
 {
-	const struct env_request ask = env_request_of_config(&container->config);
+	const struct env_request env = env_request_of_config(&container->config);
 
-	return env_request_is_something(&ask);
+	return env_request_is_something(&env);
 }
 
 /* A hook that config.json does not list, as when it is run by hand, acts as the first. */

@@ -60,9 +60,9 @@ static int request_explain(struct ctr_gpu_context *context, int r)
 
 int ctr_gpu_request_read_environment(struct ctr_gpu_request *request, const char *const *environment)
 {
-	const struct env_request ask = {.environment = environment};
+	const struct env_request env = {.environment = environment};
 
-	return request_explain(request->context, env_request_read(&ask, &request->context->settings, &request->data,
+	return request_explain(request->context, env_request_read(&env, &request->context->settings, &request->data,
 								  &request->context->err));
 }
 
@@ -96,25 +96,25 @@ static int request_take_step(struct ctr_gpu_request *request, const char *const 
 int ctr_gpu_request_read_container(struct ctr_gpu_request *request, const struct ctr_gpu_container *container,
 				   const char *devices)
 {
-	const struct env_request ask = env_request_of_config(&container->config);
+	const struct env_request env = env_request_of_config(&container->config);
 	struct ctr_gpu_context *context = request->context;
 	int r;
 
 	r = devices ? request_set_devices(&request->data, devices)
-		    : env_request_read(&ask, &context->settings, &request->data, &context->err);
+		    : env_request_read(&env, &context->settings, &request->data, &context->err);
 	if (r == 0 && devices)
-		r = env_request_read_properties(&ask, &context->settings, &request->data, &context->err);
+		r = env_request_read_properties(&env, &context->settings, &request->data, &context->err);
 	if (r == 0 && !devices && request->data.kind != REQUEST_VOID)
-		return request_take_step(request, ask.environment);
+		return request_take_step(request, env.environment);
 	return request_explain(context, r);
 }
 
 int ctr_gpu_request_read_bundle(struct ctr_gpu_request *request, const struct ctr_gpu_bundle *bundle)
 {
-	const struct env_request ask = env_request_of_config(&bundle->config);
-	int r = env_request_read(&ask, &request->context->settings, &request->data, &request->context->err);
+	const struct env_request env = env_request_of_config(&bundle->config);
+	int r = env_request_read(&env, &request->context->settings, &request->data, &request->context->err);
 
-	return r == 0 ? request_take_step(request, ask.environment) : request_explain(request->context, r);
+	return r == 0 ? request_take_step(request, env.environment) : request_explain(request->context, r);
 }
 
 int ctr_gpu_request_set_imex_channels(struct ctr_gpu_request *request, const char *channels)

@@ -18,15 +18,15 @@
 #include "system/noexec.h"
 
 /* Return: NULL. */
-static struct nvidia_probe *nvidia_probe_free(struct nvidia_probe *seen)
+static struct nvidia_probe *nvidia_probe_free(struct nvidia_probe *probe)
 {
-	if (!seen)
+	if (!probe)
 		return NULL;
-	module_clear(&seen->module);
-	strv_clear(&seen->gpus);
-	free(seen->parts.items);
-	nvidia_cache_close(&seen->known);
-	free(seen);
+	module_clear(&probe->module);
+	strv_clear(&probe->gpus);
+	free(probe->parts.items);
+	nvidia_cache_close(&probe->known);
+	free(probe);
 	return NULL;
 }
 
@@ -55,21 +55,21 @@ static int backend_open(const struct settings *settings, struct native *ret, str
 
 static int backend_probe(const struct settings *settings, struct inventory *inventory, void **ret_seen, struct err *err)
 {
-	struct nvidia_probe *seen = calloc(1, sizeof(*seen));
+	struct nvidia_probe *probe = calloc(1, sizeof(*probe));
 	int r;
 
 	(void)settings;
-	if (!seen)
+	if (!probe)
 		return -ENOMEM;
-	r = module_read(&seen->module, err);
+	r = module_read(&probe->module, err);
 	if (r == 0)
-		r = nvidia_cache_open(&seen->known);
+		r = nvidia_cache_open(&probe->known);
 	if (r == 0)
-		r = gpus_read(seen, &backend_nvidia, inventory, err);
+		r = gpus_read(probe, &backend_nvidia, inventory, err);
 	if (r == 0)
-		*ret_seen = seen;
+		*ret_seen = probe;
 	else
-		nvidia_probe_free(seen);
+		nvidia_probe_free(probe);
 	return r;
 }
 
@@ -81,14 +81,14 @@ static void backend_free_data(void *seen)
 static int backend_plan(const struct settings *settings, void *seen, const struct request *request,
 			const struct adapter *const *selected, size_t count, struct plan *ret, struct err *err)
 {
-	static int (*const parts[])(const struct nvidia_plan *planning) = {plan_libraries, plan_files, plan_procfs};
-	_cleanup_install_ struct driver_files install = {.root = ROOTFS_CLOSED};
+	static int (*const parts[])(const struct nvidia_plan *nvidia_plan) = {plan_libraries, plan_files, plan_procfs};
+	_cleanup_install_ struct driver_files files = {.root = ROOTFS_CLOSED};
 	const struct module *module = &((struct nvidia_probe *)seen)->module;
-	struct nvidia_plan planning = {
+	struct nvidia_plan nvidia_plan = {
 		.settings = settings,
 		.seen = seen,
 		.module = module,
-		.install = &install,
+		.install = &files,
 		.capabilities = request->capabilities,
 		.selected = selected,
 		.selected_count = count,
@@ -98,26 +98,26 @@ static int backend_plan(const struct settings *settings, void *seen, const struc
 	int r;
 
 	r = request->nodes_only ? 0
-				: driver_files_open(settings, module->version, &planning.seen->known, &install, err);
+				: driver_files_open(settings, module->version, &nvidia_plan.seen->known, &files, err);
 	if (r == 0)
-		r = plan_nodes(&planning, request);
+		r = plan_nodes(&nvidia_plan, request);
 	for (size_t i = 0; i < ARRAY_SIZE(parts) && r == 0 && !request->nodes_only; i++)
-		r = parts[i](&planning);
+		r = parts[i](&nvidia_plan);
 	if (r == 0 && !request->nodes_only)
-		r = driver_files_cache_put(&install, &planning.seen->known);
+		r = driver_files_cache_put(&files, &nvidia_plan.seen->known);
 	if (r == 0)
-		nvidia_cache_write(&planning.seen->known);
+		nvidia_cache_write(&nvidia_plan.seen->known);
 	return r == -ENOMEM ? err_set(err, r, "%m") : r;
 }
 
 /* ---- facts ---- */
 
 /* Old drivers carry no note, and are asked in a process of their own. What cannot be had is not known. */
-static int backend_read_cuda_version(const struct settings *settings, const struct driver_files *install,
+static int backend_read_cuda_version(const struct settings *settings, const struct driver_files *files,
 				     struct driver_facts *facts)
 {
-	for (size_t i = 0; i < install->dir_count; i++) {
-		const struct driver_files_dir *dir = &install->dirs[i];
+	for (size_t i = 0; i < files->dir_count; i++) {
+		const struct driver_files_dir *dir = &files->dirs[i];
 		_cleanup_free_ char *path = NULL;
 		_cleanup_close_ int fd = -1;
 		struct err ignored;
@@ -125,7 +125,7 @@ static int backend_read_cuda_version(const struct settings *settings, const stru
 
 		if (dir->is_32)
 			continue;
-		if (str_format(&path, "%s/libcuda.so.%s", dir->path, install->version) < 0)
+		if (str_format(&path, "%s/libcuda.so.%s", dir->path, files->version) < 0)
 			return -ENOMEM;
 		fd = openat(dir->fd, strrchr(path, '/') + 1, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 		if (fd < 0)
@@ -149,7 +149,7 @@ static int backend_facts(const struct settings *settings, void *seen, const stru
 			 size_t count, struct driver_facts *ret)
 {
 	const char *version = ((struct nvidia_probe *)seen)->module.version;
-	_cleanup_install_ struct driver_files install = {.root = ROOTFS_CLOSED};
+	_cleanup_install_ struct driver_files files = {.root = ROOTFS_CLOSED};
 	const char *brand = count ? brand_of(selected[0]->name) : NULL;
 	const char *architecture = count ? architecture_of(selected[0]->device_id) : NULL;
 	struct driver_facts known = {0};
@@ -160,9 +160,9 @@ static int backend_facts(const struct settings *settings, void *seen, const stru
 		brand = backend_common_value(brand, brand_of(selected[i]->name));
 		architecture = backend_common_value(architecture, architecture_of(selected[i]->device_id));
 	}
-	r = driver_files_open(settings, version, &((struct nvidia_probe *)seen)->known, &install, &ignored);
+	r = driver_files_open(settings, version, &((struct nvidia_probe *)seen)->known, &files, &ignored);
 	if (r == 0)
-		r = backend_read_cuda_version(settings, &install, &known);
+		r = backend_read_cuda_version(settings, &files, &known);
 	known.brand = brand ? strdup(brand) : NULL;
 	known.architecture = architecture ? strdup(architecture) : NULL;
 	known.driver_version = strdup(version);
@@ -177,14 +177,14 @@ static int backend_facts(const struct settings *settings, void *seen, const stru
 /* ---- names ---- */
 
 /* NVML's file, in whichever of the driver's directories it is. */
-static int backend_find_nvml(const struct driver_files *install, char **ret)
+static int backend_find_nvml(const struct driver_files *files, char **ret)
 {
-	for (size_t i = 0; i < install->dir_count; i++) {
+	for (size_t i = 0; i < files->dir_count; i++) {
 		_cleanup_free_ char *path = NULL;
 
-		if (install->dirs[i].is_32)
+		if (files->dirs[i].is_32)
 			continue;
-		if (str_format(&path, "%s/libnvidia-ml.so.%s", install->dirs[i].path, install->version) < 0)
+		if (str_format(&path, "%s/libnvidia-ml.so.%s", files->dirs[i].path, files->version) < 0)
 			return -ENOMEM;
 		if (access(path, F_OK) < 0)
 			continue;

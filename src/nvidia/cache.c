@@ -48,21 +48,21 @@ void nvidia_cache_drop_driver(struct nvidia_cache_driver *driver)
 }
 
 /* All but the head. */
-static void nvidia_cache_drop(struct nvidia_cache *known)
+static void nvidia_cache_drop(struct nvidia_cache *cache)
 {
-	for (size_t i = 0; i < known->gpu_count; i++)
-		nvidia_cache_clear_gpu(&known->gpus[i]);
-	free(known->gpus);
-	known->gpus = NULL;
-	known->gpu_count = 0;
-	nvidia_cache_drop_driver(&known->driver);
+	for (size_t i = 0; i < cache->gpu_count; i++)
+		nvidia_cache_clear_gpu(&cache->gpus[i]);
+	free(cache->gpus);
+	cache->gpus = NULL;
+	cache->gpu_count = 0;
+	nvidia_cache_drop_driver(&cache->driver);
 }
 
-void nvidia_cache_close(struct nvidia_cache *known)
+void nvidia_cache_close(struct nvidia_cache *cache)
 {
-	nvidia_cache_drop(known);
-	free(known->head);
-	*known = (struct nvidia_cache){0};
+	nvidia_cache_drop(cache);
+	free(cache->head);
+	*cache = (struct nvidia_cache){0};
 }
 
 /* ---- the file ---- */
@@ -80,7 +80,7 @@ static bool nvidia_cache_read_number(const char *text, int base, unsigned long m
 }
 
 /* "gpu ADDRESS BINDING DEVICE LENGTH", and on the next line a text of that length. */
-static int nvidia_cache_parse_gpu(char *line, char **rest, struct nvidia_cache *known)
+static int nvidia_cache_parse_gpu(char *line, char **rest, struct nvidia_cache *cache)
 {
 	const char *address = strsep(&line, " "), *binding = strsep(&line, " "), *device = strsep(&line, " ");
 	_cleanup_free_ char *information = NULL;
@@ -88,15 +88,15 @@ static int nvidia_cache_parse_gpu(char *line, char **rest, struct nvidia_cache *
 
 	if (!binding || !*binding || !pci_address_is_name(address) ||
 	    !nvidia_cache_read_number(device, 16, UINT16_MAX, &id) ||
-	    !nvidia_cache_read_number(line, 10, INFORMATION_MAX, &length) || known->gpu_count == NVIDIA_CACHE_GPUS_MAX)
+	    !nvidia_cache_read_number(line, 10, INFORMATION_MAX, &length) || cache->gpu_count == NVIDIA_CACHE_GPUS_MAX)
 		return -EINVAL;
 	if (!*rest || strlen(*rest) <= length || (*rest)[length] != '\n')
 		return -EINVAL;
 	information = strndup(*rest, length);
 	*rest += length + 1;
-	if (!information || nvidia_cache_put_gpu(known, address, binding, (uint32_t)id, information) < 0)
+	if (!information || nvidia_cache_put_gpu(cache, address, binding, (uint32_t)id, information) < 0)
 		return -ENOMEM;
-	nvidia_cache_find_gpu(known, address, binding)->is_here = false;
+	nvidia_cache_find_gpu(cache, address, binding)->is_here = false;
 	return 0;
 }
 
@@ -148,15 +148,15 @@ static int nvidia_cache_parse_driver(char *line, struct nvidia_cache_driver *dri
 	return driver->version && driver->cache && driver->root ? 0 : -ENOMEM;
 }
 
-static int nvidia_cache_parse_line(char *line, char **rest, struct nvidia_cache *known)
+static int nvidia_cache_parse_line(char *line, char **rest, struct nvidia_cache *cache)
 {
-	struct nvidia_cache_driver *driver = &known->driver;
+	struct nvidia_cache_driver *driver = &cache->driver;
 	const char *word = strsep(&line, " ");
 
 	if (!line)
 		return -EINVAL;
 	if (streq(word, "gpu"))
-		return nvidia_cache_parse_gpu(line, rest, known);
+		return nvidia_cache_parse_gpu(line, rest, cache);
 	if (streq(word, "driver"))
 		return nvidia_cache_parse_driver(line, driver);
 	if (streq(word, "place") && driver->place_count < NVIDIA_CACHE_PLACES_MAX)
@@ -202,20 +202,20 @@ static int nvidia_cache_print_driver(const struct nvidia_cache_driver *driver, c
 	return r;
 }
 
-int nvidia_cache_print(const struct nvidia_cache *known, char **ret)
+int nvidia_cache_print(const struct nvidia_cache *cache, char **ret)
 {
 	_cleanup_free_ char *text = NULL;
-	int r = str_format(&text, "%s\n", known->head);
+	int r = str_format(&text, "%s\n", cache->head);
 
-	for (size_t i = 0; i < known->gpu_count && r == 0; i++) {
-		const struct nvidia_cache_gpu *gpu = &known->gpus[i];
+	for (size_t i = 0; i < cache->gpu_count && r == 0; i++) {
+		const struct nvidia_cache_gpu *gpu = &cache->gpus[i];
 
 		if (gpu->is_here)
 			r = str_append(&text, "gpu %s %s %x %zu\n%s\n", gpu->address, gpu->binding, gpu->device_id,
 				       strlen(gpu->information), gpu->information);
 	}
-	if (r == 0 && known->driver.version)
-		r = nvidia_cache_print_driver(&known->driver, &text);
+	if (r == 0 && cache->driver.version)
+		r = nvidia_cache_print_driver(&cache->driver, &text);
 	if (r == 0)
 		r = str_append(&text, "end\n");
 	if (r == 0)
@@ -234,26 +234,26 @@ static int nvidia_cache_make_head(char **ret)
 int nvidia_cache_open(struct nvidia_cache *ret)
 {
 	_cleanup_free_ char *text = NULL;
-	struct nvidia_cache known = {0};
+	struct nvidia_cache cache = {0};
 	size_t size;
-	int r = nvidia_cache_make_head(&known.head);
+	int r = nvidia_cache_make_head(&cache.head);
 
 	if (r == 0 && boot_cache_read(NVIDIA_CACHE_NAME, SOURCES_MAX, &text, &size) == 0)
-		r = nvidia_cache_parse(text, size, &known);
+		r = nvidia_cache_parse(text, size, &cache);
 	if (r == -ENOMEM)
-		nvidia_cache_close(&known);
+		nvidia_cache_close(&cache);
 	else
-		*ret = known;
+		*ret = cache;
 	return r == -ENOMEM ? r : 0;
 }
 
-void nvidia_cache_write(struct nvidia_cache *known)
+void nvidia_cache_write(struct nvidia_cache *cache)
 {
 	_cleanup_free_ char *text = NULL;
 
-	if (known->head && known->is_new && nvidia_cache_print(known, &text) == 0)
+	if (cache->head && cache->is_new && nvidia_cache_print(cache, &text) == 0)
 		boot_cache_write(NVIDIA_CACHE_NAME, text);
-	known->is_new = false;
+	cache->is_new = false;
 }
 
 /* ---- GPUs ---- */
@@ -270,32 +270,32 @@ int nvidia_cache_driver_binding(const char *address, char **ret)
 	return str_format(ret, "%ju.%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
 }
 
-struct nvidia_cache_gpu *nvidia_cache_find_gpu(const struct nvidia_cache *known, const char *address,
+struct nvidia_cache_gpu *nvidia_cache_find_gpu(const struct nvidia_cache *cache, const char *address,
 					       const char *binding)
 {
-	for (size_t i = 0; i < known->gpu_count; i++)
-		if (streq(known->gpus[i].address, address))
-			return streq(known->gpus[i].binding, binding) ? &known->gpus[i] : NULL;
+	for (size_t i = 0; i < cache->gpu_count; i++)
+		if (streq(cache->gpus[i].address, address))
+			return streq(cache->gpus[i].binding, binding) ? &cache->gpus[i] : NULL;
 	return NULL;
 }
 
 /* The one at an address, or a new one. Return: NULL without memory. */
-static struct nvidia_cache_gpu *nvidia_cache_get_gpu(struct nvidia_cache *known, const char *address)
+static struct nvidia_cache_gpu *nvidia_cache_get_gpu(struct nvidia_cache *cache, const char *address)
 {
 	struct nvidia_cache_gpu *gpus;
 
-	for (size_t i = 0; i < known->gpu_count; i++)
-		if (streq(known->gpus[i].address, address))
-			return &known->gpus[i];
-	gpus = array_grow(known->gpus, known->gpu_count, sizeof(*gpus));
+	for (size_t i = 0; i < cache->gpu_count; i++)
+		if (streq(cache->gpus[i].address, address))
+			return &cache->gpus[i];
+	gpus = array_grow(cache->gpus, cache->gpu_count, sizeof(*gpus));
 	if (!gpus)
 		return NULL;
-	known->gpus = gpus;
-	gpus[known->gpu_count] = (struct nvidia_cache_gpu){0};
-	return &gpus[known->gpu_count++];
+	cache->gpus = gpus;
+	gpus[cache->gpu_count] = (struct nvidia_cache_gpu){0};
+	return &gpus[cache->gpu_count++];
 }
 
-int nvidia_cache_put_gpu(struct nvidia_cache *known, const char *address, const char *binding, uint32_t device_id,
+int nvidia_cache_put_gpu(struct nvidia_cache *cache, const char *address, const char *binding, uint32_t device_id,
 			 const char *information)
 {
 	struct nvidia_cache_gpu *gpu, new = {
@@ -305,7 +305,7 @@ int nvidia_cache_put_gpu(struct nvidia_cache *known, const char *address, const 
 					      .information = strdup(information),
 				      };
 
-	gpu = new.address &&new.binding &&new.information ? nvidia_cache_get_gpu(known, address) : NULL;
+	gpu = new.address &&new.binding &&new.information ? nvidia_cache_get_gpu(cache, address) : NULL;
 	if (!gpu) {
 		nvidia_cache_clear_gpu(&new);
 		return -ENOMEM;
@@ -313,7 +313,7 @@ int nvidia_cache_put_gpu(struct nvidia_cache *known, const char *address, const 
 	nvidia_cache_clear_gpu(gpu);
 	new.is_here = true;
 	*gpu = new;
-	known->is_new = true;
+	cache->is_new = true;
 	return 0;
 }
 

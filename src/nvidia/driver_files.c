@@ -44,25 +44,25 @@ static const char *const usual_dirs[] = {
 	"/home/kubernetes/bin/nvidia/lib64",
 };
 
-static void driver_files_drop_dirs(struct driver_files *install)
+static void driver_files_drop_dirs(struct driver_files *files)
 {
-	for (size_t i = 0; i < install->dir_count; i++) {
-		cleanup_closep(&install->dirs[i].fd);
-		free(install->dirs[i].path);
-		strv_clear(&install->dirs[i].names);
+	for (size_t i = 0; i < files->dir_count; i++) {
+		cleanup_closep(&files->dirs[i].fd);
+		free(files->dirs[i].path);
+		strv_clear(&files->dirs[i].names);
 	}
-	install->dir_count = 0;
+	files->dir_count = 0;
 }
 
-void driver_files_close(struct driver_files *install)
+void driver_files_close(struct driver_files *files)
 {
-	driver_files_drop_dirs(install);
-	strv_clear(&install->places);
-	free(install->other_version);
-	free(install->root_path);
-	rootfs_close(&install->root);
-	install->root_path = NULL;
-	install->other_version = NULL;
+	driver_files_drop_dirs(files);
+	strv_clear(&files->places);
+	free(files->other_version);
+	free(files->root_path);
+	rootfs_close(&files->root);
+	files->root_path = NULL;
+	files->other_version = NULL;
 }
 
 /* The path of an open file, without symlinks. */
@@ -83,9 +83,9 @@ static int driver_files_path(int fd, char **ret)
 }
 
 /* A path with a symlink in it, most likely. */
-static int driver_files_resolve(const struct driver_files *install, const char *path, struct driver_files_file *ret)
+static int driver_files_resolve(const struct driver_files *files, const char *path, struct driver_files_file *ret)
 {
-	_cleanup_close_ int fd = rootfs_open_path(&install->root, path, O_PATH);
+	_cleanup_close_ int fd = rootfs_open_path(&files->root, path, O_PATH);
 	struct driver_files_file file;
 	int r;
 
@@ -99,39 +99,39 @@ static int driver_files_resolve(const struct driver_files *install, const char *
 	return r;
 }
 
-int driver_files_find(const struct driver_files *install, const char *path, struct driver_files_file *ret)
+int driver_files_find(const struct driver_files *files, const char *path, struct driver_files_file *ret)
 {
-	_cleanup_close_ int fd = rootfs_open_unlinked(&install->root, path, O_PATH);
+	_cleanup_close_ int fd = rootfs_open_unlinked(&files->root, path, O_PATH);
 	struct driver_files_file file;
 
 	if (fd == -ELOOP)
-		return driver_files_resolve(install, path, ret);
+		return driver_files_resolve(files, path, ret);
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &file.st) < 0)
 		return -errno;
-	if (str_format(&file.path, "%s%s", install->root_path, path) < 0)
+	if (str_format(&file.path, "%s%s", files->root_path, path) < 0)
 		return -ENOMEM;
 	*ret = file;
 	return 0;
 }
 
-const char *driver_files_path_inside(const struct driver_files *install, const char *path)
+const char *driver_files_path_inside(const struct driver_files *files, const char *path)
 {
-	size_t length = strlen(install->root_path);
+	size_t length = strlen(files->root_path);
 
-	return strncmp(path, install->root_path, length) == 0 && path[length] == '/' ? path + length : NULL;
+	return strncmp(path, files->root_path, length) == 0 && path[length] == '/' ? path + length : NULL;
 }
 
-size_t driver_files_stem_length(const struct driver_files *install, const char *name)
+size_t driver_files_stem_length(const struct driver_files *files, const char *name)
 {
-	size_t length = strlen(name), suffix = strlen(install->version) + strlen(".so.");
+	size_t length = strlen(name), suffix = strlen(files->version) + strlen(".so.");
 	const char *end;
 
 	if (length <= suffix)
 		return 0;
 	end = name + length - suffix;
-	return str_has_prefix(end, ".so.") && streq(end + strlen(".so."), install->version) ? length - suffix : 0;
+	return str_has_prefix(end, ".so.") && streq(end + strlen(".so."), files->version) ? length - suffix : 0;
 }
 
 /* ---- directories ---- */
@@ -166,13 +166,13 @@ static int driver_files_read_abi(int dir, const char *name, bool *ret_is_32)
 }
 
 /* Whether there is a directory whose path is the first @length characters. @inside: below the driver root */
-static bool driver_files_has_dir(const struct driver_files *install, const char *path, size_t length, bool inside)
+static bool driver_files_has_dir(const struct driver_files *files, const char *path, size_t length, bool inside)
 {
-	for (size_t i = 0; i < install->dir_count; i++) {
-		const char *known = install->dirs[i].path;
+	for (size_t i = 0; i < files->dir_count; i++) {
+		const char *known = files->dirs[i].path;
 
 		if (inside)
-			known = driver_files_path_inside(install, known);
+			known = driver_files_path_inside(files, known);
 		if (known && strncmp(known, path, length) == 0 && known[length] == '\0')
 			return true;
 	}
@@ -180,10 +180,10 @@ static bool driver_files_has_dir(const struct driver_files *install, const char 
 }
 
 /* What a container has of an earlier one, as after docker commit, are empty files and no libraries: their ABI tells. */
-static bool driver_files_is_ours(const struct driver_files *install, const char *path, size_t length)
+static bool driver_files_is_ours(const struct driver_files *files, const char *path, size_t length)
 {
 	static const char *const ours[] = {PATH_CONTAINER, LIBRARY_DIR_32};
-	const char *inside = driver_files_path_inside(install, path);
+	const char *inside = driver_files_path_inside(files, path);
 
 	length -= inside ? (size_t)(inside - path) : 0;
 	for (size_t i = 0; inside && i < ARRAY_SIZE(ours); i++)
@@ -193,18 +193,18 @@ static bool driver_files_is_ours(const struct driver_files *install, const char 
 }
 
 /* For the message: a libcuda of another version than the kernel module's. Return: 0 or -ENOMEM. */
-static int driver_files_note_other(struct driver_files *install, const char *name)
+static int driver_files_note_other(struct driver_files *files, const char *name)
 {
 	const char *version = str_has_prefix(name, "libcuda.so.") ? name + strlen("libcuda.so.") : "";
 
-	if (install->other_version || !proc_is_version(version) || streq(version, install->version))
+	if (files->other_version || !proc_is_version(version) || streq(version, files->version))
 		return 0;
-	install->other_version = strdup(version);
-	return install->other_version ? 0 : -ENOMEM;
+	files->other_version = strdup(version);
+	return files->other_version ? 0 : -ENOMEM;
 }
 
 /* The directory of a library of the driver: @path's first @length characters, and @name. Return: 0 or -ENOMEM. */
-static int driver_files_take_dir(struct driver_files *install, const char *path, size_t length, const char *name,
+static int driver_files_take_dir(struct driver_files *files, const char *path, size_t length, const char *name,
 				 bool is_ours)
 {
 	struct driver_files_dir dir = {.path = strndup(path, length), .is_ours = is_ours};
@@ -213,8 +213,8 @@ static int driver_files_take_dir(struct driver_files *install, const char *path,
 		return -ENOMEM;
 	dir.fd = open(dir.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir.fd >= 0 && driver_files_read_abi(dir.fd, name, &dir.is_32) == 0 && fstat(dir.fd, &dir.st) == 0) {
-		install->is_new = true;
-		install->dirs[install->dir_count++] = dir;
+		files->is_new = true;
+		files->dirs[files->dir_count++] = dir;
 		return 0;
 	}
 	cleanup_closep(&dir.fd);
@@ -226,7 +226,7 @@ static int driver_files_take_dir(struct driver_files *install, const char *path,
  * Where libraries of several drivers lie side by side, the loader's links lead to the newest: whether the module's own
  * is beside it. @directory: the first @length characters. Return: 0, with its name; -ENOENT; -ENOMEM.
  */
-static int driver_files_find_beside(const struct driver_files *install, const char *directory, size_t length,
+static int driver_files_find_beside(const struct driver_files *files, const char *directory, size_t length,
 				    const char *name, char **ret)
 {
 	const char *end = strstr(name, ".so.");
@@ -235,7 +235,7 @@ static int driver_files_find_beside(const struct driver_files *install, const ch
 
 	if (!end)
 		return -ENOENT;
-	if (str_format(&path, "%.*s/%.*s.so.%s", (int)length, directory, (int)(end - name), name, install->version) < 0)
+	if (str_format(&path, "%.*s/%.*s.so.%s", (int)length, directory, (int)(end - name), name, files->version) < 0)
 		return -ENOMEM;
 	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		return -ENOENT;
@@ -244,7 +244,7 @@ static int driver_files_find_beside(const struct driver_files *install, const ch
 }
 
 /* Follows what has the name of a driver's library to its file, and takes its directory if the version is right. */
-static int driver_files_consider(struct driver_files *install, const char *path)
+static int driver_files_consider(struct driver_files *files, const char *path)
 {
 	_cleanup_free_ char *real = NULL, *beside = NULL;
 	struct driver_files_file file = {0};
@@ -253,7 +253,7 @@ static int driver_files_consider(struct driver_files *install, const char *path)
 	bool is_ours;
 	int r;
 
-	r = driver_files_resolve(install, path, &file);
+	r = driver_files_resolve(files, path, &file);
 	if (r != 0)
 		return r == -ENOMEM ? r : 0;
 	real = file.path;
@@ -261,16 +261,16 @@ static int driver_files_consider(struct driver_files *install, const char *path)
 	length = (size_t)(name - 1 - real);
 	if (!S_ISREG(file.st.st_mode))
 		return 0;
-	is_ours = driver_files_is_ours(install, real, length);
-	if (!is_ours && driver_files_stem_length(install, name) == 0) {
-		r = driver_files_find_beside(install, real, length, name, &beside);
+	is_ours = driver_files_is_ours(files, real, length);
+	if (!is_ours && driver_files_stem_length(files, name) == 0) {
+		r = driver_files_find_beside(files, real, length, name, &beside);
 		if (r < 0)
-			return r == -ENOMEM ? r : driver_files_note_other(install, name);
+			return r == -ENOMEM ? r : driver_files_note_other(files, name);
 		name = beside;
 	}
-	if (driver_files_has_dir(install, real, length, false) || install->dir_count == DRIVER_FILES_DIRS_MAX)
+	if (driver_files_has_dir(files, real, length, false) || files->dir_count == DRIVER_FILES_DIRS_MAX)
 		return 0;
-	return driver_files_take_dir(install, real, length, name, is_ours);
+	return driver_files_take_dir(files, real, length, name, is_ours);
 }
 
 /* What the loader cache has of the driver. */
@@ -294,33 +294,32 @@ static bool driver_files_is_anchor(const char *name)
 	return false;
 }
 
-static bool driver_files_is_versioned_anchor(const struct driver_files *install, const char *name)
+static bool driver_files_is_versioned_anchor(const struct driver_files *files, const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(versioned_anchors); i++)
 		if (driver_files_begins_as(name, versioned_anchors[i]) && str_has_prefix(name, versioned_anchors[i]))
-			return streq(name + strlen(versioned_anchors[i]), install->version);
+			return streq(name + strlen(versioned_anchors[i]), files->version);
 	return false;
 }
 
 /* The link at @path may lead elsewhere one day; that changes the directory it is in. */
-static int driver_files_note_place(struct driver_files *install, const char *path, size_t length)
+static int driver_files_note_place(struct driver_files *files, const char *path, size_t length)
 {
 	_cleanup_free_ char *place = strndup(path, length);
 
 	if (!place)
 		return -ENOMEM;
-	return strv_contains(&install->places, place) ? 0 : strv_add(&install->places, place);
+	return strv_contains(&files->places, place) ? 0 : strv_add(&files->places, place);
 }
 
-static int driver_files_follow(struct driver_files *install, const char *path)
+static int driver_files_follow(struct driver_files *files, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
-	if (path[0] != '/' || slash == path || driver_files_has_dir(install, path, (size_t)(slash - path), true))
+	if (path[0] != '/' || slash == path || driver_files_has_dir(files, path, (size_t)(slash - path), true))
 		return 0;
-	return driver_files_note_place(install, path, (size_t)(slash - path)) < 0
-		       ? -ENOMEM
-		       : driver_files_consider(install, path);
+	return driver_files_note_place(files, path, (size_t)(slash - path)) < 0 ? -ENOMEM
+										: driver_files_consider(files, path);
 }
 
 static void driver_files_visit_entry(void *user, const char *name, const char *path)
@@ -335,34 +334,34 @@ static void driver_files_visit_entry(void *user, const char *name, const char *p
 		visit->r = strv_add(&visit->later, path);
 }
 
-static int driver_files_search_cache(struct driver_files *install)
+static int driver_files_search_cache(struct driver_files *files)
 {
-	struct visit visit = {.install = install};
+	struct visit visit = {.install = files};
 	_cleanup_free_ char *data = NULL;
 	_cleanup_close_ int fd = -1;
 	size_t size;
 	int r;
 
-	fd = rootfs_open_path(&install->root, "/etc/ld.so.cache", O_RDONLY | O_NOCTTY | O_NONBLOCK);
+	fd = rootfs_open_path(&files->root, "/etc/ld.so.cache", O_RDONLY | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return 0;
-	install->has_cache = fstat(fd, &install->cache) == 0;
+	files->has_cache = fstat(fd, &files->cache) == 0;
 	r = fd_read_all(fd, LDCACHE_MAX_SIZE, &data, &size);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	ldcache_each(&(struct span){(const unsigned char *)data, size}, driver_files_visit_entry, &visit);
 	/* Last, since of a directory that is known the links to another one are not looked at any more. */
 	for (size_t i = 0; i < visit.later.count && visit.r == 0; i++)
-		visit.r = driver_files_follow(install, visit.later.items[i]);
+		visit.r = driver_files_follow(files, visit.later.items[i]);
 	strv_clear(&visit.later);
 	return visit.r;
 }
 
-static int driver_files_search_usual(struct driver_files *install)
+static int driver_files_search_usual(struct driver_files *files)
 {
 	int r = 0;
 
-	install->has_cache = false;
+	files->has_cache = false;
 	for (size_t i = 0; i < ARRAY_SIZE(usual_dirs) && r == 0; i++) {
 		for (size_t j = 0; j < ARRAY_SIZE(anchors) + ARRAY_SIZE(versioned_anchors) && r == 0; j++) {
 			bool versioned = j >= ARRAY_SIZE(anchors);
@@ -370,35 +369,35 @@ static int driver_files_search_usual(struct driver_files *install)
 
 			r = str_format(&path, "%s/%s%s", usual_dirs[i],
 				       versioned ? versioned_anchors[j - ARRAY_SIZE(anchors)] : anchors[j],
-				       versioned ? install->version : "");
+				       versioned ? files->version : "");
 			if (r == 0)
-				r = driver_files_consider(install, path);
+				r = driver_files_consider(files, path);
 		}
 	}
 	return r;
 }
 
-static bool driver_files_has_abi(const struct driver_files *install, bool is_32)
+static bool driver_files_has_abi(const struct driver_files *files, bool is_32)
 {
-	for (size_t i = 0; i < install->dir_count; i++)
-		if (install->dirs[i].is_32 == is_32)
+	for (size_t i = 0; i < files->dir_count; i++)
+		if (files->dirs[i].is_32 == is_32)
 			return true;
 	return false;
 }
 
-static int driver_files_explain_missing(const struct driver_files *install, const char *root, struct err *err)
+static int driver_files_explain_missing(const struct driver_files *files, const char *root, struct err *err)
 {
-	if (install->other_version)
+	if (files->other_version)
 		return err_set_advised(
 			err, CTR_GPU_E_DRIVER_LIBRARY,
-			("the driver was updated halfway: kernel module %s, libraries %s", install->version,
-			 install->other_version),
+			("the driver was updated halfway: kernel module %s, libraries %s", files->version,
+			 files->other_version),
 			("Restart the machine, or stop what uses the GPUs and reload the module: rmmod nvidia-uvm "
 			 "nvidia; modprobe nvidia"));
 	return err_set_advised(
 		err, CTR_GPU_E_DRIVER_LIBRARY,
-		("NVIDIA's kernel module is loaded (%s), and no libraries of that version are below %s",
-		 install->version, root),
+		("NVIDIA's kernel module is loaded (%s), and no libraries of that version are below %s", files->version,
+		 root),
 		("Install the driver's libraries, or say where they are: \"driver-root\" in the configuration, "
 		 "--root."));
 }
@@ -406,19 +405,19 @@ static int driver_files_explain_missing(const struct driver_files *install, cons
 /* ---- what an earlier start found ---- */
 
 /* Return: 1 if the place is what it was; 0; -ENOMEM. */
-static int driver_files_cache_get_directory(struct driver_files *install, const struct cached_directory *known)
+static int driver_files_cache_get_directory(struct driver_files *files, const struct cached_directory *known)
 {
-	const char *inside = driver_files_path_inside(install, known->path);
+	const char *inside = driver_files_path_inside(files, known->path);
 	struct stat st;
 
 	if (!inside || stat(known->path, &st) < 0 || !nvidia_cache_is_fingerprint(known->stamp, &st))
 		return 0;
-	return strv_add(&install->places, inside) < 0 ? -ENOMEM : 1;
+	return strv_add(&files->places, inside) < 0 ? -ENOMEM : 1;
 }
 
-static int driver_files_cache_get_dir(struct driver_files *install, const struct nvidia_cache_libraries *known)
+static int driver_files_cache_get_dir(struct driver_files *files, const struct nvidia_cache_libraries *known)
 {
-	struct driver_files_dir *dir = &install->dirs[install->dir_count++];
+	struct driver_files_dir *dir = &files->dirs[files->dir_count++];
 	int r = 0;
 
 	*dir = (struct driver_files_dir){
@@ -429,41 +428,41 @@ static int driver_files_cache_get_dir(struct driver_files *install, const struct
 	};
 	if (!dir->path)
 		return -ENOMEM;
-	if (!driver_files_path_inside(install, dir->path) || dir->fd < 0 || fstat(dir->fd, &dir->st) < 0 ||
+	if (!driver_files_path_inside(files, dir->path) || dir->fd < 0 || fstat(dir->fd, &dir->st) < 0 ||
 	    !nvidia_cache_is_fingerprint(known->place.stamp, &dir->st))
 		return 0;
 	for (size_t i = 0; i < known->names.count && r == 0; i++)
-		if (driver_files_stem_length(install, known->names.items[i]) > 0)
+		if (driver_files_stem_length(files, known->names.items[i]) > 0)
 			r = strv_add(&dir->names, known->names.items[i]);
 	return r < 0 ? r : 1;
 }
 
 /* Return: 1 if all is as it was; 0 if it must be looked for; -ENOMEM. */
-static int driver_files_cache_get(struct driver_files *install, const struct nvidia_cache_driver *known)
+static int driver_files_cache_get(struct driver_files *files, const struct nvidia_cache_driver *known)
 {
 	int r = 1;
 
-	if (!known->version || !streq(known->version, install->version) || !streq(known->root, install->root_path) ||
-	    fstatat(install->root.fd, "etc/ld.so.cache", &install->cache, 0) < 0 ||
-	    !nvidia_cache_is_fingerprint(known->cache, &install->cache))
+	if (!known->version || !streq(known->version, files->version) || !streq(known->root, files->root_path) ||
+	    fstatat(files->root.fd, "etc/ld.so.cache", &files->cache, 0) < 0 ||
+	    !nvidia_cache_is_fingerprint(known->cache, &files->cache))
 		return 0;
 	for (size_t i = 0; i < known->place_count && r == 1; i++)
-		r = driver_files_cache_get_directory(install, &known->places[i]);
+		r = driver_files_cache_get_directory(files, &known->places[i]);
 	for (size_t i = 0; i < known->dir_count && r == 1; i++)
-		r = driver_files_cache_get_dir(install, &known->dirs[i]);
-	install->has_cache = r == 1;
+		r = driver_files_cache_get_dir(files, &known->dirs[i]);
+	files->has_cache = r == 1;
 	if (r == 1)
 		return 1;
-	driver_files_drop_dirs(install);
-	strv_clear(&install->places);
+	driver_files_drop_dirs(files);
+	strv_clear(&files->places);
 	return r;
 }
 
 /* A line of a file has no room for some names. Return: 0; -ESTALE if it cannot be kept; -ENOMEM. */
-static int driver_files_cache_put_directory(const struct driver_files *install, const char *path, const struct stat *st,
+static int driver_files_cache_put_directory(const struct driver_files *files, const char *path, const struct stat *st,
 					    struct cached_directory *ret)
 {
-	int r = nvidia_cache_is_settled(st, install->since) && !strchr(path, '\n')
+	int r = nvidia_cache_is_settled(st, files->since) && !strchr(path, '\n')
 			? nvidia_cache_fingerprint(st, &ret->stamp)
 			: -ESTALE;
 
@@ -473,11 +472,11 @@ static int driver_files_cache_put_directory(const struct driver_files *install, 
 	return ret->path ? 0 : -ENOMEM;
 }
 
-static int driver_files_cache_put_dir(const struct driver_files *install, const struct driver_files_dir *dir,
+static int driver_files_cache_put_dir(const struct driver_files *files, const struct driver_files_dir *dir,
 				      struct nvidia_cache_driver *driver)
 {
 	struct nvidia_cache_libraries *known = &driver->dirs[driver->dir_count++];
-	int r = dir->is_ours ? -ESTALE : driver_files_cache_put_directory(install, dir->path, &dir->st, &known->place);
+	int r = dir->is_ours ? -ESTALE : driver_files_cache_put_directory(files, dir->path, &dir->st, &known->place);
 
 	known->is_32 = dir->is_32;
 	known->is_listed = dir->is_listed;
@@ -487,83 +486,82 @@ static int driver_files_cache_put_dir(const struct driver_files *install, const 
 }
 
 /* Where the loader cache has links to the driver, apart from the driver's own directories. */
-static int driver_files_cache_put_link_directory(const struct driver_files *install, const char *path,
+static int driver_files_cache_put_link_directory(const struct driver_files *files, const char *path,
 						 struct nvidia_cache_driver *driver)
 {
 	_cleanup_free_ char *real = NULL;
 	struct driver_files_file file;
-	int r = driver->place_count < NVIDIA_CACHE_PLACES_MAX ? driver_files_find(install, path, &file) : -ESTALE;
+	int r = driver->place_count < NVIDIA_CACHE_PLACES_MAX ? driver_files_find(files, path, &file) : -ESTALE;
 
 	if (r < 0)
 		return r == -ENOMEM ? r : -ESTALE;
 	real = file.path;
-	if (driver_files_has_dir(install, real, strlen(real), false))
+	if (driver_files_has_dir(files, real, strlen(real), false))
 		return 0;
-	return driver_files_cache_put_directory(install, real, &file.st, &driver->places[driver->place_count++]);
+	return driver_files_cache_put_directory(files, real, &file.st, &driver->places[driver->place_count++]);
 }
 
-static int driver_files_describe(const struct driver_files *install, struct nvidia_cache_driver *driver)
+static int driver_files_describe(const struct driver_files *files, struct nvidia_cache_driver *driver)
 {
-	bool settled = install->has_cache && nvidia_cache_is_settled(&install->cache, install->since);
-	int r = settled && !strchr(install->root_path, '\n') ? 0 : -ESTALE;
+	bool settled = files->has_cache && nvidia_cache_is_settled(&files->cache, files->since);
+	int r = settled && !strchr(files->root_path, '\n') ? 0 : -ESTALE;
 
 	if (r == 0)
-		r = nvidia_cache_fingerprint(&install->cache, &driver->cache);
-	driver->version = strdup(install->version);
-	driver->root = strdup(install->root_path);
+		r = nvidia_cache_fingerprint(&files->cache, &driver->cache);
+	driver->version = strdup(files->version);
+	driver->root = strdup(files->root_path);
 	if (!driver->version || !driver->root)
 		return -ENOMEM;
-	for (size_t i = 0; i < install->places.count && r == 0; i++)
-		r = driver_files_cache_put_link_directory(install, install->places.items[i], driver);
-	for (size_t i = 0; i < install->dir_count && r == 0; i++)
-		r = driver_files_cache_put_dir(install, &install->dirs[i], driver);
+	for (size_t i = 0; i < files->places.count && r == 0; i++)
+		r = driver_files_cache_put_link_directory(files, files->places.items[i], driver);
+	for (size_t i = 0; i < files->dir_count && r == 0; i++)
+		r = driver_files_cache_put_dir(files, &files->dirs[i], driver);
 	return r;
 }
 
-int driver_files_cache_put(const struct driver_files *install, struct nvidia_cache *known)
+int driver_files_cache_put(const struct driver_files *files, struct nvidia_cache *cache)
 {
 	struct nvidia_cache_driver driver = {0};
-	int r = install->is_new ? driver_files_describe(install, &driver) : -ESTALE;
+	int r = files->is_new ? driver_files_describe(files, &driver) : -ESTALE;
 
 	if (r < 0) {
 		nvidia_cache_drop_driver(&driver);
 		return r == -ENOMEM ? r : 0;
 	}
-	nvidia_cache_drop_driver(&known->driver);
-	known->driver = driver;
-	known->is_new = true;
+	nvidia_cache_drop_driver(&cache->driver);
+	cache->driver = driver;
+	cache->is_new = true;
 	return 0;
 }
 
-int driver_files_open(const struct settings *settings, const char *version, const struct nvidia_cache *known,
+int driver_files_open(const struct settings *settings, const char *version, const struct nvidia_cache *cache,
 		      struct driver_files *ret, struct err *err)
 {
-	_cleanup_install_ struct driver_files install = {
-		.version = version, .root = ROOTFS_CLOSED, .since = time(NULL)};
+	_cleanup_install_ struct driver_files files = {.version = version, .root = ROOTFS_CLOSED, .since = time(NULL)};
 	const char *root = settings->driver_root ? settings->driver_root : "/";
 	int r;
 
-	r = rootfs_open(AT_FDCWD, root, &install.root);
+	r = rootfs_open(AT_FDCWD, root, &files.root);
 	if (r < 0)
 		return err_set_advised(err, r, ("cannot open the driver root %s: %m", root),
 				       ("Check \"driver-root\" in the configuration, and --root."));
-	r = driver_files_path(install.root.fd, &install.root_path);
-	if (r == 0 && streq(install.root_path, "/"))
-		install.root_path[0] = '\0';
-	if (r == 0 && known)
-		r = driver_files_cache_get(&install, &known->driver);
+	r = driver_files_path(files.root.fd, &files.root_path);
+	if (r == 0 && streq(files.root_path, "/"))
+		files.root_path[0] = '\0';
+	if (r == 0 && cache)
+		r = driver_files_cache_get(&files, &cache->driver);
 	if (r == 0)
-		r = driver_files_search_cache(&install);
+		r = driver_files_search_cache(&files);
 	if (r == 1)
 		r = 0;
-	if (r == 0 && !driver_files_has_abi(&install, false))
-		r = driver_files_search_usual(&install);
+	if (r == 0 && !driver_files_has_abi(&files, false))
+		r = driver_files_search_usual(&files);
 	if (r < 0)
 		return err_set(err, r, "cannot look for the driver's libraries: %m");
-	if (driver_files_has_abi(&install, false)) {
-		*ret = install;
-		install = (struct driver_files){.root = ROOTFS_CLOSED};
+	if (driver_files_has_abi(&files, false)) {
+		*ret = files;
+		files = (struct driver_files){.root = ROOTFS_CLOSED};
 		return 0;
 	}
-	return driver_files_explain_missing(&install, root, err);
+	return driver_files_explain_missing(&files, root, err);
 }

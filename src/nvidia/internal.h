@@ -223,7 +223,7 @@ struct nvidia_cache {
 /** Reads what is kept. What cannot be read or believed is not known. Return: 0 or -ENOMEM. */
 int nvidia_cache_open(struct nvidia_cache *ret);
 
-void nvidia_cache_close(struct nvidia_cache *known);
+void nvidia_cache_close(struct nvidia_cache *cache);
 
 /**
  * nvidia_cache_parse() - what a file says
@@ -235,10 +235,10 @@ void nvidia_cache_close(struct nvidia_cache *known);
 int nvidia_cache_parse(char *text, size_t size, struct nvidia_cache *ret);
 
 /** The same as a file. Return: 0 or -ENOMEM. */
-int nvidia_cache_print(const struct nvidia_cache *known, char **ret);
+int nvidia_cache_print(const struct nvidia_cache *cache, char **ret);
 
 /** Keeps what is new, if the caller is root. */
-void nvidia_cache_write(struct nvidia_cache *known);
+void nvidia_cache_write(struct nvidia_cache *cache);
 
 /* ---- GPUs ---- */
 
@@ -252,11 +252,11 @@ void nvidia_cache_write(struct nvidia_cache *known);
 int nvidia_cache_driver_binding(const char *address, char **ret);
 
 /** Return: what is known of a GPU; NULL. */
-struct nvidia_cache_gpu *nvidia_cache_find_gpu(const struct nvidia_cache *known, const char *address,
+struct nvidia_cache_gpu *nvidia_cache_find_gpu(const struct nvidia_cache *cache, const char *address,
 					       const char *binding);
 
 /** Adds a GPU, in place of one at the same address. Return: 0 or -ENOMEM. */
-int nvidia_cache_put_gpu(struct nvidia_cache *known, const char *address, const char *binding, uint32_t device_id,
+int nvidia_cache_put_gpu(struct nvidia_cache *cache, const char *address, const char *binding, uint32_t device_id,
 			 const char *information);
 
 /* ---- directories ---- */
@@ -291,12 +291,12 @@ struct nvidia_probe {
  * gpus_read() - append every GPU, in the order of PCI addresses, as nvidia-smi does
  *
  * Parts of GPUs (MIG) follow the GPU they belong to.
- * @seen: with the module; the rest is filled in
+ * @probe: with the module; the rest is filled in
  * @backend: of the adapters
  *
  * Return: 0; negative errno with @err set.
  */
-int gpus_read(struct nvidia_probe *seen, const struct backend *backend, struct inventory *inventory, struct err *err);
+int gpus_read(struct nvidia_probe *probe, const struct backend *backend, struct inventory *inventory, struct err *err);
 
 /** Fills what the text of gpus/<address>/information says. Return: 0; -EINVAL if it has no usable minor; -ENOMEM. */
 int gpu_parse_information(const char *text, struct adapter *adapter, bool *ret_excluded);
@@ -397,17 +397,17 @@ struct driver_files {
 	bool is_new;        /* something of that is not known from an earlier time */
 };
 
-void driver_files_close(struct driver_files *install);
+void driver_files_close(struct driver_files *files);
 #define _cleanup_install_ _cleanup_(driver_files_close)
 
 /**
  * driver_files_open() - find the driver's directories
  * @version: of the kernel module; must outlive the installation
- * @known:   what an earlier start found counts if nothing has changed since; NULL: look
+ * @cache:   what an earlier start found counts if nothing has changed since; NULL: look
  *
  * Return: 0; CTR_GPU_E_DRIVER_LIBRARY if the libraries are nowhere or of another version; negative errno. @err is set.
  */
-int driver_files_open(const struct settings *settings, const char *version, const struct nvidia_cache *known,
+int driver_files_open(const struct settings *settings, const char *version, const struct nvidia_cache *cache,
 		      struct driver_files *ret, struct err *err);
 
 /**
@@ -415,7 +415,7 @@ int driver_files_open(const struct settings *settings, const char *version, cons
  *
  * Nothing is kept that changed so lately that its times may not show the next change. Return: 0 or -ENOMEM.
  */
-int driver_files_cache_put(const struct driver_files *install, struct nvidia_cache *known);
+int driver_files_cache_put(const struct driver_files *files, struct nvidia_cache *cache);
 
 /* A file of the driver. */
 struct driver_files_file {
@@ -429,13 +429,13 @@ struct driver_files_file {
  *
  * Return: 0; -ENOENT and other negative errno.
  */
-int driver_files_find(const struct driver_files *install, const char *path, struct driver_files_file *ret);
+int driver_files_find(const struct driver_files *files, const char *path, struct driver_files_file *ret);
 
 /** Return: a path of this machine as it is below the driver root; NULL if it is not below it. */
-const char *driver_files_path_inside(const struct driver_files *install, const char *path);
+const char *driver_files_path_inside(const struct driver_files *files, const char *path);
 
 /** Return: the length of <stem> if the name is <stem>.so.<driver version>, else 0. */
-size_t driver_files_stem_length(const struct driver_files *install, const char *name);
+size_t driver_files_stem_length(const struct driver_files *files, const char *name);
 
 /* A library of the driver's version, or one that came with it. */
 struct driver_files_library {
@@ -460,7 +460,7 @@ void driver_files_libraries_clear(struct driver_files_libraries *libraries);
  *
  * Return: 0 or negative errno.
  */
-int driver_files_libraries(struct driver_files *install, uint32_t capabilities, struct driver_files_libraries *ret);
+int driver_files_libraries(struct driver_files *files, uint32_t capabilities, struct driver_files_libraries *ret);
 
 /* ---- plan ---- */
 
@@ -481,21 +481,21 @@ struct nvidia_plan {
 /* Each adds a part of the plan. Return: 0; CTR_GPU_E_* or negative errno, with err set. */
 
 /** Device nodes of the selected GPUs, of the driver, of capabilities and IMEX channels. */
-int plan_nodes(const struct nvidia_plan *planning, const struct request *request);
+int plan_nodes(const struct nvidia_plan *nvidia_plan, const struct request *request);
 
 /** Libraries, where the loader finds them. */
-int plan_libraries(const struct nvidia_plan *planning);
+int plan_libraries(const struct nvidia_plan *nvidia_plan);
 
 /** Programs, configuration, firmware, sockets, and modules that are looked for in fixed places. */
-int plan_files(const struct nvidia_plan *planning);
+int plan_files(const struct nvidia_plan *nvidia_plan);
 
 /** /proc/driver/nvidia as the container may see it, and the application profile. */
-int plan_procfs(const struct nvidia_plan *planning);
+int plan_procfs(const struct nvidia_plan *nvidia_plan);
 
 /* For these parts. */
 
 /** Mounts @file on @target; takes over file->path. Return: 0 or -ENOMEM. */
-int nvidia_plan_add_mount(const struct nvidia_plan *planning, struct driver_files_file *file, const char *target,
+int nvidia_plan_add_mount(const struct nvidia_plan *nvidia_plan, struct driver_files_file *file, const char *target,
 			  enum plan_mount_kind kind, const char *reason);
 
 /* ---- modprobe ---- */

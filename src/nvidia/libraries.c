@@ -30,7 +30,7 @@ void driver_files_libraries_clear(struct driver_files_libraries *libraries)
 }
 
 /* The file itself: in a driver root a symlink may lead anywhere, so it is followed inside the root. */
-static int libraries_locate(const struct driver_files *install, const struct driver_files_dir *dir, const char *name,
+static int libraries_locate(const struct driver_files *files, const struct driver_files_dir *dir, const char *name,
 			    struct driver_files_library *library)
 {
 	_cleanup_free_ char *path = NULL;
@@ -46,8 +46,8 @@ static int libraries_locate(const struct driver_files *install, const struct dri
 		library->path = steal_ptr(path);
 		return 0;
 	}
-	inside = driver_files_path_inside(install, path);
-	r = inside ? driver_files_find(install, inside, &file) : -ENOENT;
+	inside = driver_files_path_inside(files, path);
+	r = inside ? driver_files_find(files, inside, &file) : -ENOENT;
 	if (r < 0)
 		return r == -ENOMEM ? r : -ENOENT;
 	library->path = file.path;
@@ -56,11 +56,11 @@ static int libraries_locate(const struct driver_files *install, const struct dri
 }
 
 /* What is not a library with a usable SONAME is left out. */
-static int libraries_append(const struct driver_files *install, const struct driver_files_dir *dir, const char *name,
+static int libraries_append(const struct driver_files *files, const struct driver_files_dir *dir, const char *name,
 			    const struct driver_library *known, struct driver_files_libraries *libraries)
 {
 	struct driver_files_library library = {.known = known, .is_32 = dir->is_32}, *items = NULL;
-	int r = libraries_locate(install, dir, name, &library);
+	int r = libraries_locate(files, dir, name, &library);
 
 	if (r == 0 && known && known->soversion) {
 		r = str_format(&library.soname, "%s.so.%s", known->stem, known->soversion);
@@ -87,27 +87,27 @@ static int libraries_append(const struct driver_files *install, const struct dri
 	return 0;
 }
 
-static bool libraries_is_wanted(const struct driver_library *known, uint32_t capabilities)
+static bool libraries_is_wanted(const struct driver_library *library, uint32_t capabilities)
 {
-	return (known ? known->capabilities : CAPABILITY_COMPUTE) & capabilities;
+	return (library ? library->capabilities : CAPABILITY_COMPUTE) & capabilities;
 }
 
 /* The length of a library's stem; 0 for other files. docker commit leaves an empty file where a library was mounted. */
-static size_t libraries_stem_length(const struct driver_files *install, const struct driver_files_dir *dir,
+static size_t libraries_stem_length(const struct driver_files *files, const struct driver_files_dir *dir,
 				    const char *name)
 {
 	const char *end;
 	struct stat st;
 
 	if (!dir->is_ours)
-		return driver_files_stem_length(install, name);
+		return driver_files_stem_length(files, name);
 	end = strstr(name, ".so.");
 	if (!end || fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
 		return 0;
 	return (size_t)(end - name);
 }
 
-static int libraries_list(struct driver_files *install, struct driver_files_dir *dir)
+static int libraries_list(struct driver_files *files, struct driver_files_dir *dir)
 {
 	const struct dirent *entry;
 	struct fd_entries entries;
@@ -117,7 +117,7 @@ static int libraries_list(struct driver_files *install, struct driver_files_dir 
 		return 0;
 	fd_entries_begin(&entries, dir->fd);
 	while (r == 0 && dir->names.count < NVIDIA_CACHE_NAMES_MAX && (entry = fd_entries_next(&entries)))
-		if (libraries_stem_length(install, dir, entry->d_name) > 0)
+		if (libraries_stem_length(files, dir, entry->d_name) > 0)
 			r = strv_add(&dir->names, entry->d_name);
 	/* Part of a list would be believed until the directory changes. */
 	if (r == 0 && dir->names.count < NVIDIA_CACHE_NAMES_MAX)
@@ -127,46 +127,46 @@ static int libraries_list(struct driver_files *install, struct driver_files_dir 
 		return r;
 	}
 	strv_sort(&dir->names);
-	dir->is_listed = install->is_new = true;
+	dir->is_listed = files->is_new = true;
 	return 0;
 }
 
-static int libraries_add_versioned(struct driver_files *install, struct driver_files_dir *dir, uint32_t capabilities,
+static int libraries_add_versioned(struct driver_files *files, struct driver_files_dir *dir, uint32_t capabilities,
 				   struct driver_files_libraries *libraries)
 {
-	int r = libraries_list(install, dir);
+	int r = libraries_list(files, dir);
 
 	for (size_t i = 0; i < dir->names.count && r == 0; i++) {
 		const char *name = dir->names.items[i];
-		size_t stem = libraries_stem_length(install, dir, name);
-		const struct driver_library *known = driver_library_find(name, stem);
+		size_t stem = libraries_stem_length(files, dir, name);
+		const struct driver_library *library = driver_library_find(name, stem);
 
-		if (libraries_is_wanted(known, capabilities))
-			r = libraries_append(install, dir, name, known, libraries);
+		if (libraries_is_wanted(library, capabilities))
+			r = libraries_append(files, dir, name, library, libraries);
 	}
 	return r;
 }
 
-int driver_files_libraries(struct driver_files *install, uint32_t capabilities, struct driver_files_libraries *ret)
+int driver_files_libraries(struct driver_files *files, uint32_t capabilities, struct driver_files_libraries *ret)
 {
 	_cleanup_libraries_ struct driver_files_libraries libraries = {0};
 	int r = 0;
 
-	for (size_t i = 0; i < install->dir_count && r == 0; i++) {
-		struct driver_files_dir *dir = &install->dirs[i];
+	for (size_t i = 0; i < files->dir_count && r == 0; i++) {
+		struct driver_files_dir *dir = &files->dirs[i];
 
 		if (dir->is_32 && !(capabilities & CAPABILITY_COMPAT32))
 			continue;
-		r = libraries_add_versioned(install, dir, capabilities, &libraries);
+		r = libraries_add_versioned(files, dir, capabilities, &libraries);
 		for (size_t j = 0; j < driver_library_count && r == 0; j++) {
-			const struct driver_library *known = &driver_libraries[j];
+			const struct driver_library *library = &driver_libraries[j];
 			_cleanup_free_ char *name = NULL;
 
-			if (!known->own_version || !libraries_is_wanted(known, capabilities))
+			if (!library->own_version || !libraries_is_wanted(library, capabilities))
 				continue;
-			if (str_format(&name, "%s.so.%s", known->stem, known->soversion) < 0)
+			if (str_format(&name, "%s.so.%s", library->stem, library->soversion) < 0)
 				return -ENOMEM;
-			r = libraries_append(install, dir, name, known, &libraries);
+			r = libraries_append(files, dir, name, library, &libraries);
 		}
 	}
 	if (r < 0)

@@ -8,7 +8,7 @@
 #include "nvidia/internal.h"
 #include "system/noexec.h"
 
-int nvidia_plan_add_mount(const struct nvidia_plan *planning, struct driver_files_file *file, const char *target,
+int nvidia_plan_add_mount(const struct nvidia_plan *nvidia_plan, struct driver_files_file *file, const char *target,
 			  enum plan_mount_kind kind, const char *reason)
 {
 	struct plan_mount mount = {
@@ -22,7 +22,7 @@ int nvidia_plan_add_mount(const struct nvidia_plan *planning, struct driver_file
 		.reason = strdup(reason),
 	};
 
-	return plan_add_mount(planning->plan, &mount);
+	return plan_add_mount(nvidia_plan->plan, &mount);
 }
 
 /* Where GBM looks for a driver is compiled into it, and differs from distribution to distribution. */
@@ -37,15 +37,15 @@ static const char *const gbm_links[] = {
 
 enum { SCREEN = CAPABILITY_GRAPHICS | CAPABILITY_DISPLAY };
 
-static int plan_libraries_add_symlink(const struct nvidia_plan *planning, const char *path, const char *points_to,
+static int plan_libraries_add_symlink(const struct nvidia_plan *nvidia_plan, const char *path, const char *points_to,
 				      const char *reason)
 {
 	struct plan_symlink link = {.path = strdup(path), .points_to = strdup(points_to), .reason = strdup(reason)};
 
-	return plan_add_symlink(planning->plan, &link);
+	return plan_add_symlink(nvidia_plan->plan, &link);
 }
 
-static int plan_libraries_add_library(const struct nvidia_plan *planning, struct driver_files_library *library,
+static int plan_libraries_add_library(const struct nvidia_plan *nvidia_plan, struct driver_files_library *library,
 				      struct strv *names)
 {
 	const char *directory = library->is_32 ? LIBRARY_DIR_32 : PATH_CONTAINER;
@@ -62,7 +62,7 @@ static int plan_libraries_add_library(const struct nvidia_plan *planning, struct
 		free(file.path);
 		return -ENOMEM;
 	}
-	r = nvidia_plan_add_mount(planning, &file, target, PLAN_LIBRARY,
+	r = nvidia_plan_add_mount(nvidia_plan, &file, target, PLAN_LIBRARY,
 				  library->known ? library->known->meaning
 						 : "a library of this driver that ctr-gpu does not know");
 	if (r == 0)
@@ -72,24 +72,24 @@ static int plan_libraries_add_library(const struct nvidia_plan *planning, struct
 	/* "libcuda.so" beside "libcuda.so.1", for programs that look for it without a version. */
 	if (str_format(&link, "%s/%s.so", directory, library->known->stem) < 0)
 		return -ENOMEM;
-	r = plan_libraries_add_symlink(planning, link, library->soname, "the name that programs are linked with");
+	r = plan_libraries_add_symlink(nvidia_plan, link, library->soname, "the name that programs are linked with");
 	return r < 0 ? r : strv_add(names, strrchr(link, '/') + 1);
 }
 
 /* The libraries of a driver that is not the machine's own (a driver container's) may be on any mount. */
-static int plan_libraries_check_mounts(const struct nvidia_plan *planning)
+static int plan_libraries_check_mounts(const struct nvidia_plan *nvidia_plan)
 {
 	_cleanup_free_ char *seen = NULL;
-	struct plan *plan = planning->plan;
+	struct plan *plan = nvidia_plan->plan;
 	int r = 0;
 
-	for (size_t i = 0; i < plan->mount_count && r == 0 && (planning->capabilities & CAPABILITY_COMPUTE); i++)
+	for (size_t i = 0; i < plan->mount_count && r == 0 && (nvidia_plan->capabilities & CAPABILITY_COMPUTE); i++)
 		if (plan->mounts[i].kind == PLAN_LIBRARY)
 			r = noexec_check_around(plan, plan->mounts[i].source, &seen);
 	return r;
 }
 
-int plan_libraries(const struct nvidia_plan *planning)
+int plan_libraries(const struct nvidia_plan *nvidia_plan)
 {
 	_cleanup_libraries_ struct driver_files_libraries libraries = {0};
 	_cleanup_strv_ struct strv names = {0}, names_32 = {0};
@@ -100,28 +100,28 @@ int plan_libraries(const struct nvidia_plan *planning)
 		    {LIBRARY_DIR_32, "the driver's 32-bit libraries", &names_32}};
 	int r;
 
-	r = driver_files_libraries(planning->install, planning->capabilities, &libraries);
+	r = driver_files_libraries(nvidia_plan->install, nvidia_plan->capabilities, &libraries);
 	if (r < 0)
-		return err_set(planning->err, r, "cannot read the driver's libraries: %m");
+		return err_set(nvidia_plan->err, r, "cannot read the driver's libraries: %m");
 	for (size_t i = 0; i < libraries.count && r == 0; i++)
-		r = plan_libraries_add_library(planning, &libraries.items[i],
+		r = plan_libraries_add_library(nvidia_plan, &libraries.items[i],
 					       libraries.items[i].is_32 ? &names_32 : &names);
-	if ((planning->capabilities & SCREEN) && strv_contains(&names, "libnvidia-allocator.so.1"))
+	if ((nvidia_plan->capabilities & SCREEN) && strv_contains(&names, "libnvidia-allocator.so.1"))
 		for (size_t i = 0; i < ARRAY_SIZE(gbm_links) && r == 0; i++)
-			r = plan_libraries_add_symlink(planning, gbm_links[i],
+			r = plan_libraries_add_symlink(nvidia_plan, gbm_links[i],
 						       PATH_CONTAINER "/libnvidia-allocator.so.1",
 						       "where GBM looks for the driver");
-	if (r == 0 && (planning->capabilities & CAPABILITY_COMPAT32) && names_32.count == 0)
-		r = strv_format(&planning->plan->warnings,
+	if (r == 0 && (nvidia_plan->capabilities & CAPABILITY_COMPAT32) && names_32.count == 0)
+		r = strv_format(&nvidia_plan->plan->warnings,
 				"32-bit libraries are asked for, and the host has none of driver %s",
-				planning->module->version);
+				nvidia_plan->module->version);
 	for (size_t i = 0; i < ARRAY_SIZE(dirs) && r == 0; i++)
 		if (dirs[i].names->count > 0)
-			r = plan_add_library_dir(planning->plan, &(struct plan_library_dir){
-									 .path = strdup(dirs[i].path),
-									 .overrides_image = true,
-									 .libraries = steal_struct(dirs[i].names),
-									 .reason = strdup(dirs[i].reason),
-								 });
-	return r == 0 ? plan_libraries_check_mounts(planning) : r;
+			r = plan_add_library_dir(nvidia_plan->plan, &(struct plan_library_dir){
+									    .path = strdup(dirs[i].path),
+									    .overrides_image = true,
+									    .libraries = steal_struct(dirs[i].names),
+									    .reason = strdup(dirs[i].reason),
+								    });
+	return r == 0 ? plan_libraries_check_mounts(nvidia_plan) : r;
 }

@@ -8,7 +8,7 @@
 #include "system/trusted_file.h"
 
 /* Return: 0 and a file; -ENOENT if none of the places has it; -ENOMEM. Files of another kind are not it. */
-static int plan_files_find_in(const struct nvidia_plan *planning, const struct strv *places, const char *name,
+static int plan_files_find_in(const struct nvidia_plan *nvidia_plan, const struct strv *places, const char *name,
 			      mode_t kind, struct driver_files_file *ret, const char **ret_place)
 {
 	for (size_t i = 0; i < places->count; i++) {
@@ -18,7 +18,7 @@ static int plan_files_find_in(const struct nvidia_plan *planning, const struct s
 
 		if (str_format(&path, "%s/%s", places->items[i], name) < 0)
 			return -ENOMEM;
-		r = driver_files_find(planning->install, path, &file);
+		r = driver_files_find(nvidia_plan->install, path, &file);
 		if (r == -ENOMEM)
 			return r;
 		if (r < 0)
@@ -35,10 +35,10 @@ static int plan_files_find_in(const struct nvidia_plan *planning, const struct s
 }
 
 /* The prefixes that drivers outside /usr are installed below: /usr/local/nvidia for /usr/local/nvidia/lib64. */
-static int plan_files_list_prefixes(const struct driver_files *install, struct strv *ret)
+static int plan_files_list_prefixes(const struct driver_files *files, struct strv *ret)
 {
-	for (size_t i = 0; i < install->dir_count; i++) {
-		const char *path = driver_files_path_inside(install, install->dirs[i].path);
+	for (size_t i = 0; i < files->dir_count; i++) {
+		const char *path = driver_files_path_inside(files, files->dirs[i].path);
 		const char *slash = path ? strrchr(path, '/') : NULL;
 		_cleanup_free_ char *prefix = NULL;
 
@@ -67,7 +67,7 @@ static int plan_files_list_places(const struct strv *prefixes, const char *below
 	return r;
 }
 
-static int plan_files_add_programs(const struct nvidia_plan *planning, const struct strv *prefixes)
+static int plan_files_add_programs(const struct nvidia_plan *nvidia_plan, const struct strv *prefixes)
 {
 	static const char *const usual[] = {"/usr/bin", "/opt/bin", "/usr/local/bin", "/run/current-system/sw/bin"};
 	_cleanup_strv_ struct strv places = {0};
@@ -80,9 +80,9 @@ static int plan_files_add_programs(const struct nvidia_plan *planning, const str
 		struct driver_files_file file;
 		const char *place;
 
-		if (!(program->capabilities & planning->capabilities))
+		if (!(program->capabilities & nvidia_plan->capabilities))
 			continue;
-		r = plan_files_find_in(planning, &places, program->name, S_IFREG, &file, &place);
+		r = plan_files_find_in(nvidia_plan, &places, program->name, S_IFREG, &file, &place);
 		if (r == -ENOENT) {
 			r = 0;
 			continue;
@@ -93,13 +93,13 @@ static int plan_files_add_programs(const struct nvidia_plan *planning, const str
 			free(file.path);
 			return -ENOMEM;
 		}
-		r = nvidia_plan_add_mount(planning, &file, target, PLAN_PROGRAM, program->meaning);
+		r = nvidia_plan_add_mount(nvidia_plan, &file, target, PLAN_PROGRAM, program->meaning);
 	}
 	return r;
 }
 
 /* @named: libraries that files of the host tell of, added to. */
-static int plan_files_add_config(const struct nvidia_plan *planning, const struct strv *places,
+static int plan_files_add_config(const struct nvidia_plan *nvidia_plan, const struct strv *places,
 				 const struct driver_config *config, struct strv *named)
 {
 	_cleanup_free_ char *target = NULL;
@@ -107,7 +107,7 @@ static int plan_files_add_config(const struct nvidia_plan *planning, const struc
 	const char *place;
 	int r;
 
-	r = plan_files_find_in(planning, places, config->name, S_IFREG, &file, &place);
+	r = plan_files_find_in(nvidia_plan, places, config->name, S_IFREG, &file, &place);
 	if (r != 0)
 		return r == -ENOENT ? 0 : r;
 	if (config->library && strv_add(named, config->library) < 0) {
@@ -122,13 +122,13 @@ static int plan_files_add_config(const struct nvidia_plan *planning, const struc
 		free(file.path);
 		return -ENOMEM;
 	}
-	return nvidia_plan_add_mount(planning, &file, target, PLAN_CONFIG, config->meaning);
+	return nvidia_plan_add_mount(nvidia_plan, &file, target, PLAN_CONFIG, config->meaning);
 }
 
-static bool plan_files_has_library(const struct nvidia_plan *planning, const char *soname)
+static bool plan_files_has_library(const struct nvidia_plan *nvidia_plan, const char *soname)
 {
-	for (size_t i = 0; i < planning->plan->library_dir_count; i++)
-		if (strv_contains(&planning->plan->library_dirs[i].libraries, soname))
+	for (size_t i = 0; i < nvidia_plan->plan->library_dir_count; i++)
+		if (strv_contains(&nvidia_plan->plan->library_dirs[i].libraries, soname))
 			return true;
 	return false;
 }
@@ -137,7 +137,7 @@ static bool plan_files_has_library(const struct nvidia_plan *planning, const cha
  * Makes the file by which programs find a library. Some hosts have the library without this file: OpenCL then has no
  * platform. Vulkan's loader compares the version only with its own interface's; drivers have had 1.3 since 2022.
  */
-static int plan_files_make_config(const struct nvidia_plan *planning, const struct driver_config *config)
+static int plan_files_make_config(const struct nvidia_plan *nvidia_plan, const struct driver_config *config)
 {
 	struct plan_file file = {0};
 	int r;
@@ -154,13 +154,13 @@ static int plan_files_make_config(const struct nvidia_plan *planning, const stru
 	if (r == 0)
 		r = str_format(&file.reason, "%s; the host has no such file", config->meaning);
 	if (r == 0)
-		return plan_add_file(planning->plan, &file);
+		return plan_add_file(nvidia_plan->plan, &file);
 	free(file.target);
 	free(file.content);
 	return r;
 }
 
-static int plan_files_add_configs(const struct nvidia_plan *planning, const struct strv *prefixes)
+static int plan_files_add_configs(const struct nvidia_plan *nvidia_plan, const struct strv *prefixes)
 {
 	static const char *const usual[] = {"/usr/share", "/etc", "/run/opengl-driver/share", "/run/opengl-driver/etc"};
 	_cleanup_strv_ struct strv places = {0}, named = {0};
@@ -168,15 +168,15 @@ static int plan_files_add_configs(const struct nvidia_plan *planning, const stru
 
 	r = plan_files_list_places(prefixes, "share", usual, ARRAY_SIZE(usual), &places);
 	for (size_t i = 0; i < driver_config_count && r == 0; i++)
-		if (driver_configs[i].capabilities & planning->capabilities)
-			r = plan_files_add_config(planning, &places, &driver_configs[i], &named);
+		if (driver_configs[i].capabilities & nvidia_plan->capabilities)
+			r = plan_files_add_config(nvidia_plan, &places, &driver_configs[i], &named);
 	for (size_t i = 0; i < driver_config_count && r == 0; i++) {
 		const char *library = driver_configs[i].library;
 
-		if (!library || !(driver_configs[i].capabilities & planning->capabilities) ||
-		    strv_contains(&named, library) || !plan_files_has_library(planning, library))
+		if (!library || !(driver_configs[i].capabilities & nvidia_plan->capabilities) ||
+		    strv_contains(&named, library) || !plan_files_has_library(nvidia_plan, library))
 			continue;
-		r = plan_files_make_config(planning, &driver_configs[i]);
+		r = plan_files_make_config(nvidia_plan, &driver_configs[i]);
 		if (r == 0)
 			r = strv_add(&named, library);
 	}
@@ -184,7 +184,7 @@ static int plan_files_add_configs(const struct nvidia_plan *planning, const stru
 }
 
 /* Firmware of the GPU's own processor (GSP), a directory per driver version. */
-static int plan_files_add_firmware(const struct nvidia_plan *planning, const struct strv *prefixes)
+static int plan_files_add_firmware(const struct nvidia_plan *nvidia_plan, const struct strv *prefixes)
 {
 	static const char *const usual[] = {"/lib/firmware/nvidia", "/run/current-system/firmware/nvidia"};
 	_cleanup_strv_ struct strv places = {0};
@@ -193,49 +193,50 @@ static int plan_files_add_firmware(const struct nvidia_plan *planning, const str
 	const char *place;
 	int r;
 
-	if (!(planning->capabilities & (CAPABILITY_COMPUTE | CAPABILITY_UTILITY)))
+	if (!(nvidia_plan->capabilities & (CAPABILITY_COMPUTE | CAPABILITY_UTILITY)))
 		return 0;
 	r = plan_files_list_places(prefixes, "firmware/nvidia", usual, ARRAY_SIZE(usual), &places);
 	if (r == 0)
-		r = plan_files_find_in(planning, &places, planning->module->version, S_IFDIR, &file, &place);
+		r = plan_files_find_in(nvidia_plan, &places, nvidia_plan->module->version, S_IFDIR, &file, &place);
 	if (r != 0)
 		return r == -ENOENT ? 0 : r;
-	if (str_format(&target, "/lib/firmware/nvidia/%s", planning->module->version) < 0) {
+	if (str_format(&target, "/lib/firmware/nvidia/%s", nvidia_plan->module->version) < 0) {
 		free(file.path);
 		return -ENOMEM;
 	}
-	return nvidia_plan_add_mount(planning, &file, target, PLAN_FIRMWARE, "firmware of the GPUs' own processors");
+	return nvidia_plan_add_mount(nvidia_plan, &file, target, PLAN_FIRMWARE, "firmware of the GPUs' own processors");
 }
 
 /* Another user may have made it: a directory in /tmp, or the file that a link leads to. */
-static int plan_files_add_socket(const struct nvidia_plan *planning, const struct driver_socket *socket)
+static int plan_files_add_socket(const struct nvidia_plan *nvidia_plan, const struct driver_socket *socket)
 {
-	uid_t owner = socket->directory ? planning->settings->mps_user : TRUSTED_FILE_ROOT_ONLY;
+	uid_t owner = socket->directory ? nvidia_plan->settings->mps_user : TRUSTED_FILE_ROOT_ONLY;
 	_cleanup_close_ int fd = trusted_file_open(socket->path, socket->directory ? S_IFDIR : S_IFSOCK, owner, O_PATH);
 	struct driver_files_file file;
 
 	if (fd == -ENOMEM)
 		return fd;
 	if (fd == -EPERM)
-		return strv_format(&planning->plan->warnings,
+		return strv_format(&nvidia_plan->plan->warnings,
 				   "%s is left out, since others than root%s may have put it there", socket->path,
 				   socket->directory ? " and \"mps-user\" (ctr-gpu-config(5))" : " and its service");
 	if (fd < 0 || fstat(fd, &file.st) < 0)
 		return 0;
 	file.path = strdup(socket->path);
-	return file.path ? nvidia_plan_add_mount(planning, &file, socket->path, PLAN_SOCKET, socket->meaning) : -ENOMEM;
+	return file.path ? nvidia_plan_add_mount(nvidia_plan, &file, socket->path, PLAN_SOCKET, socket->meaning)
+			 : -ENOMEM;
 }
 
 /* Daemons run on this machine, whatever root the driver has. */
-static int plan_files_add_sockets(const struct nvidia_plan *planning)
+static int plan_files_add_sockets(const struct nvidia_plan *nvidia_plan)
 {
 	struct stat st;
 	int r = 0;
 
 	for (size_t i = 0; i < driver_socket_count && r == 0; i++)
-		if ((driver_sockets[i].capabilities & planning->capabilities) &&
+		if ((driver_sockets[i].capabilities & nvidia_plan->capabilities) &&
 		    lstat(driver_sockets[i].path, &st) == 0)
-			r = plan_files_add_socket(planning, &driver_sockets[i]);
+			r = plan_files_add_socket(nvidia_plan, &driver_sockets[i]);
 	return r;
 }
 
@@ -244,7 +245,7 @@ static int plan_files_add_sockets(const struct nvidia_plan *planning)
 /* Where X servers look for modules is compiled into them. */
 static const char *const module_dirs[] = {"/usr/lib/xorg/modules", "/usr/lib64/xorg/modules"};
 
-static int plan_files_add_xorg_module(const struct nvidia_plan *planning, const char *name, const char *target)
+static int plan_files_add_xorg_module(const struct nvidia_plan *nvidia_plan, const char *name, const char *target)
 {
 	_cleanup_strv_ struct strv places = {0};
 	struct driver_files_file file = {0};
@@ -253,20 +254,20 @@ static int plan_files_add_xorg_module(const struct nvidia_plan *planning, const 
 
 	r = plan_files_list_places(&(struct strv){0}, "", module_dirs, ARRAY_SIZE(module_dirs), &places);
 	if (r == 0)
-		r = plan_files_find_in(planning, &places, name, S_IFREG, &file, &place);
+		r = plan_files_find_in(nvidia_plan, &places, name, S_IFREG, &file, &place);
 	if (r == 0)
-		r = nvidia_plan_add_mount(planning, &file, target, PLAN_LIBRARY, "module of the X server");
+		r = nvidia_plan_add_mount(nvidia_plan, &file, target, PLAN_LIBRARY, "module of the X server");
 	return r == -ENOENT ? 0 : r;
 }
 
-static int plan_files_add_xorg_modules(const struct nvidia_plan *planning)
+static int plan_files_add_xorg_modules(const struct nvidia_plan *nvidia_plan)
 {
 	_cleanup_free_ char *glx = NULL;
 	int r = 0;
 
-	if (!(planning->capabilities & CAPABILITY_DISPLAY))
+	if (!(nvidia_plan->capabilities & CAPABILITY_DISPLAY))
 		return 0;
-	if (str_format(&glx, "extensions/libglxserver_nvidia.so.%s", planning->module->version) < 0)
+	if (str_format(&glx, "extensions/libglxserver_nvidia.so.%s", nvidia_plan->module->version) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < ARRAY_SIZE(module_dirs) && r == 0; i++) {
 		_cleanup_free_ char *driver = NULL, *extension = NULL;
@@ -274,26 +275,26 @@ static int plan_files_add_xorg_modules(const struct nvidia_plan *planning)
 		if (str_format(&driver, "%s/drivers/nvidia_drv.so", module_dirs[i]) < 0 ||
 		    str_format(&extension, "%s/extensions/libglxserver_nvidia.so", module_dirs[i]) < 0)
 			return -ENOMEM;
-		r = plan_files_add_xorg_module(planning, "drivers/nvidia_drv.so", driver);
+		r = plan_files_add_xorg_module(nvidia_plan, "drivers/nvidia_drv.so", driver);
 		if (r == 0)
-			r = plan_files_add_xorg_module(planning, glx, extension);
+			r = plan_files_add_xorg_module(nvidia_plan, glx, extension);
 	}
 	return r;
 }
 
-int plan_files(const struct nvidia_plan *planning)
+int plan_files(const struct nvidia_plan *nvidia_plan)
 {
 	_cleanup_strv_ struct strv prefixes = {0};
 	int r;
 
-	r = plan_files_list_prefixes(planning->install, &prefixes);
+	r = plan_files_list_prefixes(nvidia_plan->install, &prefixes);
 	if (r == 0)
-		r = plan_files_add_programs(planning, &prefixes);
+		r = plan_files_add_programs(nvidia_plan, &prefixes);
 	if (r == 0)
-		r = plan_files_add_configs(planning, &prefixes);
+		r = plan_files_add_configs(nvidia_plan, &prefixes);
 	if (r == 0)
-		r = plan_files_add_firmware(planning, &prefixes);
+		r = plan_files_add_firmware(nvidia_plan, &prefixes);
 	if (r == 0)
-		r = plan_files_add_xorg_modules(planning);
-	return r == 0 ? plan_files_add_sockets(planning) : r;
+		r = plan_files_add_xorg_modules(nvidia_plan);
+	return r == 0 ? plan_files_add_sockets(nvidia_plan) : r;
 }

@@ -100,7 +100,7 @@ static bool gpu_cache_get(struct nvidia_cache_gpu *gpu, struct adapter *adapter,
 }
 
 /* To write of a GPU, the driver reads its PCI configuration, which takes a guest 0.2 ms. */
-static int gpu_read(struct nvidia_cache *known, const char *address, struct adapter *adapter, bool *ret_excluded)
+static int gpu_read(struct nvidia_cache *cache, const char *address, struct adapter *adapter, bool *ret_excluded)
 {
 	_cleanup_free_ char *binding = NULL, *text = NULL;
 	struct nvidia_cache_gpu *gpu = NULL;
@@ -109,17 +109,17 @@ static int gpu_read(struct nvidia_cache *known, const char *address, struct adap
 	if (nvidia_cache_driver_binding(address, &binding) == -ENOMEM)
 		return -ENOMEM;
 	if (binding)
-		gpu = nvidia_cache_find_gpu(known, address, binding);
+		gpu = nvidia_cache_find_gpu(cache, address, binding);
 	if (gpu && gpu_cache_get(gpu, adapter, ret_excluded))
 		return 0;
 	r = gpu_ask(address, adapter, ret_excluded, &text);
 	/* A GPU without a UUID has not been opened yet. It gets its UUID later, so it is not cached. */
 	return r == 0 && binding && adapter->uuid
-		       ? nvidia_cache_put_gpu(known, address, binding, adapter->device_id, text)
+		       ? nvidia_cache_put_gpu(cache, address, binding, adapter->device_id, text)
 		       : r;
 }
 
-static int gpu_describe(struct nvidia_probe *seen, const char *address, struct adapter *adapter)
+static int gpu_describe(struct nvidia_probe *probe, const char *address, struct adapter *adapter)
 {
 	bool excluded = false;
 	int r;
@@ -128,7 +128,7 @@ static int gpu_describe(struct nvidia_probe *seen, const char *address, struct a
 	if (!adapter->pci_address)
 		return -ENOMEM;
 	adapter->vendor_id = PCI_VENDOR_NVIDIA;
-	r = gpu_read(&seen->known, address, adapter, &excluded);
+	r = gpu_read(&probe->known, address, adapter, &excluded);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)
@@ -137,7 +137,7 @@ static int gpu_describe(struct nvidia_probe *seen, const char *address, struct a
 	if (excluded)
 		return gpu_refuse(adapter, "the driver was told to leave it alone (NVreg_ExcludedGpus)",
 				  "Take it out of that option in /etc/modprobe.d, and load the module again.");
-	return gpu_check_node(&seen->module, adapter);
+	return gpu_check_node(&probe->module, adapter);
 }
 
 /* Only the length of the domain differs between addresses, from four digits on; all digits have one case. */
@@ -149,9 +149,9 @@ static int gpu_compare_addresses(const void *a, const void *b)
 	return x_length != y_length ? (x_length < y_length ? -1 : 1) : strcmp(x, y);
 }
 
-int gpus_read(struct nvidia_probe *seen, const struct backend *backend, struct inventory *inventory, struct err *err)
+int gpus_read(struct nvidia_probe *probe, const struct backend *backend, struct inventory *inventory, struct err *err)
 {
-	struct strv *gpus = &seen->gpus;
+	struct strv *gpus = &probe->gpus;
 	int r;
 
 	r = fd_list_names(AT_FDCWD, PATH_PROC_NVIDIA "/gpus", pci_address_is_name, GPUS_MAX, gpus);
@@ -163,13 +163,13 @@ int gpus_read(struct nvidia_probe *seen, const struct backend *backend, struct i
 		struct adapter adapter = {.backend = backend, .index = -1, .minor = -1};
 		size_t position = inventory->count;
 
-		r = gpu_describe(seen, gpus->items[i], &adapter);
+		r = gpu_describe(probe, gpus->items[i], &adapter);
 		if (r < 0)
 			adapter_clear(&adapter);
 		else
 			r = inventory_take(inventory, &adapter);
 		if (r == 0 && !inventory->adapters[position].unusable)
-			r = mig_read_parts(inventory, position, &seen->parts);
+			r = mig_read_parts(inventory, position, &probe->parts);
 	}
 	return r < 0 ? err_set(err, r, "cannot read " PATH_PROC_NVIDIA "/gpus: %m") : 0;
 }

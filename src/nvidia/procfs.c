@@ -36,19 +36,20 @@ int nvidia_plan_params(struct plan *plan)
 	return plan_add_file(plan, &file);
 }
 
-static int procfs_hide(const struct nvidia_plan *planning, const char *directory, const char *name, const char *reason)
+static int procfs_hide(const struct nvidia_plan *nvidia_plan, const char *directory, const char *name,
+		       const char *reason)
 {
 	struct plan_hidden hidden = {.reason = strdup(reason)};
 
 	(void)str_format(&hidden.path, "%s/%s", directory, name);
-	return plan_add_hidden(planning->plan, &hidden);
+	return plan_add_hidden(nvidia_plan->plan, &hidden);
 }
 
 /* @part: that the directory belongs to the GPU of, or to the GPU instance; NULL: it has entries of all GPUs */
 typedef bool (*procfs_wanted_fn)(const struct adapter *adapter, const char *name, const struct adapter *part);
 
 /* Covers the entries of a directory that are not wanted by a selected adapter. */
-static int procfs_hide_names(const struct nvidia_plan *planning, const char *directory, const struct strv *names,
+static int procfs_hide_names(const struct nvidia_plan *nvidia_plan, const char *directory, const struct strv *names,
 			     procfs_wanted_fn is_wanted, const struct adapter *part, const char *reason)
 {
 	int r = 0;
@@ -56,16 +57,16 @@ static int procfs_hide_names(const struct nvidia_plan *planning, const char *dir
 	for (size_t i = 0; i < names->count && r == 0; i++) {
 		bool wanted = false;
 
-		for (size_t j = 0; j < planning->selected_count && !wanted; j++)
-			wanted = is_wanted(planning->selected[j], names->items[i], part);
+		for (size_t j = 0; j < nvidia_plan->selected_count && !wanted; j++)
+			wanted = is_wanted(nvidia_plan->selected[j], names->items[i], part);
 		if (!wanted)
-			r = procfs_hide(planning, directory, names->items[i], reason);
+			r = procfs_hide(nvidia_plan, directory, names->items[i], reason);
 	}
 	return r;
 }
 
 /* The same for those that are of a kind. */
-static int procfs_hide_entries(const struct nvidia_plan *planning, const char *directory,
+static int procfs_hide_entries(const struct nvidia_plan *nvidia_plan, const char *directory,
 			       bool (*is_kind)(const char *name), procfs_wanted_fn is_wanted,
 			       const struct adapter *part, const char *reason)
 {
@@ -77,8 +78,8 @@ static int procfs_hide_entries(const struct nvidia_plan *planning, const char *d
 	if (r == -ENOENT || r == -EACCES || r == -EPERM)
 		return 0;
 	if (r < 0)
-		return err_set(planning->err, r, "cannot read %s: %m", directory);
-	return procfs_hide_names(planning, directory, &names, is_wanted, part, reason);
+		return err_set(nvidia_plan->err, r, "cannot read %s: %m", directory);
+	return procfs_hide_names(nvidia_plan, directory, &names, is_wanted, part, reason);
 }
 
 static bool procfs_is_number_behind(const char *name, const char *prefix)
@@ -130,7 +131,7 @@ static bool procfs_has_compute_instance(const struct adapter *adapter, const cha
 }
 
 /* Beside a selected part of a GPU, the GPU's other parts, and those of its own GPU instance. */
-static int procfs_hide_other_parts(const struct nvidia_plan *planning, const struct adapter *part)
+static int procfs_hide_other_parts(const struct nvidia_plan *nvidia_plan, const struct adapter *part)
 {
 	static const char reason[] = "a part of the GPU that was not selected";
 	_cleanup_free_ char *directory = NULL, *instance = NULL;
@@ -139,20 +140,20 @@ static int procfs_hide_other_parts(const struct nvidia_plan *planning, const str
 	if (str_format(&directory, PATH_PROC_NVIDIA "/capabilities/gpu%d/mig", part->minor) < 0 ||
 	    str_format(&instance, "%s/gi%d", directory, part->gpu_instance) < 0)
 		return -ENOMEM;
-	r = procfs_hide_entries(planning, directory, procfs_is_instance, procfs_has_instance, part, reason);
-	return r == 0 ? procfs_hide_entries(planning, instance, procfs_is_compute_instance, procfs_has_compute_instance,
-					    part, reason)
+	r = procfs_hide_entries(nvidia_plan, directory, procfs_is_instance, procfs_has_instance, part, reason);
+	return r == 0 ? procfs_hide_entries(nvidia_plan, instance, procfs_is_compute_instance,
+					    procfs_has_compute_instance, part, reason)
 		      : r;
 }
 
-static int procfs_add_application_profile(const struct nvidia_plan *planning)
+static int procfs_add_application_profile(const struct nvidia_plan *nvidia_plan)
 {
 	unsigned long long minors = 0;
 
-	for (size_t i = 0; i < planning->selected_count; i++)
-		if (planning->selected[i]->minor < NVIDIA_PROFILE_MINORS)
-			minors |= 1ULL << planning->selected[i]->minor;
-	return nvidia_plan_profile(minors, planning->plan);
+	for (size_t i = 0; i < nvidia_plan->selected_count; i++)
+		if (nvidia_plan->selected[i]->minor < NVIDIA_PROFILE_MINORS)
+			minors |= 1ULL << nvidia_plan->selected[i]->minor;
+	return nvidia_plan_profile(minors, nvidia_plan->plan);
 }
 
 int nvidia_plan_profile(unsigned long long minors, struct plan *plan)
@@ -170,21 +171,21 @@ int nvidia_plan_profile(unsigned long long minors, struct plan *plan)
 	return plan_add_file(plan, &file);
 }
 
-int plan_procfs(const struct nvidia_plan *planning)
+int plan_procfs(const struct nvidia_plan *nvidia_plan)
 {
 	int r;
 
-	r = nvidia_plan_params(planning->plan);
+	r = nvidia_plan_params(nvidia_plan->plan);
 	if (r == 0)
-		r = procfs_hide_names(planning, PATH_PROC_NVIDIA "/gpus", &planning->seen->gpus, procfs_has_address,
-				      NULL, "a GPU that was not selected");
+		r = procfs_hide_names(nvidia_plan, PATH_PROC_NVIDIA "/gpus", &nvidia_plan->seen->gpus,
+				      procfs_has_address, NULL, "a GPU that was not selected");
 	if (r == 0)
-		r = procfs_hide_entries(planning, PATH_PROC_NVIDIA "/capabilities", procfs_is_gpu, procfs_has_minor,
+		r = procfs_hide_entries(nvidia_plan, PATH_PROC_NVIDIA "/capabilities", procfs_is_gpu, procfs_has_minor,
 					NULL, "parts of a GPU that was not selected");
-	for (size_t i = 0; i < planning->selected_count && r == 0; i++)
-		if (planning->selected[i]->is_part)
-			r = procfs_hide_other_parts(planning, planning->selected[i]);
-	if (r == 0 && (planning->capabilities & SCREEN) && planning->selected_count > 0)
-		r = procfs_add_application_profile(planning);
+	for (size_t i = 0; i < nvidia_plan->selected_count && r == 0; i++)
+		if (nvidia_plan->selected[i]->is_part)
+			r = procfs_hide_other_parts(nvidia_plan, nvidia_plan->selected[i]);
+	if (r == 0 && (nvidia_plan->capabilities & SCREEN) && nvidia_plan->selected_count > 0)
+		r = procfs_add_application_profile(nvidia_plan);
 	return r;
 }

@@ -26,12 +26,12 @@ struct env_request env_request_of_config(const struct oci_config *config)
 /* ---- variables ---- */
 
 /* Engines append to the image's environment, so the last of several counts. */
-static const char *env_request_get(const struct env_request *ask, const char *name)
+static const char *env_request_get(const struct env_request *env, const char *name)
 {
 	size_t length = strlen(name);
 	const char *value = NULL;
 
-	for (const char *const *variable = ask->environment; variable && *variable; variable++)
+	for (const char *const *variable = env->environment; variable && *variable; variable++)
 		if (strncmp(*variable, name, length) == 0 && (*variable)[length] == '=')
 			value = *variable + length + 1;
 	return value;
@@ -66,10 +66,10 @@ static void env_request_variables_clear(struct variables *variables)
 /*
  * Of each name that begins with @prefix the last, by name: an image may have a hundred thousand. Return: 0 or -ENOMEM.
  */
-static int env_request_list(const struct env_request *ask, const char *prefix, struct variables *ret)
+static int env_request_list(const struct env_request *env, const char *prefix, struct variables *ret)
 {
 	size_t kept = 0;
-	for (const char *const *text = ask->environment; text && *text; text++) {
+	for (const char *const *text = env->environment; text && *text; text++) {
 		const char *equals = str_has_prefix(*text, prefix) ? strchr(*text, '=') : NULL;
 		struct variable *items;
 
@@ -98,10 +98,10 @@ static int env_request_list(const struct env_request *ask, const char *prefix, s
 /* ---- images of before NVIDIA_REQUIRE_CUDA ---- */
 
 /* They say their CUDA version only, and expect every GPU and the whole driver. */
-static bool env_request_is_legacy(const struct env_request *ask)
+static bool env_request_is_legacy(const struct env_request *env)
 {
-	const char *version = env_request_get(ask, "CUDA_VERSION"),
-		   *requirement = env_request_get(ask, "NVIDIA_REQUIRE_CUDA");
+	const char *version = env_request_get(env, "CUDA_VERSION"),
+		   *requirement = env_request_get(env, "NVIDIA_REQUIRE_CUDA");
 
 	return version && *version && (!requirement || !*requirement);
 }
@@ -119,10 +119,10 @@ static bool env_request_read_cuda_version(const char *text, struct version *ret)
  * Docker names the variable after the resource, in capitals. A number counts a resource; it is never a name, since
  * Docker accepts no number as one.
  */
-static int env_request_resources(const struct env_request *ask, struct device_names *ret)
+static int env_request_resources(const struct env_request *env, struct device_names *ret)
 {
 	_cleanup_(env_request_variables_clear) struct variables variables = {0};
-	int r = env_request_list(ask, RESOURCE_PREFIX, &variables);
+	int r = env_request_list(env, RESOURCE_PREFIX, &variables);
 
 	for (size_t i = 0; i < variables.count && r == 0; i++) {
 		const char *value = variables.items[i].value, *gpu = strstr(variables.items[i].text, "GPU");
@@ -170,9 +170,9 @@ static bool env_request_is_nothing(const struct device_names *list)
 }
 
 /* Adds to what NVIDIA's variable names, @ret, whose "all" then means NVIDIA's. */
-static int env_request_amd_devices(const struct env_request *ask, struct device_names *ret, const char **ret_domain)
+static int env_request_amd_devices(const struct env_request *env, struct device_names *ret, const char **ret_domain)
 {
-	const char *devices = env_request_get(ask, AMD_VARIABLE);
+	const char *devices = env_request_get(env, AMD_VARIABLE);
 	bool all = device_names_have(ret, DEVICE_NAME_ALL, true), seen[AMD_NUMBERS] = {false};
 	_cleanup_device_names_ struct device_names list = {0};
 	int r;
@@ -194,14 +194,14 @@ static int env_request_amd_devices(const struct env_request *ask, struct device_
 	return r;
 }
 
-static const char *env_request_nvidia_devices(const struct env_request *ask)
+static const char *env_request_nvidia_devices(const struct env_request *env)
 {
-	const char *devices = env_request_get(ask, "NVIDIA_VISIBLE_DEVICES");
+	const char *devices = env_request_get(env, "NVIDIA_VISIBLE_DEVICES");
 	struct version version;
 
 	/* A legacy image asks by its version alone; another's variable of that name ("cu118") asks for nothing. */
-	if (!devices && env_request_is_legacy(ask) &&
-	    env_request_read_cuda_version(env_request_get(ask, "CUDA_VERSION"), &version))
+	if (!devices && env_request_is_legacy(env) &&
+	    env_request_read_cuda_version(env_request_get(env, "CUDA_VERSION"), &version))
 		return "all";
 	return devices;
 }
@@ -213,11 +213,11 @@ static const char *env_request_nvidia_devices(const struct env_request *ask)
  *
  * @ret_domain: of the vendor whose variable names the devices; NULL: no vendor's does
  */
-static int env_request_variable_devices(const struct env_request *ask, struct device_names *ret,
+static int env_request_variable_devices(const struct env_request *env, struct device_names *ret,
 					const char **ret_domain)
 {
-	const char *neutral = ask->by_engine ? NULL : env_request_get(ask, "CTR_GPU_VISIBLE_DEVICES");
-	const char *devices = env_request_nvidia_devices(ask);
+	const char *neutral = env->by_engine ? NULL : env_request_get(env, "CTR_GPU_VISIBLE_DEVICES");
+	const char *devices = env_request_nvidia_devices(env);
 	_cleanup_device_names_ struct device_names chosen = {0};
 	int r = devices ? device_names_split(&chosen, devices) : 0;
 	/* To more exact words. */
@@ -227,25 +227,25 @@ static int env_request_variable_devices(const struct env_request *ask, struct de
 	if (r == 0 && neutral && open)
 		return device_names_split(ret, neutral);
 	if (r == 0 && open)
-		r = env_request_resources(ask, ret);
+		r = env_request_resources(env, ret);
 	if (r == 0 && ret->count == 0 && devices) {
 		*ret_domain = DOMAIN_NVIDIA;
 		*ret = steal_struct(&chosen);
 	}
 	/* "" is a choice, too. */
-	return r == 0 && !ask->by_engine && (!devices || ret->count > 0) ? env_request_amd_devices(ask, ret, ret_domain)
+	return r == 0 && !env->by_engine && (!devices || ret->count > 0) ? env_request_amd_devices(env, ret, ret_domain)
 									 : r;
 }
 
 #define IMEX_PREFIX "imex/"
 
 /* Device plugins of Kubernetes say by mounts what a container was granted. An image cannot forge these. */
-static int env_request_mounted(const struct env_request *ask, bool channels, struct strv *ret)
+static int env_request_mounted(const struct env_request *env, bool channels, struct strv *ret)
 {
 	int r = 0;
 
-	for (size_t i = 0; ask->mounts && i < ask->mounts->count && r == 0; i++) {
-		const char *mount = ask->mounts->items[i];
+	for (size_t i = 0; env->mounts && i < env->mounts->count && r == 0; i++) {
+		const char *mount = env->mounts->items[i];
 		bool cdi = str_has_prefix(mount, "cdi/");
 		char *slash;
 
@@ -261,24 +261,24 @@ static int env_request_mounted(const struct env_request *ask, bool channels, str
 	return r;
 }
 
-static bool env_request_may_by_variable(const struct env_request *ask, const struct settings *settings)
+static bool env_request_may_by_variable(const struct env_request *env, const struct settings *settings)
 {
-	return ask->privileged || settings->accept_environment;
+	return env->privileged || settings->accept_environment;
 }
 
-static int env_request_devices(const struct env_request *ask, const struct settings *settings, struct device_names *ret,
+static int env_request_devices(const struct env_request *env, const struct settings *settings, struct device_names *ret,
 			       const char **ret_domain)
 {
 	_cleanup_strv_ struct strv mounted = {0};
-	int r = settings->accept_mounts ? env_request_mounted(ask, false, &mounted) : 0;
+	int r = settings->accept_mounts ? env_request_mounted(env, false, &mounted) : 0;
 
 	*ret_domain = DOMAIN_NVIDIA;
 	for (size_t i = 0; i < mounted.count && r == 0; i++)
 		r = device_names_add(ret, mounted.items[i]);
 	if (r < 0 || ret->count > 0)
 		return r;
-	r = env_request_variable_devices(ask, ret, ret_domain);
-	if (env_request_may_by_variable(ask, settings) || ret->count == 0)
+	r = env_request_variable_devices(env, ret, ret_domain);
+	if (env_request_may_by_variable(env, settings) || ret->count == 0)
 		return r;
 	log_warning(&settings->log,
 		    "the environment asks for GPUs, which does not count in a container that is not privileged: "
@@ -287,39 +287,39 @@ static int env_request_devices(const struct env_request *ask, const struct setti
 	return r;
 }
 
-bool env_request_is_something(const struct env_request *ask)
+bool env_request_is_something(const struct env_request *env)
 {
 	_cleanup_device_names_ struct device_names devices = {0};
 	const char *domain;
 
-	if (ask->mounts && ask->mounts->count > 0)
+	if (env->mounts && env->mounts->count > 0)
 		return true;
-	return env_request_variable_devices(ask, &devices, &domain) < 0 ||
+	return env_request_variable_devices(env, &devices, &domain) < 0 ||
 	       (devices.count > 0 && !device_names_have(&devices, DEVICE_NAME_VOID, true));
 }
 
 /* ---- everything else ---- */
 
-static int env_request_imex_channels(const struct env_request *ask, const struct settings *settings,
+static int env_request_imex_channels(const struct env_request *env, const struct settings *settings,
 				     struct request *request)
 {
 	_cleanup_strv_ struct strv list = {0};
-	const char *channels = env_request_get(ask, "NVIDIA_IMEX_CHANNELS");
-	int r = settings->accept_mounts ? env_request_mounted(ask, true, &list) : 0;
+	const char *channels = env_request_get(env, "NVIDIA_IMEX_CHANNELS");
+	int r = settings->accept_mounts ? env_request_mounted(env, true, &list) : 0;
 
-	if (r == 0 && list.count == 0 && channels && env_request_may_by_variable(ask, settings))
+	if (r == 0 && list.count == 0 && channels && env_request_may_by_variable(env, settings))
 		r = strv_split(channels, ",", &list);
 	return r == 0 ? request_take_imex_channels(request, &list) : r;
 }
 
 /* These rights reach parts of GPUs that others use, so only privileged containers get them. */
-static int env_request_mig_right(const struct env_request *ask, const char *name, bool *ret, struct err *err)
+static int env_request_mig_right(const struct env_request *env, const char *name, bool *ret, struct err *err)
 {
-	const char *value = env_request_get(ask, name);
+	const char *value = env_request_get(env, name);
 
 	if (!value || !*value)
 		return 0;
-	if (!ask->privileged)
+	if (!env->privileged)
 		return err_set_advised(
 			err, CTR_GPU_E_NO_PERMISSION, ("%s is for privileged containers, and this one is not", name),
 			("Start it with --privileged (or --cap-add=SYS_ADMIN), or without the variable."));
@@ -329,25 +329,25 @@ static int env_request_mig_right(const struct env_request *ask, const char *name
 	return 0;
 }
 
-static int env_request_capabilities(const struct env_request *ask, struct request *request, struct err *err)
+static int env_request_capabilities(const struct env_request *env, struct request *request, struct err *err)
 {
-	const char *neutral = ask->by_engine ? NULL : env_request_get(ask, "CTR_GPU_DRIVER_CAPABILITIES");
-	const char *capabilities = neutral ? neutral : env_request_get(ask, "NVIDIA_DRIVER_CAPABILITIES");
+	const char *neutral = env->by_engine ? NULL : env_request_get(env, "CTR_GPU_DRIVER_CAPABILITIES");
+	const char *capabilities = neutral ? neutral : env_request_get(env, "NVIDIA_DRIVER_CAPABILITIES");
 	int r;
 
 	if (!capabilities)
-		capabilities = env_request_is_legacy(ask) ? "all" : "";
+		capabilities = env_request_is_legacy(env) ? "all" : "";
 	r = request_set_capabilities(request, capabilities, err);
 	return r > 0 ? err_prefix(err, r, "%s_DRIVER_CAPABILITIES: ", neutral ? "CTR_GPU" : "NVIDIA") : r;
 }
 
-static int env_request_requirements(const struct env_request *ask, const struct settings *settings,
+static int env_request_requirements(const struct env_request *env, const struct settings *settings,
 				    struct request *request, struct err *err)
 {
 	/* What Go's strconv.ParseBool takes for true: NVIDIA's tools have always read the variable so. */
 	static const char *const truths[] = {"1", "t", "T", "true", "TRUE", "True"};
-	const char *disable = env_request_get(ask, "NVIDIA_DISABLE_REQUIRE"),
-		   *cuda = env_request_get(ask, "CUDA_VERSION");
+	const char *disable = env_request_get(env, "NVIDIA_DISABLE_REQUIRE"),
+		   *cuda = env_request_get(env, "CUDA_VERSION");
 	_cleanup_(env_request_variables_clear) struct variables variables = {0};
 	_cleanup_free_ char *text = NULL;
 	struct version version;
@@ -358,7 +358,7 @@ static int env_request_requirements(const struct env_request *ask, const struct 
 		request->requirements_disabled |= streq(disable, truths[i]);
 	if (request->requirements_disabled)
 		return 0;
-	r = env_request_list(ask, "NVIDIA_REQUIRE_", &variables);
+	r = env_request_list(env, "NVIDIA_REQUIRE_", &variables);
 	for (size_t i = 0; i < variables.count && r == 0; i++) {
 		const struct variable *variable = &variables.items[i];
 
@@ -369,7 +369,7 @@ static int env_request_requirements(const struct env_request *ask, const struct 
 		if (r > 0)
 			return err_prefix(err, r, "%.*s: ", (int)variable->name_length, variable->text);
 	}
-	if (r != 0 || !env_request_is_legacy(ask))
+	if (r != 0 || !env_request_is_legacy(env))
 		return r;
 	if (!env_request_read_cuda_version(cuda, &version))
 		return err_set_advised(
@@ -390,10 +390,10 @@ static bool env_request_parse_share(const char *text, unsigned *ret)
 	return true;
 }
 
-static int env_request_mode(const struct env_request *ask, struct request *request, struct err *err)
+static int env_request_mode(const struct env_request *env, struct request *request, struct err *err)
 {
-	const char *share = env_request_get(ask, "CTR_GPU_SHARE");
-	const char *mode = env_request_get(ask, "CTR_GPU_MODE"), *memory = env_request_get(ask, "CTR_GPU_MEMORY");
+	const char *share = env_request_get(env, "CTR_GPU_SHARE");
+	const char *mode = env_request_get(env, "CTR_GPU_MODE"), *memory = env_request_get(env, "CTR_GPU_MEMORY");
 
 	if (mode && streq(mode, "vcuda"))
 		request->mode = REQUEST_VCUDA;
@@ -412,36 +412,36 @@ static int env_request_mode(const struct env_request *ask, struct request *reque
 	return 0;
 }
 
-static uint32_t env_request_unserved(const struct env_request *ask)
+static uint32_t env_request_unserved(const struct env_request *env)
 {
 	uint32_t bits = 0;
 
 	for (size_t i = 0; i < REQUEST_UNSERVED; i++) {
-		const char *value = env_request_get(ask, request_unserved[i].variable);
+		const char *value = env_request_get(env, request_unserved[i].variable);
 
 		bits |= value && streq(value, "enabled") ? 1U << i : 0;
 	}
 	return bits;
 }
 
-int env_request_read_properties(const struct env_request *ask, const struct settings *settings, struct request *request,
+int env_request_read_properties(const struct env_request *env, const struct settings *settings, struct request *request,
 				struct err *err)
 {
-	const char *switches = env_request_get(ask, "NVIDIA_NVSWITCH");
+	const char *switches = env_request_get(env, "NVIDIA_NVSWITCH");
 	int r;
 
-	request->nvswitches = switches && streq(switches, "enabled") && env_request_may_by_variable(ask, settings);
-	request->unserved = env_request_unserved(ask);
-	r = env_request_imex_channels(ask, settings, request);
+	request->nvswitches = switches && streq(switches, "enabled") && env_request_may_by_variable(env, settings);
+	request->unserved = env_request_unserved(env);
+	r = env_request_imex_channels(env, settings, request);
 	if (r == 0)
-		r = env_request_mode(ask, request, err);
+		r = env_request_mode(env, request, err);
 	if (r == 0)
-		r = env_request_mig_right(ask, "NVIDIA_MIG_CONFIG_DEVICES", &request->mig_config, err);
+		r = env_request_mig_right(env, "NVIDIA_MIG_CONFIG_DEVICES", &request->mig_config, err);
 	if (r == 0)
-		r = env_request_mig_right(ask, "NVIDIA_MIG_MONITOR_DEVICES", &request->mig_monitor, err);
+		r = env_request_mig_right(env, "NVIDIA_MIG_MONITOR_DEVICES", &request->mig_monitor, err);
 	if (r == 0)
-		r = env_request_capabilities(ask, request, err);
-	return r == 0 ? env_request_requirements(ask, settings, request, err) : r;
+		r = env_request_capabilities(env, request, err);
+	return r == 0 ? env_request_requirements(env, settings, request, err) : r;
 }
 
 /* By its own variable; "vendor:AMD" may be a user's word. */
@@ -453,25 +453,25 @@ static bool env_request_has_all_of_amd(const struct device_names *devices)
 	return false;
 }
 
-int env_request_read(const struct env_request *ask, const struct settings *settings, struct request *request,
+int env_request_read(const struct env_request *env, const struct settings *settings, struct request *request,
 		     struct err *err)
 {
 	_cleanup_device_names_ struct device_names devices = {0};
-	int r = env_request_devices(ask, settings, &devices, &request->domain);
+	int r = env_request_devices(env, settings, &devices, &request->domain);
 
 	if (r < 0)
 		return r;
-	request->by_engine = ask->by_engine;
+	request->by_engine = env->by_engine;
 	/*
 	 * An image's author cannot know the names of a host's devices, so a name comes from a user who knows the
 	 * host.
 	 */
 	request->unnamed =
-		!ask->by_engine && !(settings->accept_mounts && ask->mounts && ask->mounts->count > 0) &&
+		!env->by_engine && !(settings->accept_mounts && env->mounts && env->mounts->count > 0) &&
 		(device_names_have(&devices, DEVICE_NAME_ALL, true) ||
 		 device_names_have(&devices, DEVICE_NAME_NONE, true) || env_request_has_all_of_amd(&devices));
 	request_take_devices(request, &devices);
-	return request->kind == REQUEST_VOID ? 0 : env_request_read_properties(ask, settings, request, err);
+	return request->kind == REQUEST_VOID ? 0 : env_request_read_properties(env, settings, request, err);
 }
 
 /* ---- a file that cannot be understood ---- */

@@ -27,7 +27,7 @@ struct env_request {
 struct env_request env_request_of_config(const struct oci_config *config);
 
 /** Whether it asks for anything, permitted or not. If it does not, callers need not read the settings. */
-bool env_request_is_something(const struct env_request *ask);
+bool env_request_is_something(const struct env_request *env);
 
 /**
  * env_request_is_likely() - whether the text of a config.json that cannot be understood has what a container would ask
@@ -45,9 +45,9 @@ bool env_request_is_likely(const char *text, size_t size);
  * Return: 0; CTR_GPU_E_UNKNOWN_CAPABILITY; CTR_GPU_E_BAD_REQUIREMENT; CTR_GPU_E_BAD_ARGUMENT; CTR_GPU_E_NO_PERMISSION;
  * -ENOMEM. @err is set.
  */
-int env_request_read(const struct env_request *ask, const struct settings *settings, struct request *request,
+int env_request_read(const struct env_request *env, const struct settings *settings, struct request *request,
 		     struct err *err);
 
 /** The same without the devices, where these are named elsewhere. */
-int env_request_read_properties(const struct env_request *ask, const struct settings *settings, struct request *request,
+int env_request_read_properties(const struct env_request *env, const struct settings *settings, struct request *request,
 				struct err *err);

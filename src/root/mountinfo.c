@@ -15,20 +15,20 @@
 
 /* ---- words ---- */
 
-bool mountinfo_field_is(struct mountinfo_field word, const char *text)
+bool mountinfo_field_is(struct mountinfo_field field, const char *text)
 {
-	return word.size == strlen(text) && memcmp(word.text, text, word.size) == 0;
+	return field.size == strlen(text) && memcmp(field.text, text, field.size) == 0;
 }
 
 struct mountinfo_field mountinfo_field_take(struct mountinfo_field *rest, char separator)
 {
 	const char *end = rest->size ? memchr(rest->text, separator, rest->size) : NULL;
-	struct mountinfo_field word = {rest->text, end ? (size_t)(end - rest->text) : rest->size};
-	size_t taken = end ? word.size + 1 : word.size;
+	struct mountinfo_field field = {rest->text, end ? (size_t)(end - rest->text) : rest->size};
+	size_t taken = end ? field.size + 1 : field.size;
 
 	rest->text += taken;
 	rest->size -= taken;
-	return word;
+	return field;
 }
 
 bool mountinfo_field_list_has(struct mountinfo_field list, const char *item)
@@ -39,16 +39,16 @@ bool mountinfo_field_list_has(struct mountinfo_field list, const char *item)
 	return false;
 }
 
-static bool mountinfo_field_number(struct mountinfo_field word, unsigned *ret)
+static bool mountinfo_field_number(struct mountinfo_field field, unsigned *ret)
 {
 	unsigned value = 0;
 
-	if (!word.size || word.size > 9)
+	if (!field.size || field.size > 9)
 		return false;
-	for (size_t i = 0; i < word.size; i++) {
-		if (word.text[i] < '0' || word.text[i] > '9')
+	for (size_t i = 0; i < field.size; i++) {
+		if (field.text[i] < '0' || field.text[i] > '9')
 			return false;
-		value = value * 10 + (unsigned)(word.text[i] - '0');
+		value = value * 10 + (unsigned)(field.text[i] - '0');
 	}
 	*ret = value;
 	return true;
@@ -121,21 +121,21 @@ static int mountinfo_octal(const char *text)
 	return value;
 }
 
-char *mountinfo_unescape(struct mountinfo_field word)
+char *mountinfo_unescape(struct mountinfo_field field)
 {
-	char *text = malloc(word.size + 1);
+	char *text = malloc(field.size + 1);
 	size_t size = 0;
 
 	if (!text)
 		return NULL;
-	for (size_t i = 0; i < word.size; i++) {
-		int value = word.text[i] == '\\' && word.size - i > 3 ? mountinfo_octal(word.text + i + 1) : -1;
+	for (size_t i = 0; i < field.size; i++) {
+		int value = field.text[i] == '\\' && field.size - i > 3 ? mountinfo_octal(field.text + i + 1) : -1;
 
 		if (value > 0 && value < 256) {
 			text[size++] = (char)value;
 			i += 3;
 		} else {
-			text[size++] = word.text[i];
+			text[size++] = field.text[i];
 		}
 	}
 	text[size] = '\0';

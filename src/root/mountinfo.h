@@ -22,7 +22,7 @@ static inline struct mountinfo_field mountinfo_field_of(const char *text)
 	return (struct mountinfo_field){text, strlen(text)};
 }
 
-bool mountinfo_field_is(struct mountinfo_field word, const char *text);
+bool mountinfo_field_is(struct mountinfo_field field, const char *text);
 
 /** Takes what stands before @separator from the front of @rest; all of it if there is none. */
 struct mountinfo_field mountinfo_field_take(struct mountinfo_field *rest, char separator);
@@ -42,4 +42,4 @@ bool mountinfo_id(const struct mountinfo_line *line, uint64_t *ret);
 bool mountinfo_dev(const struct mountinfo_line *line, dev_t *ret);
 
 /** Undoes the octal escapes. Return: new string; NULL without memory. */
-char *mountinfo_unescape(struct mountinfo_field word);
+char *mountinfo_unescape(struct mountinfo_field field);

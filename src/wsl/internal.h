@@ -61,7 +61,7 @@ struct driver_store {
 	bool has_outside_link; /* it has a symlink to what a container does not get with the directory */
 };
 
-void driver_store_clear(struct driver_store *listing);
+void driver_store_clear(struct driver_store *store);
 #define _cleanup_listing_ _cleanup_(driver_store_clear)
 
 /** Reads the directory at @path. Return: 0; negative errno; @ret, cleared before, is released in any case. */

@@ -128,15 +128,15 @@ static int wsl_plan_add_file(struct plan *plan, const char *directory, const cha
 	return r < 0 ? r : 1;
 }
 
-/* Leaves in @listing only the libraries that are in the plan. */
-static int wsl_plan_add_each(struct plan *plan, const char *directory, struct driver_store *listing, const char *reason)
+/* Leaves in @store only the libraries that are in the plan. */
+static int wsl_plan_add_each(struct plan *plan, const char *directory, struct driver_store *store, const char *reason)
 {
-	_cleanup_strv_ struct strv names = {0}, libraries = steal_struct(&listing->libraries), missing = {0};
+	_cleanup_strv_ struct strv names = {0}, libraries = steal_struct(&store->libraries), missing = {0};
 	const struct dirent *entry;
 	struct fd_entries entries;
-	int r = lseek(listing->fd, 0, SEEK_SET) < 0 ? -errno : 0;
+	int r = lseek(store->fd, 0, SEEK_SET) < 0 ? -errno : 0;
 
-	fd_entries_begin(&entries, listing->fd);
+	fd_entries_begin(&entries, store->fd);
 	while (r == 0 && (entry = fd_entries_next(&entries)))
 		if (!streq(entry->d_name, ".") && !streq(entry->d_name, ".."))
 			r = strv_add(&names, entry->d_name);
@@ -148,8 +148,7 @@ static int wsl_plan_add_each(struct plan *plan, const char *directory, struct dr
 		if (r == 0)
 			r = strv_add(&missing, names.items[i]);
 		else if (r > 0)
-			r = strv_contains(&libraries, names.items[i]) ? strv_add(&listing->libraries, names.items[i])
-								      : 0;
+			r = strv_contains(&libraries, names.items[i]) ? strv_add(&store->libraries, names.items[i]) : 0;
 	}
 	if (r < 0 || missing.count == 0)
 		return r;
@@ -159,19 +158,19 @@ static int wsl_plan_add_each(struct plan *plan, const char *directory, struct dr
 			   directory, missing.items[0], missing.count > 1 ? ", as others are" : "");
 }
 
-static int wsl_plan_add_directory(struct plan *plan, const char *path, struct driver_store *listing, const char *reason)
+static int wsl_plan_add_directory(struct plan *plan, const char *path, struct driver_store *store, const char *reason)
 {
-	return listing->has_outside_link ? wsl_plan_add_each(plan, path, listing, reason)
-					 : wsl_plan_add_mount(plan, path, path, &listing->st, PLAN_LIBRARY, reason);
+	return store->has_outside_link ? wsl_plan_add_each(plan, path, store, reason)
+				       : wsl_plan_add_mount(plan, path, path, &store->st, PLAN_LIBRARY, reason);
 }
 
-static int wsl_plan_add_libraries(struct plan *plan, const char *path, struct driver_store *listing, bool overrides,
+static int wsl_plan_add_libraries(struct plan *plan, const char *path, struct driver_store *store, bool overrides,
 				  const char *reason)
 {
 	struct plan_library_dir directory = {
 		.path = strdup(path),
 		.overrides_image = overrides,
-		.libraries = steal_struct(&listing->libraries),
+		.libraries = steal_struct(&store->libraries),
 		.reason = strdup(reason),
 	};
 
@@ -187,18 +186,18 @@ static bool wsl_plan_has_target(const struct plan *plan, const char *path)
 }
 
 /* nvidia-smi, where the shells of images look for it. An entry that is not a file is left out. */
-static int wsl_plan_add_smi(struct plan *plan, const char *directory, const struct driver_store *listing)
+static int wsl_plan_add_smi(struct plan *plan, const char *directory, const struct driver_store *store)
 {
 	_cleanup_free_ char *path = NULL, *real = NULL;
 	struct stat st;
 	int r;
 
-	if (!listing->has_smi || wsl_plan_has_target(plan, SMI_TARGET) ||
-	    fstatat(listing->fd, DRIVER_STORE_SMI, &st, 0) < 0 || !S_ISREG(st.st_mode))
+	if (!store->has_smi || wsl_plan_has_target(plan, SMI_TARGET) ||
+	    fstatat(store->fd, DRIVER_STORE_SMI, &st, 0) < 0 || !S_ISREG(st.st_mode))
 		return 0;
 	if (str_format(&path, "%s/" DRIVER_STORE_SMI, directory) < 0)
 		return -ENOMEM;
-	r = listing->has_outside_link ? wsl_plan_find_file(path, directory, &real, &st) : 0;
+	r = store->has_outside_link ? wsl_plan_find_file(path, directory, &real, &st) : 0;
 	if (r < 0 || !S_ISREG(st.st_mode))
 		return r == -ENOMEM ? r : 0;
 	return wsl_plan_add_mount(plan, real ? real : path, SMI_TARGET, &st, PLAN_PROGRAM,
@@ -231,10 +230,10 @@ static int wsl_plan_check_loaders(const struct request *request, const struct ad
 static int wsl_plan_add_lib(const struct request *request, const struct adapter *const *selected, size_t count,
 			    struct plan *plan, struct err *err)
 {
-	_cleanup_listing_ struct driver_store listing = {.fd = -1};
+	_cleanup_listing_ struct driver_store store = {.fd = -1};
 	int r;
 
-	r = driver_store_read(PATH_WSL_LIB, &listing);
+	r = driver_store_read(PATH_WSL_LIB, &store);
 	/* A container without a GPU can do without the driver; a host without adapters may lack it. */
 	if (count == 0 && (r == -ENOENT || r == -ENOTDIR))
 		return strv_add(&plan->warnings, PATH_WSL_LIB " is missing, so the container gets no driver");
@@ -246,20 +245,20 @@ static int wsl_plan_add_lib(const struct request *request, const struct adapter 
 					("WSL2: run wsl --update in Windows and keep gpuSupport on in .wslconfig.")),
 			"Hyper-V: copy C:\\Windows\\System32\\lxss\\lib and libdxcore.so, libd3d12*.so of WSL to it.");
 	if (r == 0)
-		r = wsl_plan_add_directory(plan, PATH_WSL_LIB, &listing,
+		r = wsl_plan_add_directory(plan, PATH_WSL_LIB, &store,
 					   "libraries of the host that find the driver stores");
 	if (r < 0)
 		return err_set_advised(err, r, ("cannot read " PATH_WSL_LIB ": %m"),
 				       ("Check its permissions and that its mount still works."));
 	r = wsl_plan_check_loaders(request, selected, count, plan, err);
-	if (r == 0 && wsl_plan_is_loaded(request, count) && listing.noexec)
+	if (r == 0 && wsl_plan_is_loaded(request, count) && store.noexec)
 		r = noexec_add(plan, PATH_WSL_LIB);
 	if (r == 0 && (request->capabilities & CAPABILITY_UTILITY))
-		r = wsl_plan_add_smi(plan, PATH_WSL_LIB, &listing);
-	if (r == 0 && listing.libraries.count == 0)
+		r = wsl_plan_add_smi(plan, PATH_WSL_LIB, &store);
+	if (r == 0 && store.libraries.count == 0)
 		r = strv_add(&plan->warnings, PATH_WSL_LIB " holds no library, so programs will find no driver");
 	if (r == 0)
-		r = wsl_plan_add_libraries(plan, PATH_WSL_LIB, &listing, true,
+		r = wsl_plan_add_libraries(plan, PATH_WSL_LIB, &store, true,
 					   "programs must load these and not what an image brings of the same name");
 	return r;
 }

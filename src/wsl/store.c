@@ -115,43 +115,42 @@ static bool store_has_library(int directory, int depth)
 }
 
 /* Looks at the list of files, then a directory down. */
-static enum store_content store_classify(const struct driver_store *listing)
+static enum store_content store_classify(const struct driver_store *store)
 {
-	if (listing->libraries.count > 0)
+	if (store->libraries.count > 0)
 		return STORE_HAS_LIBRARY;
-	return lseek(listing->fd, 0, SEEK_SET) == 0 && store_has_library(listing->fd, STORE_DEPTH)
-		       ? STORE_HAS_LIBRARY
-		       : STORE_WITHOUT_LIBRARY;
+	return lseek(store->fd, 0, SEEK_SET) == 0 && store_has_library(store->fd, STORE_DEPTH) ? STORE_HAS_LIBRARY
+											       : STORE_WITHOUT_LIBRARY;
 }
 
 enum store_content store_look(const char *path, struct adapter_store *ret)
 {
-	_cleanup_listing_ struct driver_store listing = {.fd = -1};
-	int r = driver_store_read(path, &listing);
+	_cleanup_listing_ struct driver_store store = {.fd = -1};
+	int r = driver_store_read(path, &store);
 	enum store_content content;
 
-	if (listing.fd < 0)
+	if (store.fd < 0)
 		return r == -EACCES || r == -EPERM ? STORE_HAS_LIBRARY : STORE_MISSING;
-	content = store_classify(&listing);
+	content = store_classify(&store);
 	if (r == 0)
 		*ret = (struct adapter_store){
 			.is_read = true,
-			.libraries = steal_struct(&listing.libraries),
-			.device = listing.st.st_dev,
-			.inode = listing.st.st_ino,
-			.has_smi = listing.has_smi,
-			.has_outside_link = listing.has_outside_link,
-			.noexec = listing.noexec,
+			.libraries = steal_struct(&store.libraries),
+			.device = store.st.st_dev,
+			.inode = store.st.st_ino,
+			.has_smi = store.has_smi,
+			.has_outside_link = store.has_outside_link,
+			.noexec = store.noexec,
 		};
 	return content;
 }
 
 /* ---- what is in a store ---- */
 
-void driver_store_clear(struct driver_store *listing)
+void driver_store_clear(struct driver_store *store)
 {
-	cleanup_closep(&listing->fd);
-	strv_clear(&listing->libraries);
+	cleanup_closep(&store->fd);
+	strv_clear(&store->libraries);
 }
 
 static bool driver_store_has_outside_link(int directory, const char *path, const char *name)
@@ -167,18 +166,18 @@ static bool driver_store_has_outside_link(int directory, const char *path, const
 	return points_to[0] == '/' && !str_is_below(points_to, path) && !str_is_below(points_to, PATH_WSL_LIB);
 }
 
-static int driver_store_take(struct driver_store *listing, const char *path, const struct dirent *entry)
+static int driver_store_take(struct driver_store *store, const char *path, const struct dirent *entry)
 {
 	/* DT_UNKNOWN: a file system that does not tell; the name must do. */
 	bool may_be_link = entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN;
 
 	if (!may_be_link && entry->d_type != DT_REG)
 		return 0;
-	if (may_be_link && driver_store_has_outside_link(listing->fd, path, entry->d_name))
-		listing->has_outside_link = true;
+	if (may_be_link && driver_store_has_outside_link(store->fd, path, entry->d_name))
+		store->has_outside_link = true;
 	if (streq(entry->d_name, DRIVER_STORE_SMI))
-		listing->has_smi = true;
-	return store_is_library(entry->d_name) ? strv_add(&listing->libraries, entry->d_name) : 0;
+		store->has_smi = true;
+	return store_is_library(entry->d_name) ? strv_add(&store->libraries, entry->d_name) : 0;
 }
 
 int driver_store_read(const char *path, struct driver_store *ret)

@@ -46,57 +46,57 @@ static const json_t *dockerd_runtime(const struct docker *docker, const char *na
  */
 static void dockerd_ask(struct docker *docker)
 {
-	struct engine_check *look = &docker->look;
+	struct engine_check *check = &docker->look;
 	_cleanup_json_ json_t *version = NULL;
 	const json_t *directories;
 	const char *text;
 
-	if (look->daemon.pid == 0)
+	if (check->daemon.pid == 0)
 		return;
-	docker->reach = docker_api_open(&look->daemon);
-	version = docker->reach == 0 ? docker_api_get(&look->daemon, "/version") : NULL;
+	docker->reach = docker_api_open(&check->daemon);
+	version = docker->reach == 0 ? docker_api_get(&check->daemon, "/version") : NULL;
 	text = json_string_value(json_object_get(version, "Version"));
 	if (!text)
 		return;
-	(void)str_replace(&look->version, text);
-	look->cdi = engine_cdi_state(look->engine, engine_version_number(look->version), look->config.cdi);
-	docker->info = docker_api_get(&look->daemon, "/info");
+	(void)str_replace(&check->version, text);
+	check->cdi = engine_cdi_state(check->engine, engine_version_number(check->version), check->config.cdi);
+	docker->info = docker_api_get(&check->daemon, "/info");
 	if (!docker->info)
 		return;
 	directories = json_object_get(docker->info, "CDISpecDirs");
 	if (json_array_size(directories) > 0) {
-		look->cdi = ENGINE_CDI_ON;
-		(void)engine_config_copy_list(directories, &look->config.cdi_directories);
-	} else if (json_is_array(directories) && look->cdi == ENGINE_CDI_ON)
-		look->cdi = ENGINE_CDI_OFF;
+		check->cdi = ENGINE_CDI_ON;
+		(void)engine_config_copy_list(directories, &check->config.cdi_directories);
+	} else if (json_is_array(directories) && check->cdi == ENGINE_CDI_ON)
+		check->cdi = ENGINE_CDI_OFF;
 	text = json_string_value(json_object_get(dockerd_runtime(docker, "nvidia"), "path"));
-	if (!look->config.runtime && text)
-		look->config.runtime = strdup(text);
-	free(look->config.default_runtime);
+	if (!check->config.runtime && text)
+		check->config.runtime = strdup(text);
+	free(check->config.default_runtime);
 	text = json_string_value(json_object_get(docker->info, "DefaultRuntime"));
-	look->config.default_runtime = text ? strdup(text) : NULL;
+	check->config.default_runtime = text ? strdup(text) : NULL;
 }
 
 /* If it fails to answer for another reason, it listens elsewhere, for example on TCP. */
 static void dockerd_check_socket(struct docker *docker)
 {
 	const char *name = getenv("USER");
-	struct engine_check *look = &docker->look;
+	struct engine_check *check = &docker->look;
 
-	if (look->daemon.pid == 0 || docker->info)
+	if (check->daemon.pid == 0 || docker->info)
 		return;
 	if (docker->reach == -EACCES || docker->reach == -EPERM)
 		engine_check_add(
-			look, "permission", SEVERITY_PROBLEM, ALL_METHODS,
+			check, "permission", SEVERITY_PROBLEM, ALL_METHODS,
 			"you may not use its socket\n"
 			"sudo usermod --append --groups docker %s, and log in again (the members of that group can "
 			"become root); or use sudo docker.",
 			name && *name ? name : "$USER");
 	else if (docker->reach == 0 || docker->reach == -EAGAIN || docker->reach == -ECONNREFUSED)
-		engine_check_add(look, "no-answer", SEVERITY_PROBLEM, ALL_METHODS,
+		engine_check_add(check, "no-answer", SEVERITY_PROBLEM, ALL_METHODS,
 				 "the daemon (process %d) does not answer\n"
 				 "%s",
-				 look->daemon.pid, engine_check_restart(look, ENGINE_RESTART));
+				 check->daemon.pid, engine_check_restart(check, ENGINE_RESTART));
 }
 
 /* ---- --gpus ---- */
@@ -104,15 +104,15 @@ static void dockerd_check_socket(struct docker *docker)
 /* By CDI, where there is the other name, too; AMD's GPUs without any. */
 static bool dockerd_has_gpus_by_cdi(const struct docker *docker)
 {
-	const struct engine_check *look = &docker->look;
-	const struct strv *kinds = &look->examination->cdi_kinds;
-	long version = engine_version_number(look->version);
+	const struct engine_check *check = &docker->look;
+	const struct strv *kinds = &check->examination->cdi_kinds;
+	long version = engine_version_number(check->version);
 
-	if (look->cdi != ENGINE_CDI_ON)
+	if (check->cdi != ENGINE_CDI_ON)
 		return false;
-	return (docker->cdi_hook.path && version >= look->engine->gpus_nvidia &&
+	return (docker->cdi_hook.path && version >= check->engine->gpus_nvidia &&
 		strv_contains(kinds, "nvidia.com/gpu")) ||
-	       (!docker->hook.path && version >= look->engine->gpus_amd && strv_contains(kinds, "amd.com/gpu"));
+	       (!docker->hook.path && version >= check->engine->gpus_amd && strv_contains(kinds, "amd.com/gpu"));
 }
 
 /* Compares when the name was made. An upgrade makes our package's links anew, but not its own directory. */
@@ -128,22 +128,22 @@ static bool dockerd_is_older(const struct docker *docker, const struct program *
 }
 
 /* Whether there is a hook that we can see and the daemon cannot. */
-static bool dockerd_check_path(struct engine_check *look)
+static bool dockerd_check_path(struct engine_check *check)
 {
 	_cleanup_program_ struct program program = {0};
 	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
 
 	if (rootfs_open(AT_FDCWD, "/", &root) < 0 || !path_lookup_find(&root, PATH_LOOKUP_PATH, HOOK, &program))
 		return false;
-	if (!daemon_sees(&look->daemon, program.path) || look->daemon.snap)
+	if (!daemon_sees(&check->daemon, program.path) || check->daemon.snap)
 		engine_check_add(
-			look, "snap", SEVERITY_PROBLEM, METHOD(GPUS),
+			check, "snap", SEVERITY_PROBLEM, METHOD(GPUS),
 			"the daemon has a filesystem of its own (snap?) and does not see %s\n"
 			"Use the distribution's docker.io or Docker's own packages; or CDI: docker run --device "
 			"KIND=all",
 			program.path);
 	else
-		engine_check_add(look, "path", SEVERITY_PROBLEM, METHOD(GPUS),
+		engine_check_add(check, "path", SEVERITY_PROBLEM, METHOD(GPUS),
 				 "the daemon's PATH does not lead to %s\n"
 				 "Start dockerd with /usr/bin in its PATH, and restart it.",
 				 program.path);
@@ -153,24 +153,24 @@ static bool dockerd_check_path(struct engine_check *look)
 static void dockerd_check_gpus(struct docker *docker)
 {
 	const struct program *hook = docker->hook.path ? &docker->hook : &docker->cdi_hook;
-	struct engine_check *look = &docker->look;
+	struct engine_check *check = &docker->look;
 	bool has = docker->hook.path || dockerd_has_gpus_by_cdi(docker);
 
-	if (!has && !dockerd_check_path(look))
+	if (!has && !dockerd_check_path(check))
 		engine_check_add(
-			look, "no-hook", SEVERITY_NOTE, METHOD(GPUS),
+			check, "no-hook", SEVERITY_NOTE, METHOD(GPUS),
 			HOOK
 			" is missing from the daemon's PATH\n"
 			"Install ctr-gpu-nvidia-compat (or: sudo make install-compat) and restart Docker; without it, "
 			"for --runtime=nvidia: sudo ctr-gpu setup docker");
 	else if (has && dockerd_is_older(docker, hook))
-		engine_check_add(look, "restart", SEVERITY_PROBLEM, METHOD(GPUS),
+		engine_check_add(check, "restart", SEVERITY_PROBLEM, METHOD(GPUS),
 				 "the daemon looked for its hook before %s was there\n"
 				 "%s",
-				 hook->path, engine_check_restart(look, ENGINE_RESTART));
+				 hook->path, engine_check_restart(check, ENGINE_RESTART));
 	else if (docker->hook.path && !docker->hook.ours)
 		engine_check_add(
-			look, "other-toolkit", SEVERITY_NOTE, 0,
+			check, "other-toolkit", SEVERITY_NOTE, 0,
 			"--gpus goes to %s, which is not ctr-gpu's\n"
 			"To have ctr-gpu do it: install ctr-gpu-nvidia-compat in the place of NVIDIA's toolkit.",
 			docker->hook.path);
@@ -189,41 +189,41 @@ static bool dockerd_knows_runtime(const struct docker *docker)
 
 static void dockerd_check_runtime(struct docker *docker)
 {
-	struct engine_check *look = &docker->look;
+	struct engine_check *check = &docker->look;
 	_cleanup_program_ struct program program = {0};
 
-	engine_check_method_runtime(look);
-	if (docker->info && !dockerd_knows_runtime(docker) && look->config.runtime &&
-	    engine_check_find_program(look, look->config.runtime, &program))
-		engine_check_add(look, "reload", SEVERITY_PROBLEM, METHOD(RUNTIME),
+	engine_check_method_runtime(check);
+	if (docker->info && !dockerd_knows_runtime(docker) && check->config.runtime &&
+	    engine_check_find_program(check, check->config.runtime, &program))
+		engine_check_add(check, "reload", SEVERITY_PROBLEM, METHOD(RUNTIME),
 				 "the running daemon does not know yet that %s has it\n"
 				 "%s",
-				 look->config.path, engine_check_restart(look, ENGINE_RELOAD));
+				 check->config.path, engine_check_restart(check, ENGINE_RELOAD));
 }
 
 /* No container starts, by whichever method, if the program of the default runtime is gone. */
 static void dockerd_check_default(struct docker *docker)
 {
-	struct engine_check *look = &docker->look;
-	const char *name = look->config.default_runtime, *path;
+	struct engine_check *check = &docker->look;
+	const char *name = check->config.default_runtime, *path;
 	_cleanup_program_ struct program program = {0};
 	const json_t *runtime;
 
 	/* Names of shims, "io.containerd.kata.v2", and Docker's own are not in the file. */
 	if (!name || streq(name, "runc") || strpbrk(name, "./"))
 		return;
-	runtime = json_object_get(look->config.runtimes, name);
+	runtime = json_object_get(check->config.runtimes, name);
 	if (!runtime)
 		runtime = dockerd_runtime(docker, name);
 	path = json_string_value(json_object_get(runtime, "path"));
-	if (path ? engine_check_find_program(look, path, &program) : json_object_get(runtime, "runtimeType") != NULL)
+	if (path ? engine_check_find_program(check, path, &program) : json_object_get(runtime, "runtimeType") != NULL)
 		return;
 	engine_check_add(
-		look, "default-runtime", SEVERITY_PROBLEM, ALL_METHODS,
+		check, "default-runtime", SEVERITY_PROBLEM, ALL_METHODS,
 		"its default runtime is %s, and %s is missing: no container starts\n"
 		"Correct \"default-runtime\" in %s, and restart Docker; what ctr-gpu wrote goes with: sudo ctr-gpu "
 		"setup --remove all",
-		name, path ? path : "that runtime", look->config.path);
+		name, path ? path : "that runtime", check->config.path);
 }
 
 /* ---- all of it ---- */
@@ -231,24 +231,24 @@ static void dockerd_check_default(struct docker *docker)
 void check_docker(struct doctor_context *examination)
 {
 	__attribute__((cleanup(dockerd_clear))) struct docker docker = {.look = ENGINE_CHECK_NONE};
-	struct engine_check *look = &docker.look;
+	struct engine_check *check = &docker.look;
 
-	if (!engine_check_begin(examination, &engine_docker, look))
+	if (!engine_check_begin(examination, &engine_docker, check))
 		return;
 	dockerd_ask(&docker);
-	engine_check_describe(look);
-	(void)engine_check_find_program(look, HOOK, &docker.hook);
-	(void)engine_check_find_program(look, "nvidia-cdi-hook", &docker.cdi_hook);
-	engine_check_add_method(look, METHOD_GPUS);
-	engine_check_add_method(look, METHOD_RUNTIME);
-	engine_check_add_method(look, METHOD_CDI);
-	engine_check_method_config(look);
+	engine_check_describe(check);
+	(void)engine_check_find_program(check, HOOK, &docker.hook);
+	(void)engine_check_find_program(check, "nvidia-cdi-hook", &docker.cdi_hook);
+	engine_check_add_method(check, METHOD_GPUS);
+	engine_check_add_method(check, METHOD_RUNTIME);
+	engine_check_add_method(check, METHOD_CDI);
+	engine_check_method_config(check);
 	dockerd_check_socket(&docker);
 	dockerd_check_default(&docker);
 	dockerd_check_gpus(&docker);
 	dockerd_check_runtime(&docker);
-	engine_check_method_cdi(look);
-	engine_check_running(look);
+	engine_check_method_cdi(check);
+	engine_check_running(check);
 }
 
 /* Docker Desktop brings its client and socket into a distribution; its daemon and toolkit are in another. */

@@ -76,42 +76,42 @@ struct engine_check {
  * Return: whether this machine has it.
  */
 bool engine_check_begin(struct doctor_context *examination, const struct engine *engine, struct engine_check *ret);
-void engine_check_clear(struct engine_check *look);
+void engine_check_clear(struct engine_check *check);
 #define ENGINE_CHECK_NONE ((struct engine_check){.daemon = DAEMON_NONE, .root = ROOTFS_CLOSED})
 #define _cleanup_engine_check_ _cleanup_(engine_check_clear)
 
 /** Adds it to what was found, with its version and whether it runs, as look->seen. */
-void engine_check_describe(struct engine_check *look);
+void engine_check_describe(struct engine_check *check);
 
 /**
  * engine_check_add() - report a finding about the engine
  * @what:   behind the engine's name in the id; or the whole id, which has a dot
  * @closes: methods of the engine, bits by enum method
  */
-void engine_check_add(struct engine_check *look, const char *what, enum severity severity, unsigned closes,
+void engine_check_add(struct engine_check *check, const char *what, enum severity severity, unsigned closes,
 		      const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /** Whether the engine would find a program: by its path, or by a name on the PATH of its daemon. */
-bool engine_check_find_program(const struct engine_check *look, const char *path, struct program *ret);
+bool engine_check_find_program(const struct engine_check *check, const char *path, struct program *ret);
 
 /** Return: the command that restarts the engine, for a user to type; valid until the next call. */
-const char *engine_check_restart(struct engine_check *look, enum engine_step step);
+const char *engine_check_restart(struct engine_check *check, enum engine_step step);
 
 /** Says that the engine has a method. */
-void engine_check_add_method(struct engine_check *look, enum method method);
+void engine_check_add_method(struct engine_check *check, enum method method);
 
 /* Each says what closes methods of its kind. */
-void engine_check_method_config(struct engine_check *look);
-void engine_check_method_cdi(struct engine_check *look);
-void engine_check_method_runtime(struct engine_check *look);
+void engine_check_method_config(struct engine_check *check);
+void engine_check_method_cdi(struct engine_check *check);
+void engine_check_method_runtime(struct engine_check *check);
 /** Of the JSON files in the hooks directories, later ones in the place of earlier ones of the same name. */
-void engine_check_method_hooks(struct engine_check *look);
+void engine_check_method_hooks(struct engine_check *check);
 
 /** Says that it was started before its file was changed, if it is one that cannot be asked. */
-void engine_check_age(struct engine_check *look);
+void engine_check_age(struct engine_check *check);
 
 /** Says that it does not run, behind what would still be in the way if it did. */
-void engine_check_running(struct engine_check *look);
+void engine_check_running(struct engine_check *check);
 
 /* Engines with rules of their own; they say nothing if the engine is not here. */
 void check_docker(struct doctor_context *examination);
@@ -144,13 +144,13 @@ const struct finding *summary_first(const struct findings *findings);
  *
  * Return: owned by the caller; NULL without memory.
  */
-char *summary_text(const struct findings *findings, const struct summary *verdict, bool brief);
+char *summary_text(const struct findings *findings, const struct summary *summary, bool brief);
 
 /** Whether something is wrong with the engine itself: it has a method that is broken, and not merely closed. */
-bool summary_is_broken(const struct summary *verdict);
+bool summary_is_broken(const struct summary *summary);
 
 /** What to do: the first such finding that the verdict names. Return: borrowed; NULL: nothing. */
-const char *summary_remedy(const struct summary *verdict);
+const char *summary_remedy(const struct summary *summary);
 
 /** Return: an array of {id, name, works, doors: [{id, use, works, because}]}; NULL without memory. */
 json_t *summaries_to_json(const struct findings *findings);

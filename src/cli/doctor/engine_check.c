@@ -16,38 +16,38 @@
 
 enum { ACCEPTS_CONNECTIONS = 1 << 16 };
 
-void engine_check_clear(struct engine_check *look)
+void engine_check_clear(struct engine_check *check)
 {
-	daemon_close(&look->daemon);
-	rootfs_close(&look->root);
-	free(look->version);
-	free(look->command);
-	engine_config_clear(&look->config);
-	strv_clear(&look->kinds);
+	daemon_close(&check->daemon);
+	rootfs_close(&check->root);
+	free(check->version);
+	free(check->command);
+	engine_config_clear(&check->config);
+	strv_clear(&check->kinds);
 }
 
 /* Root's daemon, or else the caller's own. Those of other users do not count. */
-static int engine_check_find_daemon(const struct daemon_kind *kind, struct engine_check *look)
+static int engine_check_find_daemon(const struct daemon_kind *kind, struct engine_check *check)
 {
-	if (kind->name && daemon_find(kind, 0, &look->daemon) == 0 && look->daemon.pid == 0 && geteuid() != 0)
-		(void)daemon_find(kind, geteuid(), &look->daemon);
-	return daemon_open_root(&look->daemon, &look->root);
+	if (kind->name && daemon_find(kind, 0, &check->daemon) == 0 && check->daemon.pid == 0 && geteuid() != 0)
+		(void)daemon_find(kind, geteuid(), &check->daemon);
+	return daemon_open_root(&check->daemon, &check->root);
 }
 
 /* Docker starts a containerd for itself alone. */
-static bool engine_check_is_docker_s(const struct engine_check *look)
+static bool engine_check_is_docker_s(const struct engine_check *check)
 {
 	_cleanup_engine_check_ struct engine_check any = ENGINE_CHECK_NONE;
-	struct daemon_kind kind = look->engine->daemon;
+	struct daemon_kind kind = check->engine->daemon;
 
 	/* Docker's listens elsewhere, which its own file says. */
 	kind.is_wanted = NULL;
 	kind.socket = NULL;
-	if (look->engine != &engine_containerd || look->daemon.pid > 0)
+	if (check->engine != &engine_containerd || check->daemon.pid > 0)
 		return false;
 	if (engine_check_find_daemon(&kind, &any) == 0 && any.daemon.pid > 0)
 		return true;
-	return engine_is_installed(&engine_docker) && !file_exists(look->engine->files[0]);
+	return engine_is_installed(&engine_docker) && !file_exists(check->engine->files[0]);
 }
 
 bool engine_check_begin(struct doctor_context *examination, const struct engine *engine, struct engine_check *ret)
@@ -103,65 +103,65 @@ static bool engine_check_is_awaited(const char *path)
 	return found;
 }
 
-void engine_check_describe(struct engine_check *look)
+void engine_check_describe(struct engine_check *check)
 {
-	const char *state = !look->engine->daemon.name                             ? ""
-			    : look->daemon.pid > 0                                 ? ", running"
-			    : engine_check_is_awaited(look->engine->daemon.socket) ? ", starts on demand"
-										   : ", not running";
+	const char *state = !check->engine->daemon.name                             ? ""
+			    : check->daemon.pid > 0                                 ? ", running"
+			    : engine_check_is_awaited(check->engine->daemon.socket) ? ", starts on demand"
+										    : ", not running";
 
-	look->idle = streq(state, ", not running");
+	check->idle = streq(state, ", not running");
 
-	look->seen = findings_add_engine(look->findings, look->engine->name, look->engine->label);
-	(void)snprintf(look->seen->state, sizeof(look->seen->state), "%s%.24s%s%s", look->version ? " " : "",
-		       look->version ? look->version : "",
-		       look->daemon.snap ? " (snap)"
-		       : *look->user     ? " (rootless)"
-					 : "",
+	check->seen = findings_add_engine(check->findings, check->engine->name, check->engine->label);
+	(void)snprintf(check->seen->state, sizeof(check->seen->state), "%s%.24s%s%s", check->version ? " " : "",
+		       check->version ? check->version : "",
+		       check->daemon.snap ? " (snap)"
+		       : *check->user     ? " (rootless)"
+					  : "",
 		       state);
 }
 
-void engine_check_add(struct engine_check *look, const char *what, enum severity severity, unsigned closes,
+void engine_check_add(struct engine_check *check, const char *what, enum severity severity, unsigned closes,
 		      const char *format, ...)
 {
-	const char *name = look->engine->name;
+	const char *name = check->engine->name;
 	char id[48];
 	va_list arguments;
 
 	(void)snprintf(id, sizeof(id), "%s%s%s", strchr(what, '.') ? "" : name, strchr(what, '.') ? "" : ".", what);
 	va_start(arguments, format);
-	findings_add_list(look->findings, id, severity, format, arguments);
+	findings_add_list(check->findings, id, severity, format, arguments);
 	va_end(arguments);
 	if (closes)
-		findings_close(look->findings, name, closes);
+		findings_close(check->findings, name, closes);
 }
 
-bool engine_check_find_program(const struct engine_check *look, const char *path, struct program *ret)
+bool engine_check_find_program(const struct engine_check *check, const char *path, struct program *ret)
 {
-	const char *search = daemon_variable(&look->daemon, "PATH");
+	const char *search = daemon_variable(&check->daemon, "PATH");
 
-	return strchr(path, '/') ? path_lookup_look(&look->root, path, ret)
-				 : path_lookup_find(&look->root, search ? search : PATH_LOOKUP_PATH, path, ret);
+	return strchr(path, '/') ? path_lookup_look(&check->root, path, ret)
+				 : path_lookup_find(&check->root, search ? search : PATH_LOOKUP_PATH, path, ret);
 }
 
-const char *engine_check_restart(struct engine_check *look, enum engine_step step)
+const char *engine_check_restart(struct engine_check *check, enum engine_step step)
 {
-	_cleanup_free_ char *command = engine_restart_command(look->engine, &look->daemon, *look->user, step);
+	_cleanup_free_ char *command = engine_restart_command(check->engine, &check->daemon, *check->user, step);
 
-	free(look->command);
-	if (!command || str_format(&look->command, "%s%s", look->sudo, command) < 0)
-		look->command = NULL;
-	return look->command ? look->command : "Restart it.";
+	free(check->command);
+	if (!command || str_format(&check->command, "%s%s", check->sudo, command) < 0)
+		check->command = NULL;
+	return check->command ? check->command : "Restart it.";
 }
 
 /* That specs have, or would have: of the kinds of this host's GPUs the first. */
-static void engine_check_choose_kind(const struct engine_check *look, char ret[64])
+static void engine_check_choose_kind(const struct engine_check *check, char ret[64])
 {
-	const struct strv *there = look->reads_elsewhere ? &look->kinds : &look->examination->cdi_kinds;
+	const struct strv *there = check->reads_elsewhere ? &check->kinds : &check->examination->cdi_kinds;
 	_cleanup_strv_ struct strv kinds = {0};
 
-	if (look->examination->host)
-		(void)cdi_kinds(look->examination->host, &kinds);
+	if (check->examination->host)
+		(void)cdi_kinds(check->examination->host, &kinds);
 	(void)snprintf(ret, 64, "%s", there->count > 0 ? there->items[0] : "nvidia.com/gpu");
 	for (size_t i = kinds.count; i-- > 0;)
 		if (strstr(kinds.items[i], "/gpu") && (there->count == 0 || strv_contains(there, kinds.items[i])))
@@ -169,161 +169,162 @@ static void engine_check_choose_kind(const struct engine_check *look, char ret[6
 }
 
 /* The engine's own directories, if it was given some; a link is the usual way from /var/run to /run. */
-static void engine_check_find_kinds(struct engine_check *look)
+static void engine_check_find_kinds(struct engine_check *check)
 {
 	static const char *const usual[] = {PATH_CDI, PATH_CDI_RUN};
-	const struct strv *places = &look->config.cdi_directories;
+	const struct strv *places = &check->config.cdi_directories;
 	size_t found = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
 		found += strv_contains(places, usual[i]) || (i == 1 && strv_contains(places, "/run/cdi"));
-	look->reads_elsewhere = places->count > 0 && (found < ARRAY_SIZE(usual) || places->count > found);
-	if (!look->reads_elsewhere)
+	check->reads_elsewhere = places->count > 0 && (found < ARRAY_SIZE(usual) || places->count > found);
+	if (!check->reads_elsewhere)
 		return;
-	look->seen->apart = METHOD(CDI);
-	(void)cdi_list_kinds(look->examination, places, &look->kinds);
+	check->seen->apart = METHOD(CDI);
+	(void)cdi_list_kinds(check->examination, places, &check->kinds);
 }
 
-void engine_check_add_method(struct engine_check *look, enum method method)
+void engine_check_add_method(struct engine_check *check, enum method method)
 {
-	char *use = look->seen->methods[method], kind[64];
+	char *use = check->seen->methods[method], kind[64];
 
-	(void)snprintf(use, sizeof(look->seen->methods[method]), "%s", look->engine->uses[method]);
+	(void)snprintf(use, sizeof(check->seen->methods[method]), "%s", check->engine->uses[method]);
 	if (method != METHOD_CDI)
 		return;
-	engine_check_find_kinds(look);
-	engine_check_choose_kind(look, kind);
-	(void)snprintf(use, sizeof(look->seen->methods[method]), "%s %s=all", look->engine->uses[method], kind);
+	engine_check_find_kinds(check);
+	engine_check_choose_kind(check, kind);
+	(void)snprintf(use, sizeof(check->seen->methods[method]), "%s %s=all", check->engine->uses[method], kind);
 }
 
 /* ---- findings that close methods ---- */
 
 /* An invalid file is only a warning for a running Docker: it keeps the settings that it has read. */
-void engine_check_method_config(struct engine_check *look)
+void engine_check_method_config(struct engine_check *check)
 {
-	bool goes_on = look->engine == &engine_docker && look->daemon.pid > 0;
+	bool goes_on = check->engine == &engine_docker && check->daemon.pid > 0;
 
-	if (look->config.unread)
-		engine_check_add(look, "config-unread", SEVERITY_WARNING, 0,
+	if (check->config.unread)
+		engine_check_add(check, "config-unread", SEVERITY_WARNING, 0,
 				 "%s: what it says of GPUs is not known\n"
 				 "%s",
-				 look->config.unread, geteuid() ? "sudo ctr-gpu doctor" : "Mend it, and look again.");
-	if (look->config.invalid)
-		engine_check_add(look, "config", goes_on ? SEVERITY_WARNING : SEVERITY_PROBLEM,
+				 check->config.unread, geteuid() ? "sudo ctr-gpu doctor" : "Mend it, and look again.");
+	if (check->config.invalid)
+		engine_check_add(check, "config", goes_on ? SEVERITY_WARNING : SEVERITY_PROBLEM,
 				 goes_on ? 0 : ALL_METHODS,
 				 "%s\n"
 				 "Correct it: %s does not start with it.",
-				 look->config.invalid, look->engine->label);
+				 check->config.invalid, check->engine->label);
 }
 
 /* The runtime "nvidia" is in the file, but the engine does not have it. */
-static void engine_check_method_lost(struct engine_check *look)
+static void engine_check_method_lost(struct engine_check *check)
 {
-	const char *path = look->config.path ? look->config.path : "its file";
+	const char *path = check->config.path ? check->config.path : "its file";
 	_cleanup_free_ char *hiding = NULL;
 
-	if (look->engine->ask) {
+	if (check->engine->ask) {
 		engine_check_add(
-			look, "reload", SEVERITY_PROBLEM, METHOD(RUNTIME),
+			check, "reload", SEVERITY_PROBLEM, METHOD(RUNTIME),
 			"its configuration has the runtime nvidia, and the running daemon does not know it yet\n"
 			"%s",
-			engine_check_restart(look, ENGINE_RESTART));
+			engine_check_restart(check, ENGINE_RESTART));
 		return;
 	}
-	if (look->config.path && look->config.json)
-		hiding = engine_config_find_import(look->engine, look->config.path, look->config.json);
-	engine_check_add(look, "hidden", SEVERITY_PROBLEM, METHOD(RUNTIME) | METHOD(CDI),
+	if (check->config.path && check->config.json)
+		hiding = engine_config_find_import(check->engine, check->config.path, check->config.json);
+	engine_check_add(check, "hidden", SEVERITY_PROBLEM, METHOD(RUNTIME) | METHOD(CDI),
 			 "%s has the runtime nvidia, and %s itself does not: %s%shides it\n"
 			 "Move what %s says of that plugin to %s%s%s",
-			 path, look->engine->label, hiding ? hiding : "another file",
+			 path, check->engine->label, hiding ? hiding : "another file",
 			 hiding ? ", which it imports, " : " ", hiding ? hiding : "the other file", path,
-			 look->daemon.pid ? ", then " : ".",
-			 look->daemon.pid ? engine_check_restart(look, ENGINE_RESTART) : "");
+			 check->daemon.pid ? ", then " : ".",
+			 check->daemon.pid ? engine_check_restart(check, ENGINE_RESTART) : "");
 }
 
-void engine_check_method_runtime(struct engine_check *look)
+void engine_check_method_runtime(struct engine_check *check)
 {
-	const struct engine_config *config = &look->config;
+	const struct engine_config *config = &check->config;
 	bool is_default = config->default_runtime && streq(config->default_runtime, "nvidia");
 	unsigned closes = is_default ? ALL_METHODS & ~METHOD(CLI) : METHOD(RUNTIME);
 	const char *where = config->path && file_exists(config->path) ? config->path : "it";
 	_cleanup_program_ struct program program = {0};
 
-	if (look->lost) {
-		engine_check_method_lost(look);
-	} else if (config->runtime && engine_check_find_program(look, config->runtime, &program)) {
+	if (check->lost) {
+		engine_check_method_lost(check);
+	} else if (config->runtime && engine_check_find_program(check, config->runtime, &program)) {
 		if (!program.ours)
-			engine_check_add(look, "other-runtime", SEVERITY_NOTE, 0,
+			engine_check_add(check, "other-runtime", SEVERITY_NOTE, 0,
 					 "its runtime nvidia is %s, which is not ctr-gpu's", program.path);
 	} else if (config->runtime) {
-		engine_check_add(look, "runtime", SEVERITY_PROBLEM, closes,
+		engine_check_add(check, "runtime", SEVERITY_PROBLEM, closes,
 				 "the program of its runtime nvidia, %s, is not there\n" SETUP, config->runtime,
-				 look->sudo, "--replace ", look->engine->name, look->user);
+				 check->sudo, "--replace ", check->engine->name, check->user);
 	} else if (is_default) {
-		engine_check_add(look, "runtime", SEVERITY_PROBLEM, closes,
-				 "its default runtime is nvidia, and %s has no such runtime\n" SETUP, where, look->sudo,
-				 "", look->engine->name, look->user);
+		engine_check_add(check, "runtime", SEVERITY_PROBLEM, closes,
+				 "its default runtime is nvidia, and %s has no such runtime\n" SETUP, where,
+				 check->sudo, "", check->engine->name, check->user);
 	} else {
-		engine_check_add(look, "no-runtime", SEVERITY_NOTE, closes, "%s has no runtime nvidia\n" SETUP, where,
-				 look->sudo, "", look->engine->name, look->user);
+		engine_check_add(check, "no-runtime", SEVERITY_NOTE, closes, "%s has no runtime nvidia\n" SETUP, where,
+				 check->sudo, "", check->engine->name, check->user);
 	}
 }
 
-static void engine_check_method_directories(struct engine_check *look)
+static void engine_check_method_directories(struct engine_check *check)
 {
-	const struct strv *places = &look->config.cdi_directories;
+	const struct strv *places = &check->config.cdi_directories;
 	_cleanup_free_ char *names = NULL;
 
 	if (strv_join(places, ", ", &names) == 0)
 		/* Specs in other directories were written to be read: a warning. */
-		engine_check_add(look, "cdi-directories",
-				 look->examination->cdi_kinds.count > 0 ? SEVERITY_WARNING : SEVERITY_NOTE, METHOD(CDI),
+		engine_check_add(check, "cdi-directories",
+				 check->examination->cdi_kinds.count > 0 ? SEVERITY_WARNING : SEVERITY_NOTE,
+				 METHOD(CDI),
 				 "it reads CDI specs in %s alone, and none of a GPU that it can use is there\n"
 				 "sudo ctr-gpu cdi generate --output=%s/",
 				 names, places->items[places->count - 1]);
 }
 
-void engine_check_method_cdi(struct engine_check *look)
+void engine_check_method_cdi(struct engine_check *check)
 {
-	const struct engine *engine = look->engine;
+	const struct engine *engine = check->engine;
 
-	if (look->cdi == ENGINE_CDI_UNKNOWN)
-		engine_check_add(look, "version", SEVERITY_NOTE, METHOD(CDI),
+	if (check->cdi == ENGINE_CDI_UNKNOWN)
+		engine_check_add(check, "version", SEVERITY_NOTE, METHOD(CDI),
 				 "its version is not known, and CDI came with %s %d.%d", engine->label,
 				 engine->releases->major, engine->releases->minor);
-	else if (look->cdi == ENGINE_CDI_NONE)
-		engine_check_add(look, "no-cdi", SEVERITY_NOTE, METHOD(CDI),
-				 "%s %.24s has no CDI; %d.%d and later have it", engine->label, look->version,
+	else if (check->cdi == ENGINE_CDI_NONE)
+		engine_check_add(check, "no-cdi", SEVERITY_NOTE, METHOD(CDI),
+				 "%s %.24s has no CDI; %d.%d and later have it", engine->label, check->version,
 				 engine->releases->major, engine->releases->minor);
-	else if (look->cdi == ENGINE_CDI_OFF)
-		engine_check_add(look, "cdi-off", SEVERITY_NOTE, METHOD(CDI),
+	else if (check->cdi == ENGINE_CDI_OFF)
+		engine_check_add(check, "cdi-off", SEVERITY_NOTE, METHOD(CDI),
 				 "CDI is off in %s%s%.24s (%s in %s turns it on)\n" SETUP "%s%s", engine->label,
-				 look->version ? " " : "", look->version ? look->version : "", engine->cdi_on,
-				 look->config.path, look->sudo, look->config.cdi == 0 ? "--replace " : "", engine->name,
-				 look->user, look->daemon.pid ? ", then " : "",
-				 look->daemon.pid ? engine_check_restart(look, ENGINE_RESTART) : "");
-	else if (look->reads_elsewhere && look->kinds.count == 0)
-		engine_check_method_directories(look);
+				 check->version ? " " : "", check->version ? check->version : "", engine->cdi_on,
+				 check->config.path, check->sudo, check->config.cdi == 0 ? "--replace " : "",
+				 engine->name, check->user, check->daemon.pid ? ", then " : "",
+				 check->daemon.pid ? engine_check_restart(check, ENGINE_RESTART) : "");
+	else if (check->reads_elsewhere && check->kinds.count == 0)
+		engine_check_method_directories(check);
 }
 
-void engine_check_age(struct engine_check *look)
+void engine_check_age(struct engine_check *check)
 {
-	unsigned closes = (look->config.runtime ? METHOD(RUNTIME) : 0) | (look->config.cdi == 1 ? METHOD(CDI) : 0);
+	unsigned closes = (check->config.runtime ? METHOD(RUNTIME) : 0) | (check->config.cdi == 1 ? METHOD(CDI) : 0);
 	_cleanup_free_ char *file = NULL;
 
-	if (!look->engine->dump || !closes)
+	if (!check->engine->dump || !closes)
 		return;
-	file = engine_config_newer_file(look->engine, &look->daemon);
+	file = engine_config_newer_file(check->engine, &check->daemon);
 	if (file)
-		engine_check_add(look, "restart", SEVERITY_PROBLEM, closes,
+		engine_check_add(check, "restart", SEVERITY_PROBLEM, closes,
 				 "%s was changed after the daemon was started, which reads it only then\n"
 				 "%s",
-				 file, engine_check_restart(look, ENGINE_RESTART));
+				 file, engine_check_restart(check, ENGINE_RESTART));
 }
 
-void engine_check_running(struct engine_check *look)
+void engine_check_running(struct engine_check *check)
 {
-	if (look->idle)
-		engine_check_add(look, "not-running", SEVERITY_NOTE, ALL_METHODS, "it does not run\n%s",
-				 engine_check_restart(look, ENGINE_START));
+	if (check->idle)
+		engine_check_add(check, "not-running", SEVERITY_NOTE, ALL_METHODS, "it does not run\n%s",
+				 engine_check_restart(check, ENGINE_START));
 }

@@ -149,31 +149,31 @@ static const char *hooks_find_unread(const struct strv *directories)
 	return NULL;
 }
 
-static void hooks_break_method(struct engine_check *look)
+static void hooks_break_method(struct engine_check *check)
 {
-	const struct strv *directories = &look->config.hook_directories;
+	const struct strv *directories = &check->config.hook_directories;
 	const char *unread = hooks_find_unread(directories);
 	_cleanup_free_ char *names = NULL;
 
 	(void)strv_join(directories, " and ", &names);
 	if (unread)
-		engine_check_add(look, "hooks.unread", SEVERITY_PROBLEM, METHOD(HOOK),
+		engine_check_add(check, "hooks.unread", SEVERITY_PROBLEM, METHOD(HOOK),
 				 "the hook is registered in %s, and only %s is read\n"
 				 "Copy %s/" ENGINE_HOOK_FILE " to " ENGINE_HOOKS_USR ", or name that directory in "
 				 "hooks_dir.",
 				 unread, names && *names ? names : "no directory", unread);
 	else
-		engine_check_add(look, "hooks.none", SEVERITY_NOTE, METHOD(HOOK),
+		engine_check_add(check, "hooks.none", SEVERITY_NOTE, METHOD(HOOK),
 				 ENGINE_HOOK_FILE
 				 " is not in %s\n"
 				 "Install ctr-gpu completely: make install, or its package; or sudo ctr-gpu setup %s",
-				 names && *names ? names : "a hooks directory", look->engine->name);
+				 names && *names ? names : "a hooks directory", check->engine->name);
 }
 
-void engine_check_method_hooks(struct engine_check *look)
+void engine_check_method_hooks(struct engine_check *check)
 {
-	const struct strv *directories = &look->config.hook_directories;
-	struct hooks hooks = {.look = look};
+	const struct strv *directories = &check->config.hook_directories;
+	struct hooks hooks = {.look = check};
 
 	for (size_t i = 0; i < directories->count; i++) {
 		_cleanup_strv_ struct strv names = {0};
@@ -184,14 +184,14 @@ void engine_check_method_hooks(struct engine_check *look)
 				hooks_look(&hooks, directories->items[i], names.items[j]);
 	}
 	if (hooks.ours && hooks.theirs.count > 0)
-		engine_check_add(look, "hooks.duplicate", SEVERITY_WARNING, 0,
+		engine_check_add(check, "hooks.duplicate", SEVERITY_WARNING, 0,
 				 "%s and ctr-gpu's hook are both active: each container gets the GPUs twice\n"
 				 "Remove oci-nvidia-hook.json from the hooks directory, with NVIDIA's toolkit.",
 				 hooks.theirs.items[0]);
 	else if (hooks.theirs.count > 0)
-		engine_check_add(look, "hooks.other-toolkit", SEVERITY_NOTE, 0, "%s is another toolkit's hook",
+		engine_check_add(check, "hooks.other-toolkit", SEVERITY_NOTE, 0, "%s is another toolkit's hook",
 				 hooks.theirs.items[0]);
 	else if (!hooks.ours)
-		hooks_break_method(look);
+		hooks_break_method(check);
 	strv_clear(&hooks.theirs);
 }

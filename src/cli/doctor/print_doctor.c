@@ -40,77 +40,78 @@ struct doctor_printer {
 };
 
 /* @sgr: "" ends a colour */
-static void print_doctor_set_colour(const struct doctor_printer *screen, const char *sgr)
+static void print_doctor_set_colour(const struct doctor_printer *printer, const char *sgr)
 {
-	if (screen->colour)
-		(void)fprintf(screen->file, "\033[%sm", sgr);
+	if (printer->colour)
+		(void)fprintf(printer->file, "\033[%sm", sgr);
 }
 
 /* Writes text from @column on. It breaks lines at the screen's width and indents all but the first. */
-static void print_doctor_write_wrapped(const struct doctor_printer *screen, const char *text, size_t column,
+static void print_doctor_write_wrapped(const struct doctor_printer *printer, const char *text, size_t column,
 				       size_t indent)
 {
 	while (*text) {
 		size_t length = strcspn(text, " "), blanks = strspn(text + length, " ");
 		_cleanup_free_ char *word = strndup(text, length);
 
-		if (column > indent && column + length > screen->columns) {
-			(void)fprintf(screen->file, "\n%*s", (int)indent, "");
+		if (column > indent && column + length > printer->columns) {
+			(void)fprintf(printer->file, "\n%*s", (int)indent, "");
 			column = indent;
 		}
-		print_write_text(word ? word : "", screen->file);
+		print_write_text(word ? word : "", printer->file);
 		column += length + blanks;
 		text += length + blanks;
 		/* What would be at the end of a line is left out. */
-		if (*text && column + strcspn(text, " ") <= screen->columns)
-			(void)fprintf(screen->file, "%*s", (int)blanks, "");
+		if (*text && column + strcspn(text, " ") <= printer->columns)
+			(void)fprintf(printer->file, "%*s", (int)blanks, "");
 	}
-	(void)fputc('\n', screen->file);
+	(void)fputc('\n', printer->file);
 }
 
-static void print_doctor_write_line(const struct doctor_printer *screen, enum severity severity, const char *id,
+static void print_doctor_write_line(const struct doctor_printer *printer, enum severity severity, const char *id,
 				    const char *text, const char *remedy)
 {
-	print_doctor_set_colour(screen, colours[severity]);
-	(void)fprintf(screen->file, "%-8s", severity_names[severity]);
-	print_doctor_set_colour(screen, "");
-	(void)fprintf(screen->file, " %-10.*s ", (int)strcspn(id, "."), id);
-	print_doctor_write_wrapped(screen, text, INDENT, INDENT);
+	print_doctor_set_colour(printer, colours[severity]);
+	(void)fprintf(printer->file, "%-8s", severity_names[severity]);
+	print_doctor_set_colour(printer, "");
+	(void)fprintf(printer->file, " %-10.*s ", (int)strcspn(id, "."), id);
+	print_doctor_write_wrapped(printer, text, INDENT, INDENT);
 	/* The headline has it already. */
-	if (!remedy || (screen->first && screen->first->remedy && streq(remedy, screen->first->remedy)))
+	if (!remedy || (printer->first && printer->first->remedy && streq(remedy, printer->first->remedy)))
 		return;
-	(void)fprintf(screen->file, "%*s> ", INDENT, "");
-	print_doctor_write_wrapped(screen, remedy, INDENT + 2, INDENT);
+	(void)fprintf(printer->file, "%*s> ", INDENT, "");
+	print_doctor_write_wrapped(printer, remedy, INDENT + 2, INDENT);
 }
 
 /* Whether the verdict on some engine gives it as a reason. */
 static bool print_doctor_is_printed(const struct findings *findings, const struct finding *finding)
 {
 	for (size_t i = 0; i < findings->engine_count; i++) {
-		struct summary verdict = summary_make(findings, &findings->engines[i]);
+		struct summary summary = summary_make(findings, &findings->engines[i]);
 
 		for (enum method method = 0; method < METHODS; method++)
-			if (verdict.closed_by[method] == finding)
+			if (summary.closed_by[method] == finding)
 				return true;
 	}
 	return false;
 }
 
 /* Whether to show a finding: problems, the first usable adapters, and why the last container got no GPU. */
-static bool print_doctor_is_wanted(const struct doctor_printer *screen, const struct finding *finding, size_t *adapters)
+static bool print_doctor_is_wanted(const struct doctor_printer *printer, const struct finding *finding,
+				   size_t *adapters)
 {
-	if (screen->verbose || finding->severity >= SEVERITY_WARNING || streq(finding->id, "ctr-gpu.last-failure"))
+	if (printer->verbose || finding->severity >= SEVERITY_WARNING || streq(finding->id, "ctr-gpu.last-failure"))
 		return true;
-	if (screen->block || !streq(finding->id, "adapter.usable") || *adapters > ADAPTERS_BRIEF)
+	if (printer->block || !streq(finding->id, "adapter.usable") || *adapters > ADAPTERS_BRIEF)
 		return false;
 	if ((*adapters)++ == ADAPTERS_BRIEF)
-		print_doctor_write_line(screen, SEVERITY_OK, "adapter", "and more: ctr-gpu info", NULL);
+		print_doctor_write_line(printer, SEVERITY_OK, "adapter", "and more: ctr-gpu info", NULL);
 	return *adapters <= ADAPTERS_BRIEF;
 }
 
-static void print_doctor_write_findings(const struct doctor_printer *screen, enum severity severity)
+static void print_doctor_write_findings(const struct doctor_printer *printer, enum severity severity)
 {
-	const struct findings *findings = screen->findings;
+	const struct findings *findings = printer->findings;
 	size_t adapters = 0;
 
 	for (size_t i = 0; i < findings->count; i++) {
@@ -118,54 +119,55 @@ static void print_doctor_write_findings(const struct doctor_printer *screen, enu
 
 		/* If a method is closed for another reason, it is not said that it is not set up. */
 		if (finding->severity != severity || (finding->engine && severity <= SEVERITY_NOTE) ||
-		    print_doctor_is_printed(findings, finding) || !print_doctor_is_wanted(screen, finding, &adapters))
+		    print_doctor_is_printed(findings, finding) || !print_doctor_is_wanted(printer, finding, &adapters))
 			continue;
-		print_doctor_write_line(screen, severity, finding->id, finding->text,
+		print_doctor_write_line(printer, severity, finding->id, finding->text,
 					severity >= SEVERITY_WARNING ? finding->remedy : NULL);
 	}
 }
 
 /* An engine that is merely not set up is of interest where none works. */
-static bool print_doctor_is_engine_wanted(const struct doctor_printer *screen, const struct summary *verdict)
+static bool print_doctor_is_engine_wanted(const struct doctor_printer *printer, const struct summary *summary)
 {
-	if (screen->verbose)
+	if (printer->verbose)
 		return true;
-	if (screen->block)
-		return summary_is_broken(verdict);
-	return verdict->severity != SEVERITY_NOTE || screen->first;
+	if (printer->block)
+		return summary_is_broken(summary);
+	return summary->severity != SEVERITY_NOTE || printer->first;
 }
 
-static void print_doctor_write_verdicts(const struct doctor_printer *screen, enum severity severity)
+static void print_doctor_write_verdicts(const struct doctor_printer *printer, enum severity severity)
 {
-	const struct findings *findings = screen->findings;
+	const struct findings *findings = printer->findings;
 
 	for (size_t i = 0; i < findings->engine_count; i++) {
 		const struct host_engine *engine = &findings->engines[i];
-		struct summary verdict = summary_make(findings, engine);
+		struct summary summary = summary_make(findings, engine);
 		_cleanup_free_ char *text = NULL, *line = NULL;
 
-		if (verdict.severity != severity || !print_doctor_is_engine_wanted(screen, &verdict))
+		if (summary.severity != severity || !print_doctor_is_engine_wanted(printer, &summary))
 			continue;
-		text = summary_text(findings, &verdict, !screen->verbose);
+		text = summary_text(findings, &summary, !printer->verbose);
 		if (text && str_format(&line, "%s%s: %s", engine->label, engine->state, text) == 0)
-			print_doctor_write_line(screen, severity, engine->id, line, summary_remedy(&verdict));
+			print_doctor_write_line(printer, severity, engine->id, line, summary_remedy(&summary));
 	}
 }
 
 /* " with Docker, Podman and containerd", or ", not with LXC". */
-static void print_doctor_write_engines(const struct doctor_printer *screen, const struct findings *findings, bool works)
+static void print_doctor_write_engines(const struct doctor_printer *printer, const struct findings *findings,
+				       bool works)
 {
 	size_t left = 0;
 
 	for (size_t i = 0; i < findings->engine_count; i++)
 		left += summary_make(findings, &findings->engines[i]).works == works;
 	if (left > 0)
-		(void)fputs(works ? " with " : ", not with ", screen->file);
+		(void)fputs(works ? " with " : ", not with ", printer->file);
 	for (size_t i = 0; i < findings->engine_count; i++) {
 		if (summary_make(findings, &findings->engines[i]).works != works)
 			continue;
 		left--;
-		(void)fprintf(screen->file, "%s%s", findings->engines[i].label,
+		(void)fprintf(printer->file, "%s%s", findings->engines[i].label,
 			      left > 1    ? ", "
 			      : left == 0 ? ""
 			      : works     ? " and "
@@ -174,20 +176,20 @@ static void print_doctor_write_engines(const struct doctor_printer *screen, cons
 }
 
 /* "A GPU container would work here with Docker, not with Podman." */
-static void print_doctor_write_headline(const struct doctor_printer *screen)
+static void print_doctor_write_headline(const struct doctor_printer *printer)
 {
 	static const char no[] = "A GPU container would not work here. First: ";
-	const struct finding *first = screen->first;
+	const struct finding *first = printer->first;
 
-	print_doctor_set_colour(screen, colours[first ? SEVERITY_PROBLEM : SEVERITY_OK]);
-	(void)fputs(first ? no : "A GPU container would work here", screen->file);
+	print_doctor_set_colour(printer, colours[first ? SEVERITY_PROBLEM : SEVERITY_OK]);
+	(void)fputs(first ? no : "A GPU container would work here", printer->file);
 	if (!first) {
-		print_doctor_write_engines(screen, screen->findings, true);
-		print_doctor_write_engines(screen, screen->findings, false);
+		print_doctor_write_engines(printer, printer->findings, true);
+		print_doctor_write_engines(printer, printer->findings, false);
 	}
-	(void)fputs(first ? "" : ".", screen->file);
-	print_doctor_set_colour(screen, "");
-	print_doctor_write_wrapped(screen,
+	(void)fputs(first ? "" : ".", printer->file);
+	print_doctor_set_colour(printer, "");
+	print_doctor_write_wrapped(printer,
 				   !first          ? ""
 				   : first->remedy ? first->remedy
 						   : first->text,
@@ -208,7 +210,7 @@ int print_doctor_write(const struct findings *findings, bool verbose, FILE *file
 	const char *none = getenv("NO_COLOR"), *terminal = getenv("TERM");
 	/* See no-color.org. */
 	bool plain = !isatty(fileno(file)) || (none && *none) || (terminal && streq(terminal, "dumb"));
-	const struct doctor_printer screen = {
+	const struct doctor_printer printer = {
 		.file = file,
 		.findings = findings,
 		.block = findings_block(findings),
@@ -218,16 +220,16 @@ int print_doctor_write(const struct findings *findings, bool verbose, FILE *file
 		.verbose = verbose,
 	};
 
-	print_doctor_write_headline(&screen);
+	print_doctor_write_headline(&printer);
 	if (verbose)
 		(void)fputc('\n', file);
 	/* What concerns every engine comes first. */
 	for (enum severity severity = SEVERITIES; severity-- > 0;) {
 		if (severity >= SEVERITY_WARNING || !verbose)
-			print_doctor_write_findings(&screen, severity);
-		print_doctor_write_verdicts(&screen, severity);
+			print_doctor_write_findings(&printer, severity);
+		print_doctor_write_verdicts(&printer, severity);
 		if (severity < SEVERITY_WARNING && verbose)
-			print_doctor_write_findings(&screen, severity);
+			print_doctor_write_findings(&printer, severity);
 	}
 	if (!verbose)
 		(void)fputs("Everything that was looked at: ctr-gpu doctor -v\n", file);

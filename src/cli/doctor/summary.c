@@ -39,30 +39,30 @@ static const struct finding *summary_closer(const struct findings *findings, con
 
 struct summary summary_make(const struct findings *findings, const struct host_engine *engine)
 {
-	struct summary verdict = {.engine = engine, .severity = SEVERITY_OK};
+	struct summary summary = {.engine = engine, .severity = SEVERITY_OK};
 	enum severity worst = SEVERITY_NOTE;
 
 	for (enum method method = 0; method < METHODS; method++) {
 		if (!engine->methods[method][0])
 			continue;
-		verdict.closed_by[method] = summary_closer(findings, engine, method);
-		if (!verdict.closed_by[method])
-			verdict.open |= 1U << method;
-		else if (verdict.closed_by[method]->severity > worst)
-			worst = verdict.closed_by[method]->severity;
+		summary.closed_by[method] = summary_closer(findings, engine, method);
+		if (!summary.closed_by[method])
+			summary.open |= 1U << method;
+		else if (summary.closed_by[method]->severity > worst)
+			worst = summary.closed_by[method]->severity;
 	}
-	verdict.works = verdict.open && !findings_block(findings);
-	if (!verdict.works)
-		verdict.severity = verdict.open || worst > SEVERITY_NOTE ? SEVERITY_PROBLEM : SEVERITY_NOTE;
+	summary.works = summary.open && !findings_block(findings);
+	if (!summary.works)
+		summary.severity = summary.open || worst > SEVERITY_NOTE ? SEVERITY_PROBLEM : SEVERITY_NOTE;
 	else if (worst > SEVERITY_NOTE)
-		verdict.severity = SEVERITY_WARNING;
-	return verdict;
+		summary.severity = SEVERITY_WARNING;
+	return summary;
 }
 
-bool summary_is_broken(const struct summary *verdict)
+bool summary_is_broken(const struct summary *summary)
 {
 	for (enum method method = 0; method < METHODS; method++)
-		if (verdict->closed_by[method] && verdict->closed_by[method]->severity > SEVERITY_NOTE)
+		if (summary->closed_by[method] && summary->closed_by[method]->severity > SEVERITY_NOTE)
 			return true;
 	return false;
 }
@@ -89,14 +89,14 @@ const struct finding *summary_first(const struct findings *findings)
 		return first;
 	first = summary_find_obstacle(findings);
 	for (size_t i = 0; i < findings->engine_count; i++) {
-		struct summary verdict = summary_make(findings, &findings->engines[i]);
+		struct summary summary = summary_make(findings, &findings->engines[i]);
 
-		if (verdict.works)
+		if (summary.works)
 			return NULL;
 		for (enum method method = 0; method < METHODS; method++)
-			if (verdict.closed_by[method] &&
-			    (!first || verdict.closed_by[method]->severity > first->severity))
-				first = verdict.closed_by[method];
+			if (summary.closed_by[method] &&
+			    (!first || summary.closed_by[method]->severity > first->severity))
+				first = summary.closed_by[method];
 	}
 	return first;
 }
@@ -104,36 +104,36 @@ const struct finding *summary_first(const struct findings *findings)
 /* ---- in words ---- */
 
 /* "--gpus all, --runtime=nvidia": the methods that a finding closes, or NULL leaves open. */
-static void summary_print_methods(FILE *sentence, const struct summary *verdict, const struct finding *finding)
+static void summary_print_methods(FILE *sentence, const struct summary *summary, const struct finding *finding)
 {
 	const char *separator = "by ";
 
 	for (enum method method = 0; method < METHODS; method++) {
-		if (!verdict->engine->methods[method][0] || verdict->closed_by[method] != finding)
+		if (!summary->engine->methods[method][0] || summary->closed_by[method] != finding)
 			continue;
-		(void)fprintf(sentence, "%s%s", separator, verdict->engine->methods[method]);
+		(void)fprintf(sentence, "%s%s", separator, summary->engine->methods[method]);
 		separator = ", ";
 	}
 }
 
 /* Methods that are merely not set up: of an engine that does not work, only the first is told. */
-static bool summary_is_worth_printing(const struct summary *verdict, enum method method, bool brief)
+static bool summary_is_worth_printing(const struct summary *summary, enum method method, bool brief)
 {
-	const struct finding *finding = verdict->closed_by[method];
-	bool first = !verdict->open;
+	const struct finding *finding = summary->closed_by[method];
+	bool first = !summary->open;
 
 	if (!finding)
 		return false;
 	for (enum method i = 0; i < METHODS; i++) {
-		if (i < method && verdict->closed_by[i] == finding)
+		if (i < method && summary->closed_by[i] == finding)
 			return false;
-		if (verdict->closed_by[i] && (i < method || verdict->closed_by[i]->severity > SEVERITY_NOTE))
+		if (summary->closed_by[i] && (i < method || summary->closed_by[i]->severity > SEVERITY_NOTE))
 			first = false;
 	}
-	return first || (verdict->works && !brief) || finding->severity > SEVERITY_NOTE;
+	return first || (summary->works && !brief) || finding->severity > SEVERITY_NOTE;
 }
 
-char *summary_text(const struct findings *findings, const struct summary *verdict, bool brief)
+char *summary_text(const struct findings *findings, const struct summary *summary, bool brief)
 {
 	const char *separator = "";
 	struct memstream stream;
@@ -147,36 +147,36 @@ char *summary_text(const struct findings *findings, const struct summary *verdic
 		(void)fprintf(sentence, "no, as above");
 		separator = "; then ";
 	}
-	if (verdict->open && (verdict->works || !brief)) {
+	if (summary->open && (summary->works || !brief)) {
 		(void)fprintf(sentence, "%syes ", separator);
-		summary_print_methods(sentence, verdict, NULL);
+		summary_print_methods(sentence, summary, NULL);
 		separator = "; ";
 	}
 	for (enum method method = 0; method < METHODS; method++)
-		reasons += summary_is_worth_printing(verdict, method, brief);
+		reasons += summary_is_worth_printing(summary, method, brief);
 	for (enum method method = 0; method < METHODS; method++) {
-		if (!summary_is_worth_printing(verdict, method, brief))
+		if (!summary_is_worth_printing(summary, method, brief))
 			continue;
 		(void)fputs(separator, sentence);
-		if (verdict->open || reasons > 1) {
-			summary_print_methods(sentence, verdict, verdict->closed_by[method]);
+		if (summary->open || reasons > 1) {
+			summary_print_methods(sentence, summary, summary->closed_by[method]);
 			(void)fputc(' ', sentence);
 		}
-		(void)fprintf(sentence, "no, because %s", verdict->closed_by[method]->text);
+		(void)fprintf(sentence, "no, because %s", summary->closed_by[method]->text);
 		separator = "; ";
 	}
 	return memstream_close(&stream, &text, NULL) == 0 ? text : NULL;
 }
 
 /* If a method is open, the others need not be set up. */
-const char *summary_remedy(const struct summary *verdict)
+const char *summary_remedy(const struct summary *summary)
 {
 	const struct finding *first = NULL;
 
 	for (enum method method = 0; method < METHODS; method++) {
-		const struct finding *finding = verdict->closed_by[method];
+		const struct finding *finding = summary->closed_by[method];
 
-		if (finding && finding->remedy && (!verdict->open || finding->severity >= SEVERITY_WARNING) &&
+		if (finding && finding->remedy && (!summary->open || finding->severity >= SEVERITY_WARNING) &&
 		    (!first || finding->severity > first->severity))
 			first = finding;
 	}
@@ -187,12 +187,12 @@ const char *summary_remedy(const struct summary *verdict)
 
 static json_t *summary_to_json(const struct findings *findings, const struct host_engine *engine)
 {
-	struct summary verdict = summary_make(findings, engine);
+	struct summary summary = summary_make(findings, engine);
 	const struct finding *block = findings_block(findings);
 	json_t *methods = json_array();
 
 	for (enum method method = 0; method < METHODS; method++) {
-		const struct finding *because = block ? block : verdict.closed_by[method];
+		const struct finding *because = block ? block : summary.closed_by[method];
 
 		if (engine->methods[method][0])
 			(void)json_array_append_new(methods,
@@ -201,7 +201,7 @@ static json_t *summary_to_json(const struct findings *findings, const struct hos
 							      print_string(because ? because->id : NULL)));
 	}
 	return json_pack("{s:s, s:s+, s:b, s:o}", "id", engine->id, "name", engine->label, engine->state, "works",
-			 verdict.works, "doors", methods);
+			 summary.works, "doors", methods);
 }
 
 json_t *summaries_to_json(const struct findings *findings)
@@ -214,28 +214,28 @@ json_t *summaries_to_json(const struct findings *findings)
 /* Each engine, and each way to ask it for a GPU: the table of what says what is in its way. */
 
 /* The program that `ctr run --gpus` and others start by this name. */
-static void method_check_cli(struct engine_check *look)
+static void method_check_cli(struct engine_check *check)
 {
 	_cleanup_program_ struct program program = {0};
 
-	if (!engine_check_find_program(look, "nvidia-container-cli", &program))
-		engine_check_add(look, "no-cli", SEVERITY_NOTE, METHOD(CLI),
+	if (!engine_check_find_program(check, "nvidia-container-cli", &program))
+		engine_check_add(check, "no-cli", SEVERITY_NOTE, METHOD(CLI),
 				 "nvidia-container-cli is missing\n"
 				 "Install ctr-gpu-nvidia-compat, which has the name nvidia-container-cli.");
 	else if (!program.ours)
-		engine_check_add(look, "other-toolkit", SEVERITY_NOTE, 0, "%s is another toolkit's", program.path);
+		engine_check_add(check, "other-toolkit", SEVERITY_NOTE, 0, "%s is another toolkit's", program.path);
 }
 
 /* Where --gpus stands for CDI devices, it means those of nvidia.com/gpu alone. */
-static void method_check_gpus(struct engine_check *look)
+static void method_check_gpus(struct engine_check *check)
 {
-	if (!strv_contains(&look->examination->cdi_kinds, "nvidia.com/gpu"))
-		engine_check_add(look, "no-kind", SEVERITY_NOTE, METHOD(GPUS),
+	if (!strv_contains(&check->examination->cdi_kinds, "nvidia.com/gpu"))
+		engine_check_add(check, "no-kind", SEVERITY_NOTE, METHOD(GPUS),
 				 "no CDI spec has the kind nvidia.com/gpu\n"
 				 "sudo ctr-gpu cdi generate");
 }
 
-static void (*const method_checks[METHODS])(struct engine_check *look) = {
+static void (*const method_checks[METHODS])(struct engine_check *check) = {
 	[METHOD_GPUS] = method_check_gpus,
 	[METHOD_HOOK] = engine_check_method_hooks,
 	[METHOD_RUNTIME] = engine_check_method_runtime,
@@ -245,21 +245,21 @@ static void (*const method_checks[METHODS])(struct engine_check *look) = {
 
 static void method_check_engine(struct doctor_context *examination, const struct engine *engine)
 {
-	_cleanup_engine_check_ struct engine_check look = ENGINE_CHECK_NONE;
+	_cleanup_engine_check_ struct engine_check check = ENGINE_CHECK_NONE;
 
-	if (!engine_check_begin(examination, engine, &look))
+	if (!engine_check_begin(examination, engine, &check))
 		return;
-	engine_check_describe(&look);
-	engine_check_method_config(&look);
+	engine_check_describe(&check);
+	engine_check_method_config(&check);
 	for (enum method method = 0; method < METHODS; method++) {
 		if (!engine->uses[method] ||
-		    (method == METHOD_GPUS && engine_version_number(look.version) < engine->gpus_nvidia))
+		    (method == METHOD_GPUS && engine_version_number(check.version) < engine->gpus_nvidia))
 			continue;
-		engine_check_add_method(&look, method);
-		method_checks[method](&look);
+		engine_check_add_method(&check, method);
+		method_checks[method](&check);
 	}
-	engine_check_age(&look);
-	engine_check_running(&look);
+	engine_check_age(&check);
+	engine_check_running(&check);
 }
 
 void check_engines(struct doctor_context *examination)

@@ -267,7 +267,7 @@ static bool try_is_driver(const char *name)
 }
 
 /* "device\t/dev/dxg\t0", "library\tlibcuda.so.1\t/usr/lib/wsl/lib/libcuda.so.1\t0"; the line is taken apart. */
-static void try_show_line(char *line, struct probe_report *arrival)
+static void try_show_line(char *line, struct probe_report *report)
 {
 	const char *what = strsep(&line, "\t"), *name = strsep(&line, "\t"),
 		   *path = what && strcmp(what, "library") == 0 ? strsep(&line, "\t") : NULL;
@@ -277,13 +277,13 @@ static void try_show_line(char *line, struct probe_report *arrival)
 	if (!name || !number)
 		return;
 	if (strcmp(what, "device") == 0) {
-		arrival->devices += error == 0;
-		arrival->closed += error != 0;
+		report->devices += error == 0;
+		report->closed += error != 0;
 		print_safe(stdout, "    %-20s %s\n", name, error ? strerror(error) : "opened");
 	} else if (path && try_is_driver(name)) {
-		arrival->libraries += error == 0;
-		arrival->missing += error != 0;
-		if (arrival->libraries + arrival->missing <= LIBRARIES_SHOWN)
+		report->libraries += error == 0;
+		report->missing += error != 0;
+		if (report->libraries + report->missing <= LIBRARIES_SHOWN)
 			print_safe(stdout, "    %-20s %s%s%s\n", name, path, error ? ": " : "",
 				   error ? strerror(error) : "");
 	}
@@ -292,17 +292,17 @@ static void try_show_line(char *line, struct probe_report *arrival)
 /* An engine may print a warning into a container's output: such a line is not the program's. */
 static int try_show_report(struct try *try)
 {
-	struct probe_report arrival = {0};
+	struct probe_report report = {0};
 	bool works;
 
 	for (char *rest = try->result.output, *line; (line = strsep(&rest, "\r\n"));)
-		try_show_line(line, &arrival);
-	works = arrival.devices > 0 && arrival.closed == 0 && arrival.libraries > 0 && arrival.missing == 0;
+		try_show_line(line, &report);
+	works = report.devices > 0 && report.closed == 0 && report.libraries > 0 && report.missing == 0;
 	print_safe(stdout, "%s: %s\n", try->way->shown,
-		   works                                         ? "yes, the container has a GPU and its driver"
-		   : arrival.devices == 0 && arrival.closed == 0 ? "no, the container started without any GPU device"
-		   : arrival.closed > 0                          ? "no, a device cannot be opened"
-					: "no, the loader finds no library of a driver, or one that is not there");
+		   works                                       ? "yes, the container has a GPU and its driver"
+		   : report.devices == 0 && report.closed == 0 ? "no, the container started without any GPU device"
+		   : report.closed > 0                         ? "no, a device cannot be opened"
+				       : "no, the loader finds no library of a driver, or one that is not there");
 	return works ? 0 : EXIT_STATUS_FAILURE;
 }
 
