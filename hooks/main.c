@@ -221,7 +221,7 @@ static int hook_run_stage(const struct arguments *arguments)
 		STATE_DEADLINE_S,
 		"ctr-gpu-hook: [ETIMEDOUT] the container's state did not arrive on standard input; container engines "
 		"write it there");
-	/* Even if there is nothing to do: if a hook does not read its pipe, the engine may believe that it crashed. */
+	/* Also without anything to do: the engine takes a hook that does not read its pipe for one that crashed. */
 	r = state_read(&state, &size);
 	if (r && (arguments->stage == STAGE_CLEAN || (!hook_is_for_gpus(arguments) && !ctr_gpu_state_may_ask("", 0))))
 		return 0;

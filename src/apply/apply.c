@@ -480,7 +480,7 @@ static int apply_open_record(struct apply *apply)
 
 	if (!container->running || !container->record)
 		return 0;
-	running_forget_ended(container->record);
+	running_drop_ended(container->record);
 	r = container_key(container, apply->records_key);
 	if (r == 0)
 		r = str_format(&path, "%s/%s", container->record, apply->records_key);

@@ -68,7 +68,7 @@ static void child_prepare(struct undo_log *undo_log, pid_t parent, const sigset_
 		child_undo_record(SIGTERM);
 }
 
-/* A table that is shared waits for every CPU when it grows: 30 ms where there are 32. So it grows before. */
+/* A shared table waits for every CPU when it grows: 30 ms with 32 CPUs. So it grows before it is shared. */
 static void child_grow_descriptors(const struct ctr_gpu_context *context)
 {
 	int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, DESCRIPTORS - 1);

@@ -151,8 +151,8 @@ struct guard_rule {
 	const struct devcgroup *cgroup; /* the container's; NULL: it has none with device rules */
 	struct guard_rule_before
 		*before; /* of a container that runs, whose choice is extended; NULL: of one that is made */
-	bool has_device; /* that one has the device already: without a choice it may use all adapters */
-	bool all;        /* that one is to use all adapters: an earlier choice would keep it from some */
+	bool has_device; /* the running container has the device already: without a choice it may use all adapters */
+	bool all;        /* the running container is to use all adapters: an earlier choice would keep it from some */
 	struct undo_log *undo_log;
 	const struct log *log;
 	struct err *err;
@@ -307,7 +307,7 @@ int running_describe(const struct running_rules *rules, json_t **ret);
 int running_check(const struct plan *plan, const struct rootfs *rootfs, struct err *err);
 
 /** Removes the records of containers that have ended, below the directory of all. */
-void running_forget_ended(const char *directory);
+void running_drop_ended(const char *directory);
 
 /** Whether it has the node of the plan's first device. */
 bool running_has_device(const struct plan *plan, const struct ctr_gpu_container *container);

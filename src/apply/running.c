@@ -603,7 +603,7 @@ int running_read_records(const struct ctr_gpu_container *container, const char *
 
 /* ---- containers that have ended ---- */
 
-void running_forget_ended(const char *directory)
+void running_drop_ended(const char *directory)
 {
 	_cleanup_strv_ struct strv keys = {0};
 

@@ -538,7 +538,7 @@ static int undo_record_open_old(const struct reader *reader, const char *old)
 	return *old && fd < 0 ? openat(reader->home, old, O_PATH | O_NOFOLLOW | O_CLOEXEC) : fd;
 }
 
-/* Whether it was done on what the path names, and not on a name in that. */
+/* Whether a step was done on what its path names; others were done on a name in that directory. */
 static bool undo_record_is_whole(size_t kind)
 {
 	return kind == KIND_MOUNT || kind == KIND_MODE || kind == KIND_OWN_DIRECTORY;

@@ -171,7 +171,7 @@ static const char *json_find_excess(const char *data, size_t size)
 	return NULL;
 }
 
-/* The parser quotes what it read, and that may be anything: a terminal gets text only. */
+/* The parser quotes the file, which may have control characters. */
 static void json_set_reason(char reason[JSON_ERROR_TEXT_LENGTH], const char *text, int line)
 {
 	char where[32] = "";

@@ -144,7 +144,7 @@ static int cdi_check_mounts(struct cdi_file *file)
 }
 
 /* The same node or hook in fifty devices is one finding. */
-static void cdi_check_forget_repeated(struct cdi_file *file)
+static void cdi_check_drop_repeated(struct cdi_file *file)
 {
 	size_t kept = 0;
 
@@ -168,7 +168,7 @@ static int cdi_check_paths(struct cdi_file *file)
 	r = cdi_check_edits(file, &file->spec.edits);
 	for (size_t i = 0; i < file->spec.device_count && r == 0; i++) {
 		r = cdi_check_edits(file, &file->spec.devices[i].edits);
-		cdi_check_forget_repeated(file);
+		cdi_check_drop_repeated(file);
 	}
 	return r == 0 ? cdi_check_mounts(file) : r;
 }
@@ -277,7 +277,7 @@ static bool cdi_check_edits_match(const struct cdi_edits *old, const struct cdi_
 	       cdi_check_has_all(&new->groups, &old->groups);
 }
 
-static int cdi_check_tell_stale(struct cdi_file *file, const struct strv *devices, const char *what)
+static int cdi_check_report_stale(struct cdi_file *file, const struct strv *devices, const char *what)
 {
 	_cleanup_free_ char *text = NULL;
 
@@ -304,10 +304,10 @@ static int cdi_check_compare(struct cdi_file *file, const struct cdi_spec *new)
 			r = strv_add(&changed, device->name);
 	}
 	if (r == 0)
-		r = cdi_check_tell_stale(file, &gone, "this host no longer has");
+		r = cdi_check_report_stale(file, &gone, "this host no longer has");
 	if (r == 0)
-		r = cdi_check_tell_stale(file, &added, "this host also has");
-	return r == 0 ? cdi_check_tell_stale(file, &changed, "the driver or its nodes have changed for") : r;
+		r = cdi_check_report_stale(file, &added, "this host also has");
+	return r == 0 ? cdi_check_report_stale(file, &changed, "the driver or its nodes have changed for") : r;
 }
 
 static int cdi_check_host(const struct ctr_gpu_cdi_report *report, struct cdi_file *file,
@@ -361,7 +361,7 @@ static int cdi_check_file(const struct ctr_gpu_cdi_report *report, struct cdi_fi
 	else if (r == 0)
 		r = cdi_report_find(file, CDI_NOTE,
 				    "ctr-gpu did not write it, so whether it matches this host's GPUs was not checked");
-	cdi_check_forget_repeated(file);
+	cdi_check_drop_repeated(file);
 	return r;
 }
 

@@ -522,7 +522,7 @@ static json_t *cdi_generate_edits(const struct generation *generation)
 			 "timeout", CDI_HOOK_TIMEOUT_S);
 }
 
-/* The lowest that has what is in it: engines refuse a spec of a version that they do not know. */
+/* The lowest version that has all parts of this spec: engines refuse a version that they do not know. */
 static const char *cdi_generate_lowest_version(const struct generation *generation)
 {
 	const char *class = strchr(generation->wish->kind, '/');

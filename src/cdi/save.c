@@ -177,7 +177,7 @@ static bool cdi_save_is_known_kind(const char *kind)
 	       (adapter_find_domain(kind, vendor) && streq(kind + vendor, "/gpu"));
 }
 
-/* Only what this program writes under a name that it chooses, of a vendor whose adapters it would list. */
+/* Only a file that this program names and writes, of a vendor whose adapters it lists. */
 static bool cdi_save_is_stale(int directory, const char *name, const struct strv *kinds)
 {
 	_cleanup_(cdi_spec_clear) struct cdi_spec spec = {0};

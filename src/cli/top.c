@@ -45,7 +45,7 @@ struct top {
 
 /* ---- what is to be shown ---- */
 
-static void top_forget(struct top *top)
+static void top_drop(struct top *top)
 {
 	free(top->processes);
 	top->processes = NULL;
@@ -89,7 +89,7 @@ static int top_read(struct top *top)
 	struct ctr_gpu_context *context = top->session.context;
 	int r;
 
-	top_forget(top);
+	top_drop(top);
 	r = host_find_use(top->session.host, &top->use, &context->err);
 	if (r != 0)
 		return r;
@@ -265,7 +265,7 @@ int verb_top(struct global_options *globals, int argc, char **argv)
 		r = session_check(&top.session, ctr_gpu_host_new(top.session.context, &top.session.host));
 	if (r == 0)
 		r = top.json ? top_look(&top, stdout) : screen_run(top_look, &top);
-	top_forget(&top);
+	top_drop(&top);
 	session_close(&top.session);
 	return r;
 }

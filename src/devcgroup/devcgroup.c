@@ -307,10 +307,10 @@ void devcgroup_tidy(void)
 }
 
 /* Return: 0; 1 if a file was written; negative errno. */
-static int devcgroup_tell_systemd(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count,
-				  struct err *err)
+static int devcgroup_notify_systemd(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count,
+				    struct err *err)
 {
-	/* It has read that one for this unit, too, and would keep what it says beyond the next daemon-reload. */
+	/* systemd has read that file for this unit, too, and would keep its rules beyond the next daemon-reload. */
 	bool misled = devcgroup_remove_stale_drop_ins(DEVCGROUP_TRANSIENT, cgroup->unit);
 	int r;
 
@@ -355,7 +355,7 @@ int devcgroup_allow(struct devcgroup *cgroup, const struct devcgroup_rule *rules
 	cgroup->undo_log = undo_log;
 	r = cgroup->version->allow(cgroup, rules, count, err);
 	if (r == 0 && cgroup->unit)
-		r = devcgroup_tell_systemd(cgroup, rules, count, err);
+		r = devcgroup_notify_systemd(cgroup, rules, count, err);
 	/* A daemon-reload before the file was there has taken away what was allowed. */
 	return r == 1 ? cgroup->version->allow(cgroup, rules, count, err) : r;
 }

@@ -316,7 +316,7 @@ int devcgroup_systemd_left(int folder, const char *gone, char **ret)
 }
 
 /* The unit's next change would bring the devices back. */
-static void systemd_forget(int transient_fd, const char *name, const char *gone)
+static void systemd_drop(int transient_fd, const char *name, const char *gone)
 {
 	const char *slash = strrchr(name, '/');
 	_cleanup_free_ char *folder = slash ? strndup(name, (size_t)(slash - name)) : NULL, *left = NULL;
@@ -344,7 +344,7 @@ void devcgroup_remove_drop_in(const char *transient, const char *name)
 		text = NULL;
 	systemd_remove_drop_in(fd, name);
 	if (text)
-		systemd_forget(fd, name, text);
+		systemd_drop(fd, name, text);
 }
 
 /* @name: of the file, below @transient. Return: 0; -EEXIST if another container of the unit was quicker; -errno. */

@@ -260,13 +260,13 @@ static int driverd_explain_status(const struct question *question, const struct 
 }
 
 /*
- * client_ask() - start a child, ask it, end it
+ * client_query() - start a child, ask it, end it
  * @ret: DRIVERD_OK and what was asked for, owned by the caller
  *
  * Return: 0; CTR_GPU_E_DRIVER_LIBRARY, CTR_GPU_E_DRIVER_TIMEOUT or negative errno with @err set.
  */
-static int client_ask(const struct settings *settings, const struct question *question, struct driverd_reply *ret,
-		      struct err *err)
+static int client_query(const struct settings *settings, const struct question *question, struct driverd_reply *ret,
+			struct err *err)
 {
 	_cleanup_driverd_answer_ struct driverd_reply reply = {0};
 	struct child child = {.socket = -1};
@@ -303,7 +303,7 @@ int driverd_dxcore_adapters(const struct settings *settings, const char *library
 	struct driverd_reply reply;
 	int r;
 
-	r = client_ask(settings, &question, &reply, err);
+	r = client_query(settings, &question, &reply, err);
 	if (r != 0)
 		return r;
 	*ret = reply.facts;
@@ -329,7 +329,7 @@ int driverd_nvml_names(const struct settings *settings, const char *library, boo
 	struct driverd_reply reply;
 	int r;
 
-	r = client_ask(settings, &question, &reply, err);
+	r = client_query(settings, &question, &reply, err);
 	if (r != 0)
 		return r;
 	*ret = reply.names;
@@ -352,7 +352,7 @@ int driverd_nvml_processes(const struct settings *settings, const char *library,
 	struct driverd_reply reply;
 	int r;
 
-	r = client_ask(settings, &question, &reply, err);
+	r = client_query(settings, &question, &reply, err);
 	if (r != 0)
 		return r;
 	*ret = reply.names;
@@ -375,7 +375,7 @@ int driverd_cuda_version(const struct settings *settings, const char *library, i
 	struct driverd_reply reply;
 	int r;
 
-	r = client_ask(settings, &question, &reply, err);
+	r = client_query(settings, &question, &reply, err);
 	if (r != 0)
 		return r;
 	if (reply.version < 1000 || reply.version > 999 * 1000)

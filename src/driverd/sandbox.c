@@ -111,7 +111,7 @@ static bool sandbox_lacks_right(int error)
 }
 
 /* Return: whether it is that user now. */
-static bool sandbox_become(uid_t id)
+static bool sandbox_switch_user(uid_t id)
 {
 	return setresgid(id, id, id) == 0 && setresuid(id, id, id) == 0;
 }
@@ -137,9 +137,9 @@ static int sandbox_take_private_uid(void)
 		return r;
 	if (setgroups(0, NULL) < 0 && !sandbox_lacks_right(errno))
 		return -errno;
-	if (sandbox_become(id))
+	if (sandbox_switch_user(id))
 		return sandbox_limit_threads();
-	return sandbox_become(NOBODY) || sandbox_lacks_right(errno) ? 0 : -errno;
+	return sandbox_switch_user(NOBODY) || sandbox_lacks_right(errno) ? 0 : -errno;
 }
 
 /*

@@ -367,7 +367,7 @@ static void nvml_add_gpu(nvml_device gpu, struct driverd_reply *reply)
 		nvml_add_part(gpu, i, reply);
 }
 
-static void nvml_ask(struct driverd_reply *reply)
+static void nvml_query(struct driverd_reply *reply)
 {
 	unsigned count = 0;
 	nvml_device gpu;
@@ -404,7 +404,7 @@ void nvml_list_names(const char *path, struct driverd_reply *reply)
 {
 	nvml_load_dxcore(path);
 	if (library_load(path, symbols, reply))
-		nvml_ask(reply);
+		nvml_query(reply);
 }
 
 void nvml_list_processes(const char *path, struct driverd_reply *reply)

@@ -344,8 +344,8 @@ static json_t *engine_config_answer(const struct engine *engine, const struct da
 	return engine->dump(files.items[0]);
 }
 
-bool engine_config_ask(const struct engine *engine, const struct daemon *daemon, struct engine_config *config,
-		       int *ret_cdi)
+bool engine_config_query(const struct engine *engine, const struct daemon *daemon, struct engine_config *config,
+			 int *ret_cdi)
 {
 	_cleanup_engine_config_ struct engine_config said = {.cdi = -1};
 	_cleanup_json_ json_t *json = engine_config_answer(engine, daemon);

@@ -47,13 +47,13 @@ int engine_config_read_file(const struct engine *engine, const struct rootfs *ro
 			    struct engine_config *config);
 
 /**
- * engine_config_ask() - put what the engine has, or makes of its files, in their place, where it can say it
+ * engine_config_query() - put what the engine has, or makes of its files, in their place, where it can say it
  * @ret_cdi: what it says of CDI, as engine_config.cdi; stays if it says nothing
  *
  * Return: whether it has no runtime "nvidia" although the files have one.
  */
-bool engine_config_ask(const struct engine *engine, const struct daemon *daemon, struct engine_config *config,
-		       int *ret_cdi);
+bool engine_config_query(const struct engine *engine, const struct daemon *daemon, struct engine_config *config,
+			 int *ret_cdi);
 
 /**
  * engine_config_newer_file() - a file that was changed since the daemon, which reads it only then, was started

@@ -22,7 +22,7 @@
 
 enum { COMM_MAX = 64 };
 
-/* What a process lacks that is called so, for a sentence about it. */
+/* Why a process that has a daemon's name is not taken for it, for a sentence. */
 #define DAEMON_ELSEWHERE "does not belong to this host (a container's?)"
 #define DAEMON_OTHER_PROGRAM "runs another program"
 #define DAEMON_OTHERS_PROGRAM "runs a program that others than root may change"

@@ -121,7 +121,7 @@ struct daemon {
 	int root;                 /* O_PATH; -1: not to be entered */
 	bool elsewhere;           /* it has a root or mounts of its own */
 	pid_t rejected_pid;       /* of this name and user, and not counted; 0: none was seen */
-	const char *rejected_why; /* what it does that a daemon does not, for a sentence */
+	const char *rejected_why; /* why it is not taken for the daemon, for a sentence */
 	bool snap;                /* it is the daemon of the snap "docker" */
 	struct timespec started;  /* 0: not known */
 };

@@ -180,10 +180,10 @@ int container_pids_mark(struct container_pids *list);
 
 /* Where a process is. */
 enum container_pid_place {
-	CONTAINER_PID_UNKNOWN, /* it has ended, the caller may not look, or it is in a PID namespace that none is in */
+	CONTAINER_PID_UNKNOWN, /* it has ended, the caller may not look, or no container has its PID namespace */
 	CONTAINER_PID_HOST,    /* not in a container */
 	CONTAINER_PID_LISTED,  /* in one of the list */
-	CONTAINER_PID_FOREIGN, /* in one that another user's engine runs, of which no more than the id is known */
+	CONTAINER_PID_FOREIGN, /* in a container of another user's engine, of which the id alone is known */
 };
 
 /**

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/str.h"
 
-/* A line of ours ends so; a line that does not count because of ours begins so. */
+/* How a line of ours ends, and how a line begins that setup has switched off. */
 #define MARK " # ctr-gpu setup"
 #define HIDDEN "# ctr-gpu setup: "
 /* Around tables of ours. */
@@ -96,7 +96,7 @@ static int toml_edit_replace(struct text_buffer *text, const struct toml_entry *
 	return r < 0 ? r : toml_edit_hide(text, entry);
 }
 
-/* Below the header, the only place of which it is certain that it belongs to the table; as far in as its first key. */
+/* Directly below the header, where a line certainly belongs to the table; indented as its first key is. */
 static int toml_edit_add_keys(struct text_buffer *text, const struct toml *toml, const struct toml_entry *header,
 			      json_t *wanted)
 {

@@ -26,7 +26,7 @@ static int choice_call(enum bpf_cmd command, union bpf_attr *attr)
 	return r < 0 ? -errno : (int)r;
 }
 
-/* Another load has another directory, so both are of one. */
+/* Each load has a directory of its own, so both maps are of one load. */
 int choices_open(struct choices *ret)
 {
 	_cleanup_close_ int pins = pins_open(NULL), map = -1;

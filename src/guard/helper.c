@@ -200,8 +200,8 @@ static bool helper_is_result(const char *answer)
 	return strstr(answer, "[E_GUARD] ");
 }
 
-/* Of the program itself; what it says against it is kept. */
-static int helper_ask(const char *path, char **ret_obstacle)
+/* Asks the program itself; its reason against is kept. */
+static int helper_query(const char *path, char **ret_obstacle)
 {
 	_cleanup_free_ char *answer = NULL;
 	int r = helper_run(path, "check", &answer);
@@ -232,7 +232,7 @@ int helper_check(char **ret_obstacle)
 	if (obstacle)
 		return str_format(ret_obstacle, "%s", obstacle);
 	*ret_obstacle = check_cache_get(path);
-	return *ret_obstacle ? 0 : helper_ask(path, ret_obstacle);
+	return *ret_obstacle ? 0 : helper_query(path, ret_obstacle);
 }
 
 /* What "ctr-gpu-guard: [E_GUARD] sentence" says besides the sentence's own beginning. */

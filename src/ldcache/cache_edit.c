@@ -184,7 +184,7 @@ int ldcache_merge(const struct span *old, const struct strv *former, const struc
 		return r;
 	r = cache_record_undo(&image);
 	if (r == 0 && former && former->count > 0)
-		r = cache_image_forget(&image, former);
+		r = cache_image_drop(&image, former);
 	if (r < 0)
 		return r;
 	r = cache_edits_make(&image, libraries, count, &edits);

@@ -180,7 +180,7 @@ static bool cache_image_lists(const char *path, const struct directory *director
 	return bsearch(&key, directories, count, sizeof(*directories), cache_image_compare_directories) != NULL;
 }
 
-int cache_image_forget(struct cache_image *image, const struct strv *directories)
+int cache_image_drop(struct cache_image *image, const struct strv *directories)
 {
 	_cleanup_free_ struct directory *sorted = NULL;
 	_cleanup_free_ struct cache_entry *entries = NULL;

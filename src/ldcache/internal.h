@@ -137,11 +137,11 @@ static inline const char *cache_image_string(const struct cache_image *image, ui
 }
 
 /**
- * cache_image_forget() - drop the entries for files directly in these directories
+ * cache_image_drop() - drop the entries for files directly in these directories
  *
  * Compares strings for every entry, so it is for rare occasions only. Return: 0 or -ENOMEM.
  */
-int cache_image_forget(struct cache_image *image, const struct strv *directories);
+int cache_image_drop(struct cache_image *image, const struct strv *directories);
 
 /* ---- layout ---- */
 

@@ -65,10 +65,10 @@ struct driver_facts {
 };
 
 /* How a choice among the GPUs of a host is held, by this machine's settings. */
-struct held {
+struct enforcement {
 	const char *grade; /* "store", "environment", "guard"; NULL: a container that chooses is refused */
 	bool strict;
-	char *why; /* why it is not a harder one, or holds against honest programs alone; NULL: it holds */
+	char *why; /* why the grade is not a stricter one, or holds against honest programs alone; NULL: it holds */
 };
 
 /* Which processes use adapters now, as the driver counts it. */
@@ -178,7 +178,7 @@ struct backend {
 	 * nothing to choose from; -ENOMEM.
 	 */
 	int (*enforcement)(const struct settings *settings, const struct adapter *adapters, size_t count,
-			   struct held *ret);
+			   struct enforcement *ret);
 
 	/**
 	 * find_use() - which processes use its adapters now; NULL where the driver does not tell

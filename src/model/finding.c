@@ -26,7 +26,7 @@ const char *const severity_names[SEVERITIES] = {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 
-/* At the format's newline, and not at one that is in what was found. */
+/* At the newline of the format: arguments may have newlines, too. */
 static int findings_first_length(const char *format, va_list arguments)
 {
 	_cleanup_free_ char *first = strndup(format, strcspn(format, "\n"));

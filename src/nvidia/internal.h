@@ -337,7 +337,7 @@ struct driver_config {
 	uint32_t capabilities;
 	const char *target; /* directory that it is looked for in, if that is only one */
 	const char *meaning;
-	const char *library; /* SONAME that it tells, if it tells no more; NULL: what is in it is not known */
+	const char *library; /* the SONAME in it, if it has nothing else; NULL: its contents are not known */
 };
 
 extern const struct driver_config driver_configs[];

@@ -68,7 +68,7 @@ static int gpu_check_node(const struct module *module, struct adapter *adapter)
 }
 
 /* As sysfs and the driver tell it now. @ret: what the driver wrote */
-static int gpu_ask(const char *address, struct adapter *adapter, bool *ret_excluded, char **ret)
+static int gpu_query(const char *address, struct adapter *adapter, bool *ret_excluded, char **ret)
 {
 	_cleanup_free_ char *path = NULL, *id_path = NULL, *id = NULL;
 	int r;
@@ -82,7 +82,7 @@ static int gpu_ask(const char *address, struct adapter *adapter, bool *ret_exclu
 	return r == 0 ? gpu_parse_information(*ret, adapter, ret_excluded) : r;
 }
 
-/* As it was told earlier. Return: false if that is nothing to go by; @adapter is as it was, then. */
+/* From the cache. Return: false if that does not have it, or not whole; @adapter is unchanged then. */
 static bool gpu_cache_get(struct nvidia_cache_gpu *gpu, struct adapter *adapter, bool *ret_excluded)
 {
 	struct adapter told = {.minor = -1};
@@ -112,7 +112,7 @@ static int gpu_read(struct nvidia_cache *cache, const char *address, struct adap
 		gpu = nvidia_cache_find_gpu(cache, address, binding);
 	if (gpu && gpu_cache_get(gpu, adapter, ret_excluded))
 		return 0;
-	r = gpu_ask(address, adapter, ret_excluded, &text);
+	r = gpu_query(address, adapter, ret_excluded, &text);
 	/* A GPU without a UUID has not been opened yet. It gets its UUID later, so it is not cached. */
 	return r == 0 && binding && adapter->uuid
 		       ? nvidia_cache_put_gpu(cache, address, binding, adapter->device_id, text)

@@ -103,10 +103,10 @@ static json_t *host_driver_json(const struct ctr_gpu_host *host, const struct ba
 	return json;
 }
 
-/* ---- how a choice is held ---- */
+/* ---- how a choice is enforced ---- */
 
 /* Only one backend has several GPUs behind one node. Return: 1; 0 if there is nothing to say; -ENOMEM. */
-static int print_host_query_enforcement(const struct ctr_gpu_host *host, struct held *ret)
+static int print_host_query_enforcement(const struct ctr_gpu_host *host, struct enforcement *ret)
 {
 	for (size_t i = 0; i < host->present_count; i++)
 		if (host->present[i]->enforcement)
@@ -117,32 +117,33 @@ static int print_host_query_enforcement(const struct ctr_gpu_host *host, struct 
 
 static int print_host_enforcement(const struct ctr_gpu_host *host, FILE *file)
 {
-	struct held held = {0};
-	int r = print_host_query_enforcement(host, &held);
+	struct enforcement enforcement = {0};
+	int r = print_host_query_enforcement(host, &enforcement);
 
 	if (r <= 0)
 		return r;
-	print_safe(file, "choice  %s%s", held.grade ? held.grade : "refused", held.strict ? ", strict" : "");
-	if (held.why) {
-		(void)fputs(!held.grade || streq(held.grade, "guard") ? "; " : "; no guard: ", file);
-		print_write_text(held.why, file);
+	print_safe(file, "choice  %s%s", enforcement.grade ? enforcement.grade : "refused",
+		   enforcement.strict ? ", strict" : "");
+	if (enforcement.why) {
+		(void)fputs(!enforcement.grade || streq(enforcement.grade, "guard") ? "; " : "; no guard: ", file);
+		print_write_text(enforcement.why, file);
 	}
 	(void)fputc('\n', file);
-	free(held.why);
+	free(enforcement.why);
 	return 0;
 }
 
 /* Return: NULL without memory. */
 static json_t *print_host_enforcement_json(const struct ctr_gpu_host *host)
 {
-	struct held held = {0};
-	int r = print_host_query_enforcement(host, &held);
+	struct enforcement enforcement = {0};
+	int r = print_host_query_enforcement(host, &enforcement);
 	json_t *json = r < 0    ? NULL
 		       : r == 0 ? json_null()
-				: json_pack("{s:o, s:b, s:o}", "grade", print_string(held.grade), "strict", held.strict,
-					    "why", print_string(held.why));
+				: json_pack("{s:o, s:b, s:o}", "grade", print_string(enforcement.grade), "strict",
+					    enforcement.strict, "why", print_string(enforcement.why));
 
-	free(held.why);
+	free(enforcement.why);
 	return json;
 }
 

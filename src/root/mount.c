@@ -107,7 +107,7 @@ static int mount_clone_tree(struct mount_source *source, int dirfd, const char *
 }
 
 /* Looks at the clone. Without one, what mount(2) finds at the path later is compared with this. */
-static int mount_look_at(struct mount_source *source)
+static int mount_inspect(struct mount_source *source)
 {
 	if (source->tree >= 0)
 		return fstat(source->tree, &source->st) < 0 ? -errno : 0;
@@ -121,7 +121,7 @@ int mount_source_open(const char *path, enum mount_kind kind, bool noexec, struc
 
 	r = mount_clone_tree(&source, AT_FDCWD, path);
 	if (r == 0)
-		r = mount_look_at(&source);
+		r = mount_inspect(&source);
 	if (r < 0) {
 		mount_source_close(&source);
 		return r;

@@ -43,8 +43,8 @@ static int wsl_backend_find_device(dev_t *ret, struct err *err)
 		       : err_set(err, -errno, "cannot look at " PATH_DXG ": %m");
 }
 
-static int wsl_backend_ask_dxcore(const struct settings *settings, const char *library, struct answer *ret,
-				  struct err *err)
+static int wsl_backend_query_dxcore(const struct settings *settings, const char *library, struct answer *ret,
+				    struct err *err)
 {
 	if (!library)
 		return err_set_advised(
@@ -132,7 +132,7 @@ static int wsl_backend_probe_dxcore(const struct settings *settings, const char 
 	_cleanup_answer_ struct answer answer = {0};
 	int r;
 
-	r = wsl_backend_ask_dxcore(settings, library, &answer, err);
+	r = wsl_backend_query_dxcore(settings, library, &answer, err);
 	return r == 0 ? wsl_backend_add_adapters(&answer, inventory) : r;
 }
 
@@ -326,7 +326,7 @@ const struct backend backend_gpu_pv = {
 	.identify = wsl_backend_identify,
 	.driver_notes = wsl_backend_driver_notes,
 	.describe = wsl_backend_describe,
-	.enforcement = enforce_tell,
+	.enforcement = enforce_describe,
 };
 
 const struct backend_load loader_gpu_pv = {.decide = gpu_pv_decide_load};

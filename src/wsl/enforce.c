@@ -148,7 +148,8 @@ static const struct adapter *enforce_find_choosable(const struct adapter *adapte
 	return found;
 }
 
-int enforce_tell(const struct settings *settings, const struct adapter *adapters, size_t count, struct held *ret)
+int enforce_describe(const struct settings *settings, const struct adapter *adapters, size_t count,
+		     struct enforcement *ret)
 {
 	_cleanup_(enforce_clear) struct enforce_result enforce_result = {0};
 	const struct adapter *chosen = enforce_find_choosable(adapters, count);
@@ -156,7 +157,7 @@ int enforce_tell(const struct settings *settings, const struct adapter *adapters
 
 	if (r < 0 || !chosen)
 		return r;
-	*ret = (struct held){.grade = enforce_result.grade, .strict = settings->choice == CHOICE_STRICT};
+	*ret = (struct enforcement){.grade = enforce_result.grade, .strict = settings->choice == CHOICE_STRICT};
 	if (enforce_result.obstacle || enforce_result.weakness)
 		r = str_format(&ret->why, "%s%s",
 			       enforce_result.obstacle ? enforce_result.obstacle : enforce_result.weakness,

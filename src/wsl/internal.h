@@ -178,7 +178,8 @@ int enforce_plan(const struct settings *settings, const struct adapter *const *s
 bool enforce_is_choice(const struct adapter *const *selected, size_t count);
 
 /** The same for whichever adapter is chosen: hold() of struct backend. */
-int enforce_tell(const struct settings *settings, const struct adapter *adapters, size_t count, struct held *ret);
+int enforce_describe(const struct settings *settings, const struct adapter *adapters, size_t count,
+		     struct enforcement *ret);
 
 /* ---- uuid ---- */
 

@@ -65,7 +65,7 @@ struct engine_check {
 	enum engine_cdi_state cdi;
 	struct strv kinds; /* of CDI, where it reads other directories than the usual ones */
 	bool reads_elsewhere;
-	bool lost; /* its files have a runtime "nvidia", and it itself says that it has none */
+	bool lost; /* its files have a runtime "nvidia", and the running daemon does not */
 	bool idle; /* its daemon does not run, and no service manager starts it */
 };
 

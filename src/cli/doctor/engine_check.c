@@ -72,7 +72,7 @@ bool engine_check_begin(struct doctor_context *examination, const struct engine 
 	if (engine_config_read(engine, &ret->daemon, &ret->root, &ret->config) < 0)
 		ret->findings->incomplete = true;
 	cdi = ret->config.cdi;
-	ret->lost = engine_config_ask(engine, &ret->daemon, &ret->config, &cdi);
+	ret->lost = engine_config_query(engine, &ret->daemon, &ret->config, &cdi);
 	ret->cdi = engine_cdi_state(engine, engine_version_number(ret->version), cdi);
 	return true;
 }

@@ -117,7 +117,7 @@ static void print_doctor_write_findings(const struct doctor_printer *printer, en
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct finding *finding = &findings->items[i];
 
-		/* If a method is closed for another reason, it is not said that it is not set up. */
+		/* A method that is closed for another reason is not reported as not set up. */
 		if (finding->severity != severity || (finding->engine && severity <= SEVERITY_NOTE) ||
 		    print_doctor_is_printed(findings, finding) || !print_doctor_is_wanted(printer, finding, &adapters))
 			continue;

@@ -211,7 +211,7 @@ json_t *summaries_to_json(const struct findings *findings)
 
 /* ---- methods ---- */
 
-/* Each engine, and each way to ask it for a GPU: the table of what says what is in its way. */
+/* Each engine, and each method to ask it for a GPU: the table of the functions that find what is in the way. */
 
 /* The program that `ctr run --gpus` and others start by this name. */
 static void method_check_cli(struct engine_check *check)

@@ -90,7 +90,7 @@ static int docker_look(struct setup *setup)
 }
 
 /* Return: a value that the running daemon reports, a new reference; NULL. */
-static json_t *docker_ask(const struct setup *setup, const char *page, const char *name)
+static json_t *docker_query(const struct setup *setup, const char *page, const char *name)
 {
 	_cleanup_json_ json_t *answer = setup->daemon.pid ? docker_api_get(&setup->daemon, page) : NULL;
 
@@ -139,7 +139,7 @@ static int docker_put_runtime(const struct setup *setup, json_t *file)
 
 static int docker_put_cdi(const struct setup *setup, json_t *file)
 {
-	_cleanup_json_ json_t *answer = docker_ask(setup, "/version", "Version");
+	_cleanup_json_ json_t *answer = docker_query(setup, "/version", "Version");
 	long version = engine_version_number(json_string_value(answer));
 	enum engine_cdi_state state = engine_cdi_state(&engine_docker, version, -1);
 	const json_t *there = json_at(file, engine_docker.cdi);
@@ -185,7 +185,7 @@ enum docker_default { DOCKER_UNKNOWN, DOCKER_OURS, DOCKER_OTHER };
 
 static enum docker_default docker_find_default(const struct setup *setup)
 {
-	_cleanup_json_ json_t *runtime = docker_ask(setup, "/info", "DefaultRuntime");
+	_cleanup_json_ json_t *runtime = docker_query(setup, "/info", "DefaultRuntime");
 
 	return !runtime ? DOCKER_UNKNOWN : docker_is_ours(runtime) ? DOCKER_OURS : DOCKER_OTHER;
 }
@@ -254,7 +254,7 @@ static bool docker_advise_compat(const struct setup *setup)
 
 static bool docker_knows_runtime(const struct setup *setup)
 {
-	_cleanup_json_ json_t *runtimes = docker_ask(setup, "/info", "Runtimes");
+	_cleanup_json_ json_t *runtimes = docker_query(setup, "/info", "Runtimes");
 
 	return !runtimes || json_object_get(runtimes, "nvidia");
 }

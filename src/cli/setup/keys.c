@@ -219,7 +219,7 @@ int keys_put_runtime(const struct setup *setup, json_t *file, const char *sectio
 
 /* ---- taking out ---- */
 
-/* With the objects that it was in, if they are empty then and @keep, which may be NULL, has none there. */
+/* Removes a key, and each object around it that is then empty and that @keep, which may be NULL, does not have. */
 static void keys_cut(json_t *file, const char *path, const json_t *keep)
 {
 	size_t length = strcspn(path, "/");
@@ -254,7 +254,7 @@ int keys_undo(const struct setup_engine *engine, json_t *file, const json_t *bef
 	return r < 0 ? r : stays;
 }
 
-int keys_forget(const struct setup_engine *engine, json_t *file)
+int keys_drop_ours(const struct setup_engine *engine, json_t *file)
 {
 	const struct engine *facts = engine->facts;
 

@@ -185,7 +185,7 @@ static const char *setup_last_names(const char *path, int count)
 	return at;
 }
 
-/* Whether the engine's own file is called so, or it reads any of that name in a directory that is called so. */
+/* Whether a path ends as one of the engine's files does: in its name or, for a directory of files, in both names. */
 static bool setup_has_usual_name(const struct setup *setup, const char *path)
 {
 	const struct engine *facts = setup->engine->facts;
@@ -294,7 +294,7 @@ static int setup_look(struct setup *setup)
 		r = setup_find_path(setup);
 	if (r)
 		return r;
-	/* Before anything is written. The daemon of a node is told of other files than the one that is written. */
+	/* Before anything is written. A Kubernetes node's daemon reads other files than the one that is written. */
 	setup->unreached =
 		setup->daemon.pid && !setup->remove && !(setup->node && setup->config) && !setup_reaches_daemon(setup);
 	return 0;
@@ -353,12 +353,12 @@ static int setup_take_out(const struct setup *setup, struct text_buffer *ret, bo
 }
 
 /* Takes our settings out of a file that has no saved state, or that must not name our programs any more. */
-static int setup_forget(const struct setup *setup, struct text_buffer *text)
+static int setup_drop_ours(const struct setup *setup, struct text_buffer *text)
 {
 	_cleanup_json_ json_t *wanted = NULL;
 	int r = setup_read(setup, text, setup->path, &wanted);
 
-	if (!r && keys_forget(setup->engine, wanted) < 0)
+	if (!r && keys_drop_ours(setup->engine, wanted) < 0)
 		r = output_no_memory();
 	if (!r)
 		r = setup_write(setup, text, wanted);
@@ -398,7 +398,7 @@ static int setup_plan_remove_marked(struct setup *setup)
 	r = setup_keep_version(setup, &setup->to);
 	/* Tables that were changed after setup stay, unless our programs are removed, too. */
 	if (!r && (setup->all || undone == TOML_EDIT_NOTHING))
-		r = setup_forget(setup, &setup->to);
+		r = setup_drop_ours(setup, &setup->to);
 	setup->gone = !setup->to.data || (!setup->config && setup->engine->file && setup_is_blank(&setup->to));
 	return r;
 }
@@ -412,7 +412,7 @@ static int setup_plan_remove(struct setup *setup)
 		return setup_plan_remove_marked(setup);
 	r = setup_take_out(setup, &setup->to, &setup->gone);
 	if (!r && (setup->all || text_buffer_is_same(&before, &after)))
-		r = setup_forget(setup, &setup->to);
+		r = setup_drop_ours(setup, &setup->to);
 	setup->gone = setup->gone && setup_is_blank(&setup->to);
 	return r;
 }
@@ -612,7 +612,7 @@ static int setup_do_file(struct setup *setup)
 		r = setup->node ? 0 : setup_check_config(setup);
 	if (!r && setup_is_saved(setup))
 		r = saved_state_open(&setup->state, !setup->dry_run);
-	/* As another one left it, if there was one to wait for. */
+	/* Behind the lock: a setup that was waited for may have changed it. */
 	if (!r)
 		r = config_file_read(setup->path, &setup->file);
 	if (!r)
@@ -674,7 +674,7 @@ static bool setup_has_home(void)
 	return geteuid() == 0 || (home && home[0] == '/') || others;
 }
 
-/* @path: of a file that is remembered; NULL: the one that the engine usually reads, if it is not. */
+/* @path: a file that the saved state has; NULL: the engine's usual file, unless the state has that. */
 static int setup_remove_one(const struct setup *all, const struct setup_engine *engine, const char *path)
 {
 	_cleanup_setup_ struct setup setup = *all;

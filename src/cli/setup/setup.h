@@ -92,11 +92,11 @@ struct setup_engine {
 	const struct engine *facts;
 	const char *file, *user_file; /* of our own; NULL: the engine's first is changed */
 	const char *beside; /* the path of what is put in with the runtime, and stays if that stays; NULL: nothing */
-	/* Decides whose engine is meant, and says whatever forbids to go on. May be NULL. */
+	/* Decides whose engine is meant, root's or the user's, and prints why setup cannot go on. May be NULL. */
 	int (*look)(struct setup *setup);
 	/* Puts what is missing into what the file says. */
 	int (*edit)(struct setup *setup, json_t *file);
-	/* Does the rest when the file is as it is to be, or says what it would do. May be NULL. */
+	/* After the file is written: does the rest or, with --dry-run, says what it would do. May be NULL. */
 	int (*finish)(struct setup *setup);
 	/*
 	 * Whether its daemon notices what is put at this path of the file, or removed from it, only when it starts;
@@ -189,7 +189,7 @@ bool keys_is_taken(const struct setup *setup);
 int keys_undo(const struct setup_engine *engine, json_t *file, const json_t *before, const json_t *after);
 
 /** Takes out keys that are recognizably ours, and a default that would name a missing runtime. Return: 0 or -ENOMEM. */
-int keys_forget(const struct setup_engine *engine, json_t *file);
+int keys_drop_ours(const struct setup_engine *engine, json_t *file);
 
 /** Says what was written, and finds out whether the daemon notices it only when it starts. Return: 0 or -ENOMEM. */
 int keys_compare(struct setup *setup);

@@ -87,7 +87,7 @@ static int setup_cdi_put_kind(const struct setup *setup, const struct session *s
 	return 0;
 }
 
-/* What the engine's file says of where specs are, and what that means for those that are written. */
+/* Where the engine's file names other directories of specs than ours. */
 static void setup_cdi_warn_of_directories(const struct setup *setup)
 {
 	const struct engine *facts = setup->engine->facts;

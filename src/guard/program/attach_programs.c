@@ -341,7 +341,7 @@ static unsigned attach_processors(void)
 	return count > 2 ? (unsigned)count : 2;
 }
 
-/* Of this load; no other one has it, and it is not 0. */
+/* The number of this load: no other load has it, and it is not 0. */
 static unsigned attach_number(void)
 {
 	struct timespec time;
