@@ -375,6 +375,7 @@ static void vcudad_run(struct loop *loop)
 		balance_look(&loop->manager, manager_now());
 		decider_look(&loop->manager, vcudad_is_ready(loop, &loop->manager.decider, loop->manager.decider.fd));
 		gpu_watch_look(&loop->manager, vcudad_is_ready(loop, &loop->manager.watcher, loop->manager.watcher.fd));
+		keeper_look(&loop->manager);
 		vcudad_write_state_file(&loop->manager);
 	}
 }

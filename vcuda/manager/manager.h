@@ -129,10 +129,19 @@ struct remnant {
 	struct tenant *tenant; /* borrowed */
 	int fd;                /* open to be read: so it is seen whether somebody else has it */
 	int client;            /* a pidfd; -1: it has ended */
-	uint64_t bytes;        /* in it, when it was looked at last */
-	uint64_t freed;        /* as far as this, nothing is in it */
-	bool frees;            /* the rest, too */
+	pid_t client_pid;
+	uint64_t client_started;
+	uint64_t bytes; /* in it, when it was looked at last */
+	uint64_t freed; /* as far as this, nothing is in it */
+	bool frees;     /* the rest, too */
 	int64_t look_at;
+};
+
+/* A child that has what the manager has of remnants. */
+struct keeper {
+	pid_t pid; /* 0: there is none */
+	uint64_t started;
+	bool adopted; /* of a manager before this one */
 };
 
 /* ctr-gpu-vcuda-turns. */
@@ -168,6 +177,8 @@ struct manager {
 	struct tenant *tenants;
 	struct worker *workers;
 	struct remnant *remnants; /* the newest first */
+	struct keeper keeper;
+	bool remnants_changed; /* since the keeper began */
 	size_t tenant_count, worker_count;
 	const char *directory;  /* of the containers' sockets */
 	const char *ledger;     /* path */
@@ -322,6 +333,27 @@ bool remnant_look(struct manager *manager, int64_t now);
 
 /** Return: when to do that at the latest; INT64_MAX: when something happens. */
 int64_t remnant_next(const struct manager *manager, int64_t now);
+
+/**
+ * remnant_reattach() - what a manager before this one had
+ * @fd: of the keeper's; taken in any case
+ */
+void remnant_reattach(struct manager *manager, struct tenant *tenant, int fd, pid_t client, uint64_t client_started);
+
+/** In the keeper: frees what is of clients that end, and returns when there is nothing left. */
+void remnant_wait(struct manager *manager);
+
+/*
+ * Of remnants the manager has descriptors alone, which end with it. So while there are some, a child of its has these,
+ * too, and waits: the next manager takes them from it. Where none comes, it frees what is to be freed, and ends with
+ * the last of these clients.
+ *
+ * What servers leave that end while no manager runs is not known to the next one. Their clients have it, or whom these
+ * gave it, and it is gone with the last of them; until then the limits of control groups hold for it, and no others.
+ */
+
+/** Has it have what there is now. */
+void keeper_look(struct manager *manager);
 
 /* The server processes: one for each process of a container that uses CUDA. */
 

@@ -143,10 +143,12 @@ bool remnant_look(struct manager *manager, int64_t now)
 		const bool due = remnant_is_due(*place, now);
 
 		looked |= due;
-		if (due && remnant_go_on(*place, now))
+		if (due && remnant_go_on(*place, now)) {
 			remnant_drop(place);
-		else
+			manager->remnants_changed = true;
+		} else {
 			place = &(*place)->next;
+		}
 	}
 	return looked;
 }
@@ -199,13 +201,25 @@ static void remnant_make_place(const struct manager *manager, const struct tenan
 		(oldest_own ? oldest_own : oldest)->frees = true;
 }
 
+static void remnant_add(struct manager *manager, struct remnant *remnant)
+{
+	remnant->next = manager->remnants;
+	manager->remnants = remnant;
+	manager->remnants_changed = true;
+}
+
 void remnant_leave(struct manager *manager, struct worker *worker)
 {
 	_cleanup_free_ struct remnant *remnant = worker->shared >= 0 ? malloc(sizeof(*remnant)) : NULL;
 
 	if (!remnant)
 		return;
-	*remnant = (struct remnant){.next = manager->remnants, .tenant = worker->tenant, .client = worker->client};
+	*remnant = (struct remnant){
+		.tenant = worker->tenant,
+		.client = worker->client,
+		.client_pid = worker->client_pid,
+		.client_started = worker->client_started,
+	};
 	/* Opened anew, or it would be the client's, too. */
 	remnant->fd = page_open_again(worker->shared, O_RDONLY);
 	if (remnant->fd < 0)
@@ -213,9 +227,64 @@ void remnant_leave(struct manager *manager, struct worker *worker)
 	remnant_make_place(manager, worker->tenant);
 	cleanup_closep(&worker->shared);
 	worker->shared = worker->client = -1;
-	manager->remnants = steal_ptr(remnant);
+	remnant_add(manager, steal_ptr(remnant));
 	(void)remnant_look(manager, manager_now());
 	if (remnant_measure(manager, worker->tenant) > 0)
 		audit_write("memory-kept", worker->tenant,
 			    json_pack("{s:I}", "memory", (json_int_t)remnant_measure(manager, worker->tenant)));
+}
+
+void remnant_reattach(struct manager *manager, struct tenant *tenant, int fd, pid_t client, uint64_t client_started)
+{
+	_cleanup_close_ int taken = fd, pidfd = -1;
+	struct remnant *remnant = malloc(sizeof(*remnant));
+
+	if (!remnant)
+		return;
+	*remnant = (struct remnant){
+		.tenant = tenant, .client = -1, .client_pid = client, .client_started = client_started};
+	remnant->fd = page_open_again(taken, O_RDONLY);
+	if (remnant->fd < 0) {
+		free(remnant);
+		return;
+	}
+	if (client_started && pidref_open(client, client_started, &pidfd, NULL) == 0)
+		remnant->client = steal_fd(&pidfd);
+	remnant->bytes = remnant_read_bytes(remnant);
+	remnant_add(manager, remnant);
+}
+
+/* ---- in the keeper ---- */
+
+static void remnant_free_all(struct remnant *remnant)
+{
+	remnant->frees = true;
+	while (!remnant_is_freed(remnant))
+		remnant_free_part(remnant);
+}
+
+/* Return: how many clients there are to be waited for. */
+static nfds_t remnant_drop_ended(struct manager *manager, struct pollfd *ends, nfds_t most)
+{
+	nfds_t count = 0;
+
+	for (struct remnant **place = &manager->remnants; *place;) {
+		if (!remnant_has_client(*place) || count == most) {
+			remnant_free_all(*place);
+			remnant_drop(place);
+		} else {
+			ends[count++] = (struct pollfd){.fd = (*place)->client, .events = POLLIN};
+			place = &(*place)->next;
+		}
+	}
+	return count;
+}
+
+void remnant_wait(struct manager *manager)
+{
+	static struct pollfd ends[2 * MANAGER_REMNANTS_MAX];
+	nfds_t count;
+
+	while ((count = remnant_drop_ended(manager, ends, 2 * MANAGER_REMNANTS_MAX)) > 0)
+		(void)poll(ends, count, -1);
 }

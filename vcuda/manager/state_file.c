@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "vcuda/manager/page.h"
 #include "vcuda/manager/pidref.h"
+#include "vcuda/protocol/wire.h"
 
 enum { STATE_FILE_MAX = 4 << 20 };
 
@@ -35,6 +36,19 @@ static json_t *state_file_list_workers(const struct manager *manager, const stru
 	return list;
 }
 
+/* By the descriptors that the keeper has. */
+static json_t *state_file_list_remnants(const struct manager *manager, const struct tenant *tenant)
+{
+	json_t *list = json_array();
+
+	for (const struct remnant *remnant = manager->remnants; remnant; remnant = remnant->next)
+		if (remnant->tenant == tenant)
+			(void)json_array_append_new(list, json_pack("{s:i, s:i, s:I}", "fd", remnant->fd, "client",
+								    (int)remnant->client_pid, "clientStarted",
+								    (json_int_t)remnant->client_started));
+	return list;
+}
+
 static json_t *state_file_list_gpus(const struct tenant *tenant)
 {
 	json_t *list = json_array();
@@ -48,16 +62,16 @@ static json_t *state_file_list_gpus(const struct tenant *tenant)
 
 static json_t *state_file_describe(const struct manager *manager, const struct tenant *tenant)
 {
-	json_t *entry =
-		json_pack("{s:s, s:i, s:I, s:I, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:o, s:o}", "id",
-			  tenant->id, "pid", (int)tenant->pid, "started", (json_int_t)tenant->started, "uid",
-			  (json_int_t)tenant->uid, "library", tenant->library, "first", (int)tenant->first, "places",
-			  (json_int_t)tenant->places, "target", (json_int_t)tenant->suspension.target, "movedAt",
-			  (json_int_t)tenant->moved_at, "connects", (json_int_t)tenant->connects, "denied",
-			  (json_int_t)tenant->denied, "crashes", (json_int_t)tenant->crashes, "suspension",
-			  suspension_name(&tenant->suspension), "byHand", tenant->suspension.by_hand, "forSleep",
-			  tenant->suspension.for_sleep, "gpus", state_file_list_gpus(tenant), "servers",
-			  state_file_list_workers(manager, tenant));
+	json_t *entry = json_pack(
+		"{s:s, s:i, s:I, s:I, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:o, s:o, s:o}", "id",
+		tenant->id, "pid", (int)tenant->pid, "started", (json_int_t)tenant->started, "uid",
+		(json_int_t)tenant->uid, "library", tenant->library, "first", (int)tenant->first, "places",
+		(json_int_t)tenant->places, "target", (json_int_t)tenant->suspension.target, "movedAt",
+		(json_int_t)tenant->moved_at, "connects", (json_int_t)tenant->connects, "denied",
+		(json_int_t)tenant->denied, "crashes", (json_int_t)tenant->crashes, "suspension",
+		suspension_name(&tenant->suspension), "byHand", tenant->suspension.by_hand, "forSleep",
+		tenant->suspension.for_sleep, "gpus", state_file_list_gpus(tenant), "servers",
+		state_file_list_workers(manager, tenant), "remnants", state_file_list_remnants(manager, tenant));
 
 	(void)json_object_update_new(entry, vcuda_limits_write(&tenant->limits));
 	return entry;
@@ -73,8 +87,9 @@ static json_t *state_file_list(const struct manager *manager)
 			(void)json_array_append_new(list, state_file_describe(manager, tenant));
 	for (size_t i = 0; i < manager->drained_count; i++)
 		(void)json_array_append_new(drained, json_string(manager->drained[i]));
-	return json_pack("{s:i, s:b, s:o, s:o}", "version", 1, "asleep", manager->asleep, "containers", list, "drained",
-			 drained);
+	return json_pack("{s:i, s:b, s:o, s:o, s:i, s:I}", "version", 1, "asleep", manager->asleep, "containers", list,
+			 "drained", drained, "keeper", (int)manager->keeper.pid, "keeperStarted",
+			 (json_int_t)manager->keeper.started);
 }
 
 int state_file_write(const struct manager *manager)
@@ -160,6 +175,23 @@ static int state_file_fill(const json_t *entry, struct tenant *tenant)
 	return r == 0 ? pidref_open(tenant->pid, tenant->started, &tenant->pidfd, NULL) : r;
 }
 
+static void state_file_reattach_remnants(struct manager *manager, struct tenant *tenant, const json_t *remnants)
+{
+	const json_t *remnant;
+	size_t i;
+
+	json_array_foreach (remnants, i, remnant) {
+		const int fd = manager->keeper.pid
+				       ? page_take(manager->keeper.pid, (int)state_file_number(remnant, "fd"),
+						   WIRE_SHARED_BYTES, PAGE_OF_MANAGER)
+				       : -1;
+
+		if (fd >= 0)
+			remnant_reattach(manager, tenant, fd, (pid_t)state_file_number(remnant, "client"),
+					 (uint64_t)state_file_number(remnant, "clientStarted"));
+	}
+}
+
 static int state_file_reattach(struct manager *manager, const json_t *entry)
 {
 	const json_t *servers = json_object_get(entry, "servers"), *server;
@@ -192,6 +224,7 @@ static int state_file_reattach(struct manager *manager, const json_t *entry)
 
 		(void)server_process_reattach(manager, adopted, &known);
 	}
+	state_file_reattach_remnants(manager, adopted, json_object_get(entry, "remnants"));
 	suspension_take_over(manager, adopted, state_file_text(entry, "suspension"),
 			     (uint64_t)state_file_number(entry, "target"));
 	audit_write("adopt", adopted, json_pack("{s:i}", "clients", (int)adopted->clients));
@@ -215,6 +248,20 @@ static int state_file_load(const struct manager *manager, json_t **ret)
 	return r == 0 ? json_parse(text, size, ret, NULL) : r;
 }
 
+/* It has ended if all of these clients have. */
+static void state_file_find_keeper(const json_t *all, struct keeper *ret)
+{
+	_cleanup_close_ int pidfd = -1;
+	const struct keeper known = {
+		.pid = (pid_t)state_file_number(all, "keeper"),
+		.started = (uint64_t)state_file_number(all, "keeperStarted"),
+		.adopted = true,
+	};
+
+	if (known.pid > 0 && known.started && pidref_open(known.pid, known.started, &pidfd, NULL) == 0)
+		*ret = known;
+}
+
 int state_file_read(struct manager *manager)
 {
 	_cleanup_json_ json_t *all = NULL;
@@ -228,6 +275,7 @@ int state_file_read(struct manager *manager)
 	if (state_file_number(all, "version") != 1)
 		return -EINVAL;
 	manager->asleep = json_is_true(json_object_get(all, "asleep"));
+	state_file_find_keeper(all, &manager->keeper);
 	json_array_foreach (json_object_get(all, "drained"), i, entry)
 		(void)drain_begin(manager, json_is_string(entry) ? json_string_value(entry) : "", &why);
 	json_array_foreach (json_object_get(all, "containers"), i, entry) {

@@ -940,6 +940,27 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 	'
 }
 
+@test "what a killed server left is known to the manager behind one that was killed, and gone with its client" {
+	on_host '
+		remnants() { [[ $(jq "[.containers[].remnants[]] | length" /run/ctr-gpu/vcudad.json) == "$1" ]]; }
+		driver && manager
+		mkfifo "$scratch/bundle/rootfs/tmp/one"
+		container one "exec 3<>/tmp/one; hold h8388608 <&3; sleep 60"
+		soon said one ready
+		kill -SEGV "$(pgrep -xo ctr-gpu-vcuda)"
+		soon audited memory-kept ".memory >= 8388608"
+		soon remnants 1
+		[[ $(pgrep -xc ctr-gpu-keeper) == 1 ]]
+		kill -KILL "$manager"; wait "$manager" || true
+		manager
+		remnants 1
+		soon eval "[[ \$(pgrep -xc ctr-gpu-keeper) == 1 ]]"
+		kill -KILL "$(pgrep -xo hold)"
+		soon remnants 0
+		soon eval "! pgrep -x ctr-gpu-keeper"
+	'
+}
+
 @test "a container that was moved has turns on the GPU where it is" {
 	profile=wsl-two-same-store devices=0 settings=$movable on_host '
 		same && manager

@@ -1065,6 +1065,102 @@ static void much_is_freed_in_parts(void **state)
 	(void)close(kept);
 }
 
+/* With a client of which is written down who it is. Return: what a process of the container keeps. */
+static int leave_with_keeper(struct manager *manager, struct tenant *tenant, pid_t *ret_client)
+{
+	int client, kept;
+
+	*ret_client = start_client(&client);
+	kept = leave(manager, tenant, client, LEFT_BYTES);
+	manager->remnants->client_pid = *ret_client;
+	assert_int_equal(pidref_open(*ret_client, 0, &manager->remnants->client, &manager->remnants->client_started),
+			 0);
+	(void)close(client);
+	keeper_look(manager);
+	assert_true(manager->keeper.pid > 0);
+	return kept;
+}
+
+/* As it is when a manager was killed. */
+static void forget_remnants(struct manager *manager)
+{
+	while (manager->remnants) {
+		struct remnant *next = manager->remnants->next;
+
+		(void)close(manager->remnants->fd);
+		(void)close(manager->remnants->client);
+		free(manager->remnants);
+		manager->remnants = next;
+	}
+}
+
+static void a_new_manager_knows_what_servers_had_left(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 0);
+	struct manager next = world->manager;
+	const struct keeper *keeper = &world->manager.keeper;
+	pid_t client, second;
+	int kept, wait_status;
+
+	one->limits.host_memory = 16 * LEFT_BYTES;
+	kept = leave_with_keeper(&world->manager, one, &client);
+	forget_remnants(&world->manager);
+	next.tenants = NULL;
+	next.tenant_count = 0;
+	next.host_memory = 6 * LEFT_BYTES;
+	assert_int_equal(state_file_read(&next), 0);
+	assert_int_equal(next.keeper.pid, keeper->pid);
+	assert_int_equal(remnant_measure(&next, next.tenants), LEFT_BYTES);
+	/* It has one of its own, and the one before has no more to do. */
+	keeper_look(&next);
+	second = next.keeper.pid;
+	assert_true(second > 0 && second != keeper->pid);
+	assert_int_equal(waitpid(keeper->pid, &wait_status, 0), keeper->pid);
+	assert_true(WIFSIGNALED(wait_status));
+	assert_true(remnant_look(&next, manager_now()));
+	pinned_memory_host_memory(&next);
+	assert_int_equal(next.tenants->orders->locked_limit, 5 * LEFT_BYTES);
+	assert_int_equal(count_bytes(kept), LEFT_BYTES);
+	/* And when there is nothing left, there is none. */
+	assert_int_equal(kill(client, SIGKILL), 0);
+	assert_int_equal(waitpid(client, NULL, 0), client);
+	(void)free_remnants(&next, manager_now());
+	assert_null(next.remnants);
+	assert_int_equal(count_bytes(kept), 0);
+	keeper_look(&next);
+	assert_int_equal(next.keeper.pid, 0);
+	assert_int_equal(kill(second, 0), -1);
+	(void)close(kept);
+	world_end(&next);
+	world->manager.keeper = (struct keeper){0};
+}
+
+static void what_is_left_is_freed_where_no_manager_comes(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 0);
+	pid_t client, other;
+	int kept = leave_with_keeper(&world->manager, one, &client),
+	    also = leave_with_keeper(&world->manager, one, &other), wait_status;
+
+	forget_remnants(&world->manager);
+	assert_int_equal(kill(client, SIGKILL), 0);
+	assert_int_equal(waitpid(client, NULL, 0), client);
+	for (int i = 0; i < 200 && count_bytes(kept) > 0; i++)
+		(void)usleep(10000);
+	assert_int_equal(count_bytes(kept), 0);
+	assert_int_equal(count_bytes(also), LEFT_BYTES);
+	assert_int_equal(kill(other, SIGKILL), 0);
+	assert_int_equal(waitpid(other, NULL, 0), other);
+	assert_int_equal(waitpid(world->manager.keeper.pid, &wait_status, 0), world->manager.keeper.pid);
+	assert_true(WIFEXITED(wait_status));
+	assert_int_equal(count_bytes(also), 0);
+	(void)close(kept);
+	(void)close(also);
+	world->manager.keeper = (struct keeper){0};
+}
+
 static void a_container_has_so_many_remnants(void **state)
 {
 	struct world *world = *state;
@@ -1502,6 +1598,8 @@ int main(int argc, char **argv)
 		WITH_WORLD(what_nobody_has_any_more_does_not_count),
 		WITH_WORLD(much_is_freed_in_parts),
 		WITH_WORLD(a_container_has_so_many_remnants),
+		WITH_WORLD(a_new_manager_knows_what_servers_had_left),
+		WITH_WORLD(what_is_left_is_freed_where_no_manager_comes),
 		WITH_WORLD(what_a_server_said_before_its_end_is_heard),
 		WITH_WORLD(a_server_is_heard_so_often),
 		WITH_WORLD(what_a_container_sends_keeps_nobody_waiting),
