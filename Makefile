@@ -98,7 +98,10 @@ CPPFLAGS_ALL = -D_GNU_SOURCE -DCTR_GPU_VERSION='"$(VERSION)"' -DCTR_GPU_LIBEXECD
 prefix_map = $(foreach kind,debug macro,-f$(kind)-prefix-map='$(CURDIR)'=. -f$(kind)-prefix-map=$(O)=build)
 # No tables for exceptions that nobody throws.
 CFLAGS_ALL = -std=gnu17 $(OPTIMIZE) -g $(prefix_map) -fno-asynchronous-unwind-tables -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections $(warnings) $(hardening) \
-	$(sanitize_flags) $(CFLAGS)
+	$(sanitize_flags) $(CFLAGS) $(no_lto)
+# Distributions have the linker optimize (-flto), for which objects need not have machine code: the archive of the library would be empty.
+# What is tested is what they pack, too.
+no_lto = $(if $(findstring -flto,$(CFLAGS)),-fno-lto)
 comma := ,
 # A relocation is a bit and not 24 bytes where the linker can write that and the C library reads it (glibc 2.36).
 linker_help := $(sort $(shell $(CC) -Wl,--help 2>/dev/null | grep -o -e pack-relative-relocs -e emulations))

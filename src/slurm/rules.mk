@@ -17,11 +17,11 @@ endif
 # Debian's slurmd has its plugins in a directory of another name than Slurm itself has.
 slurmdir = $(libdir)/$(if $(wildcard /etc/debian_version),slurm-wlm,slurm)
 
-# slurmstepd has the functions that it calls, and finds the plugin's by their names.
+# slurmstepd has the functions that it calls, whatever a distribution's flags say of such, and finds the plugin's by their names.
 $(O)/src/slurm/spank/spank.o: CPPFLAGS_ALL += -DCTR_GPU_BINDIR='"$(bindir)"'
 $(O)/src/slurm/spank/spank.o: CFLAGS_ALL += -fvisibility=default
 $(O)/src/slurm/spank/spank.o: $(O)/gen/libexecdir
 $(O)/lib/slurm/spank_ctr_gpu.so: $(O)/src/slurm/spank/spank.o
 	@mkdir -p $(@D)
 	$(say) LD $@
-	$(CC) -shared $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $<
+	$(CC) -shared $(CFLAGS_ALL) $(LDFLAGS_ALL) -Wl,-z,undefs -o $@ $<

@@ -14,7 +14,9 @@ setup_file() {
 	# The package of Slurm's plugin, where its headers are.
 	export slurm=
 	[[ $("$e2e/../../pkg/needs" slurm) ]] || slurm=ctr-gpu-slurm
-	"$e2e/../../pkg/make-rpm" "$BATS_FILE_TMPDIR" --nocheck --without=static ${slurm:+--with=slurm} >"$BATS_FILE_TMPDIR/log" 2>&1 ||
+	# With Fedora's flags, which are those of most distributions.
+	"$e2e/../../pkg/make-rpm" "$BATS_FILE_TMPDIR" --nocheck --without=static ${slurm:+--with=slurm} \
+		--define "optflags $(sed -n 's/^%optflags //p' "$e2e/../packages/rpm/fedora-42")" >"$BATS_FILE_TMPDIR/log" 2>&1 ||
 		{ cat "$BATS_FILE_TMPDIR/log"; return 1; }
 }
 
@@ -84,6 +86,14 @@ query() {
 	run sandbox wsl-nvidia bash -c 'mkdir -p /usr/libexec && cp -R "$0"/usr/. /usr/ &&
 		/usr/bin/ctr-gpu --inventory=dxcore info' "$tree"
 	expect_status 0
+	expect "NVIDIA GeForce RTX 4090"
+}
+
+@test "a program is linked with the static library, and runs" {
+	rpm2cpio "$(rpm_of ctr-gpu-static)" | (cd "$BATS_TEST_TMPDIR" && cpio --quiet -idm)
+	gcc -o "$BATS_TEST_TMPDIR/program" -I"$e2e/../../include" "$e2e/../../examples/list-adapters.c" "$BATS_TEST_TMPDIR"/usr/lib*/libctr-gpu.a \
+		-ljansson -lyaml -ltirpc
+	run sandbox wsl-nvidia "$BATS_TEST_TMPDIR/program"
 	expect "NVIDIA GeForce RTX 4090"
 }
 
@@ -259,12 +269,26 @@ distribution() {
 	expect "0 errors, 0 warnings"
 }
 
-@test "the units of a package that stays, since an engine could not be set back, are not stopped" {
-	local distribution script
+@test "the spec with the macros of Fedora, AlmaLinux, Oracle Linux and openSUSE: releases, names, and who is told of which units" {
+	local macros spec=$BATS_FILE_TMPDIR/rpm/SPECS/ctr-gpu.spec name
 
-	for distribution in "fedora 40" "suse_version 1500"; do
-		script=$(rpmspec --parse --define "$distribution" --define "systemd_preun echo STOP" --define "service_del_preun echo STOP" \
-			"$e2e/../../pkg/rpm/ctr-gpu.spec" 2>/dev/null | sed -n '/^%preun$/,/^%postun$/p')
-		[[ $script == *unregister*"exit 1"*STOP* && $script != *STOP*unregister* ]] || { echo "$distribution: $script"; return 1; }
+	for macros in "$e2e"/../packages/rpm/*; do
+		name=${macros##*/}
+		run rpmspec --load "$macros" --query --qf '%{name} %{release}\n' "$spec"
+		expect_status 0
+		expect_line "ctr-gpu 1$(sed -n 's/^%dist //p' "$macros")"
+		[[ $name == opensuse* ]] && expect "libctr-gpu0 1" || expect "ctr-gpu-libs 1."
+		run rpmspec --load "$macros" --parse "$spec"
+		expect_status 0
+		# No macro is left that rpm does not know.
+		grep -vE '^%(package|description|prep|build|install|check|(pre|post)(un|trans)?|files|license|doc|dir|changelog)( |$)' <<<"$output" | grep -nE '%[a-z_]*(systemd|service|units|library)|%\{' && return 1
+		for units in "ctr-gpu-refresh.service ctr-gpu-refresh.path" "ctr-gpu-vcudad.service ctr-gpu-vcudad.socket" ctr-gpu-device-plugin.service; do
+			for step in $([[ $name == opensuse* ]] && echo service_add_pre service_add_post service_del_preun 'service_del_postun.*' ||
+				echo systemd_post systemd_preun 'systemd_postun.*'); do
+				[[ $(grep -cxE "echo $step $units" <<<"$output") -eq 1 ]] || { echo "$name: $step $units"; return 1; }
+			done
+		done
+		# A package that stays, since an engine could not be set back, goes on.
+		sed -n '/^%preun$/,/^%postun$/p' <<<"$output" | tr '\n' ' ' | grep -qE 'unregister.*exit 1.*echo (systemd|service_del)_preun'
 	done
 }
