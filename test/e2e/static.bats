@@ -72,22 +72,74 @@ on_alpine() {
 	' on_alpine "$@"
 }
 
-@test "Alpine's recipe makes a package of it, in whose place everything is" {
-	local recipe=$e2e/../../pkg/alpine/APKBUILD package=$BATS_TEST_TMPDIR/package compat=$BATS_TEST_TMPDIR/compat path
+# alpine_recipe: the recipe's folder as its head says, at $recipe, with the tarball under the name of a release
+alpine_recipe() {
+	local version name
 
-	# abuild is busybox's shell.
-	run env pkgdir="$package" subpkgdir="$compat" CARCH="$(uname -m)" srcdir=/none busybox sh -euc '. "$1"; builddir=$2; package; compat; echo "$pkgver"' - "$recipe" "$unpacked"
+	recipe=$BATS_TEST_TMPDIR/recipe version=$(sed -n '1s/^ctr-gpu \([0-9.]*\).*/\1/p' "$e2e/../../NEWS")
+	name=ctr-gpu-$version-linux-$(uname -m)
+	cp -a "$e2e/../../pkg/alpine" "$recipe"
+	tar -C "$unpacked" --transform "s,^\.,$name," -czf "$recipe/$name.tar.gz" .
+	(cd "$recipe" && printf 'sha512sums="\n%s\n"\n' "$(sha512sum "$name.tar.gz")" >>APKBUILD)
+}
+
+@test "Alpine's recipe makes packages of it by abuild's rules, with all that it has, each file once" {
+	local pkg path expected
+
+	alpine_recipe
+	run busybox sh "$e2e/abuild" "$recipe"
 	expect_status 0
-	[[ $output == "$(sed -n '1s/^ctr-gpu \([0-9.]*\).*/\1/p' "$e2e/../../NEWS")" ]]
-	"$package/usr/bin/ctr-gpu" --version
-	for path in "$(jq -r .hook.path "$package/usr/share/containers/oci/hooks.d/ctr-gpu.json")" "$(sed -n 's,^\t\(/usr/[^ ]*\) refresh.*,\1,p' "$package/etc/init.d/ctr-gpu-refresh")"; do
-		[[ -x $package$path ]]
+	pkg=$recipe/pkg
+	[[ ! $(cut -d ' ' -f 2 <<<"$output" | sort | uniq -d) ]]
+	expected=$(
+		cd "$e2e/../.." && DESTDIR='' build=$BATS_FILE_TMPDIR/build pkg/installed paths static | sed 's,^,/usr/,; /\/man\//s/$/.gz/'
+		printf '/usr/share/doc/ctr-gpu/%s\n' ctr-gpu.cdx.json $(cd "$unpacked/share/doc/ctr-gpu" && ls -d licences/*)
+		printf '%s\n' /usr/share/containers/oci/hooks.d/ctr-gpu.json /etc/init.d/ctr-gpu-refresh
+		sed -n 's,^ctr-gpu-nvidia-compat *| link .*@bindir@/\([^ ]*\) .*,/usr/libexec/ctr-gpu/nvidia-names/\1\n/usr/bin/\1,p' pkg/files
+	)
+	diff <(sort <<<"$expected") <(cut -d ' ' -f 2 <<<"$output" | sort)
+	[[ $(grep -c "^ctr-gpu-nvidia-compat /usr/bin/nvidia-" <<<"$output") -eq 4 && $(<"$pkg/.ctr-gpu-nvidia-compat.depends") == ctr-gpu ]]
+	"$pkg/ctr-gpu/usr/bin/ctr-gpu" --version
+	for path in "$(jq -r .hook.path "$pkg/ctr-gpu/usr/share/containers/oci/hooks.d/ctr-gpu.json")" \
+		"$(sed -n 's,^\t\(/usr/[^ ]*\) refresh.*,\1,p' "$pkg/ctr-gpu-openrc/etc/init.d/ctr-gpu-refresh")" \
+		$(cd "$pkg/ctr-gpu-nvidia-compat/usr/bin" && readlink * | sed 's,^,/usr/bin/,'); do
+		[[ -x $pkg/ctr-gpu$path ]]
 	done
-	[[ -x $package/etc/init.d/ctr-gpu-refresh ]]
-	for path in "$compat"/usr/bin/*; do
-		[[ -x $package/usr/bin/$(readlink "$path") ]]
-	done
-	[[ -L $compat/usr/bin/nvidia-container-runtime-hook ]]
+	# What abuild refuses.
+	sed -i '/^url=/d' "$recipe/APKBUILD"
+	run busybox sh "$e2e/abuild" "$recipe"
+	expect_status 1
+	expect "missing url"
+}
+
+@test "Alpine's package, before it is removed, sets back what it was told to set up" {
+	local root=$BATS_TEST_TMPDIR/alpine
+
+	alpine_recipe
+	busybox sh "$e2e/abuild" "$recipe" >/dev/null
+	alpine "$root"
+	cp -a "$recipe/pkg/ctr-gpu/." "$root/"
+	cp "$recipe/ctr-gpu.pre-deinstall" "$root/lib/"
+	run on_alpine "$root" rw '
+		PATH=/usr/bin:/bin:/sbin
+		mkdir -p /etc/docker /etc/cdi
+		echo "{\"debug\": true}" >/etc/docker/daemon.json
+		echo "root:x:0:0:root:/root:/bin/sh" >/etc/passwd
+		ctr-gpu --inventory=ioctl setup docker >/dev/null
+		grep -c ctr-gpu /etc/docker/daemon.json
+		echo "{\"path\": \"/usr/bin/ctr-gpu-hook\"}" >/etc/cdi/ctr-gpu-nvidia.json
+		echo "{\"path\": \"/opt/mine\"}" >/etc/cdi/ctr-gpu-mine.json
+		sh /lib/ctr-gpu.pre-deinstall
+		grep ctr-gpu /etc/docker/daemon.json || echo "set back"
+		ls /etc/cdi
+		ctr-gpu setup docker >/dev/null
+		echo "{" >/etc/docker/daemon.json
+		sh /lib/ctr-gpu.pre-deinstall'
+	expect_status 0
+	expect_line "set back"
+	expect_line "ctr-gpu-mine.json"
+	expect_no_line "ctr-gpu-nvidia.json"
+	expect "mend what is said above"
 }
 
 @test "the hook asks the processor nothing, which a virtual machine would be left for" {
