@@ -422,6 +422,13 @@ repository() {
 		expect "${refusals[$refused]}"
 		[[ ! -e $made ]]
 	done
+	# A folder of root's, for a user who has the key.
+	mkdir "$made"
+	chmod 755 "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR" "$BATS_TEST_TMPDIR"
+	run setpriv --reuid 65534 --regid 65534 --clear-groups env UNSIGNED=1 SUITE=here "$e2e/../../pkg/make-repository" "$BATS_FILE_TMPDIR" "$made"
+	expect_status 1
+	expect "sudo install -d -o nobody $made"
+	rmdir "$made"
 	# A key that signs nothing.
 	run env "PATH=$BATS_TEST_TMPDIR/bin:$PATH" bash -c 'mkdir "${PATH%%:*}"; printf "#!/bin/sh\ncase \$* in *clearsign*) exit 2 ;; esac\nexec /usr/bin/gpg \"\$@\"\n" >"${PATH%%:*}/gpg"
 		chmod 755 "${PATH%%:*}/gpg"; KEY=$1 "$2" "$3" "$4"' - "$fingerprint" "$e2e/../../pkg/make-repository" "$BATS_FILE_TMPDIR" "$made"
@@ -511,8 +518,10 @@ repository() {
 	mkdir -p "$next/deb"
 	dpkg-deb --root-owner-group -Znone -b "$tree" "$next/deb/ctr-gpu_9.9_amd64.deb" >/dev/null
 	printf 'Checksums-Sha256:\n %s 1 %s\n' "$(sha256sum <"$next/deb/ctr-gpu_9.9_amd64.deb" | cut -d ' ' -f 1)" ctr-gpu_9.9_amd64.deb >"$next/deb/next.changes"
-	KEY=$fingerprint SUITE=here "$e2e/../../pkg/make-repository" "$next" "$made"
+	# A machine that has the index of before, which is of the same commit.
 	user next "$made"
+	apt-get update
+	KEY=$fingerprint SUITE=here "$e2e/../../pkg/make-repository" "$next" "$made"
 	apt-get update
 	run apt-get -s upgrade
 	expect "Inst ctr-gpu [$version] (9.9 "

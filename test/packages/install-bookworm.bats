@@ -5,10 +5,9 @@
 # The Debian packages on a machine of a release that has container engines and nothing of ours: installed by its apt, with
 # what they depend on and no more, on a simulated WSL2 host. One machine lives through it all, in test/packages/machine; the
 # cases here read what it wrote down. NAME-SUITE.bats is for that release; all but one of them are links.
-#
-# The packages are those of the oldest release and serve all of them: $CTR_GPU_PACKAGES, or where make deb puts them.
 
 load ../e2e/engines
+load packages
 
 suite=${BATS_TEST_FILENAME##*-}
 suite=${suite%.bats}
@@ -17,7 +16,6 @@ setup_file() {
 	local packages=(docker.io podman crun runc procps iptables) tree image
 
 	require_root
-	debs=${CTR_GPU_PACKAGES:-$CTR_GPU_BUILD/deb}
 	[[ $suite == bookworm ]] || packages+=(docker-cli)
 	tree=$("$e2e/../engines/tree" "$suite" "${packages[@]}")
 	# As a later release would be: the same files under a higher version.
@@ -35,17 +33,6 @@ setup_file() {
 	PATH=/usr/sbin:/usr/bin:/sbin:/bin "$e2e/../engines/enter" wsl-nvidia "$tree" -- \
 		"$e2e/../packages/machine" "$BATS_FILE_TMPDIR" "$CTR_GPU_BUILD/test/tools" >"$BATS_FILE_TMPDIR/log" 2>&1 3>&- ||
 		{ tail -n 40 "$BATS_FILE_TMPDIR/log"; return 1; }
-}
-
-# raise DEB NEW: with "+next" behind its version, and that of its sisters where it depends on them
-raise() {
-	local tree=$BATS_FILE_TMPDIR/raise version
-
-	rm -rf "$tree"
-	dpkg-deb -R "$1" "$tree"
-	version=$(dpkg-deb -f "$1" Version)
-	sed -i "s/$version/$version+next/" "$tree/DEBIAN/control"
-	dpkg-deb --root-owner-group -b "$tree" "$2" >/dev/null
 }
 
 # A package of NVIDIA's name, and a program that ours have, too.
