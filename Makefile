@@ -13,7 +13,7 @@
 # make check-guard                         the guard under those kernels, on a stand-in for dxgkrnl; check-guard-quick: a part
 # make check-hostile, check-faults, check-load, check-sanitize             in full, what make check has a part of
 # make hostile-images                      images made to harm a host, for other tools (docs/hostile-images.md)
-# make check-packages                      the Debian packages on new machines of Debian 12, 13 and sid
+# make check-packages                      the Debian packages and an apt repository on new machines; RPMs, Arch's recipe, Nix' flake
 # make check-arm64                         a cross build for arm64, its packages, and its unit tests
 # make check-fresh                         the README's commands on new machines of Debian 12, 13 and sid
 # make check-nightly                       what a commit is tested with, and all that takes too long for each; some hours

@@ -120,8 +120,10 @@ works_since() {
 }
 
 @test "Compose: every file of the page, from the version on that it names" {
-	local where claim text count=0
+	local where claim text compose count=0 programs=(docker-compose)
 
+	# Since 2 it is also a command of docker's.
+	[[ $(tree_version docker-compose) == 1.* ]] || programs+=("docker compose")
 	docker_use compose
 	docker_start wsl-hybrid "" 'ctr-gpu setup docker >/dev/null && cp /etc/docker/daemon.json "$0/"'
 	docker_image debian
@@ -129,20 +131,22 @@ works_since() {
 	while IFS=$us read -r where claim text; do
 		count=$((count + 1))
 		printf '%s\n' "${text//$rs/$'\n'}" >"$(engine_directory compose)/compose.yml"
-		run nsenter --mount --target "$(dockerd_pid)" -- bash -c '
-			cd "$1" && printf "services:\n  app:\n    network_mode: none\n" >none.yml &&
-				docker-compose -f compose.yml -f none.yml up --abort-on-container-exit --exit-code-from app
-			status=$?
-			docker-compose -f compose.yml -f none.yml down >/dev/null 2>&1
-			exit $status' compose "$(engine_directory compose)"
-		echo "$where: $claim: $status: $output"
-		if works_since "$claim"; then
-			expect_status 0
-			expect "NVIDIA GeForce RTX 4070"
-		else
-			[[ $status -ne 0 ]]
-			expect_not "NVIDIA GeForce RTX 4070"
-		fi
+		for compose in "${programs[@]}"; do
+			run nsenter --mount --target "$(dockerd_pid)" -- bash -c '
+				cd "$1" && printf "services:\n  app:\n    network_mode: none\n" >none.yml &&
+					$2 -f compose.yml -f none.yml up --abort-on-container-exit --exit-code-from app
+				status=$?
+				$2 -f compose.yml -f none.yml down >/dev/null 2>&1
+				exit $status' compose "$(engine_directory compose)" "$compose"
+			echo "$compose: $where: $claim: $status: $output"
+			if works_since "$claim"; then
+				expect_status 0
+				expect "NVIDIA GeForce RTX 4070"
+			else
+				[[ $status -ne 0 ]]
+				expect_not "NVIDIA GeForce RTX 4070"
+			fi
+		done
 	done < <(tried compose)
 	docker_stop
 	[[ $count -ge 4 ]]
