@@ -130,5 +130,5 @@ section() {
 	run section unsigned
 	expect "is no longer signed"
 	run section other-key
-	expect "is not signed"
+	expect "The repository is not updated and the previous index files will be used."
 }
