@@ -116,8 +116,20 @@ int choice_read_count(int counts, unsigned hierarchy, unsigned *ret)
 	return r;
 }
 
+/* What the programs have found out of its processes stays: another choice does not make good what one of them did. */
+static int choice_replace(const struct choices *choices, const struct guard_key *key, struct guard_choice *choice)
+{
+	struct guard_choice old;
+	int r = choice_get(choices, key, &old);
+
+	if (r < 0)
+		return r;
+	choice->state = old.state;
+	return choice_update(choices->map, key, choice, BPF_EXIST);
+}
+
 /* One that the cgroup had is counted already. */
-static int choice_write(const struct choices *choices, const struct guard_key *key, const struct guard_choice *choice)
+static int choice_write(const struct choices *choices, const struct guard_key *key, struct guard_choice *choice)
 {
 	int r = choice_count(choices->counts, (unsigned)key->hierarchy, 1);
 
@@ -127,7 +139,7 @@ static int choice_write(const struct choices *choices, const struct guard_key *k
 	if (r == 0)
 		return 0;
 	if (r == -EEXIST)
-		r = choice_update(choices->map, key, choice, BPF_EXIST);
+		r = choice_replace(choices, key, choice);
 	(void)choice_count(choices->counts, (unsigned)key->hierarchy, -1);
 	return r;
 }

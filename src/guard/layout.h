@@ -30,7 +30,7 @@ struct guard_key {
 
 /*
  * What the programs have found out about the processes that have a choice, in one word, which is changed in one step.
- * A choice that is written anew begins with none.
+ * It stays with the cgroup when its choice becomes another.
  */
 enum {
 	GUARD_RACED = 1, /* one reached another adapter: none of them makes a further call */

@@ -59,6 +59,41 @@ static void choices_are_counted(void **state)
 	expect_count(&choices, 0);
 }
 
+/* As the programs do it, where a process reached an adapter that was not chosen. */
+static void mark(const struct choices *choices, const struct guard_key *who)
+{
+	struct guard_choice choice;
+	union bpf_attr attr = {.map_fd = (unsigned)choices->map};
+
+	assert_int_equal(choice_get(choices, who, &choice), 0);
+	choice.state = GUARD_RACED | GUARD_PLACE;
+	attr.key = (uintptr_t)who;
+	attr.value = (uintptr_t)&choice;
+	assert_int_equal(syscall(SYS_bpf, BPF_MAP_UPDATE_ELEM, &attr, sizeof(attr)), 0);
+}
+
+static void what_its_processes_did_is_not_forgotten_with_another_choice(void **state)
+{
+	_cleanup_choices_ struct choices choices = CHOICES_NONE;
+	struct guard_choice found;
+
+	(void)state;
+	assert_int_equal(choices_open(&choices), 0);
+	assert_int_equal(choice_set(&choices, &first, luids, 1), 0);
+	mark(&choices, &first);
+	assert_int_equal(choice_set(&choices, &first, luids, 2), 0);
+	assert_int_equal(choice_get(&choices, &first, &found), 0);
+	assert_int_equal(found.count, 2);
+	assert_int_equal(found.state, GUARD_RACED | GUARD_PLACE);
+	assert_int_equal(choice_count_marked_for_kill(&choices), 1);
+	/* A choice of its own after that is another's. */
+	assert_int_equal(choice_remove(&choices, &first), 0);
+	assert_int_equal(choice_set(&choices, &first, luids, 2), 0);
+	assert_int_equal(choice_get(&choices, &first, &found), 0);
+	assert_int_equal(found.state, 0);
+	assert_int_equal(choice_remove(&choices, &first), 0);
+}
+
 static void a_full_map_counts_no_more(void **state)
 {
 	_cleanup_choices_ struct choices choices = CHOICES_NONE;
@@ -114,6 +149,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(choices_are_counted, begin, end),
+		cmocka_unit_test_setup_teardown(what_its_processes_did_is_not_forgotten_with_another_choice, begin,
+						end),
 		cmocka_unit_test_setup_teardown(a_full_map_counts_no_more, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_removed_from_an_old_load_is_not_counted_in_the_new_one, begin,
 						end),
