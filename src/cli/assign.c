@@ -20,6 +20,7 @@
 #include "cli/output.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
+#include "engines/engine.h"
 #include "engines/text.h"
 #include "lib/context.h"
 #include "system/claim_file.h"
@@ -27,6 +28,7 @@
 #define SETTING "exclusive"
 
 enum { KEY_EXCLUSIVE = 0x100, KEY_SHARED, KEY_JSON, NAMES_SIZE = 100, NAME_SIZE = 80, SHORT_ID = 12 };
+enum { STARTS_MS = 10 * 1000 /* which containers that are being made have until they run */ };
 
 _Static_assert((int)HOST_EXCLUSIVE_KEY_SIZE <= (int)CLAIM_GPU_SIZE, "a claim has the name");
 
@@ -37,9 +39,10 @@ struct assign {
 	int wish;    /* KEY_EXCLUSIVE, KEY_SHARED; 0: none */
 	bool json;
 	bool *exclusive, *named; /* by position in the inventory */
+	struct claim *holders;   /* the same; whose process is "": no container has an exclusive GPU */
 	struct strv unknown;     /* exclusive GPUs that this host does not have */
 	json_t *containers;      /* containers_list() */
-	int claims;              /* the lock; -1: this user cannot see them */
+	bool made_file;          /* the configuration file was not there before */
 };
 
 /* ---- options ---- */
@@ -97,32 +100,72 @@ static int assign_look(struct assign *assign)
 	struct ctr_gpu_context *context = assign->session.context;
 	int r = ctr_gpu_host_new(context, &assign->session.host);
 	size_t count;
-	pid_t holder = 0;
 
 	if (r)
 		return session_check(&assign->session, r);
 	count = assign->session.host->inventory.count;
 	assign->exclusive = calloc(count + 1, sizeof(*assign->exclusive));
 	assign->named = calloc(count + 1, sizeof(*assign->named));
-	if (!assign->exclusive || !assign->named ||
+	assign->holders = calloc(count + 1, sizeof(*assign->holders));
+	if (!assign->exclusive || !assign->named || !assign->holders ||
 	    host_exclusive_find(assign->session.host, assign->exclusive, &assign->unknown) < 0)
 		return output_no_memory();
 	if (assign->names)
 		r = host_exclusive_mark(assign->session.host, assign->names, assign->named, &context->err);
-	if (r)
-		return session_check(&assign->session, r);
-	r = containers_list(context, assign->session.host, &assign->containers);
+	return session_check(&assign->session, r);
+}
+
+static int assign_list(struct assign *assign)
+{
+	struct ctr_gpu_context *context = assign->session.context;
+	json_t *containers = NULL;
+	int r = containers_list(context, assign->session.host, &containers);
+
 	if (r < 0)
 		return session_check(&assign->session,
 				     err_set(&context->err, r, "cannot look at the containers that run: %m"));
-	assign->claims = geteuid() == 0 ? claim_file_lock(&holder) : -EPERM;
-	errno = -assign->claims;
-	return assign->claims == -ETIMEDOUT
-		       ? output_print_advised(
-				 ("process %d does not let go of the list of who has which GPU", (int)holder),
-				 ("See what it waits for, or end it; then try again."))
-	       : assign->claims < 0 && geteuid() == 0 ? output_print("cannot see who has which GPU: %m")
-						      : 0;
+	json_decref(assign->containers);
+	assign->containers = containers;
+	return 0;
+}
+
+/*
+ * Starts of containers wait for the list of claims, so it is let go of before anything is printed: who reads that may
+ * be long in doing so. Return: 0 or the exit status.
+ */
+static int assign_lock(int *ret)
+{
+	pid_t holder = 0;
+
+	*ret = claim_file_lock(&holder);
+	errno = -*ret;
+	return *ret == -ETIMEDOUT ? output_print_advised(("process %d does not let go of the list of who has which GPU",
+							  (int)holder),
+							 ("See what it waits for, or end it; then try again."))
+	       : *ret < 0         ? output_print("cannot see who has which GPU: %m")
+				  : 0;
+}
+
+static void assign_read_claims(const struct assign *assign, int claims)
+{
+	for (size_t i = 0; i < assign->session.host->inventory.count; i++) {
+		char key[HOST_EXCLUSIVE_KEY_SIZE];
+
+		host_exclusive_key(assign_adapter(assign, i), key);
+		assign->holders[i] = (struct claim){0};
+		if (assign->exclusive[i])
+			(void)claim_file_read(claims, key, &assign->holders[i]);
+	}
+}
+
+static int assign_look_at_claims(const struct assign *assign)
+{
+	_cleanup_close_ int claims = -1;
+	int r = geteuid() == 0 ? assign_lock(&claims) : 0;
+
+	if (claims >= 0)
+		assign_read_claims(assign, claims);
+	return r;
 }
 
 /* Whether containers_list() says that a container has a GPU. */
@@ -213,20 +256,13 @@ static void assign_format_list(const json_t *containers, size_t most, char ret[N
 	}
 }
 
-/* Return: 0; -ENOMEM. @ret_claim: its process is "" where no container has it */
-static int assign_find(const struct assign *assign, size_t position, char **ret_gpu, struct claim *ret_claim,
-		       json_t **ret_containers)
+/* Return: 0; -ENOMEM. */
+static int assign_find(const struct assign *assign, size_t position, char **ret_gpu, json_t **ret_containers)
 {
-	const struct adapter *adapter = assign_adapter(assign, position);
-	char key[HOST_EXCLUSIVE_KEY_SIZE];
-	int r = adapter_describe(adapter, ret_gpu);
+	const struct claim *claim = &assign->holders[position];
+	int r = adapter_describe(assign_adapter(assign, position), ret_gpu);
 
-	host_exclusive_key(adapter, key);
-	*ret_claim = (struct claim){0};
-	if (assign->exclusive[position] && assign->claims >= 0)
-		(void)claim_file_read(assign->claims, key, ret_claim);
-	return r == 0 ? assign_list_containers(assign, *ret_gpu, *ret_claim->process ? ret_claim : NULL, ret_containers)
-		      : r;
+	return r == 0 ? assign_list_containers(assign, *ret_gpu, *claim->process ? claim : NULL, ret_containers) : r;
 }
 
 static int assign_print_one(const struct assign *assign, size_t position)
@@ -234,8 +270,7 @@ static int assign_print_one(const struct assign *assign, size_t position)
 	_cleanup_json_ json_t *containers = NULL;
 	_cleanup_free_ char *gpu = NULL;
 	char names[NAMES_SIZE], shown[NAME_SIZE / 2];
-	struct claim claim;
-	int r = assign_find(assign, position, &gpu, &claim, &containers);
+	int r = assign_find(assign, position, &gpu, &containers);
 
 	if (r < 0)
 		return r;
@@ -264,7 +299,7 @@ static int assign_print(const struct assign *assign)
 		print_safe(stdout, "%-40.40s %-10s ", assign->unknown.items[i], "exclusive");
 		print_safe(stdout, "%s\n", "(this host does not have it)");
 	}
-	if (any && assign->claims < 0)
+	if (any && geteuid() != 0)
 		print_safe(stdout, "%s\n", "Root sees which containers have exclusive GPUs.");
 	return r == 0 ? print_finish(stdout) : r;
 }
@@ -275,9 +310,9 @@ static json_t *assign_describe(const struct assign *assign, size_t position)
 	_cleanup_json_ json_t *containers = NULL;
 	_cleanup_free_ char *gpu = NULL;
 	char number[ADAPTER_NUMBER_SIZE], luid[LUID_TEXT_SIZE];
-	struct claim claim;
+	const struct claim *claim = &assign->holders[position];
 
-	if (assign_find(assign, position, &gpu, &claim, &containers) < 0)
+	if (assign_find(assign, position, &gpu, &containers) < 0)
 		return NULL;
 	adapter_format_number(adapter, number);
 	luid_format(adapter->luid, luid);
@@ -285,7 +320,7 @@ static json_t *assign_describe(const struct assign *assign, size_t position)
 			 print_string(adapter->name), "uuid", print_string(adapter->uuid), "pciAddress",
 			 print_string(adapter->pci_address), "luid", print_string(adapter->has_luid ? luid : NULL),
 			 "mode", assign->exclusive[position] ? "exclusive" : "shared", "containers", containers,
-			 "since", *claim.process ? json_integer((json_int_t)claim.since) : json_null());
+			 "since", *claim->process ? json_integer((json_int_t)claim->since) : json_null());
 }
 
 static int assign_print_json(const struct assign *assign)
@@ -298,7 +333,7 @@ static int assign_print_json(const struct assign *assign)
 			r = json_array_append_new(gpus, assign_describe(assign, i)) < 0 ? -ENOMEM : 0;
 	return r == 0 ? print_write_json(json_pack("{s:s, s:O, s:o, s:b}", "version", CTR_GPU_VERSION, "gpus", gpus,
 						   "unknown", print_strings(&assign->unknown), "claimsRead",
-						   assign->claims >= 0),
+						   geteuid() == 0),
 					 stdout)
 		      : r;
 }
@@ -363,7 +398,7 @@ static int assign_edit(const struct config_file *file, const struct strv *names,
 	return r < 0 ? output_no_memory() : 0;
 }
 
-static int assign_write(const struct assign *assign)
+static int assign_write(struct assign *assign)
 {
 	_cleanup_config_file_ struct config_file file = {0};
 	_cleanup_text_buffer_ struct text_buffer text = {0};
@@ -382,29 +417,26 @@ static int assign_write(const struct assign *assign)
 		r = assign_edit(&file, &names, &text);
 	if (r || text_buffer_is_same(&file.text, &text) || (!file.exists && names.count == 0))
 		return r;
+	assign->made_file = !file.exists;
 	return config_file_write(&file, &text, 0644);
 }
 
-/* Has the container that has a GPU now go on to have it. Return: 0 or the exit status. */
-static int assign_claim(const struct assign *assign, size_t position)
+/* Has the container that has a GPU now go on to have it. Return: 0; -EBUSY: several have it; negative errno. */
+static int assign_claim(const struct assign *assign, size_t position, int claims)
 {
-	const struct adapter *adapter = assign_adapter(assign, position);
 	_cleanup_json_ json_t *containers = NULL;
 	_cleanup_close_ int process = -1;
 	_cleanup_free_ char *gpu = NULL;
-	char names[NAMES_SIZE], key[HOST_EXCLUSIVE_KEY_SIZE], path[32];
-	struct claim claim;
+	char key[HOST_EXCLUSIVE_KEY_SIZE], path[32];
+	struct claim claim = {.since = time(NULL)};
 	const json_t *container;
 	pid_t pid;
 
-	if (assign_find(assign, position, &gpu, &claim, &containers) < 0)
-		return output_no_memory();
-	assign_format_list(containers, json_array_size(containers), names);
+	if (assign_find(assign, position, &gpu, &containers) < 0)
+		return -ENOMEM;
 	if (json_array_size(containers) > 1)
-		return output_print_advised(
-			("GPU %.64s is used by %zu containers: %s", gpu, json_array_size(containers), names),
-			("End all of them but one, or leave it shared."));
-	if (json_array_size(containers) == 0)
+		return -EBUSY;
+	if (json_array_size(containers) == 0 || *assign->holders[position].process)
 		return 0;
 	container = json_array_get(containers, 0);
 	pid = (pid_t)json_integer_value(json_object_get(container, "pid"));
@@ -412,31 +444,138 @@ static int assign_claim(const struct assign *assign, size_t position)
 	process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (process < 0 || process_key_make(pid, process, claim.process) < 0)
 		return 0;
-	claim.since = time(NULL);
 	(void)snprintf(claim.container, sizeof(claim.container), "%s", assign_text(container, "id"));
 	str_make_printable(claim.container);
-	host_exclusive_key(adapter, key);
-	errno = -claim_file_write(assign->claims, key, &claim);
-	return errno ? output_print("cannot write down who has GPU %.64s: %m", gpu) : 0;
+	host_exclusive_key(assign_adapter(assign, position), key);
+	return claim_file_write(claims, key, &claim);
 }
 
-static int assign_change(struct assign *assign)
+/* For each GPU that was named, until one fails. */
+static int assign_each(const struct assign *assign, int claims,
+		       int (*act)(const struct assign *assign, size_t position, int claims))
 {
 	int r = 0;
 
-	for (size_t i = 0; i < assign->session.host->inventory.count && !r; i++) {
-		char key[HOST_EXCLUSIVE_KEY_SIZE];
+	for (size_t i = 0; i < assign->session.host->inventory.count && !r; i++)
+		if (assign->named[i])
+			r = act(assign, i, claims);
+	return r;
+}
 
-		if (!assign->named[i])
-			continue;
-		host_exclusive_key(assign_adapter(assign, i), key);
-		if (assign->wish == KEY_EXCLUSIVE && !assign->exclusive[i])
-			r = assign_claim(assign, i);
-		else if (assign->wish == KEY_SHARED)
-			(void)claim_file_remove(assign->claims, key);
-		assign->exclusive[i] = assign->wish == KEY_EXCLUSIVE;
+/* Return: 0; the exit status, if several containers have it. */
+static int assign_check(const struct assign *assign, size_t position, int claims)
+{
+	_cleanup_json_ json_t *containers = NULL;
+	_cleanup_free_ char *gpu = NULL;
+	char names[NAMES_SIZE];
+
+	(void)claims;
+	if (assign_find(assign, position, &gpu, &containers) < 0)
+		return output_no_memory();
+	if (json_array_size(containers) < 2)
+		return 0;
+	assign_format_list(containers, json_array_size(containers), names);
+	return output_print_advised(
+		("GPU %.64s is used by %zu containers: %s", gpu, json_array_size(containers), names),
+		("End all of them but one, or leave it shared."));
+}
+
+static int assign_free(const struct assign *assign, size_t position, int claims)
+{
+	char key[HOST_EXCLUSIVE_KEY_SIZE];
+
+	host_exclusive_key(assign_adapter(assign, position), key);
+	(void)claim_file_remove(claims, key);
+	return 0;
+}
+
+/* Starts that have read the settings before may give a GPU yet, without a claim. */
+static int assign_settle(struct assign *assign)
+{
+	const pid_t starter = container_start_wait(STARTS_MS);
+
+	if (starter > 0)
+		return output_print_advised(("process %d makes a container, which may get the GPU yet", (int)starter),
+					    ("See what it waits for; try again when it has ended."));
+	return assign_list(assign);
+}
+
+static int assign_claim_all(const struct assign *assign)
+{
+	int claims = -1, r = assign_lock(&claims);
+
+	if (r)
+		return r;
+	assign_read_claims(assign, claims);
+	r = assign_each(assign, claims, assign_claim);
+	if (r == 0)
+		assign_read_claims(assign, claims);
+	(void)close(claims);
+	errno = -r;
+	return r == -EBUSY ? assign_each(assign, -1, assign_check)
+	       : r < 0     ? output_print("cannot write down who has the GPU: %m")
+			   : 0;
+}
+
+/* Also the claims that were made of what was shared before. */
+static int assign_take_back(struct assign *assign, const bool *before)
+{
+	_cleanup_config_file_ struct config_file file = {0};
+	int claims = -1;
+
+	for (size_t i = 0; i < assign->session.host->inventory.count; i++) {
+		assign->named[i] &= !before[i];
+		assign->exclusive[i] = before[i];
 	}
-	return r ? r : assign_write(assign);
+	if (assign_lock(&claims) == 0) {
+		(void)assign_each(assign, claims, assign_free);
+		(void)close(claims);
+	}
+	if (!assign->made_file)
+		return assign_write(assign);
+	return config_file_read(assign->config ? assign->config : PATH_CONFIG, &file) ? EXIT_STATUS_FAILURE
+										      : config_file_unlink(&file);
+}
+
+/*
+ * The settings come first: from then on each start claims what it gives. What starts have given until then is seen in
+ * the containers, of which one at most may have it: in those that run, and in those that were being made.
+ */
+static int assign_make_exclusive(struct assign *assign)
+{
+	const size_t count = assign->session.host->inventory.count;
+	_cleanup_free_ bool *before = calloc(count + 1, sizeof(*before));
+	int r = before ? assign_each(assign, -1, assign_check) : output_no_memory();
+
+	if (r)
+		return r;
+	memcpy(before, assign->exclusive, count * sizeof(*before));
+	for (size_t i = 0; i < count; i++)
+		assign->exclusive[i] |= assign->named[i];
+	r = assign_write(assign);
+	if (!r)
+		r = assign_claim_all(assign);
+	if (!r)
+		r = assign_settle(assign);
+	if (!r)
+		r = assign_claim_all(assign);
+	if (r)
+		(void)assign_take_back(assign, before);
+	return r;
+}
+
+static int assign_make_shared(struct assign *assign)
+{
+	int claims = -1, r = assign_lock(&claims);
+
+	if (r)
+		return r;
+	(void)assign_each(assign, claims, assign_free);
+	for (size_t i = 0; i < assign->session.host->inventory.count; i++)
+		assign->exclusive[i] &= !assign->named[i];
+	assign_read_claims(assign, claims);
+	(void)close(claims);
+	return assign_write(assign);
 }
 
 /* ---- the verb ---- */
@@ -450,12 +589,11 @@ static int assign_show(const struct assign *assign)
 
 static void assign_clear(struct assign *assign)
 {
-	if (assign->claims >= 0)
-		(void)close(assign->claims);
 	json_decref(assign->containers);
 	strv_clear(&assign->unknown);
 	free(assign->exclusive);
 	free(assign->named);
+	free(assign->holders);
 	free(assign->names);
 	session_close(&assign->session);
 }
@@ -470,7 +608,7 @@ int verb_assign(struct global_options *globals, int argc, char **argv)
 		.doc = "Say that one container at a time may have a GPU, or any number; without GPU, show which "
 		       "containers have which GPUs. GPU is its number, UUID, PCI address or LUID, or all.",
 	};
-	struct assign assign = {.claims = -1};
+	struct assign assign = {0};
 	int r;
 
 	global_options_parse_verb(globals, &argp, argc, argv, &assign);
@@ -481,8 +619,12 @@ int verb_assign(struct global_options *globals, int argc, char **argv)
 		    : session_open(&assign.session, globals);
 	if (!r)
 		r = assign_look(&assign);
+	if (!r)
+		r = assign_list(&assign);
+	if (!r)
+		r = assign_look_at_claims(&assign);
 	if (!r && assign.wish)
-		r = assign_change(&assign);
+		r = assign.wish == KEY_EXCLUSIVE ? assign_make_exclusive(&assign) : assign_make_shared(&assign);
 	if (!r)
 		r = assign_show(&assign);
 	assign_clear(&assign);

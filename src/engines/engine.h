@@ -228,6 +228,15 @@ int container_pid_find(const char *name, struct container_pid *ret, struct err *
 /** Whether it is this process, and not another that has its number by now. @process: its directory in procfs */
 bool container_pid_is(const struct container_pid *found, int process);
 
+/* ---- container start ---- */
+
+/**
+ * container_start_wait() - wait for the containers that are being made at this moment, of which lists have none yet
+ *
+ * Those whose making begins later are not waited for. Return: 0; after that time, a process that makes one still.
+ */
+pid_t container_start_wait(int milliseconds);
+
 /* ---- docker api ---- */
 
 /* One question to a Docker daemon, over its socket. */

@@ -151,6 +151,46 @@ one_at_a_time() {
 	grep -E '^0 AMD GPU gfx1100 \(1002:744c\) +exclusive +two$' <<<"$output"
 }
 
+# Its hooks are not through, so no list of runc's has it; what our hook gave it counts.
+@test "a container that is being made counts, before its runtime has written it down" {
+	with_runc native-amd '
+		mkdir -p /run/bundles
+		printf "#!/bin/sh\ntouch /run/made; while [ ! -e /run/go ]; do sleep 0.05; done\n" >/run/wait
+		chmod 755 /run/wait
+		slow=".hooks.prestart += [{path: \"/run/wait\"}]"
+		start one 0 "$slow" & until [[ -e /run/made ]]; do sleep 0.05; done
+		start two 0 || fail two
+		(ctr-gpu assign 0 --exclusive && echo both got it) >/run/said 2>&1 & sleep 0.5
+		[[ -z $(</run/said) ]] || fail "it did not wait: $(</run/said)"
+		start three 0 && fail "three, while it waits"
+		touch /run/go; wait
+		grep -o "GPU 0 .* is used by 2 containers: .*" /run/said || fail "$(</run/said)"
+		[[ ! -e /etc/ctr-gpu/config.json && $(mode 0) == "shared: one+two" ]] || fail "it is shared: $(mode 0)"
+		end one; end two
+		rm /run/go /run/made
+		start one 0 "$slow" & until [[ -e /run/made ]]; do sleep 0.05; done
+		ctr-gpu assign 0 --exclusive >/dev/null 2>/run/said & sleep 0.3
+		touch /run/go; wait
+		[[ $(mode 0) == "exclusive: one" ]] || fail "$(mode 0): $(</run/said)"
+		start two 0 && fail "two got it"
+		end one'
+}
+
+@test "who reads the list slowly keeps no container from its start" {
+	with_runc native-amd '
+		ctr-gpu assign 0 --exclusive >/dev/null || fail assign
+		mkfifo /run/pager
+		exec {reader}<>/run/pager
+		dd if=/dev/zero of=/run/pager bs=64k count=1 2>/dev/null
+		ctr-gpu assign >/run/pager 2>/run/said & sleep 0.5
+		[[ $(readlink "/proc/$!/exe") == */ctr-gpu ]] || fail "it has printed: $(</run/said)"
+		SECONDS=0
+		start one 0 || fail one
+		((SECONDS < 5)) || fail "it took $SECONDS s"
+		kill $!
+		end one'
+}
+
 @test "a GPU and its parts" {
 	with_runc native-mig '
 		ctr-gpu assign
