@@ -12,6 +12,8 @@
 #include <stdint.h>
 
 #include "cluster/grpc.h"
+#include "driverd/driverd.h"
+#include "model/nvml.h"
 
 enum {
 	RESOURCES_MAX = 16,
@@ -73,6 +75,42 @@ bool resource_is_single(const struct resource *resource);
 
 /** Return: borrowed; NULL. */
 const struct device *resource_find(const struct resource *resource, const char *id);
+
+/* ---- trouble ---- */
+
+/* Of a GPU of NVIDIA's, or of a part of one, which no container gets meanwhile. */
+
+enum { TROUBLES_MAX = 128 };
+
+struct trouble {
+	char gpu[RESOURCE_NAME_MAX + 1];         /* its UUID */
+	unsigned gpu_instance, compute_instance; /* NVML_NO_INSTANCE: all of the GPU */
+	unsigned xid;                            /* the last error that was not a program's own fault; 0: none */
+	enum nvml_state state;                   /* what the driver says is to be done; 0: it does not say */
+	int64_t since;
+};
+
+struct troubles {
+	struct trouble list[TROUBLES_MAX];
+	size_t count;
+};
+
+/**
+ * troubles_take() - put in what happened
+ *
+ * An error is forgotten when the driver says later that nothing is to be done. Return: whether that changes something.
+ */
+bool troubles_take(struct troubles *troubles, const struct driverd_event *event, int64_t now);
+
+/** @gpu: a UUID; NULL. The instances: of a part. Return: borrowed; NULL: it is well. */
+const struct trouble *troubles_find(const struct troubles *troubles, const char *gpu, int gpu_instance,
+				    int compute_instance);
+
+/** Return: 0, with all of them as a line in *@ret, owned by the caller; -ENOMEM. */
+int troubles_print(const struct troubles *troubles, char **ret);
+
+/** Return: 0, with the UUIDs of GPUs that are to be let go of, with commas, owned by the caller; -ENOMEM. */
+int troubles_list(const struct troubles *troubles, int64_t now, char **ret);
 
 /* ---- preference ---- */
 

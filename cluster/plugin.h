@@ -37,6 +37,23 @@ void waits_until(struct waits *waits, int64_t when);
 /** Return: what happened to it. */
 short waits_find(const struct waits *waits, int fd);
 
+/* ---- xid watch ---- */
+
+struct xid_watch {
+	struct driverd_watch now, next; /* the next one ends the other when it has begun */
+	char *without, *next_without;   /* which GPUs they leave out */
+	int64_t until;                  /* when the next must have begun; without one, when there may be one */
+	int64_t look_at;                /* those that are left out */
+	ino_t module;                   /* the driver that is loaded; 0: none */
+	struct troubles troubles;
+	char *why; /* GPUs are not watched; NULL */
+};
+
+#define XID_WATCH_NONE ((struct xid_watch){.now = {.socket = -1}, .next = {.socket = -1}})
+
+/** To be called when one of its sockets can be read, and now and then. Return: whether its troubles are others now. */
+bool xid_watch_serve(struct xid_watch *watch);
+
 /* ---- watcher ---- */
 
 /*

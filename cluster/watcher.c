@@ -26,6 +26,7 @@
 
 enum {
 	WATCHER_PAUSE_MS = 2000,
+	WATCHER_LEAST_MS = 200,   /* whatever a driver says happens */
 	WATCHER_LOOK_MS = 2500,   /* how long a look may take */
 	WATCHER_NAMES_MS = 15000, /* one that asks drivers */
 	WATCHER_NAMES_AGAIN_MS = 60 * 1000,
@@ -34,6 +35,12 @@ enum {
 };
 
 /* ---- in the child: a look ---- */
+
+struct watcher_look {
+	struct ctr_gpu_host *host;
+	enum watcher_mig mig;
+	const struct xid_watch *watch;
+};
 
 /* A native adapter's; the address of a GPU-PV adapter is one of the machine outside. */
 static int watcher_numa(const struct adapter *adapter)
@@ -91,8 +98,30 @@ static int watcher_resource(const struct adapter *adapter, enum watcher_mig mig,
 							       : str_replace(ret_resource, *ret_kind);
 }
 
-static json_t *watcher_describe(const struct adapter *adapter, enum watcher_mig mig)
+/* The GPU that it is, or is a part of. */
+static const char *watcher_gpu(const struct ctr_gpu_host *host, const struct adapter *adapter)
 {
+	const struct inventory *inventory = &host->inventory;
+
+	for (size_t i = 0; i < inventory->count && adapter->is_part; i++) {
+		const struct adapter *whole = &inventory->adapters[i];
+
+		if (whole->backend == adapter->backend && !whole->is_part && whole->minor == adapter->minor)
+			return whole->uuid;
+	}
+	return adapter->uuid;
+}
+
+static bool watcher_is_usable(const struct watcher_look *look, const struct adapter *adapter)
+{
+	return adapter->unusable == 0 && !troubles_find(&look->watch->troubles, watcher_gpu(look->host, adapter),
+							adapter->is_part ? adapter->gpu_instance : -1,
+							adapter->is_part ? adapter->compute_instance : -1);
+}
+
+static json_t *watcher_describe(const struct watcher_look *look, const struct adapter *adapter)
+{
+	const enum watcher_mig mig = look->mig;
 	_cleanup_free_ char *kind = NULL, *resource = NULL, *id = NULL;
 	char luid[LUID_TEXT_SIZE];
 
@@ -106,7 +135,7 @@ static json_t *watcher_describe(const struct adapter *adapter, enum watcher_mig 
 				      : adapter->is_part ? adapter->uuid
 							 : NULL),
 			 "store", print_string(adapter->driver_store), "numa", watcher_numa(adapter), "usable",
-			 adapter->unusable == 0);
+			 watcher_is_usable(look, adapter));
 }
 
 /* Of a divided GPU either the parts or the whole. */
@@ -130,7 +159,8 @@ static bool watcher_has_slots(const struct ctr_gpu_host *host, const struct adap
 }
 
 /* Its GPU is in the place of a driver store, so that slots of one GPU are nearest to each other. */
-static json_t *watcher_describe_slot(const struct adapter *adapter, unsigned slot, bool served)
+static json_t *watcher_describe_slot(const struct watcher_look *look, const struct adapter *adapter, unsigned slot,
+				     bool served)
 {
 	_cleanup_free_ char *id = NULL, *locator = NULL, *gpu = NULL;
 	char luid[LUID_TEXT_SIZE];
@@ -145,7 +175,7 @@ static json_t *watcher_describe_slot(const struct adapter *adapter, unsigned slo
 		return NULL;
 	return json_pack("{s:s, s:o, s:s, s:s, s:i, s:b}", "resource", RESOURCE_SLOTS, "id", print_string(id),
 			 "locator", locator, "store", gpu, "numa", watcher_numa(adapter), "usable",
-			 adapter->unusable == 0 && served);
+			 served && watcher_is_usable(look, adapter));
 }
 
 /* The hook asks the manager, which systemd starts when its socket is used. */
@@ -156,32 +186,31 @@ static bool watcher_is_served(void)
 	return stat(PATH_VCUDAD, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
-static int watcher_add_slots(const struct ctr_gpu_host *host, const struct adapter *adapter, json_t *list)
+static int watcher_add_slots(const struct watcher_look *look, const struct adapter *adapter, json_t *list)
 {
 	const bool served = watcher_is_served();
 
-	for (unsigned i = 0; i < host->settings->vcuda_slots; i++)
-		if (json_array_append_new(list, watcher_describe_slot(adapter, i, served)) < 0)
+	for (unsigned i = 0; i < look->host->settings->vcuda_slots; i++)
+		if (json_array_append_new(list, watcher_describe_slot(look, adapter, i, served)) < 0)
 			return -ENOMEM;
 	return 0;
 }
 
-static int watcher_add(const struct ctr_gpu_host *host, const struct adapter *adapter, enum watcher_mig mig,
-		       json_t *list)
+static int watcher_add(const struct watcher_look *look, const struct adapter *adapter, json_t *list)
 {
-	if (watcher_has_slots(host, adapter))
-		return watcher_add_slots(host, adapter, list);
-	if (!watcher_offers(&host->inventory, adapter, mig))
+	if (watcher_has_slots(look->host, adapter))
+		return watcher_add_slots(look, adapter, list);
+	if (!watcher_offers(&look->host->inventory, adapter, look->mig))
 		return 0;
-	return json_array_append_new(list, watcher_describe(adapter, mig)) < 0 ? -ENOMEM : 0;
+	return json_array_append_new(list, watcher_describe(look, adapter)) < 0 ? -ENOMEM : 0;
 }
 
-static json_t *watcher_list(const struct ctr_gpu_host *host, enum watcher_mig mig)
+static json_t *watcher_list(const struct watcher_look *look)
 {
 	json_t *list = json_array();
 
-	for (size_t i = 0; list && host && i < host->inventory.count; i++)
-		if (watcher_add(host, &host->inventory.adapters[i], mig, list) < 0)
+	for (size_t i = 0; list && look->host && i < look->host->inventory.count; i++)
+		if (watcher_add(look, &look->host->inventory.adapters[i], list) < 0)
 			list = (json_decref(list), NULL);
 	return list;
 }
@@ -199,21 +228,33 @@ static int watcher_send(int fd, json_t *message)
 	return send(fd, text, size, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* Return: the child's exit status. */
-static int watcher_look(int fd, enum watcher_mig mig, bool names)
+/* What the administrator is to know: why a look fails, why GPUs cannot be used, or are not watched. */
+static json_t *watcher_why(int failure, struct ctr_gpu_context *context, const struct xid_watch *watch)
 {
+	_cleanup_free_ char *text = NULL;
+
+	if (failure != 0)
+		return print_string(context ? ctr_gpu_context_message(context) : NULL);
+	if (watch->troubles.count > 0 && troubles_print(&watch->troubles, &text) < 0)
+		return NULL;
+	return print_string(text ? text : watch->why);
+}
+
+/* Return: the child's exit status. */
+static int watcher_look(int fd, enum watcher_mig mig, bool names, const struct xid_watch *watch)
+{
+	struct watcher_look look = {.mig = mig, .watch = watch};
 	struct ctr_gpu_context *context = NULL;
-	struct ctr_gpu_host *host = NULL;
 	int r = ctr_gpu_context_new(&context);
 
 	if (r == 0)
 		r = ctr_gpu_context_load_config(context, NULL);
 	if (r == 0)
-		r = ctr_gpu_host_new(context, &host);
+		r = ctr_gpu_host_new(context, &look.host);
 	if (r == 0 && names)
-		r = ctr_gpu_host_identify(context, host);
-	r = watcher_send(fd, json_pack("{s:o, s:o}", "devices", watcher_list(host, mig), "why",
-				       print_string(r != 0 && context ? ctr_gpu_context_message(context) : NULL)));
+		r = ctr_gpu_host_identify(context, look.host);
+	r = watcher_send(
+		fd, json_pack("{s:o, s:o}", "devices", watcher_list(&look), "why", watcher_why(r, context, watch)));
 	return r < 0;
 }
 
@@ -225,6 +266,7 @@ struct watcher_job {
 	bool names;         /* are wanted */
 	int64_t names_from; /* not before */
 	pid_t late;         /* a child that was killed and does not end; 0: none */
+	struct xid_watch watch;
 };
 
 static void watcher_fail(const struct watcher_job *job, const char *why)
@@ -259,7 +301,7 @@ static void watcher_do_look(struct watcher_job *job)
 	job->late = 0;
 	child = fork();
 	if (child == 0)
-		_exit(watcher_look(job->fd, job->mig, names));
+		_exit(watcher_look(job->fd, job->mig, names, &job->watch));
 	if (names) {
 		job->names = false;
 		job->names_from = grpc_now() + WATCHER_NAMES_AGAIN_MS;
@@ -276,25 +318,47 @@ static void watcher_do_look(struct watcher_job *job)
 	}
 }
 
-/* Until the next look. */
-static void watcher_pause(struct watcher_job *job)
+static void watcher_read_word(struct watcher_job *job)
 {
-	struct pollfd wait = {.fd = job->fd, .events = POLLIN};
 	char word[16];
-	ssize_t size;
+	ssize_t size = recv(job->fd, word, sizeof(word), MSG_DONTWAIT);
 
-	if (poll(&wait, 1, WATCHER_PAUSE_MS) <= 0)
-		return;
-	size = recv(job->fd, word, sizeof(word), MSG_DONTWAIT);
 	if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR))
 		_exit(EXIT_SUCCESS);
 	if (size > 0)
 		job->names = true;
 }
 
+/* Until the next look, which is at once when something has happened to a GPU. */
+static void watcher_pause(struct watcher_job *job)
+{
+	const int64_t until = grpc_now() + WATCHER_PAUSE_MS;
+	int64_t left;
+
+	while ((left = until - grpc_now()) > 0) {
+		struct pollfd wait[] = {
+			{.fd = job->fd, .events = POLLIN},
+			{.fd = job->watch.now.socket, .events = POLLIN},
+			{.fd = job->watch.next.socket, .events = POLLIN},
+		};
+
+		if (poll(wait, ARRAY_SIZE(wait), (int)left) <= 0)
+			break;
+		if (wait[0].revents) {
+			watcher_read_word(job);
+			break;
+		}
+		if (xid_watch_serve(&job->watch)) {
+			(void)poll(NULL, 0, WATCHER_LEAST_MS);
+			break;
+		}
+	}
+	(void)xid_watch_serve(&job->watch);
+}
+
 __attribute__((noreturn)) static void watcher_run(int fd, pid_t parent, enum watcher_mig mig)
 {
-	struct watcher_job job = {.fd = fd, .mig = mig, .names = true};
+	struct watcher_job job = {.fd = fd, .mig = mig, .names = true, .watch = XID_WATCH_NONE};
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (getppid() != parent)

@@ -31,6 +31,7 @@ static const char dxcore_advice[] =
 struct question {
 	enum driverd_procedure procedure;
 	const char *library; /* absolute path */
+	const char *without; /* of a watch */
 	bool opens_devices;  /* the library opens device nodes for writing */
 	const char *advice;  /* the next thing to try when it fails, one line */
 	const char *device;  /* what it hangs in when it hangs for good */
@@ -91,8 +92,8 @@ static int driverd_spawn(const char *program, unsigned timeout_ms, bool opens_de
 	return r;
 }
 
-static int driverd_start(const struct settings *settings, const struct question *question, struct child *ret,
-			 struct err *err)
+static int driverd_start(const struct settings *settings, const struct question *question, unsigned timeout_ms,
+			 struct child *ret, struct err *err)
 {
 	_cleanup_free_ char *program = NULL;
 	_cleanup_close_ int ours = -1, theirs = -1;
@@ -105,7 +106,7 @@ static int driverd_start(const struct settings *settings, const struct question 
 		return err_set(err, -errno, "cannot make a socket for ctr-gpu-driverd: %m");
 	ours = pair[0];
 	theirs = pair[1];
-	r = driverd_spawn(program, settings->driver_timeout_ms, question->opens_devices, theirs, &ret->pid);
+	r = driverd_spawn(program, timeout_ms, question->opens_devices, theirs, &ret->pid);
 	if (r < 0)
 		return err_set(err, r, "cannot start %s: %m", program);
 	ret->socket = steal_fd(&ours);
@@ -169,30 +170,49 @@ static int driverd_wait_answer(int socket, unsigned timeout_ms)
 	return r > 0 ? 0 : r < 0 ? -errno : -ETIMEDOUT;
 }
 
-/* One datagram each way. What else the child sends stays in the kernel, which bounds it, and ends with the socket. */
-static int driverd_converse(int socket, const struct question *question, unsigned timeout_ms, struct driverd_reply *ret)
+static int driverd_send(int socket, const struct question *question)
 {
 	const struct driverd_request asked = {.procedure = question->procedure,
-					      .library = (char *)(uintptr_t)question->library};
+					      .library = (char *)(uintptr_t)question->library,
+					      .without = (char *)(uintptr_t)question->without};
 	_cleanup_free_ unsigned char *datagram = malloc(DRIVERD_DATAGRAM_MAX);
 	ssize_t size;
-	int r;
 
 	if (!datagram)
 		return -ENOMEM;
 	size = (ssize_t)protocol_write_request(&asked, datagram);
 	if (size == 0)
 		return -ENAMETOOLONG;
-	if (send(socket, datagram, (size_t)size, MSG_NOSIGNAL) != size)
-		return -EPIPE;
-	r = driverd_wait_answer(socket, timeout_ms);
-	if (r < 0)
-		return r;
+	return send(socket, datagram, (size_t)size, MSG_NOSIGNAL) == size ? 0 : -EPIPE;
+}
+
+/* Return: 0; -EAGAIN: there is none; -EPIPE; -EBADMSG; -ENOMEM. */
+static int driverd_receive(int socket, enum driverd_procedure procedure, struct driverd_reply *ret)
+{
+	_cleanup_free_ unsigned char *datagram = malloc(DRIVERD_DATAGRAM_MAX);
+	ssize_t size;
+
+	if (!datagram)
+		return -ENOMEM;
 	/* With MSG_TRUNC the size is the whole datagram's, also if only a part was copied. */
 	size = recv(socket, datagram, DRIVERD_DATAGRAM_MAX, MSG_DONTWAIT | MSG_TRUNC);
+	if (size < 0 && (errno == EAGAIN || errno == EINTR))
+		return -EAGAIN;
 	if (size <= 0)
 		return -EPIPE;
-	return protocol_read_reply(question->procedure, datagram, (size_t)size, ret) ? 0 : -EBADMSG;
+	return protocol_read_reply(procedure, datagram, (size_t)size, ret) ? 0 : -EBADMSG;
+}
+
+/* One datagram each way. What else the child sends stays in the kernel, which bounds it, and ends with the socket. */
+static int driverd_converse(int socket, const struct question *question, unsigned timeout_ms, struct driverd_reply *ret)
+{
+	int r = driverd_send(socket, question);
+
+	if (r == 0)
+		r = driverd_wait_answer(socket, timeout_ms);
+	if (r == 0)
+		r = driverd_receive(socket, question->procedure, ret);
+	return r == -EAGAIN ? -EPIPE : r;
 }
 
 /* Real-time signals have no names. */
@@ -272,7 +292,7 @@ static int client_query(const struct settings *settings, const struct question *
 	struct child child = {.socket = -1};
 	int r, wait_status;
 
-	r = driverd_start(settings, question, &child, err);
+	r = driverd_start(settings, question, settings->driver_timeout_ms, &child, err);
 	if (r != 0)
 		return r;
 	r = driverd_converse(child.socket, question, settings->driver_timeout_ms, &reply);
@@ -360,6 +380,58 @@ int driverd_nvml_processes(const struct settings *settings, const char *library,
 	*ret_processes = reply.processes;
 	*ret_process_count = reply.process_count;
 	return 0;
+}
+
+static const char watch_advice[] = "GPUs are taken for well as long as they are there.";
+
+int driverd_watch_start(const struct settings *settings, const char *library, const char *without,
+			struct driverd_watch *ret, struct err *err)
+{
+	const struct question question = {
+		.procedure = DRIVERD_NVML_WATCH,
+		.library = library,
+		.without = without,
+		.opens_devices = true,
+		.advice = watch_advice,
+	};
+	struct child child = {.socket = -1};
+	int r = driverd_start(settings, &question, DRIVERD_NO_DEADLINE, &child, err);
+
+	if (r != 0)
+		return r;
+	*ret = (struct driverd_watch){.pid = child.pid, .socket = child.socket};
+	r = driverd_send(child.socket, &question);
+	if (r == 0)
+		return 0;
+	driverd_watch_end(ret);
+	return err_set(err, r, "cannot ask ctr-gpu-driverd: %m");
+}
+
+int driverd_watch_read(const struct driverd_watch *watch, struct driverd_event *ret, struct err *err)
+{
+	const struct question question = {.library = "NVML", .advice = watch_advice};
+	_cleanup_driverd_answer_ struct driverd_reply reply = {0};
+	int r = driverd_receive(watch->socket, DRIVERD_NVML_WATCH, &reply);
+
+	if (r == -EAGAIN)
+		return 0;
+	if (r < 0)
+		return r == -ENOMEM ? r : -EPIPE;
+	if (reply.status != DRIVERD_OK)
+		return driverd_explain_status(&question, &reply, err);
+	*ret = reply.event;
+	reply.event.uuid = NULL;
+	return 1;
+}
+
+void driverd_watch_end(struct driverd_watch *watch)
+{
+	struct child child = {.pid = watch->pid, .socket = watch->socket};
+	int ignored;
+
+	if (watch->pid)
+		(void)driverd_stop(&child, &ignored);
+	*watch = DRIVERD_WATCH_NONE;
 }
 
 int driverd_cuda_version(const struct settings *settings, const char *library, int *ret_major, int *ret_minor,

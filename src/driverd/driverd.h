@@ -8,6 +8,7 @@
  */
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "dxg/dxg.h"
@@ -70,6 +71,49 @@ int driverd_nvml_names(const struct settings *settings, const char *library, boo
 int driverd_nvml_processes(const struct settings *settings, const char *library, struct driverd_name **ret,
 			   size_t *ret_count, struct driverd_process **ret_processes, size_t *ret_process_count,
 			   struct err *err);
+
+/* ---- a watch: the same child, which lives on and tells what happens to GPUs ---- */
+
+enum driverd_event_kind {
+	DRIVERD_EVENT_BEGUN = 1, /* it has looked at all GPUs, and from here on misses nothing */
+	DRIVERD_EVENT_STATE = 2, /* number: enum nvml_state, when it became another, and after each error */
+	DRIVERD_EVENT_XID = 3,   /* number: an error that the driver reports (Xid) */
+};
+
+struct driverd_event {
+	enum driverd_event_kind kind;
+	char *uuid; /* of the GPU; NULL: of none */
+	unsigned number;
+	unsigned gpu_instance, compute_instance; /* NVML_NO_INSTANCE: it is of the GPU, and not of a part */
+};
+
+struct driverd_watch {
+	pid_t pid; /* 0: there is none */
+	int socket;
+};
+
+#define DRIVERD_WATCH_NONE ((struct driverd_watch){.socket = -1})
+
+/**
+ * driverd_watch_start() - have NVML tell what happens to GPUs
+ * @without: UUIDs with commas between them, of GPUs that are not opened, since what has one open keeps it from being
+ *           reset; NULL
+ *
+ * Return: 0, with a child that says DRIVERD_EVENT_BEGUN, or fails; as driverd_dxcore_adapters().
+ */
+int driverd_watch_start(const struct settings *settings, const char *library, const char *without,
+			struct driverd_watch *ret, struct err *err);
+
+/**
+ * driverd_watch_read() - what it has told
+ * @ret: owned by the caller (free() its uuid)
+ *
+ * Return: 1; 0: nothing yet; CTR_GPU_E_DRIVER_LIBRARY: it cannot watch, @err says why; -EPIPE: it has ended.
+ */
+int driverd_watch_read(const struct driverd_watch *watch, struct driverd_event *ret, struct err *err);
+
+/** Ends it, and waits for that, unless the kernel keeps it. */
+void driverd_watch_end(struct driverd_watch *watch);
 
 /** The CUDA version of a libcuda that carries no note. Return: as driverd_dxcore_adapters(). */
 int driverd_cuda_version(const struct settings *settings, const char *library, int *ret_major, int *ret_minor,

@@ -11,7 +11,7 @@
 
 /**
  * sandbox_enter() - keep nothing but what a driver library needs to describe the hardware
- * @milliseconds:  after which the kernel ends the process, whatever the library does
+ * @milliseconds:  after which the kernel ends the process, whatever the library does; DRIVERD_NO_DEADLINE
  * @opens_devices: whether files may be opened for writing; none is created or truncated in any case
  * @ret_step:      on failure, what could not be done; static
  *
@@ -48,6 +48,13 @@ void nvml_list_names(const char *path, struct driverd_reply *reply);
 
 /** The same, and which processes use these. */
 void nvml_list_processes(const char *path, struct driverd_reply *reply);
+
+/**
+ * nvml_watch() - tell what happens to GPUs, in answers on a socket
+ *
+ * Return: where it cannot begin, with @reply as the failure, or when the caller has gone.
+ */
+void nvml_watch(const struct driverd_request *request, int socket, struct driverd_reply *reply);
 
 /** Loads libcuda at @path and fills in @reply, as above. */
 void cuda_read_version(const char *path, struct driverd_reply *reply);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * ctr-gpu-driverd: loads a vendor's library, asks it one question, and ends. The library is whatever the host's driver
- * installed, so this process gives up every right first, and its user (confine.c). It is started by the client
- * (client.c) and is not meant for users.
+ * ctr-gpu-driverd: loads a vendor's library, asks it one question, and ends, or watches until its caller has gone. The
+ * library is whatever the host's driver installed, so this process gives up every right first, and its user
+ * (sandbox.c). It is started by the client (client.c) and is not meant for users.
  */
 
 #include <errno.h>
@@ -41,6 +41,10 @@ static void driverd_serve_request(const struct driverd_request *request, struct 
 		return nvml_list_processes(request->library, reply);
 	case DRIVERD_CUDA_VERSION:
 		return cuda_read_version(request->library, reply);
+	case DRIVERD_NVML_WATCH:
+		return nvml_watch(request, DRIVERD_SOCKET, reply);
+	case DRIVERD_PROCEDURES:
+		return;
 	}
 }
 
@@ -94,9 +98,11 @@ int main(int argc, char **argv)
 		return driverd_usage();
 	errno = 0;
 	milliseconds = strtoul(argv[1], &end, 10);
-	if (errno != 0 || end == argv[1] || *end || milliseconds == 0 || milliseconds > LONGEST_DEADLINE_MS)
+	if (errno != 0 || end == argv[1] || *end || milliseconds > LONGEST_DEADLINE_MS)
 		return driverd_usage();
-	confined = sandbox_enter((unsigned)milliseconds + DRIVERD_GRACE_MS, argc == 3, &failed_step);
+	if (milliseconds != DRIVERD_NO_DEADLINE)
+		milliseconds += DRIVERD_GRACE_MS;
+	confined = sandbox_enter((unsigned)milliseconds, argc == 3, &failed_step);
 	/* Not exit(3): what the library would do at exit is not wanted. */
 	_exit(driverd_serve(confined, failed_step));
 }

@@ -30,6 +30,7 @@ void driverd_reply_clear(struct driverd_reply *reply)
 	dxg_facts_free(reply->facts, reply->fact_count);
 	driverd_names_free(reply->names, reply->name_count);
 	free(reply->processes);
+	free(reply->event.uuid);
 	*reply = (struct driverd_reply){0};
 }
 
@@ -154,6 +155,17 @@ static bool protocol_write_processes(XDR *xdr, struct driverd_reply *reply)
 	return true;
 }
 
+static bool protocol_write_event(XDR *xdr, struct driverd_event *event)
+{
+	int kind = (int)event->kind;
+
+	if (!xdr_int(xdr, &kind) || kind < DRIVERD_EVENT_BEGUN || kind > DRIVERD_EVENT_XID)
+		return false;
+	event->kind = (enum driverd_event_kind)kind;
+	return protocol_write_text(xdr, &event->uuid, DRIVERD_UUID_MAX) && xdr_u_int(xdr, &event->number) &&
+	       xdr_u_int(xdr, &event->gpu_instance) && xdr_u_int(xdr, &event->compute_instance);
+}
+
 static bool protocol_write_reply_field(XDR *xdr, enum driverd_procedure procedure, struct driverd_reply *reply)
 {
 	int code = (int)reply->status;
@@ -172,6 +184,8 @@ static bool protocol_write_reply_field(XDR *xdr, enum driverd_procedure procedur
 		return protocol_write_processes(xdr, reply);
 	case DRIVERD_CUDA_VERSION:
 		return xdr_int(xdr, &reply->version);
+	case DRIVERD_NVML_WATCH:
+		return protocol_write_event(xdr, &reply->event);
 	default:
 		return false;
 	}
@@ -181,10 +195,12 @@ static bool protocol_write_request_field(XDR *xdr, struct driverd_request *reque
 {
 	int procedure = (int)request->procedure;
 
-	if (!xdr_int(xdr, &procedure) || procedure < DRIVERD_DXCORE_ADAPTERS || procedure > DRIVERD_NVML_PROCESSES)
+	if (!xdr_int(xdr, &procedure) || procedure < DRIVERD_DXCORE_ADAPTERS || procedure >= DRIVERD_PROCEDURES)
 		return false;
 	request->procedure = (enum driverd_procedure)procedure;
-	return protocol_write_text(xdr, &request->library, DRIVERD_PATH_MAX) && request->library;
+	if (!protocol_write_text(xdr, &request->library, DRIVERD_PATH_MAX) || !request->library)
+		return false;
+	return procedure != DRIVERD_NVML_WATCH || protocol_write_text(xdr, &request->without, DRIVERD_PATH_MAX);
 }
 
 /* ---- as datagrams ---- */

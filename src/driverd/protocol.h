@@ -32,11 +32,14 @@ enum driverd_procedure {
 	DRIVERD_NVML_NAMES = 2,      /* GPUs and their parts as the NVML at this path names them */
 	DRIVERD_CUDA_VERSION = 3,    /* the CUDA version of the libcuda at this path */
 	DRIVERD_NVML_PROCESSES = 4,  /* as DRIVERD_NVML_NAMES, and the processes that use these */
+	DRIVERD_NVML_WATCH = 5,      /* any number of answers, an event each, until the caller goes */
+	DRIVERD_PROCEDURES,
 };
 
 struct driverd_request {
 	enum driverd_procedure procedure;
 	char *library;
+	char *without; /* of a watch: UUIDs of GPUs that it does not open; NULL: none */
 };
 
 enum driverd_status {
@@ -58,6 +61,7 @@ struct driverd_reply {
 	struct driverd_process *processes;
 	size_t process_count;
 	int version; /* 13000 is 13.0 */
+	struct driverd_event event;
 };
 
 void driverd_reply_clear(struct driverd_reply *reply);
@@ -101,4 +105,6 @@ enum {
 	DRIVERD_SOCKET = 3,
 	/* How much later than its caller's patience the child ends by itself. */
 	DRIVERD_GRACE_MS = 1000,
+	/* It ends with its caller alone. */
+	DRIVERD_NO_DEADLINE = 0,
 };

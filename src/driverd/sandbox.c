@@ -99,6 +99,8 @@ static int sandbox_set_deadline(unsigned milliseconds)
 	};
 	timer_t timer;
 
+	if (milliseconds == DRIVERD_NO_DEADLINE)
+		return 0;
 	if (timer_create(CLOCK_MONOTONIC, &event, &timer) < 0 || timer_settime(timer, 0, &when, NULL) < 0)
 		return -errno;
 	return 0;

@@ -215,6 +215,17 @@ static int backend_ask_names(const struct settings *settings, struct driverd_nam
 		      : r;
 }
 
+int nvidia_watch(const struct settings *settings, const char *without, struct driverd_watch *ret, struct err *err)
+{
+	_cleanup_native_ struct native native = NATIVE_NONE;
+	_cleanup_free_ char *library = NULL;
+	int r = backend_open(settings, &native, err);
+
+	if (r == 0)
+		r = backend_find_nvml(&native.install, &library);
+	return r == 0 ? driverd_watch_start(settings, library, without, ret, err) : r;
+}
+
 /* @ret: the place of what NVML names so; @count: it is not here. Return: 0 or -ENOMEM. */
 static int backend_find_named(const struct driverd_name *name, const struct adapter *adapters, size_t count,
 			      size_t *ret)

@@ -195,6 +195,22 @@ one=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4 two=GPU-7b10aa04-0041-0000-0000-000
 	play wsl-two-nvidia health nvidia.com/gpu "$(store wsl-two-nvidia 1)"
 }
 
+# The simulated driver has no module, whose directory is another when it is loaded again.
+loaded='mount -t tmpfs none /sys/module; mkdir /sys/module/nvidia; rm -f /run/nvidia-xid /run/nvidia-action'
+
+@test "a GPU whose driver reports an error (Xid) is not healthy until the driver is loaded again, a part for its own alone" {
+	export prepare=$loaded
+	play native-mig xid-parts nvidia.com/gpu 2>"$BATS_TEST_TMPDIR/parts" & parts=$!
+	play native-four xid nvidia.com/gpu
+	wait "$parts" || { cat "$BATS_TEST_TMPDIR/parts"; return 1; }
+}
+
+# bats test_tags=nightly
+@test "what is a program's own fault makes no GPU unhealthy, and the driver's word on an error counts" {
+	export prepare=$loaded
+	play native-four xid-words nvidia.com/gpu
+}
+
 @test "kubelet and the plugin are started anew, and all devices are there" {
 	play wsl-two-nvidia restarts nvidia.com/gpu
 }

@@ -379,6 +379,92 @@ def case_health(name, directory):
     print(f"# not healthy after {took:.1f} s", file=sys.stderr)
 
 
+MODULE, ERRORS, ACTIONS = "/sys/module/nvidia", "/run/nvidia-xid", "/run/nvidia-action"
+
+
+def unhealthy(resource):
+    return [device for device, health in resource.health().items() if health == "Unhealthy"]
+
+
+def act(text):
+    """What is to be done for GPUs by the simulated driver's word."""
+    with open(ACTIONS + ".new", "w", encoding="ascii") as file:
+        file.write(text)
+    os.rename(ACTIONS + ".new", ACTIONS)
+
+
+def happen(line, until, what):
+    """An error of a GPU (test/hosts/lib/nvml-native.c), again until NVML watches."""
+    began = again = time.monotonic()
+    while not until():
+        assert time.monotonic() < began + PATIENCE, f"waited in vain until {what}"
+        if time.monotonic() >= again:
+            again += 1
+            with open(ERRORS, "a", encoding="ascii") as file:
+                file.write(line + "\n")
+        time.sleep(0.02)
+
+
+def reload():
+    """The driver's module, which has another directory then."""
+    os.rmdir(MODULE)
+    os.mkdir(MODULE)
+
+
+def case_xid(name):
+    """A GPU whose driver reports that it is lost, until the driver is loaded again."""
+    plugin = Plugin()
+    resource = Resource(Kubelet(), name)
+    ids = resource.ids()
+    happen("1 79 -1 -1", lambda: unhealthy(resource) == [ids[1]], "a GPU is not healthy")
+    act("1 1\n")
+    assert code_of(lambda: resource.allocate([ids[1]])) == "FAILED_PRECONDITION"
+    assert code_of(lambda: resource.allocate([ids[0], ids[2]])) == "OK"
+    wait_for(lambda: "cannot be used: Xid 79, reset required" in plugin.said(), "the log says why")
+    act("")
+    reload()
+    wait_for(lambda: not unhealthy(resource), "all are healthy again")
+    assert resource.ids() == ids
+
+
+def case_xid_parts(name):
+    """An error of a part of a GPU (MIG), and one of the GPU."""
+    Plugin()
+    resource = Resource(Kubelet(), name)
+    act("1 old\n")
+    happen("1 94 1 0", lambda: unhealthy(resource) == ["MIG-00010000-2273-35fb-29be-3f6c49b83a96"], "a part is not healthy")
+    happen("1 48 -1 -1", lambda: len(unhealthy(resource)) == len(resource.ids()) - 1, "no part is healthy")
+
+
+def case_xid_words(name):
+    """What is a program's own fault, and what the driver says after an error."""
+    plugin = Plugin()
+    resource = Resource(Kubelet(), name)
+    ids = resource.ids()
+    act("")
+    happen("3 94 -1 -1", lambda: unhealthy(resource) == [ids[3]], "a GPU is not healthy")
+    wait_for(lambda: not unhealthy(resource), "the driver says that it is")
+    count = len(resource.lists)
+    with open(ERRORS, "a", encoding="ascii") as file:
+        file.writelines(f"2 {number} -1 -1\n" for number in (13, 31, 43, 45, 68, 109))
+    time.sleep(4)
+    assert len(resource.lists) == count, resource.lists
+    # An older driver says nothing of it.
+    act("0 old\n")
+    happen("0 48 -1 -1", lambda: unhealthy(resource) == [ids[0]], "a GPU is not healthy")
+    time.sleep(7)
+    assert unhealthy(resource) == [ids[0]]
+    # One that is lost without an error is seen when all are looked at, and when it was reset; the plugin's GPUs are not open meanwhile.
+    act("1 lost\n")
+    reload()
+    wait_for(lambda: unhealthy(resource) == [ids[1]], "a GPU is lost")
+    act("")
+    until = time.monotonic() + 90
+    while unhealthy(resource) and time.monotonic() < until:
+        time.sleep(0.2)
+    assert not unhealthy(resource) and plugin.runs()
+
+
 def case_restarts(name):
     plugin = Plugin()
     kubelet = Kubelet()

@@ -23,6 +23,7 @@ static void check_bounds(const struct driverd_reply *answer)
 	    answer->process_count > DRIVERD_PROCESSES_MAX)
 		abort();
 	check_text(answer->message, DRIVERD_MESSAGE_MAX);
+	check_text(answer->event.uuid, DRIVERD_UUID_MAX);
 	for (size_t i = 0; i < answer->fact_count; i++) {
 		check_text(answer->facts[i].name, DRIVERD_TEXT_MAX);
 		check_text(answer->facts[i].store, DRIVERD_TEXT_MAX);
@@ -59,8 +60,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (protocol_read_request(data, size, &question))
 		check_text(question.library, DRIVERD_PATH_MAX);
+	check_text(question.without, DRIVERD_PATH_MAX);
 	free(question.library);
-	for (int i = DRIVERD_DXCORE_ADAPTERS; i <= DRIVERD_NVML_PROCESSES; i++)
+	free(question.without);
+	for (int i = DRIVERD_DXCORE_ADAPTERS; i < DRIVERD_PROCEDURES; i++)
 		check_answer((enum driverd_procedure)i, data, size);
 	return 0;
 }

@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "model/adapter.h"
+#include "model/nvml.h"
 #include "vcuda/manager/pidref.h"
 
 enum {
@@ -63,25 +64,7 @@ static void gpu_watch_lose(struct manager *manager, const uint8_t uuid[static 16
 	manager->changed = true;
 }
 
-/*
- * By NVIDIA's catalogue of Xid: those after which a GPU must be reset or its host started again, and those after which
- * it says that this may be so, or is to be done when convenient. The others are of one program, which has its own
- * errors, or need nothing. What a driver from R565 on says itself (Xid 154) is asked for by the one that watches.
- */
-static bool gpu_watch_is_fatal(uint32_t xid)
-{
-	static const uint8_t fatal[] = {46, 62, 64, 79, 95, 110, 119, 120, 140, 143, 158};
-
-	return memchr(fatal, (int)xid, sizeof(fatal)) && xid <= UINT8_MAX;
-}
-
-static bool gpu_watch_is_doubtful(uint32_t xid)
-{
-	static const uint8_t doubtful[] = {48, 74, 94, 109, 136, 155, 156};
-
-	return memchr(doubtful, (int)xid, sizeof(doubtful)) && xid <= UINT8_MAX;
-}
-
+/* What a driver from R565 on says itself (Xid 154) is asked for by the one that watches. */
 static void gpu_watch_take_xid(struct manager *manager, const uint8_t uuid[static 16], uint32_t xid)
 {
 	const struct gpu *gpu = gpu_trouble_find_gpu(manager, uuid);
@@ -90,9 +73,9 @@ static void gpu_watch_take_xid(struct manager *manager, const uint8_t uuid[stati
 	(void)snprintf(why, sizeof(why), "Xid %u", xid);
 	if (gpu)
 		audit_write("xid", NULL, json_pack("{s:s, s:I}", "gpu", gpu->uuid, "number", (json_int_t)xid));
-	if (gpu_watch_is_fatal(xid))
+	if (nvml_xid_is_fatal(xid))
 		gpu_watch_lose(manager, uuid, why);
-	else if (gpu_watch_is_doubtful(xid))
+	else if (nvml_xid_is_doubtful(xid))
 		gpu_trouble_suspect(manager, uuid, why, 0);
 }
 

@@ -13,27 +13,10 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "model/nvml.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/server.h"
-
-/* NVML's, as nvml.h has them. */
-enum { WATCH_SUCCESS = 0, WATCH_TIMEOUT = 10, WATCH_GPU_IS_LOST = 15, WATCH_RESET_REQUIRED = 16 };
-enum { WATCH_XID = 8, WATCH_RECOVERY_ACTION = 230, WATCH_RESET = 1, WATCH_REBOOT = 2 };
-
-struct watch_event {
-	void *gpu;
-	unsigned long long kind, number;
-	unsigned instances[2];
-};
-
-struct watch_field {
-	unsigned field, scope;
-	long long stamp, latency;
-	int type, outcome;
-	unsigned value[2];
-};
-_Static_assert(sizeof(struct watch_field) == 40, "as nvml.h has it");
 
 enum {
 	WATCH_MS = 1000, /* for which the manager waits for an answer at most */
@@ -45,9 +28,8 @@ static struct {
 	int (*find)(const char *uuid, void **ret);
 	int (*make_set)(void **ret);
 	int (*put)(void *gpu, unsigned long long kinds, void *set);
-	int (*wait)(void *set, struct watch_event *ret, unsigned milliseconds);
-	int (*ask_memory)(void *gpu, unsigned long long ret[3]);
-	int (*ask_fields)(void *gpu, int count, struct watch_field *fields); /* NULL before R525 */
+	int (*wait)(void *set, struct nvml_event *ret, unsigned milliseconds);
+	struct nvml_questions questions;
 } nvml;
 
 static struct {
@@ -61,9 +43,11 @@ static bool watch_load(void)
 		const char *name;
 		void *to;
 	} functions[] = {
-		{"nvmlDeviceGetHandleByUUID", &nvml.find},     {"nvmlEventSetCreate", &nvml.make_set},
-		{"nvmlDeviceRegisterEvents", &nvml.put},       {"nvmlEventSetWait_v2", &nvml.wait},
-		{"nvmlDeviceGetMemoryInfo", &nvml.ask_memory},
+		{"nvmlDeviceGetHandleByUUID", &nvml.find},
+		{"nvmlEventSetCreate", &nvml.make_set},
+		{"nvmlDeviceRegisterEvents", &nvml.put},
+		{"nvmlEventSetWait_v2", &nvml.wait},
+		{"nvmlDeviceGetMemoryInfo", &nvml.questions.memory},
 	};
 	void *const library = driver_memory_library();
 
@@ -75,7 +59,7 @@ static bool watch_load(void)
 		memcpy(functions[i].to, &function, sizeof(function));
 	}
 	if (library)
-		*(void **)&nvml.ask_fields = dlsym(library, "nvmlDeviceGetFieldValues");
+		*(void **)&nvml.questions.fields = dlsym(library, "nvmlDeviceGetFieldValues");
 	return library;
 }
 
@@ -94,22 +78,13 @@ static void watch_tell_lost(unsigned gpu, const char *as_what)
 /* What the driver itself says is to be done for it. */
 static void watch_look(unsigned gpu)
 {
-	struct watch_field action = {.field = WATCH_RECOVERY_ACTION};
-	unsigned long long memory[3];
-	int r;
+	enum nvml_state state;
 
 	if (!watched[gpu].gpu)
 		return;
-	r = nvml.ask_memory(watched[gpu].gpu, memory);
-	if (r == WATCH_GPU_IS_LOST || r == WATCH_RESET_REQUIRED) {
-		watch_tell_lost(gpu, r == WATCH_GPU_IS_LOST ? "fallen off the bus" : "reset required");
-		return;
-	}
-	if (!nvml.ask_fields || nvml.ask_fields(watched[gpu].gpu, 1, &action) != WATCH_SUCCESS ||
-	    action.outcome != WATCH_SUCCESS)
-		return;
-	if (action.value[0] == WATCH_RESET || action.value[0] == WATCH_REBOOT)
-		watch_tell_lost(gpu, action.value[0] == WATCH_RESET ? "reset required" : "reboot required");
+	state = nvml_state_ask(&nvml.questions, watched[gpu].gpu);
+	if (nvml_state_is_bad(state))
+		watch_tell_lost(gpu, nvml_state_text(state));
 }
 
 static void watch_look_at_all(void)
@@ -128,9 +103,9 @@ static void watch_find(unsigned gpu)
 		       b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
 		       b[15]);
 	r = nvml.find(uuid, &watched[gpu].gpu);
-	if (r != WATCH_SUCCESS)
+	if (r != NVML_SUCCESS)
 		watched[gpu].gpu = NULL;
-	if (r == WATCH_GPU_IS_LOST || r == WATCH_RESET_REQUIRED)
+	if (r == NVML_GPU_IS_LOST || r == NVML_RESET_REQUIRED)
 		watch_tell_lost(gpu, "fallen off the bus");
 }
 
@@ -141,11 +116,11 @@ static const char *watch_begin(void **ret_set)
 
 	if (!watch_load())
 		return "loading NVML";
-	if (nvml.make_set(ret_set) != WATCH_SUCCESS)
+	if (nvml.make_set(ret_set) != NVML_SUCCESS)
 		return "asking NVML for events";
 	for (unsigned i = 0; i < server.start.gpu_count; i++) {
 		watch_find(i);
-		if (watched[i].gpu && nvml.put(watched[i].gpu, WATCH_XID, *ret_set) == WATCH_SUCCESS)
+		if (watched[i].gpu && nvml.put(watched[i].gpu, NVML_EVENT_XID, *ret_set) == NVML_SUCCESS)
 			count++;
 	}
 	watch_look_at_all();
@@ -154,7 +129,7 @@ static const char *watch_begin(void **ret_set)
 	return server_sandbox_close(&server.start) < 0 ? "loading the system call filter" : NULL;
 }
 
-static void watch_serve(const struct watch_event *event)
+static void watch_serve(const struct nvml_event *event)
 {
 	for (unsigned i = 0; i < server.start.gpu_count; i++)
 		if (watched[i].gpu == event->gpu) {
@@ -178,7 +153,7 @@ static bool watch_receive(void)
 int watch_run(void)
 {
 	const struct timespec moment = {.tv_sec = WATCH_MS / 1000};
-	struct watch_event event;
+	struct nvml_event event;
 	void *set = NULL;
 	const char *step;
 
@@ -192,12 +167,12 @@ int watch_run(void)
 	for (unsigned i = 1; watch_receive(); i++) {
 		const int r = nvml.wait(set, &event, WATCH_MS);
 
-		if (r == WATCH_SUCCESS && event.kind == WATCH_XID)
+		if (r == NVML_SUCCESS && event.kind == NVML_EVENT_XID)
 			watch_serve(&event);
 		/* Of a GPU that is lost it may say so at once, each time. */
-		if (r != WATCH_SUCCESS && r != WATCH_TIMEOUT)
+		if (r != NVML_SUCCESS && r != NVML_TIMEOUT)
 			(void)nanosleep(&moment, NULL);
-		if ((r != WATCH_SUCCESS && r != WATCH_TIMEOUT) || i % WATCH_EACH == 0)
+		if ((r != NVML_SUCCESS && r != NVML_TIMEOUT) || i % WATCH_EACH == 0)
 			watch_look_at_all();
 	}
 	return 0;

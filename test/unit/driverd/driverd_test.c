@@ -629,6 +629,63 @@ static void outlives_an_nvml_that_crashes(void **state)
 	expect_neither("nvml_crashes", CTR_GPU_E_DRIVER_LIBRARY, "nvml_crashes.so crashed (SIGSEGV)");
 }
 
+/* Return: what is read of a watch first. */
+static int watch(const char *library, struct err *err)
+{
+	char *path = library_path(library);
+	struct driverd_watch watch = DRIVERD_WATCH_NONE;
+	struct driverd_event event = {0};
+	struct pollfd wait = {.events = POLLIN};
+	int r;
+
+	assert_int_equal(driverd_watch_start(&settings, path, "GPU-1,GPU-2", &watch, err), 0);
+	wait.fd = watch.socket;
+	assert_int_equal(poll(&wait, 1, 20000), 1);
+	r = driverd_watch_read(&watch, &event, err);
+	free(event.uuid);
+	driverd_watch_end(&watch);
+	assert_int_equal(watch.pid, 0);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	free(path);
+	return r;
+}
+
+static void says_why_it_cannot_watch(void **state)
+{
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(watch("nvml", &err), CTR_GPU_E_DRIVER_LIBRARY);
+	assert_non_null(strstr(err.text, "it has no nvmlEventSetCreate"));
+	assert_int_equal(watch("nvml_crashes", &err), CTR_GPU_E_DRIVER_LIBRARY);
+	assert_int_equal(watch("aborts", &err), -EPIPE);
+}
+
+static void tells_events_in_the_same_bytes(void **state)
+{
+	static unsigned char datagram[DRIVERD_DATAGRAM_MAX];
+	const struct driverd_request asked = {DRIVERD_NVML_WATCH, (char *)"/x", (char *)"GPU-1"};
+	struct driverd_reply told = {.event = {DRIVERD_EVENT_XID, (char *)"GPU-1", 79, 2, 3}}, read = {0};
+	struct driverd_request question = {0};
+	size_t size = protocol_write_reply(DRIVERD_NVML_WATCH, &told, datagram);
+
+	(void)state;
+	assert_true(size > 0 && protocol_read_reply(DRIVERD_NVML_WATCH, datagram, size, &read));
+	assert_int_equal(read.event.kind, DRIVERD_EVENT_XID);
+	assert_string_equal(read.event.uuid, "GPU-1");
+	assert_int_equal(read.event.number, 79);
+	assert_int_equal(read.event.gpu_instance, 2);
+	assert_int_equal(read.event.compute_instance, 3);
+	driverd_reply_clear(&read);
+	told.event.kind = 4;
+	assert_int_equal(protocol_write_reply(DRIVERD_NVML_WATCH, &told, datagram), 0);
+	size = protocol_write_request(&asked, datagram);
+	assert_true(size > 0 && protocol_read_request(datagram, size, &question));
+	assert_string_equal(question.without, "GPU-1");
+	free(question.library);
+	free(question.without);
+}
+
 static void gives_up_on_an_nvml_that_hangs(void **state)
 {
 	(void)state;
@@ -665,6 +722,8 @@ int main(void)
 		cmocka_unit_test(names_what_is_no_nvml),
 		cmocka_unit_test(outlives_an_nvml_that_crashes),
 		cmocka_unit_test(gives_up_on_an_nvml_that_hangs),
+		cmocka_unit_test(says_why_it_cannot_watch),
+		cmocka_unit_test(tells_events_in_the_same_bytes),
 		cmocka_unit_test(ends_with_its_parent),
 	};
 
