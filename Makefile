@@ -241,7 +241,7 @@ $(O)/gen/vcuda_rpc.o: $(O)/gen/vcuda_rpc.c $(O)/gen/vcuda_rpc.h
 	$(say) CC $<
 	$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -w -c -o $@ $<
 # Whoever includes it, so that no list of them falls behind.
-rpc_users := $(shell grep -rlE '"(vcuda_rpc|vcuda/control)\.h"' --include='*.c' src vcuda test)
+rpc_users := $(shell grep -rlE '"(vcuda_rpc|vcuda/control)\.h"' --include='*.c' src vcuda cluster test)
 $(rpc_users:%.c=$(O)/%.o) $(rpc_users:%.c=$(O)/musl/%.o): $(O)/gen/vcuda_rpc.h
 
 # What no start of a container on GPU-PV waits for: small.

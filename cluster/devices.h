@@ -45,13 +45,14 @@ struct resources {
 	struct resource list[RESOURCES_MAX];
 	size_t count;
 	bool wants_names; /* a device is there whose name only its driver knows */
+	json_t *slots;    /* what is in use of them, as slot_use_read() has it; NULL */
 };
 
 /**
  * resources_update() - put in what a look at the host found
  * @found: {"devices": [{"resource", "kind", "id", "locator", "store", "numa", "usable"}]}; what is not so is passed
  *         over. Without a kind it is the resource's name. Without a resource the device is one that is known by its
- *         locator: its driver alone tells which it is.
+ *         locator: its driver alone tells which it is. With "slots" and "lost", as slot_use_read() has them.
  *
  * An adapter that cannot be used and is not listed yet is not listed.
  *

@@ -43,6 +43,50 @@ static int metrics_add_devices(char **page, const struct resources *resources)
 	return r;
 }
 
+/* A number of each slot that is in use. */
+static int metrics_add_slot_numbers(char **page, const json_t *slots, const char *key, const char *name,
+				    const char *help)
+{
+	int r = str_append(page, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
+	const json_t *slot;
+	size_t i;
+
+	json_array_foreach (slots, i, slot) {
+		const json_t *number = json_object_get(slot, key);
+		const char *device = json_string_value(json_object_get(slot, "device"));
+		const char *container = json_string_value(json_object_get(slot, "container"));
+
+		if (r < 0 || !json_is_number(number) || !device)
+			continue;
+		r = str_append(page, "%s{", name);
+		if (r == 0)
+			r = metrics_page_add_label(page, "device", device);
+		if (r == 0)
+			r = metrics_page_add_label(page, ",id", container ? container : "");
+		if (r == 0)
+			r = str_append(page, "} %.17g\n", json_number_value(number));
+	}
+	return r;
+}
+
+static int metrics_add_slots(char **page, const struct resources *resources)
+{
+	static const struct {
+		const char *key, *name, *help;
+	} numbers[] = {
+		{"used", "ctr_gpu_slot_memory_used_bytes", "Memory of its GPU that a slot's container has."},
+		{"limit", "ctr_gpu_slot_memory_limit_bytes", "How much of that it may have by its own wish."},
+		{"ratio", "ctr_gpu_slot_memory_limit_ratio", "How much of that it may have, as a part of the GPU's."},
+		{"share", "ctr_gpu_slot_share", "Its share of the GPU's time."},
+		{"processes", "ctr_gpu_slot_processes", "Its processes that use CUDA."},
+	};
+	int r = 0;
+
+	for (size_t i = 0; resources_find(resources, RESOURCE_SLOTS) && i < ARRAY_SIZE(numbers) && r == 0; i++)
+		r = metrics_add_slot_numbers(page, resources->slots, numbers[i].key, numbers[i].name, numbers[i].help);
+	return r;
+}
+
 static int metrics_add_grants(char **page, const struct resources *resources, const Podresources__PodResources *pod,
 			      const Podresources__ContainerResources *container)
 {
@@ -110,6 +154,8 @@ static void metrics_publish(struct metrics *metrics, const struct resources *res
 	const uint8_t *message = answered ? registration_answer(metrics->call, &size) : NULL;
 	int r = page ? metrics_add_devices(&page, resources) : -ENOMEM;
 
+	if (r == 0)
+		r = metrics_add_slots(&page, resources);
 	if (r == 0)
 		r = metrics_add_pods(&page, resources, message, size);
 	metrics_page_publish(&metrics->page, r < 0 ? NULL : page);

@@ -85,6 +85,7 @@ struct resource_look {
 	const char *resource, *kind, *id, *locator, *store;
 	int numa;
 	bool usable;
+	const json_t *lost; /* UUIDs of GPUs that no slot is given of */
 };
 
 static int resource_set_text(char **place, const char *text)
@@ -178,6 +179,21 @@ static struct device *resources_find_again(struct resources *resources, const st
 	return device;
 }
 
+/* Whether a device is a slot of a GPU that is lost. */
+static bool resource_is_lost(const json_t *lost, const char *id)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (lost, i, item) {
+		const char *uuid = json_string_value(item);
+
+		if (uuid && *uuid && str_has_prefix(id, uuid) && id[strlen(uuid)] == ':')
+			return true;
+	}
+	return false;
+}
+
 static bool resource_is_look(const struct resource_look *look)
 {
 	if (look->resource ? !resource_is_name(look->resource) : look->id != NULL)
@@ -185,7 +201,7 @@ static bool resource_is_look(const struct resource_look *look)
 	return (!look->kind || resource_is_name(look->kind)) && (!look->id || resource_is_id(look->id));
 }
 
-static int resource_take_look(struct resources *resources, const struct resource_look *look)
+static int resource_take_look(struct resources *resources, struct resource_look *look)
 {
 	struct resource *resource = NULL;
 	struct device *device;
@@ -198,6 +214,7 @@ static int resource_take_look(struct resources *resources, const struct resource
 		resources->wants_names = true;
 		return 0;
 	}
+	look->usable = look->usable && !resource_is_lost(look->lost, device ? device->id : look->id ? look->id : "");
 	if (device) {
 		resources_take_place(resources, device, look->id ? look->locator : NULL);
 		r = device->seen ? 0 : resource_set_device(device, look);
@@ -236,10 +253,12 @@ int resources_update(struct resources *resources, const json_t *found)
 	int r = 0;
 
 	resources->wants_names = false;
+	json_decref(resources->slots);
+	resources->slots = json_incref(json_object_get(found, "slots"));
 	json_array_foreach (json_object_get(found, "devices"), i, item) {
 		const json_t *numa = json_object_get(item, "numa");
 		json_int_t node = json_is_integer(numa) ? json_integer_value(numa) : -1;
-		const struct resource_look look = {
+		struct resource_look look = {
 			.resource = json_string_value(json_object_get(item, "resource")),
 			.kind = json_string_value(json_object_get(item, "kind")),
 			.id = json_string_value(json_object_get(item, "id")),
@@ -247,6 +266,7 @@ int resources_update(struct resources *resources, const json_t *found)
 			.store = json_string_value(json_object_get(item, "store")),
 			.numa = node >= 0 && node < 4096 ? (int)node : -1,
 			.usable = json_is_true(json_object_get(item, "usable")),
+			.lost = json_object_get(found, "lost"),
 		};
 
 		if (r == 0)
@@ -272,5 +292,6 @@ void resources_clear(struct resources *resources)
 		free(resources->list[i].name);
 		free(resources->list[i].kind);
 	}
+	json_decref(resources->slots);
 	*resources = (struct resources){0};
 }

@@ -244,6 +244,7 @@ static json_t *watcher_why(int failure, struct ctr_gpu_context *context, const s
 static int watcher_look(int fd, enum watcher_mig mig, bool names, const struct xid_watch *watch)
 {
 	struct watcher_look look = {.mig = mig, .watch = watch};
+	json_t *slots, *lost;
 	struct ctr_gpu_context *context = NULL;
 	int r = ctr_gpu_context_new(&context);
 
@@ -253,8 +254,13 @@ static int watcher_look(int fd, enum watcher_mig mig, bool names, const struct x
 		r = ctr_gpu_host_new(context, &look.host);
 	if (r == 0 && names)
 		r = ctr_gpu_host_identify(context, look.host);
-	r = watcher_send(
-		fd, json_pack("{s:o, s:o}", "devices", watcher_list(&look), "why", watcher_why(r, context, watch)));
+	slots = json_array();
+	lost = json_array();
+	/* Where it does not answer, slots are as healthy as their GPUs. */
+	if (look.host && look.host->settings->vcuda_slots > 0 && watcher_is_served())
+		(void)slot_use_read(slots, lost);
+	r = watcher_send(fd, json_pack("{s:o, s:o, s:o, s:o}", "devices", watcher_list(&look), "slots", slots, "lost",
+				       lost, "why", watcher_why(r, context, watch)));
 	return r < 0;
 }
 

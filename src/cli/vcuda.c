@@ -79,6 +79,8 @@ static void vcuda_print_state(const struct vcudad_grant *grant)
 		   streq(grant->state, "waiting") ? ", waits for memory of its GPUs"
 		   : grant->by_hand               ? ", until ctr-gpu vcuda resume"
 						  : "");
+	if (grant->slot)
+		(void)printf("    slot       %u of its GPU\n", grant->slot - 1);
 	if (grant->limits.idle)
 		(void)printf("    idle       suspended when it has rested for %u s\n", grant->limits.idle);
 	if (grant->limits.balance)
@@ -129,15 +131,16 @@ static json_t *vcuda_pack_grant(const struct vcudad_grant *grant, bool limited)
 						     print_string(vcuda_find_on(grant, (u_int)i)));
 				   }));
 	struct vcuda_limits limits = grant->limits;
-	json_t *packed = json_pack("{s:o, s:i, s:I, s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:b, s:o, s:b, s:i, s:o}",
-				   "container", print_string(grant->id), "pid", grant->pid, "uid",
-				   (json_int_t)grant->uid, "gpus", gpus, "used", (json_int_t)grant->used, "hostUsed",
-				   limited ? json_integer((json_int_t)grant->host_used) : json_null(), "processors",
-				   grant->processors > 0 ? json_real(grant->processors) : json_null(), "clients",
-				   (json_int_t)grant->clients, "connects", (json_int_t)grant->connects, "denied",
-				   (json_int_t)grant->denied, "crashes", (json_int_t)grant->crashes, "kept",
-				   grant->kept, "state", print_string(grant->state), "byHand", grant->by_hand, "stays",
-				   (int)grant->stays, "trouble", print_string(*grant->trouble ? grant->trouble : NULL));
+	json_t *packed = json_pack(
+		"{s:o, s:i, s:I, s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:b, s:o, s:b, s:i, s:o, s:o}", "container",
+		print_string(grant->id), "pid", grant->pid, "uid", (json_int_t)grant->uid, "gpus", gpus, "used",
+		(json_int_t)grant->used, "hostUsed", limited ? json_integer((json_int_t)grant->host_used) : json_null(),
+		"processors", grant->processors > 0 ? json_real(grant->processors) : json_null(), "clients",
+		(json_int_t)grant->clients, "connects", (json_int_t)grant->connects, "denied",
+		(json_int_t)grant->denied, "crashes", (json_int_t)grant->crashes, "kept", grant->kept, "state",
+		print_string(grant->state), "byHand", grant->by_hand, "stays", (int)grant->stays, "slot",
+		grant->slot ? json_integer((json_int_t)grant->slot - 1) : json_null(), "trouble",
+		print_string(*grant->trouble ? grant->trouble : NULL));
 
 	if (!limited)
 		limits.host_memory = 0;

@@ -68,13 +68,30 @@ static int container_start_open_parent(int proc, int process)
 	return openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+/*
+ * Another user, and who is in a container, can have processes that look like it, and would keep the caller waiting. The
+ * owner of a directory in procfs says little: it is root's where a process is not to be looked into.
+ */
+static bool container_start_is_callers(int process, int own)
+{
+	_cleanup_free_ char *status = NULL;
+	const char *line;
+	unsigned real, effective;
+
+	if (!container_start_shares(process, own, "ns/pid") || !container_start_shares(process, own, "ns/user") ||
+	    fd_read_file_at(process, "status", STATUS_SIZE, &status, NULL) < 0 || !(line = strstr(status, "\nUid:")))
+		return false;
+	return sscanf(line, "\nUid: %u %u", &real, &effective) == 2 && real == geteuid() && effective == geteuid();
+}
+
 /* runc is a copy of itself there, and says so. */
-static bool container_start_is_first(int proc, int process)
+static bool container_start_is_first(int proc, int process, int own)
 {
 	static const char *const makes[] = {"create", "run", NULL}, *const begins[] = {"init", NULL};
 	_cleanup_close_ int parent = container_start_open_parent(proc, process);
 
-	return parent >= 0 && !container_start_shares(process, parent, "ns/mnt") &&
+	return parent >= 0 && container_start_is_callers(parent, own) &&
+	       !container_start_shares(process, parent, "ns/mnt") &&
 	       (container_start_shares(process, parent, "exe") || container_start_has_word(process, begins)) &&
 	       container_start_has_word(parent, makes);
 }
@@ -84,7 +101,8 @@ static bool container_start_is_giver(int process, int own)
 {
 	static const char *const gives[] = {"attach", "configure", NULL};
 
-	return container_start_shares(process, own, "exe") && container_start_has_word(process, gives);
+	return container_start_is_callers(process, own) && container_start_shares(process, own, "exe") &&
+	       container_start_has_word(process, gives);
 }
 
 /* Return: a process that makes one and began before; 0: none does. */
@@ -102,7 +120,7 @@ static pid_t container_start_find(unsigned long long before)
 		unsigned long long started;
 
 		if (process >= 0 && process_key_start(process, &started) == 0 && started <= before &&
-		    (container_start_is_first(dirfd(proc), process) || container_start_is_giver(process, own)))
+		    (container_start_is_first(dirfd(proc), process, own) || container_start_is_giver(process, own)))
 			return pid;
 	}
 	return 0;

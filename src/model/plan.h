@@ -173,6 +173,7 @@ struct plan {
 	struct plan_grant *grants; /* spares last */
 	size_t grant_count;
 	struct vcuda_limits grant_limits;
+	unsigned grant_slot; /* which slot of its GPU it is, from 1; 0: none */
 	char *grant_library; /* the driver's libcuda.so.1, for the servers; NULL: as the loader finds it */
 	struct plan_claim *claims;
 	size_t claim_count;

@@ -216,6 +216,22 @@ static int slurm_record_find_named(const char *const *environment, struct slurm_
 	return 0;
 }
 
+/*
+ * By a cgroup's name. Where cgroups are a user's own, the user may have made one of that name: so a record is of use to
+ * its own user, and to root, who makes those of Slurm.
+ */
+static int slurm_record_find_of(const struct slurm_step *step, struct slurm_record *ret)
+{
+	_cleanup_record_ struct slurm_record record = {0};
+	int r = slurm_record_read(step, &record);
+
+	if (r == 0 && getuid() != 0 && record.uid != getuid())
+		return -EACCES;
+	if (r == 0)
+		*ret = steal_struct(&record);
+	return r;
+}
+
 int slurm_record_find(const char *const *environment, struct slurm_record *ret)
 {
 	_cleanup_free_ char *membership = NULL;
@@ -229,7 +245,7 @@ int slurm_record_find(const char *const *environment, struct slurm_record *ret)
 		r = slurm_step_find(membership, &step);
 	/* Where this cannot be read, the environment, which others write, does not count in its place. */
 	if (r == 0)
-		return slurm_record_read(&step, ret);
+		return slurm_record_find_of(&step, ret);
 	r = slurm_record_find_named(environment, ret);
 	return r == -ENOMEM || r == 0 ? r : -ENOENT;
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# check-clusters: what places containers and jobs on several machines, as far as it runs on one: Slurm of this distribution, and
+# check-clusters: what places containers and jobs on several machines, as far as it runs on one: Slurm of this distribution and of sid, and
 # Kubernetes, which test/clusters/kubernetes-build builds of Debian 12's source package once and keeps below $CTR_GPU_KUBERNETES
 # (/var/cache/ctr-gpu-kubernetes), with containerd of this and of later releases. Wants a mirror of Debian. $CTR_GPU_TEST_KILLS: how often its programs are killed, 50 times.
 

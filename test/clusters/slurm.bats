@@ -8,12 +8,28 @@ bats_require_minimum_version 1.5.0
 load ../e2e/engines
 
 here=$(dirname "$(readlink -f "$BATS_TEST_FILENAME")")
+[[ $BATS_TEST_FILENAME != *-sid* ]] || release=sid
 
+# Of another release of Debian it is a tree with its Slurm, and a plugin that is built for that.
 setup_file() {
 	require_root
-	require_program slurmctld
-	require_program slurmd
-	require_program munged
+	spank=$CTR_GPU_BUILD/lib/slurm/spank_ctr_gpu.so
+	if [[ -n ${release-} ]]; then
+		require_program debootstrap
+		engine_tree=$("$here/../engines/tree" "$release" busybox-static crun iproute2 jq libcap2 libjansson4 libseccomp2 libslurm-dev libtirpc3t64 libyaml-0-2 munge procps \
+			slurm-client slurmctld slurmd)
+		export engine_tree engine_bare=1
+		mkdir "$BATS_FILE_TMPDIR/include"
+		cp -a "$engine_tree/usr/include/slurm" "$BATS_FILE_TMPDIR/include/"
+		spank=$BATS_FILE_TMPDIR/spank_ctr_gpu.so
+		"${CC:-gcc}" -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 -fPIC -shared -isystem "$BATS_FILE_TMPDIR/include" -I"$here/../../src" \
+			-DCTR_GPU_BINDIR='"/usr/bin"' -o "$spank" "$here/../../src/slurm/spank/spank.c"
+	else
+		require_program slurmctld
+		require_program slurmd
+		require_program munged
+	fi
+	export spank
 }
 
 # Slurm leaves some of its cgroups.
@@ -23,7 +39,7 @@ teardown() {
 
 # slurm PROFILE SCRIPT: a shell beside a Slurm whose node is told what ctr-gpu says, in $directory
 slurm() {
-	sandbox "$1" bash -ec 'directory=$1; mkdir -p "$directory"; rm -rf /etc/ctr-gpu
+	sandbox "$1" bash -ec 'PATH=$CTR_GPU_BUILD/bin:$PATH directory=$1; mkdir -p "$directory"; rm -rf /etc/ctr-gpu
 		printf "#!/bin/sh\necho export NVIDIA_VISIBLE_DEVICES=\"\${CUDA_VISIBLE_DEVICES:-void}\"\n" >"$directory/prolog"; chmod 755 "$directory/prolog"
 		echo "TaskProlog=$directory/prolog" >"$directory/more.conf"
 		ctr-gpu slurm nodes >/dev/null
@@ -63,13 +79,13 @@ slurm() {
 # with_plugin PROFILE SCRIPT: the same with Slurm's plugin, and with the files of examples/slurm. In SCRIPT `user` runs a command as a
 # user; $settings are ctr-gpu's, $stack a line for plugstack.conf, $slurm lines for slurm.conf.
 with_plugin() {
-	[[ -z $("$here/../../pkg/needs" slurm) ]] || { echo "the machine lacks libslurm-dev, so there is no plugin to be tested"; return 1; }
+	[[ -e $spank ]] || { echo "the machine lacks libslurm-dev, so there is no plugin to be tested"; return 1; }
 	settings=${settings-'{"runtimes": ["crun"]}'} stack=${stack-} slurm=${slurm-} \
-		sandbox "$1" bash -ec 'directory=$1 bin=$(dirname "$(command -v ctr-gpu)"); mkdir -p "$directory" /etc/ctr-gpu; chmod 755 "$directory"
+		sandbox "$1" bash -ec 'PATH=$CTR_GPU_BUILD/bin:$PATH directory=$1 bin=$CTR_GPU_BUILD/bin; mkdir -p "$directory" /etc/ctr-gpu; chmod 755 "$directory"; cp "$spank" "$directory/"
 		printf "%s\n" "$settings" >/etc/ctr-gpu/config.json
 		for file in cgroup oci plugstack; do cp "$5/$file.conf" "$directory"; done
 		sed -i "s,ctr-gpu-runtime,$bin/&," "$directory/oci.conf"
-		sed -i "s,spank_ctr_gpu.so.*,$bin/../lib/slurm/& program=$bin/ctr-gpu," "$directory/plugstack.conf"
+		sed -i "s,spank_ctr_gpu.so.*,$directory/& program=$bin/ctr-gpu," "$directory/plugstack.conf"
 		[[ -z $stack ]] || echo "$stack" >"$directory/plugstack.conf"
 		printf "%s\n" "$slurm" >"$directory/more.conf"
 		ctr-gpu slurm nodes >/dev/null
@@ -144,9 +160,9 @@ asks='echo "${CUDA_VISIBLE_DEVICES-unset} ${NVIDIA_VISIBLE_DEVICES-unset}"'
 	[[ $status != 0 && $output == *all* && $output == *"[E_GUARD] the job's choice of GPUs cannot be held on this node: "* && $output != *one* && $output != *none* ]]
 	settings='{"choice": "guard"}' run with_plugin wsl-two-nvidia 'srun --gres=gpu:1 echo one; grep -o "warning: .*" "$directory/log/slurmd"'
 	[[ $status == 0 && $output == *one* && $output == *"the job's choice of GPUs is not held: "* ]]
-	stack="optional $CTR_GPU_BUILD/lib/slurm/spank_ctr_gpu.so program=/nowhere" run with_plugin wsl-two-nvidia 'srun --gres=gpu:1 echo one'
+	stack="optional /run/slurm/spank_ctr_gpu.so program=/nowhere" run with_plugin wsl-two-nvidia 'srun --gres=gpu:1 echo one'
 	[[ $status == 0 && $output == *one* && $output == *"/nowhere cannot be run: No such file or directory"* ]]
-	stack="required $CTR_GPU_BUILD/lib/slurm/spank_ctr_gpu.so program=/nowhere" run with_plugin wsl-two-nvidia 'srun --gres=gpu:1 echo one'
+	stack="required /run/slurm/spank_ctr_gpu.so program=/nowhere" run with_plugin wsl-two-nvidia 'srun --gres=gpu:1 echo one'
 	[[ $status != 0 && $output != *one* ]]
 }
 
@@ -155,7 +171,7 @@ asks='echo "${CUDA_VISIBLE_DEVICES-unset} ${NVIDIA_VISIBLE_DEVICES-unset}"'
 	printf '#!/bin/sh\nsleep 1001 >/dev/null 2>&1 &\nexec >/dev/null 2>&1\nwait\n' >"$BATS_TEST_TMPDIR/silent"
 	chmod -R go+rX "$BATS_TEST_TMPDIR" && chmod 755 "$BATS_TEST_TMPDIR"/{slow,silent}
 	for program in slow silent; do
-		stack="required $CTR_GPU_BUILD/lib/slurm/spank_ctr_gpu.so program=$BATS_TEST_TMPDIR/$program timeout=2 timeout=x" run with_plugin wsl-two-nvidia '
+		stack="required /run/slurm/spank_ctr_gpu.so program=$BATS_TEST_TMPDIR/$program timeout=2 timeout=x" run with_plugin wsl-two-nvidia '
 			srun --gres=gpu:1 echo one || echo refused; grep -o "ctr_gpu: .*timeout=x.*" "$directory/log/slurmd" | head -n 1; # It is run at the end of a step, too.
 			for i in {1..600}; do pgrep -f "^sleep 100[01]$" >/dev/null || exit 0; sleep 0.1; done; exit 1'
 		echo "$output"
@@ -168,7 +184,7 @@ asks='echo "${CUDA_VISIBLE_DEVICES-unset} ${NVIDIA_VISIBLE_DEVICES-unset}"'
 @test "plugin: no task starts with a part of what is decided for it" {
 	printf '#!/bin/sh\necho CUDA_VISIBLE_DEVICES=0\nyes "mount /dev/null /dev/null" | head -n 1000\n' >"$BATS_TEST_TMPDIR/long"
 	chmod -R go+rX "$BATS_TEST_TMPDIR" && chmod 755 "$BATS_TEST_TMPDIR/long"
-	stack="required $CTR_GPU_BUILD/lib/slurm/spank_ctr_gpu.so program=$BATS_TEST_TMPDIR/long" run with_plugin wsl-two-nvidia '
+	stack="required /run/slurm/spank_ctr_gpu.so program=$BATS_TEST_TMPDIR/long" run with_plugin wsl-two-nvidia '
 		srun --gres=gpu:1 echo one || echo refused'
 	echo "$output"
 	[[ $status == 0 && $output == *refused* && $output != *one* ]]

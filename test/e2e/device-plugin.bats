@@ -338,6 +338,43 @@ loaded='mount -t tmpfs none /sys/module; mkdir /sys/module/nvidia; rm -f /run/nv
 	grep -qF "image: ctr-gpu-device-plugin:$(jq -r '.manifests[0].annotations["org.opencontainers.image.ref.name"]' "$layout/index.json")" "$e2e/../../examples/kubernetes/daemon-set.yaml"
 }
 
+@test "metrics say what is in use of slots, of which each is one container's" {
+	sandbox wsl-two-nvidia bash -ec "$slotted"'
+		"$0" --kubelet-directory=/run/plugins --metrics=/run/metrics 2>/run/log & plugin=$!
+		page() { curl --silent --max-time 8 --unix-socket /run/metrics http://localhost/metrics | grep -v "^#"; }
+		soon() { for ((i = 0; i < 150; i++)); do ! page | grep -q "$@" || return 0; sleep 0.1; done; page; cat /run/log; return 1; }
+		/usr/bin/python3 - "$1" <<-END & grant=$!
+			import os, socket, struct, sys, time
+			def text(value):
+			    return struct.pack(">I", len(value)) + value + bytes(-len(value) % 4)
+			peers = []
+			for name in b"one", b"two":
+			    peer = socket.socket(socket.AF_UNIX)
+			    peer.connect("/run/ctr-gpu/vcudad.sock")
+			    wish = text(name) + struct.pack(">iI", os.getpid(), 1) + text(sys.argv[1].encode()) + text(b"0000:01:00.0") + text(b"One")
+			    wish += text(b"/run/driver/libcuda.so.1") + struct.pack(">QQIIIIII", 33 << 56, 0, 4, 0, 70, 0, 0, 2)
+			    call = struct.pack(">6I4I", 1, 0, 2, 0x20435447, 1, 1, 0, 0, 0, 0) + wish
+			    peer.sendall(struct.pack(">I", 0x80000000 | len(call)) + call)
+			    answer = peer.recv(4096)
+			    peers.append(peer)
+			    open("/run/answer." + name.decode(), "wb").write(answer)
+			time.sleep(60)
+			END
+		soon ctr_gpu_slot_share; page | grep ctr_gpu_slot
+		grep -ac "has that slot of the GPU" /run/answer.one /run/answer.two || true
+		kill $grant; wait $grant || true
+		for ((i = 0; i < 150; i++)); do page | grep -q ctr_gpu_slot_share || break; sleep 0.1; done
+		((i < 150)); kill $plugin; wait $plugin' "$plugin" "$one" >"$BATS_TEST_TMPDIR/said"
+	diff "$BATS_TEST_TMPDIR/said" - <<-END
+		ctr_gpu_slot_memory_used_bytes{device="$one:1",id="one"} 0
+		ctr_gpu_slot_memory_limit_ratio{device="$one:1",id="one"} 0.33000000000000002
+		ctr_gpu_slot_share{device="$one:1",id="one"} 70
+		ctr_gpu_slot_processes{device="$one:1",id="one"} 0
+		/run/answer.one:0
+		/run/answer.two:1
+	END
+}
+
 @test "metrics are served where they are wanted, to peers that ask for them" {
 	sandbox wsl-two-nvidia bash -ec 'mkdir -p /run/plugins; rm -rf /etc/ctr-gpu
 		"$0" --kubelet-directory=/run/plugins --metrics=/run/metrics 2>/run/log & plugin=$!

@@ -152,10 +152,14 @@ check() {
 		trap "echo 0 >$top$before/cgroup.procs; rmdir $group/job_7/step_0 $group/job_7 $group" EXIT
 		mkdir -p "$group/job_7/step_0"; echo 0 >"$group/job_7/step_0/cgroup.procs" || exit
 		asks() { ctr-gpu-runtime --dry-run create --bundle b x 2>&1 || echo "status $?"; }
-		asks | jq -c .adapters 2>/dev/null; chmod 666 ctr-gpu-slurm/7.0; asks; chmod 644 ctr-gpu-slurm/7.0; echo "{" >ctr-gpu-slurm/7.0; asks'
+		asks | jq -c .adapters 2>/dev/null
+		# Where cgroups are a user.s own, that user may make one of a step.s name: it is of no use to others than the step.s user.
+		chmod 755 b; user() { setpriv --reuid 65534 --regid 65534 --clear-groups "$(command -v ctr-gpu-runtime)" --dry-run create --bundle /run/b x 2>&1 || echo "user $?"; }
+		user; sed -i "s/\"uid\":0/\"uid\":65534/" ctr-gpu-slurm/7.0; user | jq -c .adapters 2>/dev/null
+		chmod 666 ctr-gpu-slurm/7.0; asks; chmod 644 ctr-gpu-slurm/7.0; echo "{" >ctr-gpu-slurm/7.0; asks'
 	echo "$output"
-	[[ ${lines[0]} == '["1 NVIDIA RTX A2000"]' ]]
-	[[ $(grep -c "what this job's step was granted cannot be read in /run/ctr-gpu-slurm: " <<<"$output") == 2 ]]
+	[[ ${lines[0]} == '["1 NVIDIA RTX A2000"]' && $(grep -cF '["1 NVIDIA RTX A2000"]' <<<"$output") == 2 ]]
+	[[ $(grep -c "what this job's step was granted cannot be read in /run/ctr-gpu-slurm: " <<<"$output") == 3 && $(grep -c "^user 1" <<<"$output") == 1 ]]
 	[[ $(grep -c "status 1" <<<"$output") == 2 ]]
 }
 

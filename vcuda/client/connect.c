@@ -85,17 +85,31 @@ static int connect_make_socket(void)
 	return higher;
 }
 
+/*
+ * The variable is of who started the program, on the host: some pass it on into a container, which has the socket in
+ * its usual place. Return: whether the path has room.
+ */
+static bool connect_find(struct sockaddr_un *ret)
+{
+	const char *other = getenv(START_SOCKET_VARIABLE);
+
+	*ret = (struct sockaddr_un){.sun_family = AF_UNIX, .sun_path = START_SOCKET};
+	if (!other || (access(other, F_OK) < 0 && errno == ENOENT && access(START_SOCKET, F_OK) == 0))
+		return true;
+	if (strlen(other) >= sizeof(ret->sun_path))
+		return false;
+	memcpy(ret->sun_path, other, strlen(other) + 1);
+	return true;
+}
+
 static CUresult connect_socket(void)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = START_SOCKET};
 	const struct timeval patience = {.tv_sec = CONNECT_PATIENCE_MS / 1000};
-	const char *other = getenv(START_SOCKET_VARIABLE);
+	struct sockaddr_un address;
 	struct stat made;
 
-	if (other && strlen(other) >= sizeof(address.sun_path))
+	if (!connect_find(&address))
 		return CUDA_ERROR_SYSTEM_NOT_READY;
-	if (other)
-		memcpy(address.sun_path, other, strlen(other) + 1);
 	client.socket = connect_make_socket();
 	if (!connect_look(&made))
 		return CUDA_ERROR_OPERATING_SYSTEM;

@@ -319,6 +319,8 @@ static int vcuda_set_memory(const struct settings *settings, const struct reques
 		request->has_slot ? STR_SHARE(100 / settings->vcuda_slots) : settings->vcuda_limits.memory;
 
 	plan->grant_limits.memory = given;
+	plan->grant_slot =
+		request->has_slot && request->devices.count == 1 ? (unsigned)request->devices.items[0].slot + 1 : 0;
 	if (!request->vcuda_memory)
 		return 0;
 	/* Of a share, the container's server knows how much it is. */

@@ -78,6 +78,7 @@ static void grant_describe(const struct plan *plan, struct vcudad_gpu *gpus, str
 	ret->spares.spares_val = gpus + ret->gpus.gpus_len;
 	ret->library = grant_text(plan->grant_library);
 	ret->limits = plan->grant_limits;
+	ret->slot = plan->grant_slot;
 }
 
 /* The container gets it, whatever is in it. */

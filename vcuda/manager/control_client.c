@@ -103,7 +103,7 @@ static bool control_client_is_same_request(const struct tenant *tenant, const st
 {
 	const struct vcuda_limits *limits = &wish->limits;
 
-	if (tenant->pid != wish->pid || tenant->gpu_count != wish->gpus.gpus_len ||
+	if (tenant->pid != wish->pid || tenant->slot != wish->slot || tenant->gpu_count != wish->gpus.gpus_len ||
 	    tenant->limits.memory != limits->memory || tenant->limits.max_clients != limits->max_clients ||
 	    (limits->host_memory && tenant->limits.host_memory != limits->host_memory))
 		return false;
@@ -134,6 +134,7 @@ static int control_client_make_tenant(const struct vcudad_request *wish, struct 
 
 	tenant->pid = wish->pid;
 	tenant->limits = control_client_bound(wish->limits);
+	tenant->slot = wish->slot;
 	tenant->library = strdup(wish->library);
 	if (r == 0 && !tenant->library)
 		r = -ENOMEM;
@@ -157,6 +158,8 @@ static const char *control_client_explain(int r)
 		return "its GPU is lost: sudo ctr-gpu vcuda list says why";
 	case -EHOSTDOWN:
 		return "its GPU is drained, so no container begins there: ctr-gpu vcuda undrain ends that";
+	case -EADDRINUSE:
+		return "another container, which still runs, has that slot of the GPU";
 	case -ENOSPC:
 		return "as many containers have vCUDA as the manager serves at once";
 	default:
@@ -176,6 +179,26 @@ static void control_client_describe_grant(const struct tenant *tenant)
 		vcuda_limits_pack(&tenant->limits, json_pack("{s:i, s:i, s:o, s:o}", "pid", (int)tenant->pid, "uid",
 							     (int)tenant->uid, "gpus", gpus, "processors",
 							     processors > 0 ? json_real(processors) : json_null())));
+}
+
+/*
+ * What slots of a GPU have comes to all of its memory, so each is one container's; a name of one is no secret.
+ * Return: 0; -EADDRINUSE.
+ */
+static int control_client_check_slot(struct manager *manager, const struct tenant *tenant)
+{
+	struct tenant *other = manager->tenants, *next;
+
+	for (; tenant->slot > 0 && other; other = next) {
+		next = other->next;
+		if (other->slot != tenant->slot || other->ending ||
+		    memcmp(other->gpus[0].bytes, tenant->gpus[0].bytes, sizeof(other->gpus[0].bytes)) != 0)
+			continue;
+		if (!pidref_has_ended(other->pidfd))
+			return -EADDRINUSE;
+		tenant_end(manager, other, "container ended");
+	}
+	return 0;
 }
 
 /* Return: the container that is meant, new or the same once more; NULL with @ret filled. */
@@ -203,6 +226,8 @@ static struct tenant *control_client_grant_tenant(struct manager *manager, const
 	r = tenant ? control_client_make_tenant(wish, tenant) : -ENOMEM;
 	if (r == 0 && gpu_trouble_count_lost(manager, tenant) == tenant->gpu_count)
 		r = -ENODEV;
+	if (r == 0)
+		r = control_client_check_slot(manager, tenant);
 	if (r == 0)
 		r = drain_avoid(manager, tenant);
 	if (r == 0)
@@ -427,6 +452,7 @@ static void control_client_list_tenant(const struct tenant *tenant, struct vcuda
 		.state = (char *)(uintptr_t)suspension_name(&tenant->suspension),
 		.by_hand = tenant->suspension.by_hand,
 		.stays = balance_stays(tenant, manager_now()),
+		.slot = tenant->slot,
 		.trouble = (char *)(uintptr_t)tenant->suspension.trouble,
 	};
 }

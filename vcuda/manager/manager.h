@@ -72,6 +72,7 @@ struct tenant {
 	ssize_t first;   /* the GPU that its programs find first; -1: nothing has connected yet */
 	char *library;
 	struct vcuda_limits limits;
+	unsigned slot;       /* of its GPU, from 1; 0: none */
 	uint64_t host_limit; /* of the host's memory that is page-locked */
 	int group;           /* directory of the servers' control group; -1: none */
 	uint64_t kills;      /* in it, for want of memory, that are told */

@@ -63,15 +63,16 @@ static json_t *state_file_list_gpus(const struct tenant *tenant)
 static json_t *state_file_describe(const struct manager *manager, const struct tenant *tenant)
 {
 	json_t *entry = json_pack(
-		"{s:s, s:i, s:I, s:I, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:o, s:o, s:o}", "id",
+		"{s:s, s:i, s:I, s:I, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:i, s:o, s:o, s:o}", "id",
 		tenant->id, "pid", (int)tenant->pid, "started", (json_int_t)tenant->started, "uid",
 		(json_int_t)tenant->uid, "library", tenant->library, "first", (int)tenant->first, "places",
 		(json_int_t)tenant->places, "target", (json_int_t)tenant->suspension.target, "movedAt",
 		(json_int_t)tenant->moved_at, "connects", (json_int_t)tenant->connects, "denied",
 		(json_int_t)tenant->denied, "crashes", (json_int_t)tenant->crashes, "suspension",
 		suspension_name(&tenant->suspension), "byHand", tenant->suspension.by_hand, "forSleep",
-		tenant->suspension.for_sleep, "gpus", state_file_list_gpus(tenant), "servers",
-		state_file_list_workers(manager, tenant), "remnants", state_file_list_remnants(manager, tenant));
+		tenant->suspension.for_sleep, "slot", (int)tenant->slot, "gpus", state_file_list_gpus(tenant),
+		"servers", state_file_list_workers(manager, tenant), "remnants",
+		state_file_list_remnants(manager, tenant));
 
 	(void)json_object_update_new(entry, vcuda_limits_write(&tenant->limits));
 	return entry;
@@ -154,6 +155,7 @@ static int state_file_fill(const json_t *entry, struct tenant *tenant)
 	tenant->started = (uint64_t)state_file_number(entry, "started");
 	tenant->uid = (uid_t)state_file_number(entry, "uid");
 	tenant->limits = vcuda_limits_read(entry);
+	tenant->slot = (unsigned)state_file_number(entry, "slot");
 	tenant->connects = (uint64_t)state_file_number(entry, "connects");
 	tenant->denied = (uint64_t)state_file_number(entry, "denied");
 	tenant->crashes = (uint64_t)state_file_number(entry, "crashes");

@@ -53,6 +53,29 @@ static void test_comes_and_goes(void **state)
 	resources_clear(&resources);
 }
 
+static void test_slots_of_lost_gpus(void **state)
+{
+#define SLOT(id) "{\"resource\": \"" RESOURCE_SLOTS "\", \"usable\": true, \"id\": \"" id "\"}"
+#define SLOTS(lost) "{\"devices\": [" SLOT("GPU-1:0") ", " SLOT("GPU-12:0") "], \"lost\": [" lost "]}"
+	static const char *const looks[] = {SLOTS(""), SLOTS("\"GPU-1\", 7, \"\""), SLOTS("\"GPU-1\""), SLOTS("")};
+	static const bool healthy[] = {true, false, false, true};
+	struct resources resources = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
+		const struct resource *slots = &resources.list[0];
+		const unsigned changes = slots->changes;
+		_cleanup_json_ json_t *json = NULL;
+
+		assert_int_equal(json_parse(looks[i], strlen(looks[i]), &json, NULL), 0);
+		assert_int_equal(resources_update(&resources, json), 0);
+		assert_int_equal(resource_find(slots, "GPU-1:0")->healthy, healthy[i]);
+		assert_true(resource_find(slots, "GPU-12:0")->healthy);
+		assert_int_equal(slots->changes != changes, i != 2);
+	}
+	resources_clear(&resources);
+}
+
 /* Behind /dev/dxg a driver alone tells the name, and is not asked each time. */
 static void test_known_again(void **state)
 {
@@ -263,10 +286,11 @@ static void test_preference(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_comes_and_goes), cmocka_unit_test(test_known_again),
-		cmocka_unit_test(test_not_listed),     cmocka_unit_test(test_bounded),
-		cmocka_unit_test(test_part_made_anew), cmocka_unit_test(test_preference),
-		cmocka_unit_test(test_by_profile),     cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_comes_and_goes), cmocka_unit_test(test_slots_of_lost_gpus),
+		cmocka_unit_test(test_known_again),    cmocka_unit_test(test_not_listed),
+		cmocka_unit_test(test_bounded),        cmocka_unit_test(test_part_made_anew),
+		cmocka_unit_test(test_preference),     cmocka_unit_test(test_by_profile),
+		cmocka_unit_test(test_slots),
 	};
 
 	return cmocka_run_group_tests_name("resource", tests, NULL, NULL);

@@ -17,6 +17,8 @@
 
 static const char own[] = "/proc/self/exe";
 
+enum { OTHER_UID = 65533 };
+
 /* The first process: in a mount namespace of its own, it lives for that time. */
 static int live(const char *milliseconds)
 {
@@ -29,8 +31,11 @@ static int live(const char *milliseconds)
 	return 0;
 }
 
-/* Has this program run as if it were called so, and waits until that is seen. Return: the process. */
-static pid_t play(const char *word, const char *milliseconds)
+/*
+ * Has this program run as if it were called so, and waits until that is seen. @other: "user": the runtime is another
+ * user's; "container": it is in a container; NULL. Return: the process.
+ */
+static pid_t play(const char *word, const char *milliseconds, const char *other)
 {
 	int ends[2];
 	pid_t pid;
@@ -40,7 +45,7 @@ static pid_t play(const char *word, const char *milliseconds)
 	pid = fork();
 	if (pid == 0) {
 		(void)dup2(ends[1], STDOUT_FILENO);
-		(void)execl(own, "runtime", word, milliseconds, NULL);
+		(void)execl(own, "runtime", word, milliseconds, other, NULL);
 		_exit(1);
 	}
 	(void)close(ends[1]);
@@ -64,7 +69,7 @@ static void what_is_being_made_is_waited_for(void **state)
 	if (geteuid() != 0)
 		skip("needs root");
 	before = clock_now_ms();
-	runtime = play("create", "300");
+	runtime = play("create", "300", NULL);
 	assert_int_equal(container_start_wait(10000), 0);
 	assert_true(clock_now_ms() - before >= 250);
 	ended(runtime);
@@ -77,7 +82,7 @@ static void it_is_waited_for_no_longer_than_is_said(void **state)
 	(void)state;
 	if (geteuid() != 0)
 		skip("needs root");
-	runtime = play("run", "5000");
+	runtime = play("run", "5000", NULL);
 	assert_true(container_start_wait(100) > 0);
 	ended(runtime);
 }
@@ -89,18 +94,46 @@ static void other_processes_in_namespaces_are_not_waited_for(void **state)
 	(void)state;
 	if (geteuid() != 0)
 		skip("needs root");
-	other = play("play", "5000");
+	other = play("play", "5000", NULL);
 	assert_int_equal(container_start_wait(0), 0);
 	ended(other);
 }
 
-/* "WORD MILLISECONDS": the runtime. */
+static void what_others_make_is_not_waited_for(void **state)
+{
+	static const char *const others[] = {"user", "container"};
+
+	(void)state;
+	if (geteuid() != 0)
+		skip("needs root");
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		const pid_t other = play("create", "5000", others[i]);
+
+		assert_int_equal(container_start_wait(0), 0);
+		ended(other);
+	}
+}
+
+/* "WORD MILLISECONDS [OTHER]": the runtime. */
 static int act(char **words)
 {
-	const pid_t first = fork();
+	pid_t first;
 
+	if (words[3] && strcmp(words[3], "container") == 0) {
+		if (unshare(CLONE_NEWPID) < 0)
+			return 1;
+		first = fork();
+		if (first > 0)
+			return waitpid(first, NULL, 0) == first ? 0 : 1;
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	}
+	first = fork();
 	if (first == 0)
 		return live(words[2]);
+	/* One that is not to be looked into seems to be root's. */
+	if (words[3] && strcmp(words[3], "user") == 0 &&
+	    (setresuid(OTHER_UID, OTHER_UID, OTHER_UID) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0))
+		return 1;
 	return waitpid(first, NULL, 0) == first ? 0 : 1;
 }
 
@@ -124,6 +157,7 @@ static int run(void)
 		cmocka_unit_test(what_is_being_made_is_waited_for),
 		cmocka_unit_test(it_is_waited_for_no_longer_than_is_said),
 		cmocka_unit_test(other_processes_in_namespaces_are_not_waited_for),
+		cmocka_unit_test(what_others_make_is_not_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
@@ -131,5 +165,5 @@ static int run(void)
 
 int main(int argc, char **argv)
 {
-	return argc == 3 ? act(argv) : alone(run);
+	return argc >= 3 ? act(argv) : alone(run);
 }

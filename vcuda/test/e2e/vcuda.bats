@@ -297,13 +297,21 @@ slot() {
 	settings='{"vcuda": {"mode": "allow", "slots": 4, "memory": "1G", "move": true}}' filter="$(slot "$second:3")
 		| .process.env += [\"CTR_GPU_MODE=device\", \"CTR_GPU_MEMORY=100G\", \"CTR_GPU_SHARE=1000\", \"CTR_GPU_VISIBLE_DEVICES=all\"]" on_host '
 		driver && manager
-		container one "hold 2147483648 1 </dev/null; ls /dev/dxg; cuda-add"
-		container two "until [ -e /tmp/more ]; do sleep 0.1; done; hold 1048576 1 </dev/null" CTR_GPU_MEMORY=1M
+		container one "hold 2147483648 1 </dev/null; ls /dev/dxg; cuda-add; until [ -e /tmp/end ]; do sleep 0.1; done"
 		soon said one "2147483648: 0" && said one "devices=1" && said one "total=2147483648" && said one "1: 2"
 		soon said one "'"$second"': Small: 1048576 sums are right"
 		! grep -q "GPU-5a3f1c2b\|Big" "$scratch/one.out" || exit 1
 		grep -q "/dev/dxg: No such file" "$scratch/one.out"
 		audited grant ".memory == \"100.0 GiB, at most 25%\""
+		# The slot is the first container.s, as long as it runs: another that names it has nothing.
+		listed ".containers[0].slot == 3"
+		container other "echo started"
+		! wait "$container" || exit 1
+		! said other started || exit 1
+		grep -q "another container, which still runs, has that slot of the GPU" "$scratch/other.out"
+		touch "$scratch/bundle/rootfs/tmp/end"
+		soon listed ".containers == []"
+		container two "until [ -e /tmp/more ]; do sleep 0.1; done; hold 1048576 1 </dev/null" CTR_GPU_MEMORY=1M
 		soon listed "any(.containers[]; .memory == \"1.0 MiB, at most 25%\" and .share == 100 and (.gpus | length) == 1)"
 		touch "$scratch/bundle/rootfs/tmp/more"
 		soon said two "1048576: 0" && soon said two "1: 2"

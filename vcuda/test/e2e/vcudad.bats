@@ -433,7 +433,7 @@ def text(value):
 def grant(name, processors):
     return (text(name) + struct.pack(\">iII\", 7, 2100000001, 1) + text(b\"GPU-1\") + text(b\"\") + text(b\"One\") +
         struct.pack(\">I\", 1) + text(b\"GPU-2\") + struct.pack(\">QQIIIIQIQQQIQd\", 2 << 30, 4 << 30, 16, 600, 300, 60, 1 << 30, 1, 3, 2, 1, 1, 3 << 30, processors) +
-        text(b\"waiting\") + struct.pack(\">II\", 0, 500) + text(b\"no room\"))
+        text(b\"waiting\") + struct.pack(\">II\", 0, 500) + text(b\"no room\") + struct.pack(\">I\", 3))
 list = struct.pack(\">I\", 2) + grant(b\"few\", 1.5) + grant(b\"free\", 0) + struct.pack(\">II\", 1, 256) + text(b\"\") + struct.pack(\">II\", 1, 1) + (
     struct.pack(\">I\", 1) + text(b\"GPU-2\") + text(b\"Two\") + struct.pack(\">I\", 1) + text(b\"Xid 79\") + struct.pack(\">q\", 1767323045)) + struct.pack(\">I\", 1) + text(b\"GPU-3\")
 refused = struct.pack(\">i\", 95) + text(b\"this host uses cgroup version 1\")
@@ -456,6 +456,7 @@ for answer in (list, list, refused):
 		said list "^               was moved; stays for 500 s$"
 		said list "^    share      300 of its GPUs. time, where others want it, too$"
 		said list "^    trouble    no room$"
+		said list "^    slot       2 of its GPU$"
 		said list "^    processors 1.5 at most, for its servers$"
 		said list "^    processors no limit for its servers$"
 		said list "^GPU-2 Two$"
@@ -464,7 +465,7 @@ for answer in (list, list, refused):
 		said list "^    lost since 2026-01-02T03:04:05Z: Xid 79$"
 		said list "^driver API only: programs with NVIDIA.s CUDA runtime do not run by this build$"
 		said list "^all are suspended, and those that come, until ctr-gpu vcuda resume --all$"
-		listed "[.containers[].processors] == [1.5, null] and .driverApiOnly and .allSuspended and .gpuTroubles[0].lost"
+		listed "[.containers[].processors] == [1.5, null] and .containers[0].slot == 2 and .driverApiOnly and .allSuspended and .gpuTroubles[0].lost"
 		vcuda limit few --host-memory=1G 2>"$scratch/refused.out" && exit 1
 		said refused "the host.s memory is not limited here: this host uses cgroup version 1"
 		said refused "ctr-gpu-vcudad(8) says which hosts can limit it"
