@@ -127,7 +127,7 @@ static int queue_ahead(uint64_t clocks)
 /* Return: how many kernels. */
 static int work(const char *how, uint64_t clocks)
 {
-	const double until = now(CLOCK_MONOTONIC) + 1e-3;
+	double until;
 
 	if (strcmp(how, "queue") == 0)
 		return queue(clocks, 0);
@@ -142,6 +142,7 @@ static int work(const char *how, uint64_t clocks)
 	}
 	spin(clocks, streams[0]);
 	CHECK(cuStreamSynchronize, streams[0]);
+	until = now(CLOCK_MONOTONIC) + 1e-3;
 	while (strcmp(how, "rest") == 0 && now(CLOCK_MONOTONIC) < until)
 		;
 	return 1;
