@@ -126,7 +126,7 @@ driverd_objects = $(patsubst %.c,$(O)/%.o,$(filter-out $(room_sources),$(sort $(
 cli_objects = $(patsubst %.c,$(O)/%.o,$(filter-out src/cli/try/gpu_probe.c,$(sort $(wildcard src/cli/*.c src/cli/*/*.c src/slurm/*.c))))
 hook_sources = $(filter-out hooks/bump_allocator.c,$(sort $(wildcard hooks/*.c hooks/runtime/*.c)))
 hook_objects = $(hook_sources:%.c=$(O)/%.o)
-vcudad_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard vcuda/manager/*.c)))
+vcudad_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard vcuda/manager/*.c vcuda/users/*.c)))
 programs = $(O)/bin/ctr-gpu $(O)/bin/ctr-gpu-hook $(O)/bin/ctr-gpu-driverd $(O)/bin/ctr-gpu-vcudad
 include src/guard/rules.mk
 include cluster/rules.mk

@@ -80,11 +80,6 @@ static int apply_take_grant(struct apply *apply)
 		return err_set_advised(apply->err, CTR_GPU_E_BAD_ARGUMENT,
 				       ("vCUDA's socket can be given to a container only when it is made."),
 				       ("Start the container with the GPU, or attach one by its device."));
-	if (!container->pid)
-		return err_set_advised(
-			apply->err, CTR_GPU_E_BAD_ARGUMENT,
-			("vCUDA serves a container as long as its first process lives, and none is named."),
-			("Name it: --pid PID, or start the container by an engine."));
 	undo_log_progress(apply->undo_log, "asking vCUDA's manager for a socket", NULL);
 	r = grant_ask(apply->plan, container->id, container->pid, &undo_step.fds[0], &apply->grant, apply->err);
 	if (r != 0)

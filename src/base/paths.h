@@ -29,6 +29,8 @@
 #define PATH_CONFIG "/etc/ctr-gpu/config.json"
 #define PATH_RUN "/run/ctr-gpu"
 #define PATH_VCUDAD PATH_RUN "/vcudad.sock" /* where vCUDA's manager answers */
+#define PATH_VCUDA_USERS "/run/ctr-gpu-vcuda" /* what users' containers have by vCUDA; they may go through it */
+#define PATH_VCUDA_USERS_SOCKET PATH_VCUDA_USERS "/socket" /* where vCUDA's manager answers users */
 #define PATH_STATE "/var/lib/ctr-gpu"
 #define PATH_SLURM_STEPS "/run/ctr-gpu-slurm" /* what steps of Slurm's jobs were granted; every user may read it */
 #define PATH_CONTAINER "/usr/lib/ctr-gpu"     /* in a container: the driver's libraries */

@@ -117,6 +117,9 @@ void request_options_clear(struct request_options *request)
 {
 	for (size_t i = 0; i < request->requirement_count; i++)
 		free(request->requirements[i]);
+	for (size_t i = 0; request->environment && request->environment[i]; i++)
+		free(request->environment[i]);
+	free(request->environment);
 	free(request->requirements);
 	free(request->capabilities);
 	free(request->devices);
@@ -141,6 +144,8 @@ int request_plan(struct session *session, const struct request_options *request)
 		session->request->data.domain = request->domain;
 	if (!r && request->capabilities)
 		r = ctr_gpu_request_set_capabilities(session->request, request->capabilities);
+	if (!r && request->environment)
+		r = request_read_mode(session->request, (const char *const *)request->environment);
 	if (!r)
 		ctr_gpu_request_set_mig(session->request, request->mig);
 	if (!r && request->imex_channels)

@@ -110,6 +110,7 @@ struct request_options {
 	unsigned mig;        /* of enum ctr_gpu_mig */
 	char **requirements;
 	size_t requirement_count;
+	char **environment; /* that says whether it is to be by vCUDA; ends with a NULL; NULL: nothing does */
 };
 
 void request_options_clear(struct request_options *options);

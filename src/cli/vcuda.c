@@ -101,6 +101,8 @@ static const char *vcuda_find_on(const struct vcudad_grant *grant, u_int number)
 static void vcuda_print_grant(const struct vcudad_grant *grant, const char *unlimited)
 {
 	print_safe(stdout, "%s\n", grant->id);
+	if (grant->owner)
+		(void)printf("    user       %u, who started it without root\n", grant->owner);
 	vcuda_print_state(grant);
 	for (u_int i = 0; i < grant->gpus.gpus_len; i++) {
 		print_safe(stdout, "    GPU        %s ", grant->gpus.gpus_val[i].uuid);
@@ -131,16 +133,17 @@ static json_t *vcuda_pack_grant(const struct vcudad_grant *grant, bool limited)
 						     print_string(vcuda_find_on(grant, (u_int)i)));
 				   }));
 	struct vcuda_limits limits = grant->limits;
-	json_t *packed = json_pack(
-		"{s:o, s:i, s:I, s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:b, s:o, s:b, s:i, s:o, s:o}", "container",
-		print_string(grant->id), "pid", grant->pid, "uid", (json_int_t)grant->uid, "gpus", gpus, "used",
-		(json_int_t)grant->used, "hostUsed", limited ? json_integer((json_int_t)grant->host_used) : json_null(),
-		"processors", grant->processors > 0 ? json_real(grant->processors) : json_null(), "clients",
-		(json_int_t)grant->clients, "connects", (json_int_t)grant->connects, "denied",
-		(json_int_t)grant->denied, "crashes", (json_int_t)grant->crashes, "kept", grant->kept, "state",
-		print_string(grant->state), "byHand", grant->by_hand, "stays", (int)grant->stays, "slot",
-		grant->slot ? json_integer((json_int_t)grant->slot - 1) : json_null(), "trouble",
-		print_string(*grant->trouble ? grant->trouble : NULL));
+	json_t *packed =
+		json_pack("{s:o, s:i, s:I, s:I, s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:b, s:o, s:b, s:i, s:o, s:o}",
+			  "container", print_string(grant->id), "pid", grant->pid, "owner", (json_int_t)grant->owner,
+			  "uid", (json_int_t)grant->uid, "gpus", gpus, "used", (json_int_t)grant->used, "hostUsed",
+			  limited ? json_integer((json_int_t)grant->host_used) : json_null(), "processors",
+			  grant->processors > 0 ? json_real(grant->processors) : json_null(), "clients",
+			  (json_int_t)grant->clients, "connects", (json_int_t)grant->connects, "denied",
+			  (json_int_t)grant->denied, "crashes", (json_int_t)grant->crashes, "kept", grant->kept,
+			  "state", print_string(grant->state), "byHand", grant->by_hand, "stays", (int)grant->stays,
+			  "slot", grant->slot ? json_integer((json_int_t)grant->slot - 1) : json_null(), "trouble",
+			  print_string(*grant->trouble ? grant->trouble : NULL));
 
 	if (!limited)
 		limits.host_memory = 0;

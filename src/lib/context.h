@@ -138,3 +138,10 @@ struct ctr_gpu_request {
 	struct ctr_gpu_context *context;
 	struct request data;
 };
+
+/**
+ * request_read_mode() - what an environment says of vCUDA, for a request that is otherwise made by words
+ *
+ * Return: 0; CTR_GPU_E_BAD_ARGUMENT with a message.
+ */
+int request_read_mode(struct ctr_gpu_request *request, const char *const *environment);

@@ -66,6 +66,13 @@ int ctr_gpu_request_read_environment(struct ctr_gpu_request *request, const char
 								  &request->context->err));
 }
 
+int request_read_mode(struct ctr_gpu_request *request, const char *const *environment)
+{
+	const struct env_request ask = {.environment = environment};
+
+	return env_request_read_mode(&ask, &request->data, &request->context->err);
+}
+
 /*
  * In a step of a Slurm job the step's GPUs are meant, whatever image and user have in the environment. Where the guard
  * holds them for the whole step, the container's programs count no others, and there is nothing left to be held.

@@ -24,6 +24,9 @@ enum {
 	DEFAULT_VCUDA_CLIENTS = 16,
 	MOST_VCUDA_CLIENTS = 256,
 	MOST_EXCLUSIVE = 1000,
+	MOST_VCUDA_USERS = 1000,
+	DEFAULT_VCUDA_CONTAINERS = 4,
+	MOST_VCUDA_CONTAINERS = 64,
 };
 
 /* PROC_USER_INIT_INO of include/linux/proc_ns.h. */
@@ -40,11 +43,21 @@ void settings_init(struct settings *settings)
 	};
 }
 
+static void settings_clear_users(struct settings *settings)
+{
+	for (size_t i = 0; i < settings->vcuda_user_count; i++)
+		strv_clear(&settings->vcuda_users[i].gpus);
+	free(settings->vcuda_users);
+	settings->vcuda_users = NULL;
+	settings->vcuda_user_count = 0;
+}
+
 void settings_clear(struct settings *settings)
 {
 	strv_clear(&settings->library_dirs);
 	strv_clear(&settings->exclusive);
 	strv_clear(&settings->runtimes);
+	settings_clear_users(settings);
 	free(settings->driverd);
 	free(settings->log_destination);
 	free(settings->driver_root);
@@ -53,41 +66,44 @@ void settings_clear(struct settings *settings)
 
 struct key {
 	const char *name;
-	int (*read)(struct settings *settings, const struct key *key, const json_t *value);
+	int (*read)(void *object, const struct key *key, const json_t *value);
 	const char *wanted;
-	size_t member;             /* of struct settings; where the value goes */
-	const char *const *names;  /* of the values of an enumeration; "journal": as good as a path */
-	json_int_t least, most;    /* of a number */
+	size_t member;            /* of the object, which is struct settings or one of its list; where the value goes */
+	const char *const *names; /* of the values of an enumeration; "journal": as good as a path */
+	json_int_t least, most;   /* of a number */
 	const struct table *table; /* of an object's own keys, which are read as these; NULL: it has none */
 };
 
-/* Keys of one object. */
+/* Keys of one object, or of each object of a list. */
 struct table {
 	const struct key *keys;
 	size_t count;
 	const char *prefix; /* of their names in messages */
+	/* Of a list: where the keys of its next object go, NULL without memory; whether that may be as it was read. */
+	void *(*add)(struct settings *settings);
+	bool (*is_whole)(const void *object);
 };
 
 /* Each reader of a key returns 0, -EINVAL for an invalid value, or -ENOMEM. */
 
-static void *settings_member(struct settings *settings, const struct key *key)
+static void *settings_member(void *object, const struct key *key)
 {
-	return (char *)settings + key->member;
+	return (char *)object + key->member;
 }
 
-static int settings_read_flag(struct settings *settings, const struct key *key, const json_t *value)
+static int settings_read_flag(void *object, const struct key *key, const json_t *value)
 {
-	*(bool *)settings_member(settings, key) = json_is_true(value);
+	*(bool *)settings_member(object, key) = json_is_true(value);
 	return json_is_boolean(value) ? 0 : -EINVAL;
 }
 
-static int settings_read_number(struct settings *settings, const struct key *key, const json_t *value)
+static int settings_read_number(void *object, const struct key *key, const json_t *value)
 {
 	json_int_t number = json_integer_value(value);
 
 	if (!json_is_integer(value) || number < key->least || number > key->most)
 		return -EINVAL;
-	*(unsigned *)settings_member(settings, key) = (unsigned)number;
+	*(unsigned *)settings_member(object, key) = (unsigned)number;
 	return 0;
 }
 
@@ -103,14 +119,15 @@ static int settings_read_name(const char *const *names, const json_t *value, uns
 	return -EINVAL;
 }
 
-static int settings_read_enum(struct settings *settings, const struct key *key, const json_t *value)
+static int settings_read_enum(void *object, const struct key *key, const json_t *value)
 {
-	return settings_read_name(key->names, value, settings_member(settings, key));
+	return settings_read_name(key->names, value, settings_member(object, key));
 }
 
 /* One for all methods, or an object with some of them. */
-static int settings_read_on_missing(struct settings *settings, const struct key *key, const json_t *value)
+static int settings_read_on_missing(void *object, const struct key *key, const json_t *value)
 {
+	struct settings *settings = object;
 	static const char *const methods[ENTRIES] = {
 		[ENTRY_HOOK] = "hook", [ENTRY_RUNTIME] = "runtime", [ENTRY_CDI] = "cdi"};
 	size_t named = 0;
@@ -125,8 +142,9 @@ static int settings_read_on_missing(struct settings *settings, const struct key 
 	return r == 0 && json_is_object(value) && json_object_size(value) != named ? -EINVAL : r;
 }
 
-static int settings_read_timeout(struct settings *settings, const struct key *key, const json_t *value)
+static int settings_read_timeout(void *object, const struct key *key, const json_t *value)
 {
+	struct settings *settings = object;
 	double seconds = json_number_value(value);
 
 	(void)key;
@@ -142,18 +160,18 @@ static bool settings_is_absolute_path(const json_t *value)
 }
 
 /* A program that is to be looked for, or its path. */
-static int settings_read_path(struct settings *settings, const struct key *key, const json_t *value)
+static int settings_read_path(void *object, const struct key *key, const json_t *value)
 {
 	unsigned ignored;
 
 	if (!settings_is_absolute_path(value) && (!key->names || settings_read_name(key->names, value, &ignored) < 0))
 		return -EINVAL;
-	return str_replace(settings_member(settings, key), json_string_value(value));
+	return str_replace(settings_member(object, key), json_string_value(value));
 }
 
-static int settings_read_list(struct settings *settings, const struct key *key, const json_t *value)
+static int settings_read_list(void *object, const struct key *key, const json_t *value)
 {
-	struct strv *list = settings_member(settings, key);
+	struct strv *list = settings_member(object, key);
 	size_t i;
 	json_t *item;
 
@@ -172,9 +190,9 @@ static int settings_read_list(struct settings *settings, const struct key *key, 
 }
 
 /* What `ctr-gpu info` calls a device; which this host has, is found when a container asks. */
-static int settings_read_names(struct settings *settings, const struct key *key, const json_t *value)
+static int settings_read_names(void *object, const struct key *key, const json_t *value)
 {
-	struct strv *list = settings_member(settings, key);
+	struct strv *list = settings_member(object, key);
 	size_t i;
 	json_t *item;
 
@@ -190,30 +208,96 @@ static int settings_read_names(struct settings *settings, const struct key *key,
 	return 0;
 }
 
-static int settings_read_runtimes(struct settings *settings, const struct key *key, const json_t *value)
+static int settings_read_runtimes(void *object, const struct key *key, const json_t *value)
 {
+	struct settings *settings = object;
 	int r = settings_read_list(settings, key, value);
 
 	settings->unread |= r < 0;
 	return r;
 }
 
-static int settings_read_bytes(struct settings *settings, const struct key *key, const json_t *value)
+static int settings_read_bytes(void *object, const struct key *key, const json_t *value)
 {
-	return json_is_string(value) && str_parse_size(json_string_value(value), settings_member(settings, key))
+	return json_is_string(value) && str_parse_size(json_string_value(value), settings_member(object, key))
 		       ? 0
 		       : -EINVAL;
 }
 
-static int settings_read_share(struct settings *settings, const struct key *key, const json_t *value)
+static int settings_read_share(void *object, const struct key *key, const json_t *value)
 {
-	return json_is_string(value) && str_parse_share(json_string_value(value), settings_member(settings, key))
+	return json_is_string(value) && str_parse_share(json_string_value(value), settings_member(object, key))
 		       ? 0
 		       : -EINVAL;
 }
 
 static const char *const modes[] = {
 	[VCUDA_OFF] = "off", [VCUDA_ALLOW] = "allow", [VCUDA_DEFAULT] = "default", [VCUDA_FORCE] = "force", NULL};
+#define OF_USER(name) .member = offsetof(struct vcuda_user, name)
+static const struct key user_keys[] = {
+	{"uid", settings_read_number, "a user's number", OF_USER(uid), .least = 1, .most = UINT32_MAX - 1},
+	{"gid", settings_read_number, "a group's number", OF_USER(gid), .least = 1, .most = UINT32_MAX - 1},
+	{"gpus", settings_read_names, "a list of names of GPUs, as ctr-gpu info shows them", OF_USER(gpus),
+	 .most = MOST_EXCLUSIVE},
+	{"memory", settings_read_share, "an amount such as \"8G\", a share such as \"50%\", or \"all\"",
+	 OF_USER(limits.memory)},
+	{"host_memory", settings_read_bytes, "an amount such as \"8G\"", OF_USER(limits.host_memory)},
+	{"share", settings_read_number, "a whole number from 1 to 1000", OF_USER(limits.share), .least = 1,
+	 .most = MOST_SHARE},
+	{"max_clients", settings_read_number, "a whole number from 1 to 256", OF_USER(limits.max_clients), .least = 1,
+	 .most = MOST_VCUDA_CLIENTS},
+	{"containers", settings_read_number, "a whole number from 1 to 64", OF_USER(containers), .least = 1,
+	 .most = MOST_VCUDA_CONTAINERS},
+};
+#undef OF_USER
+
+static void *settings_add_user(struct settings *settings)
+{
+	struct vcuda_user *users = reallocarray(settings->vcuda_users, settings->vcuda_user_count + 1, sizeof(*users));
+
+	if (!users)
+		return NULL;
+	settings->vcuda_users = users;
+	users[settings->vcuda_user_count] = (struct vcuda_user){
+		.limits = {.memory = STR_SHARE(DEFAULT_VCUDA_PERCENT),
+			   .share = USUAL_SHARE,
+			   .max_clients = DEFAULT_VCUDA_CLIENTS},
+		.containers = DEFAULT_VCUDA_CONTAINERS,
+	};
+	return &users[settings->vcuda_user_count++];
+}
+
+/* It is for a user or for a group. */
+static bool settings_is_user(const void *object)
+{
+	const struct vcuda_user *user = object;
+
+	return !user->uid != !user->gid;
+}
+
+static const struct table user_table = {
+	.keys = user_keys,
+	.count = ARRAY_SIZE(user_keys),
+	.prefix = "\"users\": ",
+	.add = settings_add_user,
+	.is_whole = settings_is_user,
+};
+
+/* What is in its objects is read by the table. */
+static int settings_read_users(void *object, const struct key *key, const json_t *value)
+{
+	const json_t *item;
+	size_t i;
+
+	if (!json_is_array(value) || (json_int_t)json_array_size(value) > key->most)
+		return -EINVAL;
+	json_array_foreach (value, i, item)
+		if (!json_is_object(item))
+			return -EINVAL;
+	settings_clear_users(object);
+	return 0;
+}
+
 static const struct key vcuda_keys[] = {
 	{"mode", settings_read_enum, "\"off\", \"allow\", \"default\" or \"force\"",
 	 .member = offsetof(struct settings, vcuda_mode), .names = modes},
@@ -232,13 +316,15 @@ static const struct key vcuda_keys[] = {
 	{"slots", settings_read_number, "a whole number from 0 to 32", .member = offsetof(struct settings, vcuda_slots),
 	 .most = MOST_SLOTS},
 	{"move", settings_read_flag, "true or false", .member = offsetof(struct settings, vcuda_move)},
+	{"users", settings_read_users, "a list of objects, each with a \"uid\" or a \"gid\"", .most = MOST_VCUDA_USERS,
+	 .table = &user_table},
 };
-static const struct table vcuda_table = {vcuda_keys, ARRAY_SIZE(vcuda_keys), "\"vcuda\": "};
+static const struct table vcuda_table = {.keys = vcuda_keys, .count = ARRAY_SIZE(vcuda_keys), .prefix = "\"vcuda\": "};
 
 /* Its keys are read by the table. */
-static int settings_read_object(struct settings *settings, const struct key *key, const json_t *value)
+static int settings_read_object(void *object, const struct key *key, const json_t *value)
 {
-	(void)settings, (void)key;
+	(void)object, (void)key;
 	return json_is_object(value) ? 0 : -EINVAL;
 }
 
@@ -292,12 +378,44 @@ static const struct key keys[] = {
 #undef FLAG
 #undef MEMBER
 
-static const struct table table = {keys, ARRAY_SIZE(keys), ""};
+static const struct table table = {.keys = keys, .count = ARRAY_SIZE(keys), .prefix = ""};
 
-static int settings_read_table(struct settings *settings, const char *path, const struct table *of,
-			       const json_t *object, struct err *err);
+static int settings_read_table(void *object, const char *path, const struct table *of, const json_t *json,
+			       struct err *err);
 
-static int settings_read_key(struct settings *settings, const char *path, const struct table *of, const char *name,
+static int settings_read_items(struct settings *settings, const char *path, const struct key *key, const json_t *list,
+			       struct err *err)
+{
+	const json_t *item;
+	size_t i;
+	int r = 0;
+
+	json_array_foreach (list, i, item) {
+		void *object = key->table->add(settings);
+
+		if (!object)
+			return -ENOMEM;
+		r = settings_read_table(object, path, key->table, item, err);
+		if (r == 0 && !key->table->is_whole(object))
+			r = err_set_advised(err, CTR_GPU_E_BAD_CONFIG,
+					    ("%s: \"%s\" must be %s", path, key->name, key->wanted),
+					    ("See ctr-gpu-config(5)."));
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+static int settings_read_inside(void *object, const char *path, const struct key *key, const json_t *value,
+				struct err *err)
+{
+	if (!key->table)
+		return 0;
+	return key->table->add ? settings_read_items(object, path, key, value, err)
+			       : settings_read_table(object, path, key->table, value, err);
+}
+
+static int settings_read_key(void *object, const char *path, const struct table *of, const char *name,
 			     const json_t *value, struct err *err)
 {
 	for (size_t i = 0; i < of->count; i++) {
@@ -306,27 +424,27 @@ static int settings_read_key(struct settings *settings, const char *path, const 
 
 		if (!streq(key->name, name))
 			continue;
-		r = key->read(settings, key, value);
+		r = key->read(object, key, value);
 		if (r == -EINVAL)
 			return err_set_advised(err, CTR_GPU_E_BAD_CONFIG,
 					       ("%s: %s\"%s\" must be %s", path, of->prefix, name, key->wanted),
 					       ("See ctr-gpu-config(5)."));
-		return r == 0 && key->table ? settings_read_table(settings, path, key->table, value, err) : r;
+		return r == 0 ? settings_read_inside(object, path, key, value, err) : r;
 	}
 	return err_set_advised(err, CTR_GPU_E_BAD_CONFIG, ("%s: %sunknown key \"%.64s\"", path, of->prefix, name),
 			       ("See ctr-gpu-config(5) for the keys."));
 }
 
 /* Behind a mistake the other keys are read, too; the caller decides what to do with them. */
-static int settings_read_table(struct settings *settings, const char *path, const struct table *of,
-			       const json_t *object, struct err *err)
+static int settings_read_table(void *object, const char *path, const struct table *of, const json_t *json,
+			       struct err *err)
 {
 	const char *name;
 	json_t *value;
 	int r = 0;
 
-	json_object_foreach ((json_t *)(uintptr_t)object, name, value) {
-		int r_key = settings_read_key(settings, path, of, name, value, r == 0 ? err : NULL);
+	json_object_foreach ((json_t *)(uintptr_t)json, name, value) {
+		int r_key = settings_read_key(object, path, of, name, value, r == 0 ? err : NULL);
 
 		r = r == 0 ? r_key : r;
 	}

@@ -49,6 +49,15 @@ enum choice_grade {
 /* The ways to ask for a GPU. */
 enum entry { ENTRY_HOOK, ENTRY_RUNTIME, ENTRY_CDI, ENTRIES };
 
+/* What all containers together may have by vCUDA that one user starts without root. */
+struct vcuda_user {
+	uid_t uid;        /* the user; 0: each member of the group */
+	gid_t gid;        /* 0: the user */
+	struct strv gpus; /* names; empty: all */
+	struct vcuda_limits limits;
+	unsigned containers;
+};
+
 enum { USUAL_SHARE = 100, MOST_SHARE = 1000, MOST_SLOTS = 32 };
 
 struct settings {
@@ -75,4 +84,6 @@ struct settings {
 	struct vcuda_limits vcuda_limits; /* of each container */
 	unsigned vcuda_slots;             /* of each GPU, for containers that ask for one; 0: GPUs have none */
 	bool vcuda_move;                  /* containers may be moved to other GPUs of the same model */
+	struct vcuda_user *vcuda_users;   /* of several that are for a user, the first counts */
+	size_t vcuda_user_count;
 };

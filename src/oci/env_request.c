@@ -390,7 +390,7 @@ static bool env_request_parse_share(const char *text, unsigned *ret)
 	return true;
 }
 
-static int env_request_mode(const struct env_request *env, struct request *request, struct err *err)
+int env_request_read_mode(const struct env_request *env, struct request *request, struct err *err)
 {
 	const char *share = env_request_get(env, "CTR_GPU_SHARE");
 	const char *mode = env_request_get(env, "CTR_GPU_MODE"), *memory = env_request_get(env, "CTR_GPU_MEMORY");
@@ -434,7 +434,7 @@ int env_request_read_properties(const struct env_request *env, const struct sett
 	request->unserved = env_request_unserved(env);
 	r = env_request_imex_channels(env, settings, request);
 	if (r == 0)
-		r = env_request_mode(env, request, err);
+		r = env_request_read_mode(env, request, err);
 	if (r == 0)
 		r = env_request_mig_right(env, "NVIDIA_MIG_CONFIG_DEVICES", &request->mig_config, err);
 	if (r == 0)

@@ -51,3 +51,6 @@ int env_request_read(const struct env_request *env, const struct settings *setti
 /** The same without the devices, where these are named elsewhere. */
 int env_request_read_properties(const struct env_request *env, const struct settings *settings, struct request *request,
 				struct err *err);
+
+/** Of that, what it says of vCUDA alone: whether, with how much memory, and what share of time. */
+int env_request_read_mode(const struct env_request *env, struct request *request, struct err *err);

@@ -15,7 +15,7 @@ setup_file() {
 	image_archive debian ctr-gpu-test/debian:latest "$(engine_directory containerd)/image.tar"
 }
 
-# ctr_run PROFILE OPTIONS ARGUMENT…: `ctr run OPTIONS image ARGUMENT…` with a containerd of its own
+# ctr_run PROFILE OPTIONS ARGUMENT…: `ctr run OPTIONS image ARGUMENT…` with a containerd of its own, after what $CTR_GPU_TEST_AS_ROOT says
 ctr_run() {
 	local profile=$1 options=$2
 	shift 2
@@ -23,6 +23,7 @@ ctr_run() {
 	run sandbox "$profile" bash -c '
 		directory=$1 options=$2
 		shift 2
+		eval "${CTR_GPU_TEST_AS_ROOT-}"
 		mkdir -p /run/containerd
 		cat >/run/containerd/config.toml <<-END
 			version = 2
@@ -112,4 +113,18 @@ ctr_run() {
 	ctr_run wsl-nvidia "--runc-binary nvidia-container-runtime --env NVIDIA_VISIBLE_DEVICES=7" probe
 	expect_status 1
 	expect "ctr-gpu-runtime: [E_UNKNOWN_DEVICE]"
+}
+
+@test "by vCUDA: what ctr has in its environment says so, and the container has no device" {
+	local add="--mount type=bind,src=$CTR_GPU_BUILD/test/real/cuda-add,dst=/usr/bin/cuda-add,options=rbind:ro"
+	local vcuda='driver && mkdir -p /etc/ctr-gpu && echo "{\"vcuda\": {\"mode\": \"allow\"}}" >/etc/ctr-gpu/config.json
+		ctr-gpu-vcudad 2>/dev/null & until ctr-gpu vcuda list >/dev/null 2>&1; do sleep 0.02; done; export CTR_GPU_MODE=vcuda CTR_GPU_MEMORY=1G'
+
+	[[ -z ${engine_tree-} ]] || skip "vCUDA is not installed there"
+	export -f driver
+	CTR_GPU_TEST_AS_ROOT=$vcuda ctr_run wsl-two-nvidia "--gpus 1 $add" sh -c 'ls /dev/dxg; cuda-add'
+	expect_status 0
+	expect_line "GPU-7b10aa04-0041-0000-0000-000084ef55fb: Small: 1048576 sums are right"
+	expect "/dev/dxg: No such file"
+	expect_not "GPU-5a3f1c2b"
 }

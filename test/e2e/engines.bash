@@ -362,7 +362,7 @@ podman_setup() {
 	podman_configure "$directory"
 	tar -C "$(image debian)" -c . | podman_in - import --quiet - debian >/dev/null
 	directory=$(engine_directory rootless)
-	XDG_RUNTIME_DIR=/run/user/54321 podman_configure "$directory" /run/ctr-gpu/bin/ctr-gpu-hook
+	XDG_RUNTIME_DIR=/run/user/54321 podman_configure "$directory" "${rootless_programs:-/run/ctr-gpu}/bin/ctr-gpu-hook"
 	sed -i "s,$directory,$(rootless_home),g" "$directory"/*.conf
 	tar -C "$(image debian)" -c . | rootless - podman import --quiet - debian >/dev/null
 }
@@ -386,27 +386,29 @@ rootless_home() {
 }
 
 # rootless PROFILE COMMAND…: as a user who is nobody special, with subordinate ids, a home and a runtime directory; engines'
-# files are in the directory that $HOME names. Programs are reached under /run/ctr-gpu, as our own directory may be private.
+# files are in the directory that $HOME names. Programs are reached under /run/ctr-gpu, or $rootless_programs where the host itself
+# needs that, as our own directory may be private.
 # What is in $CTR_GPU_TEST_AS_ROOT runs before, as root.
 rootless() {
-	local profile=$1 directory path=/run/ctr-gpu/test/tools:/usr/sbin:/usr/bin:/sbin:/bin
+	local profile=$1 directory programs=${rootless_programs:-/run/ctr-gpu} path
+	path=$programs/test/tools:/usr/sbin:/usr/bin:/sbin:/bin
 	shift
 
 	directory=$(engine_directory rootless)
 	chown 54321:54321 "$directory"
-	[[ -n ${engine_tree-} ]] || path=/run/ctr-gpu/bin:$path
+	[[ -n ${engine_tree-} ]] || path=$programs/bin:$path
 	sandbox "$profile" bash -ec '
-		directory=$1 home=$2 path=$3 profile=$4
-		shift 4
+		directory=$1 home=$2 path=$3 profile=$4 programs=$5
+		shift 5
 		printf "ctr-gpu-test:x:54321:54321::$home:/bin/sh\n" | cat /etc/passwd - >/run/passwd
 		printf "ctr-gpu-test:x:54321:\n" | cat /etc/group - >/run/group
 		printf "ctr-gpu-test:600000:65536\n" >/run/subid
 		[[ -e /etc/subuid && -e /etc/subgid ]] || touch /etc/subuid /etc/subgid
 		for file in passwd group; do mount --bind "/run/$file" "/etc/$file"; done
 		for file in subuid subgid; do mount --bind /run/subid "/etc/$file"; done
-		mkdir -p "$home" /run/user/54321 /run/ctr-gpu
+		mkdir -p "$home" /run/user/54321 "$programs"
 		mount --bind "$directory" "$home"
-		mount --bind "$CTR_GPU_BUILD" /run/ctr-gpu
+		mount --bind "$CTR_GPU_BUILD" "$programs"
 		chown 54321:54321 /run/user/54321
 		# As udev has them; on a simulated host /dev is not the machine'"'"'s.
 		[[ $profile == - ]] || chmod 666 /dev/fuse /dev/net/tun
@@ -420,7 +422,20 @@ rootless() {
 			XDG_RUNTIME_DIR=/run/user/54321 CONTAINERS_CONF="$home/containers.conf" \
 			CONTAINERS_STORAGE_CONF="$home/storage.conf" \
 			PATH="$path" "$@"
-	' rootless "$directory" "$(rootless_home)" "$path" "$profile" "$@"
+	' rootless "$directory" "$(rootless_home)" "$path" "$profile" "$programs" "$@"
+}
+
+# ---- vCUDA ----
+
+# driver: the host's libcuda becomes the simulated one, with the GPUs of the host
+driver() {
+	local uuids
+
+	uuids=$(ctr-gpu info --json | jq -r '[.adapters[].uuid | sub("GPU-"; "") | gsub("-"; "")] | join(",")') || return
+	mkdir /run/driver && cp -a /usr/lib/wsl/lib/. /run/driver && rm -f /run/driver/lib{cuda,nvidia-ml}.so.1 &&
+		cp "$CTR_GPU_BUILD"/vcuda/test/sim/lib{cuda,nvidia-ml}.so.1 /run/driver/ && printf '%s\n' GPUS=2 MEMORY=24G,8G \
+		"UUIDS=$uuids" NAMES=Big,Small >/run/driver/sim.conf &&
+		mount --bind /run/driver /usr/lib/wsl/lib
 }
 
 # ---- OCI runtimes ----

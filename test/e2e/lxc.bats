@@ -16,7 +16,7 @@ setup_file() {
 
 config='' # of the host's ctr-gpu
 
-# lxc PROFILE SETTINGS COMMAND…: a container with these lines in its configuration, run to its end
+# lxc PROFILE SETTINGS COMMAND…: a container with these lines in its configuration, run to its end, after what $CTR_GPU_TEST_AS_ROOT says
 lxc() {
 	local profile=$1 settings=$2 directory
 	shift 2
@@ -31,6 +31,7 @@ lxc() {
 		directory=$1 config=$2 settings=$3
 		shift 3
 		[[ -z $config ]] || { mkdir -p /etc/ctr-gpu && echo "$config" >/etc/ctr-gpu/config.json; } || exit
+		eval "${CTR_GPU_TEST_AS_ROOT-}"
 		echo root:100000:65536 >/run/subid
 		[[ -e /etc/subuid && -e /etc/subgid ]] || touch /etc/subuid /etc/subgid
 		for file in subuid subgid; do mount --bind /run/subid "/etc/$file" || exit; done
@@ -116,4 +117,30 @@ lxc.environment = NVIDIA_REQUIRE_CUDA=cuda>=99.0" /usr/bin/probe
 lxc.environment = NVIDIA_REQUIRE_CUDA=cuda>=99.0" /usr/bin/probe
 	expect_status 0
 	expect_line "cuInit=0"
+}
+
+vcuda='driver && { ctr-gpu-vcudad 2>/run/audit & } && until ctr-gpu vcuda list >/dev/null 2>&1; do sleep 0.02; done'
+
+@test "by vCUDA, where the settings name the container's root: a GPU without a device, until the container ends" {
+	[[ -z ${engine_tree-} ]] || skip "vCUDA is not installed there"
+	export -f driver
+	config='{"vcuda": {"mode": "allow", "users": [{"uid": 100000, "memory": "1G"}]}}'
+	CTR_GPU_TEST_AS_ROOT=$vcuda lxc wsl-two-nvidia "$(visible 1)
+lxc.environment = CTR_GPU_MODE=vcuda
+lxc.mount.entry = tmpfs run tmpfs rw,mode=755,create=dir 0 0
+lxc.mount.entry = $CTR_GPU_BUILD/test/real/cuda-add usr/bin/cuda-add none bind,ro,create=file 0 0" /bin/sh -c 'ls /dev/dxg; cuda-add'
+	expect_status 0
+	expect_line "GPU-7b10aa04-0041-0000-0000-000084ef55fb: Small: 1048576 sums are right"
+	expect "/dev/dxg: No such file"
+}
+
+@test "by vCUDA, where the settings do not name the container's root: no container" {
+	[[ -z ${engine_tree-} ]] || skip "vCUDA is not installed there"
+	export -f driver
+	config='{"vcuda": {"mode": "allow", "users": [{"uid": 100001}, {"gid": 100000}]}}'
+	CTR_GPU_TEST_AS_ROOT=$vcuda lxc wsl-two-nvidia "$(visible 1)
+lxc.environment = CTR_GPU_MODE=vcuda" /bin/sh -c 'echo began'
+	[[ $status -ne 0 ]]
+	expect "uid 100000 gets no GPU by vCUDA here"
+	expect_no_line began
 }

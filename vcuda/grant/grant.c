@@ -12,6 +12,7 @@
 #include "vcuda_rpc.h"
 
 #define GRANTS PATH_RUN "/vcuda/"
+#define USERS PATH_VCUDA_USERS "/"
 
 enum { NUMBERED_ID_SIZE = 24 };
 
@@ -29,10 +30,15 @@ static int grant_explain_silence(int r, struct err *err)
 			err, r,
 			("vCUDA's manager ctr-gpu-vcudad does not run, and the container gets its GPUs from it."),
 			("Start it: systemctl enable --now ctr-gpu-vcudad (OpenRC: rc-service ctr-gpu-vcudad start)."));
-	if (r == -EPIPE || r == -ECONNRESET || r == -EACCES || r == -EPERM)
+	if (r == -EACCES || r == -EPERM)
 		return err_set_advised(err, CTR_GPU_E_NO_PERMISSION,
-				       ("vCUDA's manager ctr-gpu-vcudad answers root of this machine alone."),
-				       ("Start the container as root, without a user namespace around its engine."));
+				       ("this host gives GPUs by vCUDA to root's containers alone."),
+				       ("Its administrator allows a user's in /etc/ctr-gpu/config.json: {\"vcuda\": "
+					"{\"users\": [{\"uid\": 1000}]}}"));
+	if (r == -EPIPE || r == -ECONNRESET)
+		return err_set_advised(err, CTR_GPU_E_NO_PERMISSION,
+				       ("vCUDA's manager ctr-gpu-vcudad does not answer who asks from here."),
+				       ("Start the container outside of another container."));
 	if (r == -E2BIG)
 		return err_set_advised(
 			err, CTR_GPU_E_BAD_ARGUMENT,
@@ -45,10 +51,12 @@ static int grant_explain_silence(int r, struct err *err)
 
 static int grant_refuse(int error, const char *message, struct err *err)
 {
-	return err_set_advised(err,
-			       error == EINVAL  ? CTR_GPU_E_BAD_ARGUMENT
-			       : error == EPERM ? CTR_GPU_E_NO_PERMISSION
-						: -error,
+	/* It says which setting decides. */
+	if (error == EPERM)
+		return err_set_advised(err, CTR_GPU_E_NO_PERMISSION,
+				       ("vCUDA's manager refuses the container: %.390s", message),
+				       ("See ctr-gpu-config(5)."));
+	return err_set_advised(err, error == EINVAL ? CTR_GPU_E_BAD_ARGUMENT : -error,
 			       ("vCUDA's manager refuses the container: %.300s", message),
 			       ("ctr-gpu vcuda list shows what is granted."));
 }
@@ -60,8 +68,7 @@ static char *grant_text(const char *text)
 	return text ? (char *)(uintptr_t)text : nothing;
 }
 
-/* What the strings of @ret are is the plan's. @gpus: of VCUDAD_GPUS_MAX; the spares are behind the others */
-static void grant_describe(const struct plan *plan, struct vcudad_gpu *gpus, struct vcudad_request *ret)
+void grant_describe(const struct plan *plan, struct vcudad_gpu *gpus, struct vcudad_request *ret)
 {
 	for (size_t i = 0; i < plan->grant_count && i < VCUDAD_GPUS_MAX; i++) {
 		gpus[i] = (struct vcudad_gpu){
@@ -81,12 +88,30 @@ static void grant_describe(const struct plan *plan, struct vcudad_gpu *gpus, str
 	ret->slot = plan->grant_slot;
 }
 
-/* The container gets it, whatever is in it. */
+/* The container gets it, whatever is in it. A user's is in a directory of the user's number. */
 static bool grant_is_directory(const char *path)
 {
 	const char *name = str_has_prefix(path, GRANTS) ? path + strlen(GRANTS) : "";
 
+	if (str_has_prefix(path, USERS)) {
+		name = path + strlen(USERS);
+		name += strspn(name, "0123456789");
+		name += *name == '/';
+	}
 	return *name && !strchr(name, '/') && !streq(name, ".") && !streq(name, "..");
+}
+
+/*
+ * Root's socket refuses users; where none is for these, that is the answer. Who is in the container's namespaces
+ * already, as hooks of LXC, asks as a user and need name no process. Return: -ESRCH if one is to be named.
+ */
+static int grant_open(pid_t pid, int *ret_fd)
+{
+	const int r = control_open(ret_fd), of_users = r == -EACCES ? control_open_for_user(ret_fd) : r;
+
+	if (r == 0 && pid == 0)
+		return -ESRCH;
+	return of_users == -ENOENT || of_users == -ECONNREFUSED ? r : of_users;
 }
 
 int grant_ask(const struct plan *plan, const char *id, pid_t pid, int *ret_fd, char **ret_directory, struct err *err)
@@ -99,10 +124,14 @@ int grant_ask(const struct plan *plan, const char *id, pid_t pid, int *ret_fd, c
 	int r;
 
 	grant_describe(plan, gpus, &wish);
-	r = control_open(&fd);
+	r = grant_open(pid, &fd);
 	if (r == 0)
 		r = control_ask(fd, VCUDAD_GRANT, &wish, &granted);
-	if (r != 0)
+	if (r == -ESRCH)
+		r = err_set_advised(err, CTR_GPU_E_BAD_ARGUMENT,
+				    ("vCUDA serves a container as long as its first process lives, and none is named."),
+				    ("Name it: --pid PID, or start the container by an engine."));
+	else if (r != 0)
 		r = grant_explain_silence(r, err);
 	else if (granted.error != 0)
 		r = grant_refuse(granted.error, granted.message, err);

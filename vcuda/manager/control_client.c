@@ -103,8 +103,10 @@ static bool control_client_is_same_request(const struct tenant *tenant, const st
 {
 	const struct vcuda_limits *limits = &wish->limits;
 
-	if (tenant->pid != wish->pid || tenant->slot != wish->slot || tenant->gpu_count != wish->gpus.gpus_len ||
-	    tenant->limits.memory != limits->memory || tenant->limits.max_clients != limits->max_clients ||
+	/* Of a user's, the memory is what was left. */
+	if (tenant->pid != wish->pid || tenant->owner.uid != wish->owner.uid || tenant->slot != wish->slot ||
+	    tenant->gpu_count != wish->gpus.gpus_len || (!wish->owner.uid && tenant->limits.memory != limits->memory) ||
+	    tenant->limits.max_clients != limits->max_clients ||
 	    (limits->host_memory && tenant->limits.host_memory != limits->host_memory))
 		return false;
 	for (size_t i = 0; i < tenant->gpu_count; i++)
@@ -130,11 +132,13 @@ static struct vcuda_limits control_client_bound(struct vcuda_limits limits)
 /* A wish as a container. */
 static int control_client_make_tenant(const struct vcudad_request *wish, struct tenant *tenant)
 {
-	int r = pidref_open(wish->pid, 0, &tenant->pidfd, &tenant->started);
+	int r = pidref_open(wish->pid, wish->started, &tenant->pidfd, &tenant->started);
 
 	tenant->pid = wish->pid;
+	tenant->owner = (struct owner){wish->owner.uid, wish->owner.limits, wish->owner.containers};
 	tenant->limits = control_client_bound(wish->limits);
 	tenant->slot = wish->slot;
+	tenant->wanted_share = tenant->limits.share;
 	tenant->library = strdup(wish->library);
 	if (r == 0 && !tenant->library)
 		r = -ENOMEM;
@@ -174,11 +178,11 @@ static void control_client_describe_grant(const struct tenant *tenant)
 
 	for (size_t i = 0; i < tenant->gpu_count; i++)
 		(void)json_array_append_new(gpus, json_string(tenant->gpus[i].uuid));
-	audit_write(
-		"grant", tenant,
-		vcuda_limits_pack(&tenant->limits, json_pack("{s:i, s:i, s:o, s:o}", "pid", (int)tenant->pid, "uid",
-							     (int)tenant->uid, "gpus", gpus, "processors",
-							     processors > 0 ? json_real(processors) : json_null())));
+	audit_write("grant", tenant,
+		    vcuda_limits_pack(&tenant->limits,
+				      json_pack("{s:i, s:I, s:i, s:o, s:o}", "pid", (int)tenant->pid, "owner",
+						(json_int_t)tenant->owner.uid, "uid", (int)tenant->uid, "gpus", gpus,
+						"processors", processors > 0 ? json_real(processors) : json_null())));
 }
 
 /*
@@ -207,6 +211,7 @@ static struct tenant *control_client_grant_tenant(struct manager *manager, const
 {
 	struct tenant *old = tenant_find(manager, wish->id);
 	_cleanup_tenant_ struct tenant *tenant = NULL;
+	const char *why = NULL;
 	int r;
 
 	if (!tenant_is_name(wish->id) || wish->gpus.gpus_len == 0 || wish->limits.max_clients == 0) {
@@ -231,12 +236,15 @@ static struct tenant *control_client_grant_tenant(struct manager *manager, const
 	if (r == 0)
 		r = drain_avoid(manager, tenant);
 	if (r == 0)
+		r = owner_admit(manager, tenant, &why);
+	if (r == 0)
 		r = tenant_open(manager, tenant, -1, -1, -1);
 	if (r < 0) {
-		control_client_refuse(ret, -r, control_client_explain(r));
+		control_client_refuse(ret, -r, why ? why : control_client_explain(r));
 		return NULL;
 	}
 	decider_add(manager, tenant);
+	decider_divide(manager);
 	control_client_describe_grant(tenant);
 	return steal_ptr(tenant);
 }
@@ -249,7 +257,7 @@ static size_t control_client_answer_grant(struct manager *manager, struct contro
 	struct tenant *tenant = control_client_grant_tenant(manager, call->arguments, &done);
 	_cleanup_free_ char *directory = NULL;
 
-	if (tenant && str_format(&directory, "%s/%s", manager->directory, tenant->id) == 0) {
+	if (tenant && tenant_path(manager, tenant, &directory) == 0) {
 		granted.directory = directory;
 		(void)strcpy(peer->granted, tenant->id);
 		peer->granted_uid = tenant->uid;
@@ -402,8 +410,9 @@ static void control_client_set_limits(struct manager *manager, struct tenant *te
 	if (which & VCUDA_LIMIT_BALANCE)
 		tenant->limits.balance = limits->balance;
 	if (which & VCUDA_LIMIT_SHARE) {
-		tenant->limits.share = limits->share;
+		tenant->limits.share = tenant->wanted_share = limits->share;
 		decider_weigh(manager, tenant);
+		decider_divide(manager);
 	}
 }
 
@@ -437,6 +446,7 @@ static void control_client_list_tenant(const struct tenant *tenant, struct vcuda
 	*ret = (struct vcudad_grant){
 		.id = (char *)(uintptr_t)tenant->id,
 		.pid = tenant->pid,
+		.owner = tenant->owner.uid,
 		.uid = tenant->uid,
 		.gpus = {(u_int)tenant->gpu_count, gpus},
 		.on = {(u_int)tenant->gpu_count, on},

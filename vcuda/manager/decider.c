@@ -67,6 +67,18 @@ void decider_weigh(struct manager *manager, const struct tenant *tenant)
 		decider_send(&manager->decider, &order, NULL);
 }
 
+void decider_divide(struct manager *manager)
+{
+	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next) {
+		const uint32_t share = owner_share(manager, tenant);
+
+		if (tenant->ending || share == tenant->limits.share)
+			continue;
+		tenant->limits.share = share;
+		decider_weigh(manager, tenant);
+	}
+}
+
 static bool decider_has_to_measure(const struct manager *manager)
 {
 	return manager->measured_until > manager_now();
@@ -140,6 +152,7 @@ void decider_look(struct manager *manager, bool ended)
 	struct decider *decider = &manager->decider;
 	int r = 0;
 
+	decider_divide(manager);
 	if (ended && decider->pid) {
 		audit_write("turns-ended", NULL, NULL);
 		decider_end(decider);

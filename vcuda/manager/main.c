@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -29,6 +30,7 @@
 #include "vcuda/manager/manager.h"
 #include "vcuda/manager/pidref.h"
 #include "vcuda/protocol/control.h"
+#include "vcuda/users/users.h"
 
 VERSION_NOTE();
 
@@ -42,8 +44,9 @@ enum {
 	AGAIN_MS = 50,
 	ANOTHER_TRIES = 40,
 	STATE_FILE_AGAIN_MS = 1000,
+	USERS_AGAIN_MS = 1000,
 	CHANGES_AGAIN_MS = 100, /* for a container may change its own limits all the time */
-	WAITS_MAX = 6 + METRICS_PAGE_PEERS + MANAGER_PEERS_MAX + 3 * MANAGER_TENANTS_MAX + 3 * MANAGER_WORKERS_MAX +
+	WAITS_MAX = 7 + METRICS_PAGE_PEERS + MANAGER_PEERS_MAX + 3 * MANAGER_TENANTS_MAX + 3 * MANAGER_WORKERS_MAX +
 		    MANAGER_TENANTS_MAX + MANAGER_REMNANTS_MAX,
 };
 
@@ -66,9 +69,10 @@ static bool vcudad_was_given_socket(void)
 
 static int vcudad_make_folders(const char *directory)
 {
-	if ((mkdir(HOME, 0700) < 0 && errno != EEXIST) || (mkdir(directory, 0700) < 0 && errno != EEXIST))
+	if ((mkdir(HOME, 0700) < 0 && errno != EEXIST) || (mkdir(directory, 0700) < 0 && errno != EEXIST) ||
+	    (mkdir(PATH_VCUDA_USERS, 0711) < 0 && errno != EEXIST))
 		return -errno;
-	return chmod(directory, 0700) < 0 ? -errno : 0;
+	return chmod(directory, 0700) < 0 || chmod(PATH_VCUDA_USERS, 0711) < 0 ? -errno : 0;
 }
 
 /* What a manager that was killed had just forked has its socket, too, until it executes something. */
@@ -157,6 +161,10 @@ struct loop {
 	size_t wait_count;
 	int64_t now, changes_at; /* when changes of containers' limits are followed again */
 	int timeout_ms;          /* -1: none */
+	/* Who answers users. */
+	pid_t users;      /* 0: nobody */
+	int users_pidfd;  /* -1: none */
+	int64_t users_at; /* when to start it, if it is wanted */
 };
 
 static void vcudad_wait_for(struct loop *loop, int fd, short events, void *owner)
@@ -242,6 +250,36 @@ static void vcudad_gather_metrics(struct loop *loop)
 	}
 }
 
+/* ---- users ---- */
+
+static void vcudad_start_users(struct loop *loop)
+{
+	int r = users_start(&loop->users);
+
+	loop->users_at = INT64_MAX;
+	if (r == 0 && loop->users > 0)
+		r = pidref_open(loop->users, 0, &loop->users_pidfd, NULL);
+	if (r == 0)
+		return;
+	audit_write("users-not-answered", NULL, json_pack("{s:s}", "error", strerror(-r)));
+	loop->users_at = manager_now() + USERS_AGAIN_MS;
+}
+
+static void vcudad_look_at_users(struct loop *loop, bool over)
+{
+	int wait_status;
+
+	if (over) {
+		(void)waitpid(loop->users, &wait_status, 0);
+		cleanup_closep(&loop->users_pidfd);
+		loop->users = 0;
+		loop->users_at = manager_now() + USERS_AGAIN_MS;
+		audit_write("users-not-answered", NULL, json_pack("{s:s}", "error", "the process ended"));
+	}
+	if (loop->users_at <= manager_now())
+		vcudad_start_users(loop);
+}
+
 static void vcudad_gather(struct loop *loop)
 {
 	loop->wait_count = loop->peer_count = 0;
@@ -266,6 +304,8 @@ static void vcudad_gather(struct loop *loop)
 	vcudad_wake_at(loop, gpu_watch_next(&loop->manager));
 	vcudad_wake_at(loop, gpu_trouble_next(&loop->manager));
 	vcudad_gather_metrics(loop);
+	vcudad_wait_for(loop, loop->users_pidfd, POLLIN, &loop->users);
+	vcudad_wake_at(loop, loop->users_at);
 	vcudad_wake_at(loop, drain_next(&loop->manager, manager_now()));
 	vcudad_wake_at(loop, balance_next(&loop->manager));
 	vcudad_gather_tenants(loop);
@@ -376,6 +416,7 @@ static void vcudad_run(struct loop *loop)
 		decider_look(&loop->manager, vcudad_is_ready(loop, &loop->manager.decider, loop->manager.decider.fd));
 		gpu_watch_look(&loop->manager, vcudad_is_ready(loop, &loop->manager.watcher, loop->manager.watcher.fd));
 		keeper_look(&loop->manager);
+		vcudad_look_at_users(loop, vcudad_is_ready(loop, &loop->users, loop->users_pidfd));
 		vcudad_write_state_file(&loop->manager);
 	}
 }
@@ -445,9 +486,11 @@ static int vcudad_open_metrics(struct manager *manager, const char *where)
 int main(int argc, char **argv)
 {
 	static struct loop loop = {.manager = {.directory = HOME "/vcuda",
+					       .users = PATH_VCUDA_USERS,
 					       .ledger = HOME "/vcudad.json",
 					       .groups = -1,
-					       .metrics = {.listener = -1}}};
+					       .metrics = {.listener = -1}},
+				   .users_pidfd = -1};
 	const char *metrics = NULL;
 	int r = vcudad_read_arguments(argc, argv, &metrics);
 

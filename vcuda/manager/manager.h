@@ -38,6 +38,7 @@ enum {
 	MANAGER_THREADS = 4096,      /* of all servers of a container */
 	MANAGER_TROUBLES = 64,       /* GPUs that are lost or suspected */
 	MANAGER_REMNANTS_MAX = 256,  /* more are not kept for their clients */
+	MANAGER_USERS_MAX = 192,     /* containers, and servers, of all users; the rest is root's */
 };
 
 /*
@@ -51,6 +52,13 @@ struct gpu {
 	uint8_t bytes[16]; /* of the UUID */
 };
 
+/* A user who starts containers without root, and what all of these may have together, as the settings said last. */
+struct owner {
+	uid_t uid; /* 0: root, and no limit */
+	struct vcuda_limits limits;
+	unsigned containers;
+};
+
 /* Of a container that moves by itself (balance.h). */
 struct tenant_balance {
 	uint64_t seen[MANAGER_GPUS_MAX]; /* what tenant_sum_time() was, of each of its GPUs */
@@ -61,6 +69,7 @@ struct tenant_balance {
 struct tenant {
 	struct tenant *next;
 	char id[MANAGER_ID_MAX + 1];
+	struct owner owner;
 	pid_t pid; /* of the container's first process */
 	uint64_t started;
 	int pidfd;
@@ -72,11 +81,12 @@ struct tenant {
 	ssize_t first;   /* the GPU that its programs find first; -1: nothing has connected yet */
 	char *library;
 	struct vcuda_limits limits;
-	unsigned slot;       /* of its GPU, from 1; 0: none */
-	uint64_t host_limit; /* of the host's memory that is page-locked */
-	int group;           /* directory of the servers' control group; -1: none */
-	uint64_t kills;      /* in it, for want of memory, that are told */
-	bool settled;        /* while that is shared out */
+	unsigned slot;         /* of its GPU, from 1; 0: none */
+	unsigned wanted_share; /* of time, before its owner's is divided */
+	uint64_t host_limit;   /* of the host's memory that is page-locked */
+	int group;             /* directory of the servers' control group; -1: none */
+	uint64_t kills;        /* in it, for want of memory, that are told */
+	bool settled;          /* while that is shared out */
 	struct suspension suspension;
 	int64_t drain_at; /* not moved from a drained GPU before */
 	int64_t moved_at; /* when it was, or could not be; 0: it never was */
@@ -181,9 +191,10 @@ struct manager {
 	struct keeper keeper;
 	bool remnants_changed; /* since the keeper began */
 	size_t tenant_count, worker_count;
-	const char *directory;  /* of the containers' sockets */
-	const char *ledger;     /* path */
-	const char *server;     /* path of ctr-gpu-vcuda */
+	const char *directory; /* of the containers' sockets */
+	const char *users;  /* of those of users' containers, each user's in a directory that the user may go through */
+	const char *ledger; /* path */
+	const char *server; /* path of ctr-gpu-vcuda */
 	const char *checkpoint; /* and of ctr-gpu-vcuda-checkpoint */
 	struct decider decider;
 	struct watcher watcher;
@@ -274,6 +285,14 @@ void tenant_free(struct tenant *tenant);
 void tenant_freep(struct tenant **tenant);
 #define _cleanup_tenant_ __attribute__((cleanup(tenant_freep)))
 
+/**
+ * tenant_path() - the directory of its socket
+ * @ret: owned by the caller
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int tenant_path(const struct manager *manager, const struct tenant *tenant, char **ret);
+
 /** Sets how much memory its programs may have together. */
 void tenant_set_memory(struct tenant *tenant, uint64_t memory);
 
@@ -309,6 +328,27 @@ void tenant_remove(struct manager *manager, struct tenant *tenant);
 
 /** Removes what is left of containers of which the manager knows nothing. */
 void tenant_sweep(const struct manager *manager);
+
+/*
+ * Users who start containers without root. What one may have is counted over all of the user's containers, those that
+ * have ended included as long as servers of theirs live: so nothing is won by starting many, or by ending and starting
+ * them.
+ */
+
+/**
+ * owner_admit() - of a container that begins: whether its user may have one more, and how much of the rest is its
+ *
+ * Takes from what it wants of GPUs' memory what its user's other containers have. Has the user's containers go by the
+ * limits that came with this one. Return: 0; -EDQUOT: no containers, or no memory, are left; -EAGAIN: the same, and
+ * one that has ended still has some; -ENOSPC: users have as many as all of them may.
+ */
+int owner_admit(struct manager *manager, struct tenant *tenant, const char **ret_why);
+
+/** Whether its user's containers may have another server. */
+bool owner_has_place(const struct manager *manager, const struct tenant *tenant);
+
+/** Return: a container's part of its user's share of GPUs' time. */
+uint32_t owner_share(const struct manager *manager, const struct tenant *tenant);
 
 /*
  * Memory that a server leaves behind. What it shared with its client is one file in memory, which this manager has
@@ -426,6 +466,9 @@ uint32_t server_process_path_flags(void);
 void decider_add(struct manager *manager, const struct tenant *tenant);
 void decider_drop(struct manager *manager, const struct tenant *tenant);
 void decider_weigh(struct manager *manager, const struct tenant *tenant);
+
+/** Divides users' shares among their containers, which may be others than before. */
+void decider_divide(struct manager *manager);
 
 /** Starts it if it is needed and does not run. @ended: its end of the socket is closed */
 void decider_look(struct manager *manager, bool ended);

@@ -60,21 +60,32 @@ static json_t *state_file_list_gpus(const struct tenant *tenant)
 	return list;
 }
 
+static json_t *state_file_describe_owner(const struct owner *owner)
+{
+	json_t *described = vcuda_limits_write(&owner->limits);
+
+	(void)json_object_update_new(described, json_pack("{s:I, s:i}", "user", (json_int_t)owner->uid, "containers",
+							  (int)owner->containers));
+	return described;
+}
+
 static json_t *state_file_describe(const struct manager *manager, const struct tenant *tenant)
 {
+	struct vcuda_limits limits = tenant->limits;
 	json_t *entry = json_pack(
-		"{s:s, s:i, s:I, s:I, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:i, s:o, s:o, s:o}", "id",
-		tenant->id, "pid", (int)tenant->pid, "started", (json_int_t)tenant->started, "uid",
-		(json_int_t)tenant->uid, "library", tenant->library, "first", (int)tenant->first, "places",
-		(json_int_t)tenant->places, "target", (json_int_t)tenant->suspension.target, "movedAt",
-		(json_int_t)tenant->moved_at, "connects", (json_int_t)tenant->connects, "denied",
-		(json_int_t)tenant->denied, "crashes", (json_int_t)tenant->crashes, "suspension",
-		suspension_name(&tenant->suspension), "byHand", tenant->suspension.by_hand, "forSleep",
-		tenant->suspension.for_sleep, "slot", (int)tenant->slot, "gpus", state_file_list_gpus(tenant),
-		"servers", state_file_list_workers(manager, tenant), "remnants",
+		"{s:s, s:o, s:i, s:I, s:I, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:i, s:o, s:o, s:o}",
+		"id", tenant->id, "owner", state_file_describe_owner(&tenant->owner), "pid", (int)tenant->pid,
+		"started", (json_int_t)tenant->started, "uid", (json_int_t)tenant->uid, "library", tenant->library,
+		"first", (int)tenant->first, "places", (json_int_t)tenant->places, "target",
+		(json_int_t)tenant->suspension.target, "movedAt", (json_int_t)tenant->moved_at, "connects",
+		(json_int_t)tenant->connects, "denied", (json_int_t)tenant->denied, "crashes",
+		(json_int_t)tenant->crashes, "suspension", suspension_name(&tenant->suspension), "byHand",
+		tenant->suspension.by_hand, "forSleep", tenant->suspension.for_sleep, "slot", (int)tenant->slot, "gpus",
+		state_file_list_gpus(tenant), "servers", state_file_list_workers(manager, tenant), "remnants",
 		state_file_list_remnants(manager, tenant));
 
-	(void)json_object_update_new(entry, vcuda_limits_write(&tenant->limits));
+	limits.share = tenant->wanted_share;
+	(void)json_object_update_new(entry, vcuda_limits_write(&limits));
 	return entry;
 }
 
@@ -145,16 +156,27 @@ static int state_file_take_page(const json_t *servers, int number, size_t bytes,
 	return -1;
 }
 
+static struct owner state_file_read_owner(const json_t *owner)
+{
+	return (struct owner){
+		.uid = (uid_t)state_file_number(owner, "user"),
+		.limits = vcuda_limits_read(owner),
+		.containers = (unsigned)state_file_number(owner, "containers"),
+	};
+}
+
 static int state_file_fill(const json_t *entry, struct tenant *tenant)
 {
 	const json_t *gpu;
 	size_t i;
 	int r = 0;
 
+	tenant->owner = state_file_read_owner(json_object_get(entry, "owner"));
 	tenant->pid = (pid_t)state_file_number(entry, "pid");
 	tenant->started = (uint64_t)state_file_number(entry, "started");
 	tenant->uid = (uid_t)state_file_number(entry, "uid");
 	tenant->limits = vcuda_limits_read(entry);
+	tenant->wanted_share = tenant->limits.share;
 	tenant->slot = (unsigned)state_file_number(entry, "slot");
 	tenant->connects = (uint64_t)state_file_number(entry, "connects");
 	tenant->denied = (uint64_t)state_file_number(entry, "denied");
@@ -287,5 +309,6 @@ int state_file_read(struct manager *manager)
 				    json_pack("{s:s, s:s}", "container", state_file_text(entry, "id"), "error",
 					      r == -ESRCH ? "container ended" : strerror(-r)));
 	}
+	decider_divide(manager);
 	return 0;
 }

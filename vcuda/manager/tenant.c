@@ -3,6 +3,7 @@
 #include "vcuda/manager/manager.h"
 
 #include <dirent.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -22,7 +24,17 @@
 #include "vcuda/manager/page.h"
 #include "vcuda/manager/pidref.h"
 
-enum { SWEPT_MAX = 4096, BACKLOG = 64, SECOND_MS = 1000 };
+enum {
+	SWEPT_MAX = 4096,
+	BACKLOG = 64,
+	SECOND_MS = 1000,
+	/* Of a list of who may use a file, as include/uapi/linux/posix_acl.h has it. */
+	ACL_OF_OWNER = 0x01,
+	ACL_OF_USER = 0x02,
+	ACL_OF_GROUP = 0x04,
+	ACL_MASK = 0x10,
+	ACL_OF_OTHERS = 0x20,
+};
 
 #define SOCKET_NAME "socket"
 
@@ -68,7 +80,7 @@ struct tenant *tenant_new(const char *id)
 		return NULL;
 	(void)snprintf(tenant->id, sizeof(tenant->id), "%s", id);
 	tenant->pidfd = tenant->listener = tenant->quota_fd = tenant->orders_fd = tenant->turns_fd = tenant->group = -1;
-	tenant->limits.share = TURN_SHARE_USUAL;
+	tenant->limits.share = tenant->wanted_share = TURN_SHARE_USUAL;
 	tenant->first = -1;
 	tenant->suspension = SUSPENSION_NEW;
 	/* Of one that is taken over, what was shared out is not known; of another, servers have nothing. */
@@ -232,14 +244,29 @@ static int tenant_open_turns(struct tenant *tenant, int fd)
 
 /* ---- its socket ---- */
 
-static void tenant_remove_directory(const struct manager *manager, const char *id)
+static int tenant_format_path(const struct manager *manager, uid_t owner, const char *id, char **ret)
+{
+	return owner ? str_format(ret, "%s/%u/%s", manager->users, owner, id)
+		     : str_format(ret, "%s/%s", manager->directory, id);
+}
+
+int tenant_path(const struct manager *manager, const struct tenant *tenant, char **ret)
+{
+	return tenant_format_path(manager, tenant->owner.uid, tenant->id, ret);
+}
+
+/* The last one's is its user's, too. */
+static void tenant_remove_directory(const struct manager *manager, uid_t owner, const char *id)
 {
 	_cleanup_free_ char *path = NULL, *socket_path = NULL;
 
-	if (str_format(&path, "%s/%s", manager->directory, id) < 0 ||
-	    str_format(&socket_path, "%s/" SOCKET_NAME, path) < 0)
+	if (tenant_format_path(manager, owner, id, &path) < 0 || str_format(&socket_path, "%s/" SOCKET_NAME, path) < 0)
 		return;
 	(void)unlink(socket_path);
+	(void)rmdir(path);
+	if (!owner)
+		return;
+	*strrchr(path, '/') = '\0';
 	(void)rmdir(path);
 }
 
@@ -266,15 +293,52 @@ static int tenant_bind(int directory, int *ret)
 	return 0;
 }
 
+/*
+ * All is root's in there: the user may go through it and neither make nor rename anything, so no path leads elsewhere.
+ * Nobody else may go through, since the sockets behind it are the right to use GPUs.
+ */
+static int tenant_let_user_through(int directory, uid_t user)
+{
+	const struct {
+		uint32_t version;
+		struct {
+			uint16_t tag, permissions;
+			uint32_t id;
+		} entries[5];
+	} list = {htole32(2),
+		  {{htole16(ACL_OF_OWNER), htole16(7), htole32(UINT32_MAX)},
+		   {htole16(ACL_OF_USER), htole16(1), htole32(user)},
+		   {htole16(ACL_OF_GROUP), htole16(0), htole32(UINT32_MAX)},
+		   {htole16(ACL_MASK), htole16(1), htole32(UINT32_MAX)},
+		   {htole16(ACL_OF_OTHERS), htole16(0), htole32(UINT32_MAX)}}};
+
+	return fsetxattr(directory, "system.posix_acl_access", &list, sizeof(list), 0) < 0 ? -errno : 0;
+}
+
+static int tenant_make_user_directory(const struct manager *manager, uid_t user)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int directory = -1;
+
+	if (str_format(&path, "%s/%u", manager->users, user) < 0)
+		return -ENOMEM;
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return directory < 0 ? -errno : tenant_let_user_through(directory, user);
+}
+
 /* Where one is already, an earlier manager's, it is in the container, and its socket is replaced. */
 static int tenant_make_socket(const struct manager *manager, struct tenant *tenant)
 {
 	_cleanup_free_ char *path = NULL;
 	_cleanup_close_ int directory = -1;
-	int r;
+	int r = tenant->owner.uid ? tenant_make_user_directory(manager, tenant->owner.uid) : 0;
 
-	if (str_format(&path, "%s/%s", manager->directory, tenant->id) < 0)
-		return -ENOMEM;
+	if (r == 0)
+		r = tenant_path(manager, tenant, &path);
+	if (r < 0)
+		return r;
 	if (mkdir(path, 0755) < 0 && errno != EEXIST)
 		return -errno;
 	directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -282,7 +346,7 @@ static int tenant_make_socket(const struct manager *manager, struct tenant *tena
 		return -errno;
 	r = tenant_bind(directory, &tenant->listener);
 	if (r < 0)
-		tenant_remove_directory(manager, tenant->id);
+		tenant_remove_directory(manager, tenant->owner.uid, tenant->id);
 	return r;
 }
 
@@ -395,7 +459,7 @@ bool tenant_has_place(const struct manager *manager, const struct tenant *tenant
 	for (const struct tenant *other = manager->tenants; other; other = other->next)
 		if (other != tenant && !other->ending && other->clients == 0)
 			kept++;
-	return tenant->clients < tenant->limits.max_clients &&
+	return tenant->clients < tenant->limits.max_clients && owner_has_place(manager, tenant) &&
 	       manager->worker_count + (tenant->clients > 0 ? kept : 0) < MANAGER_WORKERS_MAX;
 }
 
@@ -452,7 +516,7 @@ void tenant_end(struct manager *manager, struct tenant *tenant, const char *why)
 	manager->changed = true;
 	fd_closer_close(&tenant->listener, 1);
 	tenant->listener = -1;
-	tenant_remove_directory(manager, tenant->id);
+	tenant_remove_directory(manager, tenant->owner.uid, tenant->id);
 	for (struct worker *worker = manager->workers; worker; worker = worker->next)
 		if (worker->tenant == tenant)
 			server_process_stop(worker);
@@ -479,13 +543,35 @@ void tenant_remove(struct manager *manager, struct tenant *tenant)
 	cgroup_sweep(manager);
 }
 
-void tenant_sweep(const struct manager *manager)
+static void tenant_sweep_directory(const struct manager *manager, const char *path, uid_t owner)
 {
 	_cleanup_strv_ struct strv names = {0};
 
-	if (fd_list_names(AT_FDCWD, manager->directory, tenant_is_name, SWEPT_MAX, &names) < 0)
+	if (fd_list_names(AT_FDCWD, path, tenant_is_name, SWEPT_MAX, &names) < 0)
 		return;
 	for (size_t i = 0; i < names.count; i++)
 		if (!tenant_find(manager, names.items[i]))
-			tenant_remove_directory(manager, names.items[i]);
+			tenant_remove_directory(manager, owner, names.items[i]);
+}
+
+static bool tenant_is_user(const char *name)
+{
+	return *name && !name[strspn(name, "0123456789")];
+}
+
+void tenant_sweep(const struct manager *manager)
+{
+	_cleanup_strv_ struct strv users = {0};
+
+	tenant_sweep_directory(manager, manager->directory, 0);
+	if (fd_list_names(AT_FDCWD, manager->users, tenant_is_user, SWEPT_MAX, &users) < 0)
+		return;
+	for (size_t i = 0; i < users.count; i++) {
+		_cleanup_free_ char *path = NULL;
+
+		if (str_format(&path, "%s/%s", manager->users, users.items[i]) < 0)
+			return;
+		tenant_sweep_directory(manager, path, (uid_t)strtoul(users.items[i], NULL, 10));
+		(void)rmdir(path);
+	}
 }

@@ -132,15 +132,25 @@ size_t control_write_reply(const struct control_call *call, void *reply, void *r
 
 /* ---- the asking side ---- */
 
-int control_open(int *ret_fd)
+static int control_open_at(const char *path, int *ret_fd)
 {
 	/* -EAGAIN: the manager hangs. */
-	const int fd = fd_connect(CONTROL_SOCKET);
+	const int fd = fd_connect(path);
 
 	if (fd < 0)
 		return fd;
 	*ret_fd = fd;
 	return 0;
+}
+
+int control_open(int *ret_fd)
+{
+	return control_open_at(CONTROL_SOCKET, ret_fd);
+}
+
+int control_open_for_user(int *ret_fd)
+{
+	return control_open_at(CONTROL_USERS_SOCKET, ret_fd);
 }
 
 static int control_wait(int fd, short events, int64_t end)

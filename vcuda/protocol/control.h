@@ -15,6 +15,7 @@
 #include "base/paths.h"
 
 #define CONTROL_SOCKET PATH_VCUDAD
+#define CONTROL_USERS_SOCKET PATH_VCUDA_USERS_SOCKET
 
 enum {
 	CONTROL_MARK = 4, /* bytes in front of a message: its length, and that it is whole */
@@ -49,6 +50,9 @@ size_t control_write_reply(const struct control_call *call, void *reply, void *r
 
 /** Connects to the manager. Return: 0 or negative errno. */
 int control_open(int *ret_fd);
+
+/** The same where it answers users who are not root. Return: 0; -ENOENT if it answers none; negative errno. */
+int control_open_for_user(int *ret_fd);
 
 /**
  * control_ask() - a call and its reply

@@ -130,7 +130,7 @@ $(O)/vcuda/test/nvml/ask: $(O)/vcuda/test/nvml/ask.o
 	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ -ldl -pthread
 
 # Part of continuous integration.
-ci_groups += vcuda vcuda/header vcuda/linkage vcuda/nvml
+ci_groups += vcuda vcuda/header vcuda/linkage vcuda/nvml e2e/vcuda-podman
 
 # Its units.
 $(patsubst %,$(O)/vcuda/test/unit/manager/%_test,pidref cgroup manager balance): $(filter-out %/main.o,$(vcudad_objects))
@@ -190,3 +190,10 @@ $(O)/vcuda/test/trace/libcuda.so.1: vcuda/test/trace/trace.c vcuda/test/trace/en
 	$(say) LD $@
 	$(CC) -shared -fPIC -std=gnu17 -D_GNU_SOURCE -O2 $(warnings) -Wl,-soname,$(@F) -Wl,-z,now -o $@ $(filter-out %/generate,$^) -ldl
 endif
+
+# What a user's hook may say to the manager.
+$(O)/vcuda/test/ask: $(O)/vcuda/test/e2e/ask.o $(O)/lib/libctr-gpu.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ $(if $(SANITIZE),$(shared_libraries),-Wl,--as-needed $(static_libraries))
+$(O)/vcuda/test/e2e/ask.o: $(O)/gen/vcuda_rpc.h
+test_programs += $(O)/vcuda/test/ask

@@ -181,6 +181,26 @@ static int nvidia_configure_prepare(struct nvidia *nvidia, char **ret_log)
 	return errno ? output_print("permission error: cannot %s: %m", step) : 0;
 }
 
+/*
+ * Hooks of LXC have the container's environment, those of `ctr run` the client's. What it says of vCUDA is kept, since
+ * nothing of it is left afterwards.
+ */
+static int nvidia_configure_keep_mode(struct request_options *request)
+{
+	static const char *const names[] = {"CTR_GPU_MODE", "CTR_GPU_MEMORY", "CTR_GPU_SHARE"};
+	const size_t most = sizeof(names) / sizeof(names[0]);
+	size_t count = 0;
+
+	request->environment = calloc(most + 1, sizeof(*request->environment));
+	for (size_t i = 0; request->environment && i < most; i++) {
+		const char *value = getenv(names[i]);
+
+		if (value && asprintf(&request->environment[count++], "%s=%s", names[i], value) < 0)
+			return -ENOMEM;
+	}
+	return request->environment ? 0 : -ENOMEM;
+}
+
 static int nvidia_configure_run(struct nvidia *nvidia, struct nvidia_configure *configure)
 {
 	_cleanup_session_ struct session session = {0};
@@ -189,7 +209,8 @@ static int nvidia_configure_run(struct nvidia *nvidia, struct nvidia_configure *
 	int r = 0;
 
 	/* The caller's devices, or none: only `list` shows all of them unasked. */
-	if ((!*devices || !**devices) && request_list_append(devices, "none"))
+	if (nvidia_configure_keep_mode(&configure->request) < 0 ||
+	    ((!*devices || !**devices) && request_list_append(devices, "none")))
 		return output_no_memory();
 	nvidia->load_kmods = nvidia->load_kmods && !configure->dry_run;
 	if (!configure->dry_run)

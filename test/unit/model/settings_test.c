@@ -84,6 +84,38 @@ static void vcuda_is_off_unless_it_is_switched_on(void **state)
 	settings_clear(&settings);
 }
 
+static void users_are_those_of_a_list(void **state)
+{
+	struct settings settings;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(
+		parse("{\"vcuda\": {\"users\": [{\"uid\": 1000}, {\"gid\": 2000, \"memory\": \"8G\", \"host_memory\": \"3G\", "
+		      "\"share\": 7, \"max_clients\": 5, \"containers\": 64, \"gpus\": [\"0\", \"GPU-5a3f\"]}]}}",
+		      &settings, &err),
+		0);
+	assert_int_equal(settings.vcuda_user_count, 2);
+	assert_int_equal(settings.vcuda_users[0].uid, 1000);
+	assert_int_equal(settings.vcuda_users[0].gid, 0);
+	assert_true(settings.vcuda_users[0].limits.memory == STR_SHARE(50));
+	assert_int_equal(settings.vcuda_users[0].limits.share, 100);
+	assert_int_equal(settings.vcuda_users[0].limits.max_clients, 16);
+	assert_int_equal(settings.vcuda_users[0].containers, 4);
+	assert_int_equal(settings.vcuda_users[0].gpus.count, 0);
+	assert_int_equal(settings.vcuda_users[1].gid, 2000);
+	assert_int_equal(settings.vcuda_users[1].limits.memory, 8ULL << 30);
+	assert_int_equal(settings.vcuda_users[1].limits.host_memory, 3ULL << 30);
+	assert_int_equal(settings.vcuda_users[1].limits.share, 7);
+	assert_int_equal(settings.vcuda_users[1].limits.max_clients, 5);
+	assert_int_equal(settings.vcuda_users[1].containers, 64);
+	assert_string_equal(settings.vcuda_users[1].gpus.items[1], "GPU-5a3f");
+	settings_clear(&settings);
+	assert_int_equal(parse("{\"vcuda\": {\"users\": []}}", &settings, &err), 0);
+	assert_int_equal(settings.vcuda_user_count, 0);
+	settings_clear(&settings);
+}
+
 static void what_makes_no_sense_is_refused(void **state)
 {
 	static const struct {
@@ -118,6 +150,16 @@ static void what_makes_no_sense_is_refused(void **state)
 		{"{\"on-missing\": {\"hook\": \"\"}}", "\"on-missing\" must be"},
 		{"{\"on-missing\": {\"door\": \"warn\"}}", "\"on-missing\" must be"},
 		{"{\"vcuda\": \"force\"}", "\"vcuda\" must be"},
+		{"{\"vcuda\": {\"users\": {\"uid\": 1000}}}", "\"vcuda\": \"users\" must be"},
+		{"{\"vcuda\": {\"users\": [1000]}}", "\"vcuda\": \"users\" must be"},
+		{"{\"vcuda\": {\"users\": [{\"memory\": \"8G\"}]}}", "\"users\" must be a list of objects, each with"},
+		{"{\"vcuda\": {\"users\": [{\"uid\": 1, \"gid\": 1}]}}",
+		 "\"users\" must be a list of objects, each with"},
+		{"{\"vcuda\": {\"users\": [{\"uid\": 0}]}}", "\"users\": \"uid\" must be"},
+		{"{\"vcuda\": {\"users\": [{\"uid\": \"alice\"}]}}", "\"users\": \"uid\" must be"},
+		{"{\"vcuda\": {\"users\": [{\"uid\": 1000, \"containers\": 65}]}}",
+		 "\"users\": \"containers\" must be"},
+		{"{\"vcuda\": {\"users\": [{\"uid\": 1000, \"mode\": \"allow\"}]}}", "\"users\": unknown key"},
 		{"{\"vcuda\": {\"mode\": \"on\"}}", "\"vcuda\": \"mode\" must be \"off\""},
 		{"{\"vcuda\": {\"memory\": 8}}", "\"vcuda\": \"memory\" must be"},
 		{"{\"vcuda\": {\"memory\": \"much\"}}", "\"vcuda\": \"memory\" must be"},
@@ -242,13 +284,10 @@ static void a_file_others_can_write_is_not_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_key_is_read),
-		cmocka_unit_test(vcuda_is_off_unless_it_is_switched_on),
-		cmocka_unit_test(what_makes_no_sense_is_refused),
-		cmocka_unit_test(runtimes_are_known_or_not),
-		cmocka_unit_test(what_happens_without_a_gpu),
-		cmocka_unit_test(deep_nesting_is_refused),
-		cmocka_unit_test(a_file_others_can_write_is_not_read),
+		cmocka_unit_test(every_key_is_read),         cmocka_unit_test(vcuda_is_off_unless_it_is_switched_on),
+		cmocka_unit_test(users_are_those_of_a_list), cmocka_unit_test(what_makes_no_sense_is_refused),
+		cmocka_unit_test(runtimes_are_known_or_not), cmocka_unit_test(what_happens_without_a_gpu),
+		cmocka_unit_test(deep_nesting_is_refused),   cmocka_unit_test(a_file_others_can_write_is_not_read),
 	};
 
 	return cmocka_run_group_tests_name("settings", tests, NULL, NULL);

@@ -25,17 +25,6 @@ movable='{"vcuda": {"mode": "allow", "memory": "1G", "max_clients": 16, "move": 
 
 balanced=${movable%\}\}}', "balance": 1}}'
 
-# driver: the host's libcuda becomes the simulated one, with the GPUs of the host
-driver() {
-	local uuids
-
-	uuids=$(ctr-gpu info --json | jq -r '[.adapters[].uuid | sub("GPU-"; "") | gsub("-"; "")] | join(",")') || return
-	mkdir /run/driver && cp -a /usr/lib/wsl/lib/. /run/driver && rm -f /run/driver/lib{cuda,nvidia-ml}.so.1 &&
-		cp "$CTR_GPU_BUILD"/vcuda/test/sim/lib{cuda,nvidia-ml}.so.1 /run/driver/ && printf '%s\n' GPUS=2 MEMORY=24G,8G \
-		"UUIDS=$uuids" NAMES=Big,Small >/run/driver/sim.conf &&
-		mount --bind /run/driver /usr/lib/wsl/lib
-}
-
 # manager: starts one, and waits until it answers
 manager() {
 	ctr-gpu-vcudad 2>>"$scratch/audit" &

@@ -1564,11 +1564,114 @@ static void a_server_is_a_limited_user_that_asks_no_mps_daemon(void **state)
 	assert_int_equal(one->crashes, 0);
 }
 
+static struct tenant *add_owned(struct manager *manager, const char *id, struct owner owner, uint64_t memory)
+{
+	struct tenant *tenant = add_tenant(manager, id, both_gpus, memory);
+
+	tenant->owner = owner;
+	return tenant;
+}
+
+/* Return: of owner_admit(), of one that is not the manager's. @memory: what it asks for, and what it gets */
+static int admit(struct manager *manager, struct owner owner, uint64_t *memory)
+{
+	struct tenant tenant = {.owner = owner, .limits = {.memory = *memory}};
+	const char *why = NULL;
+	int r = owner_admit(manager, &tenant, &why);
+
+	assert_true((r == -EDQUOT || r == -EAGAIN) == (why != NULL));
+	*memory = tenant.limits.memory;
+	return r;
+}
+
+static void a_users_containers_share_its_memory(void **state)
+{
+	struct manager *manager = &((struct world *)*state)->manager;
+	const uint64_t gib = 1ULL << 30;
+	struct owner one = {.uid = 1000,
+			    .limits = {.memory = 4 * gib, .share = 100, .max_clients = 4},
+			    .containers = 8},
+		     other = {.uid = 1001,
+			      .limits = {.memory = STR_SHARE(50), .share = 100, .max_clients = 4},
+			      .containers = 8};
+	struct tenant *first = add_owned(manager, "1000+first", one, 3 * gib);
+	uint64_t memory = 0;
+
+	assert_int_equal(admit(manager, one, &memory), 0);
+	assert_int_equal(memory, gib);
+	memory = 2 * gib;
+	assert_int_equal(admit(manager, one, &memory), 0);
+	assert_int_equal(memory, gib);
+	memory = gib / 2 | STR_SHARE(30);
+	assert_int_equal(admit(manager, one, &memory), 0);
+	assert_true(memory == (gib / 2 | STR_SHARE(30)));
+	(void)add_owned(manager, "1000+second", one, gib);
+	memory = 1;
+	assert_int_equal(admit(manager, one, &memory), -EDQUOT);
+	/* What others have is another matter, and a percentage is counted as one. */
+	(void)add_owned(manager, "1001+first", other, STR_SHARE(30));
+	memory = 0;
+	assert_int_equal(admit(manager, other, &memory), 0);
+	assert_true(memory == STR_SHARE(20));
+	memory = STR_SHARE(50) | 6 * gib;
+	assert_int_equal(admit(manager, other, &memory), 0);
+	assert_true(memory == (STR_SHARE(20) | 6 * gib));
+	/* One that has ended has it as long as a server lives. */
+	tenant_end(manager, first, "test");
+	first->clients = 1;
+	memory = 1;
+	assert_int_equal(admit(manager, one, &memory), -EAGAIN);
+	first->clients = 0;
+	memory = 0;
+	assert_int_equal(admit(manager, one, &memory), 0);
+	assert_int_equal(memory, 3 * gib);
+	/* Without a limit of its own. */
+	one.limits.memory = 0;
+	memory = 0;
+	assert_int_equal(admit(manager, one, &memory), 0);
+	assert_int_equal(memory, 0);
+}
+
+static void a_users_containers_share_places_and_time(void **state)
+{
+	struct manager *manager = &((struct world *)*state)->manager;
+	struct owner one = {.uid = 1000, .limits = {.share = 60, .max_clients = 3}, .containers = 2};
+	struct tenant *roots = add_tenant(manager, "roots", both_gpus, 0),
+		      *first = add_owned(manager, "1000+first", one, 0),
+		      *second = add_owned(manager, "1000+second", one, 0);
+	uint64_t memory = 0;
+
+	assert_int_equal(admit(manager, one, &memory), -EDQUOT);
+	one.containers = 3;
+	assert_int_equal(admit(manager, one, &memory), 0);
+	/* What the settings say now counts for those that are there. */
+	assert_int_equal(first->owner.containers, 3);
+	first->clients = 2;
+	assert_true(owner_has_place(manager, second));
+	second->clients = 1;
+	assert_false(owner_has_place(manager, second));
+	assert_false(tenant_has_place(manager, first));
+	assert_true(tenant_has_place(manager, roots));
+	assert_int_equal(owner_share(manager, roots), 100);
+	assert_int_equal(owner_share(manager, first), 30);
+	second->wanted_share = 50;
+	assert_int_equal(owner_share(manager, first), 40);
+	assert_int_equal(owner_share(manager, second), 20);
+	first->wanted_share = 10;
+	assert_int_equal(owner_share(manager, first), 10);
+	assert_int_equal(owner_share(manager, second), 50);
+	decider_divide(manager);
+	assert_int_equal(second->limits.share, 50);
+	first->clients = second->clients = 0;
+}
+
 int main(int argc, char **argv)
 {
 #define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, world_open, world_close)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(uuids_are_read_or_refused),
+		WITH_WORLD(a_users_containers_share_its_memory),
+		WITH_WORLD(a_users_containers_share_places_and_time),
 		cmocka_unit_test(names_are_those_of_directories),
 		WITH_WORLD(a_server_gets_memory_of_its_containers_alone),
 		cmocka_unit_test(gpus_are_exchanged_and_each_stays_one),

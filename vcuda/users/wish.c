@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "vcuda/users/users.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/sysinfo.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "vcuda_rpc.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "lib/context.h"
+#include "plan/plan.h"
+#include "vcuda/grant/grant.h"
+#include "vcuda/protocol/control.h"
+
+enum {
+	CALL_S = 5,
+	KEEP_S = 180, /* above what a hook gives itself to make a container */
+	REPLY_MAX = 4096,
+	ROOM_MS = 3000, /* for which it is waited that a container which has ended is gone */
+	NAP_MS = 50,
+	NAME_MAX_LENGTH = VCUDAD_ID_MAX - sizeof("4294967295+"),
+};
+
+/* What a user asks for, and what it is made of for the manager. */
+struct wish {
+	const struct account *account;
+	const struct vcuda_user *user;
+	const struct vcudad_request *said;
+	struct ctr_gpu_context *context;
+	struct ctr_gpu_host *host;
+	struct ctr_gpu_request *request;
+	struct ctr_gpu_plan *plan;
+	pid_t pid;
+	unsigned long long started;
+	int manager; /* the connection on which it is granted */
+	char *id;
+};
+
+static void wish_clear(struct wish *wish)
+{
+	(void)ctr_gpu_plan_unref(wish->plan);
+	(void)ctr_gpu_request_unref(wish->request);
+	(void)ctr_gpu_host_unref(wish->host);
+	(void)ctr_gpu_context_unref(wish->context);
+	cleanup_closep(&wish->manager);
+	free(wish->id);
+}
+
+/* ---- messages ---- */
+
+static bool wish_write(int connection, const char *data, size_t size)
+{
+	while (size > 0) {
+		ssize_t part = send(connection, data, size, MSG_NOSIGNAL);
+
+		if (part <= 0)
+			return false;
+		data += part;
+		size -= (size_t)part;
+	}
+	return true;
+}
+
+static bool wish_answer(int connection, const struct control_call *call, void *reply)
+{
+	char bytes[REPLY_MAX];
+
+	return wish_write(connection, bytes, control_write_reply(call, reply, bytes, sizeof(bytes)));
+}
+
+static void wish_answer_refusal(int connection, const struct control_call *call, int error, const char *why)
+{
+	struct vcudad_granted granted = {.error = error, .directory = (char *)""};
+	char line[VCUDAD_MESSAGE_MAX];
+
+	/* A sentence and what to do, in one line. */
+	(void)snprintf(line, sizeof(line), "%s", why);
+	for (char *end = line; (end = strchr(end, '\n'));)
+		*end = ' ';
+	granted.message = line;
+	(void)wish_answer(connection, call, &granted);
+}
+
+void wish_refuse(int connection, const char *why)
+{
+	/* Its number is the procedure's, as every caller's is (control_ask()). */
+	const struct control_call call = {.xid = VCUDAD_GRANT, .procedure = VCUDAD_GRANT};
+
+	wish_answer_refusal(connection, &call, EPERM, why);
+}
+
+static bool wish_read_bytes(int connection, char *data, size_t size)
+{
+	while (size > 0) {
+		ssize_t part = recv(connection, data, size, 0);
+
+		if (part <= 0)
+			return false;
+		data += part;
+		size -= (size_t)part;
+	}
+	return true;
+}
+
+/* @seconds: for each part of it. Return: whether it is that call */
+static bool wish_read_call(int connection, unsigned procedure, int seconds, struct control_call *ret)
+{
+	const struct timeval patience = {.tv_sec = seconds};
+	_cleanup_free_ char *data = malloc(CONTROL_CALL_MAX);
+	char mark[CONTROL_MARK];
+	size_t size;
+
+	if (!data || setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0 ||
+	    !wish_read_bytes(connection, mark, sizeof(mark)))
+		return false;
+	size = control_read_mark(mark, CONTROL_CALL_MAX);
+	return size > 0 && wish_read_bytes(connection, data, size) && control_read_call(data, size, ret) &&
+	       ret->procedure == procedure;
+}
+
+/* ---- what is asked for ---- */
+
+/* The settings are those of all containers, but for these. */
+static void wish_limit(const struct wish *wish)
+{
+	struct settings *settings = &wish->context->settings;
+	const struct vcuda_user *user = wish->user;
+	struct sysinfo machine = {0};
+
+	(void)sysinfo(&machine);
+	settings->vcuda_limits.host_memory =
+		(user->limits.host_memory ? user->limits.host_memory
+					  : (uint64_t)machine.totalram * machine.mem_unit / 2) /
+		user->containers;
+	if (user->limits.max_clients < settings->vcuda_limits.max_clients)
+		settings->vcuda_limits.max_clients = user->limits.max_clients;
+	/* Its servers could use what it may be moved to. */
+	if (user->gpus.count > 0)
+		settings->vcuda_move = false;
+}
+
+static int wish_list_devices(const struct vcudad_request *said, char **ret)
+{
+	int r = str_format(ret, "%s", "");
+
+	for (u_int i = 0; i < said->gpus.gpus_len && r == 0; i++) {
+		_cleanup_free_ char *before = *ret;
+		uint8_t bytes[16];
+
+		*ret = NULL;
+		/* Not another name of a GPU, nor several. */
+		r = adapter_read_uuid(said->gpus.gpus_val[i].uuid, bytes)
+			    ? str_format(ret, "%s%s" DEVICE_NAME_VCUDA_KIND "=%s", before, *before ? "," : "",
+					 said->gpus.gpus_val[i].uuid)
+			    : -EINVAL;
+	}
+	return r;
+}
+
+static int wish_plan(struct wish *wish)
+{
+	_cleanup_free_ char *devices = NULL;
+	int r = wish_list_devices(wish->said, &devices);
+
+	if (r < 0 || !*devices)
+		return err_set(&wish->context->err, CTR_GPU_E_BAD_ARGUMENT, "GPUs are asked for by their UUIDs");
+	r = ctr_gpu_host_new(wish->context, &wish->host);
+	if (r == 0)
+		r = ctr_gpu_request_new(wish->context, &wish->request);
+	if (r == 0)
+		r = ctr_gpu_request_set_devices(wish->request, devices);
+	if (r != 0)
+		return r;
+	wish->request->data.mode = REQUEST_VCUDA;
+	wish->request->data.nodes_only = true;
+	return ctr_gpu_plan_new(wish->context, wish->request, wish->host, &wish->plan);
+}
+
+static const struct adapter *wish_find_adapter(const struct inventory *inventory, const char *uuid)
+{
+	for (size_t i = 0; i < inventory->count; i++)
+		if (inventory->adapters[i].uuid && streq(inventory->adapters[i].uuid, uuid))
+			return &inventory->adapters[i];
+	return NULL;
+}
+
+static int wish_mark(const struct wish *wish, bool *marked)
+{
+	for (size_t i = 0; i < wish->user->gpus.count; i++) {
+		int r = host_exclusive_mark(wish->host, wish->user->gpus.items[i], marked, NULL);
+
+		if (r == -ENOMEM)
+			return r;
+	}
+	return 0;
+}
+
+/* A name in the settings that no GPU has allows none. */
+static int wish_check_names(const struct wish *wish)
+{
+	const struct inventory *inventory = &wish->host->inventory;
+	_cleanup_free_ bool *marked = calloc(inventory->count + 1, sizeof(*marked));
+	const struct plan *plan = &wish->plan->data;
+
+	if (!marked || wish_mark(wish, marked) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < plan->grant_count; i++) {
+		const struct adapter *adapter = wish_find_adapter(inventory, plan->grants[i].uuid);
+
+		if (!adapter || !marked[adapter - inventory->adapters])
+			return err_set(&wish->context->err, CTR_GPU_E_NO_PERMISSION,
+				       "uid %u may not have %.64s by vCUDA: \"gpus\" of its entry in {\"vcuda\": "
+				       "{\"users\": [...]}} of " PATH_CONFIG " does not name it",
+				       wish->account->uid, plan->grants[i].uuid);
+	}
+	return 0;
+}
+
+static int wish_check_gpus(const struct wish *wish)
+{
+	const struct plan *plan = &wish->plan->data;
+
+	/* Who has it could not be told from a user's word. */
+	if (plan->claim_count > 0)
+		return err_set(&wish->context->err, CTR_GPU_E_EXCLUSIVE,
+			       "GPU %.64s is exclusive, and users' containers get none that is: ctr-gpu assign",
+			       plan->claims[0].name ? plan->claims[0].name : "");
+	return wish->user->gpus.count > 0 ? wish_check_names(wish) : 0;
+}
+
+/* ---- the grant ---- */
+
+static void wish_describe(const struct wish *wish, struct vcudad_gpu *gpus, struct vcudad_request *ret)
+{
+	const struct vcuda_user *user = wish->user;
+
+	grant_describe(&wish->plan->data, gpus, ret);
+	ret->id = wish->id;
+	ret->pid = wish->pid;
+	ret->started = wish->started;
+	ret->limits.memory = wish->said->limits.memory;
+	ret->limits.share = wish->said->limits.share && wish->said->limits.share < user->limits.share
+				    ? wish->said->limits.share
+				    : user->limits.share;
+	if (wish->said->limits.max_clients && wish->said->limits.max_clients < ret->limits.max_clients)
+		ret->limits.max_clients = wish->said->limits.max_clients;
+	ret->owner = (struct vcudad_owner){wish->account->uid, user->limits, user->containers};
+}
+
+/* A container that has just ended may have what this one is to get, for as long as its servers take to end. */
+static int wish_ask(const struct wish *wish, struct vcudad_granted *ret)
+{
+	const struct timespec nap = {.tv_nsec = NAP_MS * 1000000L};
+	const int64_t end = clock_now_ms() + ROOM_MS;
+	struct vcudad_gpu gpus[VCUDAD_GPUS_MAX];
+	struct vcudad_request asked = {0};
+	int r;
+
+	wish_describe(wish, gpus, &asked);
+	for (;;) {
+		r = control_ask(wish->manager, VCUDAD_GRANT, &asked, ret);
+		if (r < 0 || ret->error != EAGAIN || clock_now_ms() > end)
+			return r;
+		control_free_reply(VCUDAD_GRANT, ret);
+		*ret = (struct vcudad_granted){0};
+		(void)nanosleep(&nap, NULL);
+	}
+}
+
+static bool wish_is_name(const char *text)
+{
+	return *text && strlen(text) <= NAME_MAX_LENGTH;
+}
+
+/* Return: 0, and a refusal has its sentence in the context. */
+static int wish_prepare(struct wish *wish, int peer)
+{
+	struct err *err = &wish->context->err;
+	int r = account_open_container(wish->account, peer, wish->said->pid, &wish->pid, &wish->started);
+
+	if (r < 0)
+		return err_set(err, CTR_GPU_E_NO_PERMISSION,
+			       "process %d is not the first one of a container of uid %u, for which a grant lasts",
+			       wish->pid, wish->account->uid);
+	if (wish->said->slot > 0)
+		return err_set(err, CTR_GPU_E_NO_PERMISSION,
+			       "slots of GPUs are for root's containers; ask for a GPU and CTR_GPU_MEMORY");
+	if (!wish_is_name(wish->said->id))
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT, "the container's id is longer than vCUDA takes");
+	/* Containers of several users may have the same name. */
+	r = wish->said->pid == 0 ? str_format(&wish->id, "%u+pid-%d", wish->account->uid, (int)wish->pid)
+				 : str_format(&wish->id, "%u+%s", wish->account->uid, wish->said->id);
+	if (r == 0)
+		r = wish_plan(wish);
+	if (r == 0)
+		r = wish_check_gpus(wish);
+	if (r == 0 && control_open(&wish->manager) < 0)
+		r = err_set(err, -ECONNREFUSED, "vCUDA's manager does not answer; try again");
+	return r;
+}
+
+/* The grant ends with the connection, unless the hook says that the container is made. */
+static void wish_wait_for_keep(int connection, struct wish *wish)
+{
+	struct control_call call = {0};
+	struct vcudad_done done = {0};
+
+	if (wish_read_call(connection, VCUDAD_KEEP, KEEP_S, &call) &&
+	    control_ask(wish->manager, VCUDAD_KEEP, &wish->id, &done) == 0)
+		(void)wish_answer(connection, &call, &done);
+	control_free_reply(VCUDAD_KEEP, &done);
+	control_call_clear(&call);
+}
+
+static void wish_serve_grant(int connection, struct wish *wish, int peer, const struct control_call *call)
+{
+	struct vcudad_granted granted = {0};
+	int r = wish_prepare(wish, peer);
+
+	if (r == 0)
+		r = wish_ask(wish, &granted);
+	if (r != 0)
+		wish_answer_refusal(connection, call, r > 0 ? EPERM : -r,
+				    *wish->context->err.text ? wish->context->err.text : strerror(-r));
+	else if (granted.error != 0)
+		wish_answer_refusal(connection, call, granted.error, granted.message);
+	else if (wish_answer(connection, call, &granted))
+		wish_wait_for_keep(connection, wish);
+	control_free_reply(VCUDAD_GRANT, &granted);
+}
+
+void wish_serve(int connection, const struct account *account, int peer, const struct vcuda_user *user,
+		struct settings *settings)
+{
+	struct wish wish = {.account = account, .user = user, .manager = -1};
+	struct control_call call = {0};
+
+	if (wish_read_call(connection, VCUDAD_GRANT, CALL_S, &call) && ctr_gpu_context_new(&wish.context) == 0) {
+		settings_clear(&wish.context->settings);
+		wish.context->settings = *settings;
+		*settings = (struct settings){0};
+		wish.said = call.arguments;
+		wish_limit(&wish);
+		wish_serve_grant(connection, &wish, peer, &call);
+	}
+	wish_clear(&wish);
+	control_call_clear(&call);
+}
