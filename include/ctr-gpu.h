@@ -171,8 +171,9 @@ const char *ctr_gpu_context_log(const struct ctr_gpu_context *context);
  * ctr_gpu_context_runtime() - the OCI runtimes among which ctr-gpu-runtime chooses
  * @number: from 0; use the first that is installed
  *
- * Return: a name or an absolute path, valid until the settings change; NULL after the last, or if the configuration
- * file, which may name others, could not be read.
+ * If the configuration file could not be read, these are the built-in ones.
+ *
+ * Return: a name or an absolute path, valid until the settings change; NULL after the last.
  * Since: 0.1
  */
 const char *ctr_gpu_context_runtime(const struct ctr_gpu_context *context, size_t number);

@@ -174,7 +174,7 @@ static int runtime_give_gpus(struct shim *shim)
 
 /*
  * A mistake in our settings must not keep a container from being stopped, nor one from being created that wants no GPU.
- * But the runtime must be the one that created the container: another does not find it.
+ * Of a file that cannot be read, or that others can write, nothing is taken: the runtime is a built-in one then.
  */
 static int runtime_serve(struct shim *shim, char **argv)
 {
@@ -189,7 +189,7 @@ static int runtime_serve(struct shim *shim, char **argv)
 	if (shim->line.creates)
 		trace_open(ctr_gpu_context_log(shim->context));
 	mistaken = r != 0;
-	if (r && (!ctr_gpu_context_runtime(shim->context, 0) || runtime_is_for_gpus(shim)))
+	if (mistaken && runtime_is_for_gpus(shim))
 		return runtime_print_failure(&shim->line, r, ctr_gpu_context_message(shim->context));
 	r = shim->dry_run ? 0 : find_runtime(shim->context, &shim->runtime);
 	if (r)

@@ -100,9 +100,6 @@ const char *ctr_gpu_context_runtime(const struct ctr_gpu_context *context, size_
 	static const char *const usual[] = {"runc", "crun"};
 	const struct strv *chosen = &context->settings.runtimes;
 
-	/* The file may name another runtime, and a container exists only for the runtime that created it. */
-	if (context->settings.unread)
-		return NULL;
 	if (chosen->count)
 		return number < chosen->count ? chosen->items[number] : NULL;
 	return number < ARRAY_SIZE(usual) ? usual[number] : NULL;

@@ -208,15 +208,6 @@ static int settings_read_names(void *object, const struct key *key, const json_t
 	return 0;
 }
 
-static int settings_read_runtimes(void *object, const struct key *key, const json_t *value)
-{
-	struct settings *settings = object;
-	int r = settings_read_list(settings, key, value);
-
-	settings->unread |= r < 0;
-	return r;
-}
-
 static int settings_read_bytes(void *object, const struct key *key, const json_t *value)
 {
 	return json_is_string(value) && str_parse_size(json_string_value(value), settings_member(object, key))
@@ -358,7 +349,7 @@ static const struct key keys[] = {
 	{"driver-root", settings_read_path, "an absolute path", MEMBER(driver_root)},
 	/* A number: names are in databases that a static program does not reach. */
 	{"mps-user", settings_read_number, "a user's number", MEMBER(mps_user), .most = UINT32_MAX - 1},
-	{"runtimes", settings_read_runtimes, "a list of names or absolute paths of OCI runtimes", MEMBER(runtimes),
+	{"runtimes", settings_read_list, "a list of names or absolute paths of OCI runtimes", MEMBER(runtimes),
 	 .least = 1},
 	{"choice", settings_read_enum, "\"auto\", \"store\", \"environment\", \"guard\" or \"strict\"", MEMBER(choice),
 	 .names = grades},
@@ -470,7 +461,6 @@ int settings_parse(struct settings *settings, const char *path, const char *data
 			("Mend %s or move it away; see ctr-gpu-config(5).", path));
 	if (r < 0)
 		return r;
-	settings->unread = false;
 	return settings_read_table(settings, path, &table, json, err);
 }
 
@@ -541,7 +531,6 @@ int settings_load(struct settings *settings, const char *path, struct err *err)
 	r = settings_open_checked(file, &fd, err);
 	if (r == -ENOENT && !path)
 		return 0;
-	settings->unread = true;
 	if (r > 0)
 		return r;
 	if (r == 0)

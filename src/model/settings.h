@@ -72,7 +72,6 @@ struct settings {
 	struct strv exclusive;      /* names of GPUs that one container at a time may have */
 	struct strv runtimes;       /* that ctr-gpu-runtime looks for; empty: the usual ones */
 	uid_t mps_user;             /* user beside root who may run the daemon that shares GPUs (MPS); 0: root alone */
-	bool unread;                /* there is a file, but what it says of runtimes cannot be read */
 	bool accept_environment;    /* of a container that is not privileged may ask for GPUs */
 	bool accept_mounts;         /* below /var/run/nvidia-container-devices name GPUs */
 	enum on_missing on_missing[ENTRIES];
