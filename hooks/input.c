@@ -80,8 +80,8 @@ static bool arguments_take_stage(const char *name, enum stage *ret)
 	}
 	if (strcmp(name, "createContainer") != 0 && strcmp(name, "startContainer") != 0)
 		(void)fprintf(stderr,
-			      "ctr-gpu-hook: [E_BAD_ARGUMENT] unknown stage '%s'; the stages are createRuntime and "
-			      "prestart\n",
+			      "ctr-gpu-hook: [E_BAD_ARGUMENT] unknown stage '%s'; the stages are createRuntime, "
+			      "prestart and poststop\n",
 			      name);
 	else
 		(void)fprintf(stderr,

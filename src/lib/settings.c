@@ -374,6 +374,17 @@ static const struct table table = {.keys = keys, .count = ARRAY_SIZE(keys), .pre
 static int settings_read_table(void *object, const char *path, const struct table *of, const json_t *json,
 			       struct err *err);
 
+static int settings_refuse_value(const char *path, const char *prefix, const struct key *key, const json_t *value,
+				 struct err *err)
+{
+	_cleanup_free_ char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT);
+
+	return err_set_advised(err, CTR_GPU_E_BAD_CONFIG,
+			       ("%s: %s\"%s\" must be %s, not %.64s", path, prefix, key->name, key->wanted,
+				text ? text : "what is there"),
+			       ("Correct it in %s; see ctr-gpu-config(5).", path));
+}
+
 static int settings_read_items(struct settings *settings, const char *path, const struct key *key, const json_t *list,
 			       struct err *err)
 {
@@ -388,9 +399,7 @@ static int settings_read_items(struct settings *settings, const char *path, cons
 			return -ENOMEM;
 		r = settings_read_table(object, path, key->table, item, err);
 		if (r == 0 && !key->table->is_whole(object))
-			r = err_set_advised(err, CTR_GPU_E_BAD_CONFIG,
-					    ("%s: \"%s\" must be %s", path, key->name, key->wanted),
-					    ("See ctr-gpu-config(5)."));
+			r = settings_refuse_value(path, "", key, item, err);
 		if (r != 0)
 			return r;
 	}
@@ -417,9 +426,7 @@ static int settings_read_key(void *object, const char *path, const struct table 
 			continue;
 		r = key->read(object, key, value);
 		if (r == -EINVAL)
-			return err_set_advised(err, CTR_GPU_E_BAD_CONFIG,
-					       ("%s: %s\"%s\" must be %s", path, of->prefix, name, key->wanted),
-					       ("See ctr-gpu-config(5)."));
+			return settings_refuse_value(path, of->prefix, key, value, err);
 		return r == 0 ? settings_read_inside(object, path, key, value, err) : r;
 	}
 	return err_set_advised(err, CTR_GPU_E_BAD_CONFIG, ("%s: %sunknown key \"%.64s\"", path, of->prefix, name),

@@ -216,9 +216,10 @@ static int docker_release(struct setup *setup)
 		(void)poll(NULL, 0, RELOAD_WAIT_MS);
 	setup->released = now == DOCKER_OTHER;
 	if (setup->released)
-		setup_print(setup,
-			    "the daemon that runs uses its other runtime by default again; containers made before have "
-			    "to be made anew");
+		setup_print(
+			setup,
+			"the daemon that runs uses its other runtime by default again; containers made before have to be "
+			"made anew; docker exec fails in those that run, once ctr-gpu is removed");
 	return 0;
 }
 

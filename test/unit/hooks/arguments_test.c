@@ -42,6 +42,7 @@ static void stages(void **state)
 	assert_false(parse(WORDS("startContainer")));
 	assert_false(parse(WORDS("prestar")));
 	assert_non_null(strstr(capture_text, "unknown stage 'prestar'"));
+	assert_non_null(strstr(capture_text, "prestart and poststop"));
 }
 
 /* As nvidia-container-runtime-hook takes them. */
