@@ -184,9 +184,9 @@ void rootfs_undo_replacement(const struct undo_log *undo_log, const struct undo_
 /* ---- openat2 ---- */
 
 /*
- * openat2(2) with RESOLVE_IN_ROOT and, for kernels before 5.6 and seccomp filters that refuse the call, the same in
- * user space: each component is opened with O_NOFOLLOW from a held parent; a symlink's text is put in front of what is
- * left of the path; ".." goes back to a directory that is still held and so can never leave the root.
+ * openat2(2) with RESOLVE_IN_ROOT and, where a seccomp filter refuses the call, the same in user space: each component
+ * is opened with O_NOFOLLOW from a held parent; a symlink's text is put in front of what is left of the path; ".." goes
+ * back to a directory that is still held and so can never leave the root. Kernels before 5.6 have no openat2.
  */
 
 /** The call itself, with @resolve besides. Return: descriptor; -ENOSYS, -EPERM where it is refused; negative errno. */
