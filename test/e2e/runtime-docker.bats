@@ -77,6 +77,23 @@ config_of() {
 	docker_settings '{}'
 }
 
+@test "settings that are no JSON: docker exec, stop and run without a GPU go on, docker stop with the container's signal" {
+	with_gpu --detach --name polite debian sh -c 'trap "echo asked; exit 7" TERM; while :; do sleep 0.1; done'
+	docker_settings '{"on-missing": "fail",}'
+	run docker exec polite echo inside
+	expect_line inside
+	run docker run --rm --runtime=nvidia debian echo plain
+	expect_line plain
+	run with_gpu --rm debian true
+	expect_status 125
+	expect "[E_BAD_CONFIG]"
+	docker stop --time 10 polite
+	docker_settings '{}'
+	run docker logs polite
+	expect_line asked
+	[[ $(docker inspect --format '{{.State.ExitCode}}' polite) == 7 ]]
+}
+
 @test "a device that the host does not have: docker shows what, where and what next" {
 	run docker run --rm --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=7 debian probe
 	expect_status 125
