@@ -80,11 +80,11 @@ config_of() {
 @test "settings that are no JSON: docker exec, stop and run without a GPU go on, docker stop with the container's signal" {
 	with_gpu --detach --name polite debian sh -c 'trap "echo asked; exit 7" TERM; while :; do sleep 0.1; done'
 	docker_settings '{"on-missing": "fail",}'
-	run docker exec polite echo inside
+	run docker exec polite sh -c 'echo inside'
 	expect_line inside
-	run docker run --rm --runtime=nvidia debian echo plain
+	run docker run --rm --runtime=nvidia debian sh -c 'echo plain'
 	expect_line plain
-	run with_gpu --rm debian true
+	run with_gpu --rm debian probe
 	expect_status 125
 	expect "[E_BAD_CONFIG]"
 	docker stop --time 10 polite

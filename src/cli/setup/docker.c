@@ -216,10 +216,8 @@ static int docker_release(struct setup *setup)
 		(void)poll(NULL, 0, RELOAD_WAIT_MS);
 	setup->released = now == DOCKER_OTHER;
 	if (setup->released)
-		setup_print(
-			setup,
-			"the daemon that runs uses its other runtime by default again; containers made before have to be "
-			"made anew; docker exec fails in those that run, once ctr-gpu is removed");
+		setup_print(setup, "the daemon uses its other runtime by default again; make containers from before "
+				   "anew, or docker exec fails later");
 	return 0;
 }
 
