@@ -79,6 +79,14 @@ bool troubles_take(struct troubles *troubles, const struct driverd_event *event,
 	return nvml_state_is_bad((enum nvml_state)event->number) && troubles_note(troubles, event, now);
 }
 
+/* Of an error of a GPU instance the driver need not know in which of its compute instances it was. */
+static bool trouble_is_of_part(const struct trouble *trouble, int gpu_instance, int compute_instance)
+{
+	return trouble->gpu_instance == (unsigned)gpu_instance &&
+	       (trouble->compute_instance == NVML_NO_INSTANCE ||
+		trouble->compute_instance == (unsigned)compute_instance);
+}
+
 const struct trouble *troubles_find(const struct troubles *troubles, const char *gpu, int gpu_instance,
 				    int compute_instance)
 {
@@ -86,8 +94,7 @@ const struct trouble *troubles_find(const struct troubles *troubles, const char 
 		const struct trouble *trouble = &troubles->list[i];
 
 		if (streq(trouble->gpu, gpu) &&
-		    (trouble_is_of_gpu(trouble) || (trouble->gpu_instance == (unsigned)gpu_instance &&
-						    trouble->compute_instance == (unsigned)compute_instance)))
+		    (trouble_is_of_gpu(trouble) || trouble_is_of_part(trouble, gpu_instance, compute_instance)))
 			return trouble;
 	}
 	return NULL;
@@ -102,7 +109,10 @@ int troubles_print(const struct troubles *troubles, char **ret)
 
 		r = str_append(ret, "%s%s", i ? "; " : "", trouble->gpu);
 		if (r == 0 && !trouble_is_of_gpu(trouble))
-			r = str_append(ret, " (part %u/%u)", trouble->gpu_instance, trouble->compute_instance);
+			r = trouble->compute_instance == NVML_NO_INSTANCE
+				    ? str_append(ret, " (part %u)", trouble->gpu_instance)
+				    : str_append(ret, " (part %u/%u)", trouble->gpu_instance,
+						 trouble->compute_instance);
 		if (r == 0)
 			r = str_append(ret, " cannot be used");
 		if (r == 0 && trouble->xid)

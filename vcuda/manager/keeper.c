@@ -65,21 +65,27 @@ static struct keeper keeper_start(struct manager *manager)
 
 	if (keeper.pid == 0)
 		keeper_run(manager);
-	if (keeper.pid < 0 || pidref_open(keeper.pid, 0, &pidfd, &keeper.started) < 0)
-		return (struct keeper){0};
-	return keeper;
+	if (keeper.pid > 0 && pidref_open(keeper.pid, 0, &pidfd, &keeper.started) == 0)
+		return keeper;
+	/* The next manager would not know it. */
+	if (keeper.pid > 0)
+		keeper_end_child(keeper.pid);
+	return (struct keeper){0};
 }
 
-/* The next one has what is there, and is written down, before the last one lets it go. */
+/*
+ * The next one has what is there, and is written down, before the last one lets it go. One that could not be started is
+ * started at the next look.
+ */
 void keeper_look(struct manager *manager)
 {
 	const struct keeper before = manager->keeper;
 
 	if (!manager->remnants_changed)
 		return;
-	manager->remnants_changed = false;
 	manager->changed = true;
 	manager->keeper = manager->remnants ? keeper_start(manager) : (struct keeper){0};
+	manager->remnants_changed = manager->remnants && !manager->keeper.pid;
 	(void)state_file_write(manager);
 	keeper_end(&before);
 }

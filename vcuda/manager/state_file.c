@@ -36,16 +36,17 @@ static json_t *state_file_list_workers(const struct manager *manager, const stru
 	return list;
 }
 
-/* By the descriptors that the keeper has. */
+/* By the descriptors that the keeper has; the oldest first, as they were left. */
 static json_t *state_file_list_remnants(const struct manager *manager, const struct tenant *tenant)
 {
 	json_t *list = json_array();
 
 	for (const struct remnant *remnant = manager->remnants; remnant; remnant = remnant->next)
 		if (remnant->tenant == tenant)
-			(void)json_array_append_new(list, json_pack("{s:i, s:i, s:I}", "fd", remnant->fd, "client",
-								    (int)remnant->client_pid, "clientStarted",
-								    (json_int_t)remnant->client_started));
+			(void)json_array_insert_new(list, 0,
+						    json_pack("{s:i, s:i, s:I}", "fd", remnant->fd, "client",
+							      (int)remnant->client_pid, "clientStarted",
+							      (json_int_t)remnant->client_started));
 	return list;
 }
 

@@ -83,6 +83,23 @@ static void an_error_of_a_part_is_of_no_other_part(void **unused)
 	expect_list(&troubles, 100000, "");
 }
 
+/* NVML names a compute instance only where it knows it. */
+static void an_error_of_a_gpu_instance_is_of_all_in_it(void **unused)
+{
+	const struct driverd_event event = {DRIVERD_EVENT_XID, one, 94, 2, NVML_NO_INSTANCE};
+	struct troubles troubles = {0};
+	_cleanup_free_ char *text = NULL;
+
+	(void)unused;
+	assert_true(troubles_take(&troubles, &event, 0));
+	assert_non_null(troubles_find(&troubles, one, 2, 0));
+	assert_non_null(troubles_find(&troubles, one, 2, 1));
+	assert_null(troubles_find(&troubles, one, 3, 0));
+	assert_null(troubles_find(&troubles, one, -1, -1));
+	assert_int_equal(troubles_print(&troubles, &text), 0);
+	assert_string_equal(text, "GPU-1 (part 2) cannot be used: Xid 94");
+}
+
 static void a_gpu_that_is_to_be_reset_is_let_go_of(void **unused)
 {
 	struct troubles troubles = {0};
@@ -128,6 +145,7 @@ int main(void)
 		cmocka_unit_test(an_error_is_known_until_the_driver_says_that_nothing_is_to_be_done),
 		cmocka_unit_test(what_a_program_did_wrong_is_not_known_against_a_gpu),
 		cmocka_unit_test(an_error_of_a_part_is_of_no_other_part),
+		cmocka_unit_test(an_error_of_a_gpu_instance_is_of_all_in_it),
 		cmocka_unit_test(a_gpu_that_is_to_be_reset_is_let_go_of),
 		cmocka_unit_test(what_is_no_event_is_passed_over),
 	};

@@ -1136,6 +1136,62 @@ static void a_new_manager_knows_what_servers_had_left(void **state)
 	world->manager.keeper = (struct keeper){0};
 }
 
+/* Whose servers are killed all the time goes on losing the oldest first (remnant.c). */
+static void a_new_manager_knows_which_was_left_last(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 0);
+	struct manager next = world->manager;
+	pid_t client, last;
+	int kept = leave_with_keeper(&world->manager, one, &client),
+	    also = leave_with_keeper(&world->manager, one, &last);
+
+	forget_remnants(&world->manager);
+	next.tenants = NULL;
+	next.tenant_count = 0;
+	assert_int_equal(state_file_read(&next), 0);
+	assert_int_equal(next.remnants->client_pid, last);
+	assert_int_equal(next.remnants->next->client_pid, client);
+	assert_int_equal(kill(client, SIGKILL), 0);
+	assert_int_equal(kill(last, SIGKILL), 0);
+	assert_int_equal(waitpid(client, NULL, 0), client);
+	assert_int_equal(waitpid(last, NULL, 0), last);
+	(void)free_remnants(&next, manager_now());
+	keeper_look(&next);
+	assert_int_equal(waitpid(world->manager.keeper.pid, NULL, 0), world->manager.keeper.pid);
+	(void)close(kept);
+	(void)close(also);
+	world_end(&next);
+	world->manager.keeper = (struct keeper){0};
+}
+
+static void a_keeper_that_cannot_be_written_down_ends(void **state)
+{
+	struct world *world = *state;
+	struct manager *manager = &world->manager;
+	struct tenant *one = add_tenant(manager, "one", second_gpu, 0);
+	struct rlimit before, none;
+	pid_t client;
+	int kept = leave_with_keeper(manager, one, &client);
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){0, before.rlim_max};
+	manager->remnants_changed = true;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	keeper_look(manager);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(manager->keeper.pid, 0);
+	/* There is another as soon as there may be. */
+	keeper_look(manager);
+	assert_true(manager->keeper.pid > 0);
+	assert_int_equal(kill(client, SIGKILL), 0);
+	assert_int_equal(waitpid(client, NULL, 0), client);
+	(void)free_remnants(manager, manager_now());
+	keeper_look(manager);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	(void)close(kept);
+}
+
 static void what_is_left_is_freed_where_no_manager_comes(void **state)
 {
 	struct world *world = *state;
@@ -1702,6 +1758,8 @@ int main(int argc, char **argv)
 		WITH_WORLD(much_is_freed_in_parts),
 		WITH_WORLD(a_container_has_so_many_remnants),
 		WITH_WORLD(a_new_manager_knows_what_servers_had_left),
+		WITH_WORLD(a_new_manager_knows_which_was_left_last),
+		WITH_WORLD(a_keeper_that_cannot_be_written_down_ends),
 		WITH_WORLD(what_is_left_is_freed_where_no_manager_comes),
 		WITH_WORLD(what_a_server_said_before_its_end_is_heard),
 		WITH_WORLD(a_server_is_heard_so_often),
