@@ -91,7 +91,7 @@ warnings = -Wall -Wextra -Wconversion $(WERROR) -Wformat=2 -Wshadow -Wmissing-pr
 	-Wvla -Wimplicit-fallthrough
 hardening = -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fno-common
 sanitize_flags = $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer -U_FORTIFY_SOURCE)
-CPPFLAGS_ALL = -D_GNU_SOURCE -DCTR_GPU_VERSION='"$(VERSION)"' -DCTR_GPU_LIBEXECDIR='"$(libexecdir)/ctr-gpu"' \
+CPPFLAGS_ALL = -D_GNU_SOURCE -DCTR_GPU_VERSION='"$(VERSION)"' -DCTR_GPU_LIBEXECDIR='"$(libexecdir)/ctr-gpu"' -DCTR_GPU_DATADIR='"$(prefix)/share/ctr-gpu"' \
 	-Iinclude -Isrc -I. -I$(O)/gen $(tirpc_cflags) $(CPPFLAGS)
 # The same bytes wherever the tree and the build directory are. (-ffile-prefix-map would move the counts of make coverage, too.)
 # The tree's own path may have spaces, so no name is made of it: make cannot tell them from those between names.
@@ -432,9 +432,12 @@ fishcompdir = $(prefix)/share/fish/vendor_completions.d
 unitdir = $(prefix)/lib/systemd/system
 udevdir = $(prefix)/lib/udev/rules.d
 openrcdir = $(prefix)/share/ctr-gpu/openrc
+# Where AppArmor's parser looks for what profiles include, unless it is all below one directory.
+apparmordir = $(if $(filter /usr,$(prefix)),/etc,$(prefix)/etc)/apparmor.d/abstractions
 unregister = $(prefix)/share/ctr-gpu/unregister
+selinux = $(prefix)/share/ctr-gpu/selinux
 # What is installed, and where, says pkg/files.
-installed = build='$(O)' version='$(VERSION)' $(foreach name,prefix bindir libdir libexecdir includedir mandir docdir hooksdir unitdir udevdir openrcdir slurmdir \
+installed = build='$(O)' version='$(VERSION)' $(foreach name,prefix bindir libdir libexecdir includedir mandir docdir hooksdir unitdir udevdir openrcdir apparmordir slurmdir \
 	bashcompdir zshcompdir fishcompdir INSTALL STRIP DESTDIR,$(name)='$($(name))') pkg/installed
 
 # The static library's own names are no concern of those who link it, as they are none in the shared one, and what no public
@@ -471,6 +474,7 @@ packaged-%:
 # that asks for their devices without it.
 uninstall: not-packaged
 	$(if $(DESTDIR),,test ! -x $(unregister) || $(unregister))
+	$(if $(DESTDIR),,test ! -x $(selinux) || $(selinux) unload || true)
 	$(call compat_each,compat_unlink)
 	$(if $(DESTDIR),,grep -lsF '"$(bindir)/ctr-gpu-hook"' /etc/cdi/ctr-gpu-*.json /var/run/cdi/ctr-gpu-*.json | xargs -r rm -f)
 	$(installed) paths base guard plugin slurm vcuda | sed 's,^,$(DESTDIR),' | xargs -d '\n' rm -f
@@ -478,7 +482,7 @@ uninstall: not-packaged
 	$(installed) paths base guard plugin slurm vcuda | while read -r path; do \
 		while path=$${path%/*}; case $$path in */ctr-gpu*) ;; *) break ;; esac; do echo "$(DESTDIR)$$path"; done; \
 	done | sort -ru | xargs -d '\n' rmdir --ignore-fail-on-non-empty 2>/dev/null || true
-	rmdir --ignore-fail-on-non-empty $(addprefix $(DESTDIR),$(wildcard $(unitdir)/sleep.target.wants) $(nvidia_names) $(hooksdir)) 2>/dev/null || true
+	rmdir --ignore-fail-on-non-empty $(addprefix $(DESTDIR),$(wildcard $(unitdir)/sleep.target.wants) $(nvidia_names) $(hooksdir) $(apparmordir) $(prefix)/share/selinux/packages) 2>/dev/null || true
 
 # The names by which Docker and others find NVIDIA's programs, and what they are of ours. They are NVIDIA's, so they are taken
 # only when asked for, and never from a file that is not ours.

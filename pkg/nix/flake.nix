@@ -150,6 +150,8 @@
             systemd.services.ctr-gpu-refresh.wantedBy = [ "multi-user.target" ];
             systemd.paths.ctr-gpu-refresh.wantedBy = [ "multi-user.target" ];
             services.udev.packages = [ cfg.package ];
+            # Where profiles look for abstractions/ctr-gpu.
+            security.apparmor.packages = [ cfg.package ];
             # Podman has no folder of hooks there.
             virtualisation.containers.containersConf.settings.engine.hooks_dir = [
               "${cfg.package}/share/containers/oci/hooks.d"

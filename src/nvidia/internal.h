@@ -498,12 +498,26 @@ int plan_procfs(const struct nvidia_plan *nvidia_plan);
 int nvidia_plan_add_mount(const struct nvidia_plan *nvidia_plan, struct driver_files_file *file, const char *target,
 			  enum plan_mount_kind kind, const char *reason);
 
-/* ---- modprobe ---- */
+/* ---- modprobe, restorecon ---- */
 
 /*
- * The host's modprobe(8) loads modules with what they need and as /etc/modprobe.d says. Besides it, ctr-gpu-driverd and
- * ctr-gpu-guard the library starts no program, and it only for a caller that asks for modules.
+ * The host's modprobe(8) loads modules with what they need and as /etc/modprobe.d says, and its restorecon(8) knows the
+ * label that SELinux's policy has for a node. Besides them, ctr-gpu-driverd and ctr-gpu-guard the library starts no
+ * program, and them only for a caller that asks for modules and nodes.
  */
+
+/** program_find() - the path of a program in one of the directories @programs; NULL if there is none or no memory */
+char *program_find(const char *programs, const char *name);
+
+/**
+ * program_spawn() - start a program without environment and without our descriptors, which writes its errors to @errors
+ *
+ * Return: 0; -errno.
+ */
+int program_spawn(const char *path, char *const *arguments, int errors, pid_t *ret);
+
+/** program_wait() - Return: 0 if it succeeded, or if its status cannot be known; 1 if it failed; -errno. */
+int program_wait(pid_t pid);
 
 /**
  * modprobe_load() - load a module
@@ -529,7 +543,7 @@ int modprobe_load(const char *programs, const char *driver_root, const char *mod
 /* Where this host's files are; others in tests. */
 struct load_host {
 	const char *proc, *sys, *dev;
-	const char *programs; /* directories to search for modprobe, with colons between them */
+	const char *programs; /* directories to search for modprobe and restorecon, with colons between them */
 };
 
 /**

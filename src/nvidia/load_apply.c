@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -144,6 +145,37 @@ static int load_apply_files(struct load *load, struct err *err)
 	return 0;
 }
 
+/* Whether the kernel has SELinux, and the machine what knows its policy's labels. */
+static bool load_has_labels(const struct load_host *host, const char *restorecon)
+{
+	_cleanup_free_ char *path = NULL;
+
+	return restorecon && str_format(&path, "%s/fs/selinux/enforce", host->sys) == 0 && access(path, F_OK) == 0;
+}
+
+/*
+ * What udev makes has the label that SELinux's policy has for it; what we made has the directory's, and no container
+ * may use it. Without the label the nodes are there all the same: doctor says what they lack.
+ */
+static void load_label_files(const struct load_host *host, const struct load *load)
+{
+	_cleanup_free_ char *restorecon = program_find(host->programs, "restorecon");
+	_cleanup_free_ const char **arguments = calloc(load->count + 3, sizeof(*arguments));
+	_cleanup_close_ int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	size_t count = 0;
+	pid_t pid;
+
+	if (!arguments || null < 0 || !load_has_labels(host, restorecon))
+		return;
+	arguments[count++] = restorecon;
+	arguments[count++] = "--";
+	for (size_t i = 0; i < load->count; i++)
+		if (load->steps[i].kind != LOAD_MODULE && load->steps[i].state == LOAD_DONE)
+			arguments[count++] = load->steps[i].name;
+	if (count > 2 && program_spawn(restorecon, (char *const *)arguments, null, &pid) == 0)
+		(void)program_wait(pid);
+}
+
 int load_apply(const struct load_host *host, const struct load_options *options, struct load *load, struct err *err)
 {
 	bool pending = false;
@@ -158,7 +190,10 @@ int load_apply(const struct load_host *host, const struct load_options *options,
 				       ("only root may load kernel modules and make device nodes"),
 				       ("ctr-gpu load --dry-run shows what is missing."));
 	r = load_apply_modules(host, options, load, err);
-	return r != 0 ? r : load_apply_files(load, err);
+	if (r == 0)
+		r = load_apply_files(load, err);
+	load_label_files(host, load);
+	return r;
 }
 
 /* ---- this host ---- */

@@ -256,7 +256,8 @@ nix_sees() {
 	expect_status 0
 	for path in $(jq -r '.config.virtualisation | .docker.daemon.settings.runtimes.nvidia.path,
 		(.containers.containersConf.settings.engine.hooks_dir[0] + "/ctr-gpu.json")' <<<"$seen") \
-		/ctr-gpu/lib/systemd/system/ctr-gpu-refresh.{service,path} /ctr-gpu/lib/udev/rules.d/61-ctr-gpu.rules; do
+		/ctr-gpu/lib/systemd/system/ctr-gpu-refresh.{service,path} /ctr-gpu/lib/udev/rules.d/61-ctr-gpu.rules \
+		"$(jq -r '.config.security.apparmor.packages[0]' <<<"$seen")/etc/apparmor.d/abstractions/ctr-gpu"; do
 		expect_line "${path#/}"
 	done
 	grep -q /usr/bin/systemctl "$tree/pkg/udev/61-ctr-gpu.rules"

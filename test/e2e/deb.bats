@@ -110,6 +110,7 @@ nvidia_package() {
 		usr/lib/MULTIARCH/pkgconfig/ctr-gpu.pc
 	END
 	diff <(contents ctr-gpu | grep -v '^usr/share/\(doc\|man\)/') - <<-END
+		etc/apparmor.d/abstractions/ctr-gpu
 		usr/bin/ctr-gpu
 		usr/bin/ctr-gpu-hook
 		usr/bin/ctr-gpu-runtime
@@ -122,10 +123,12 @@ nvidia_package() {
 		usr/share/bash-completion/completions/ctr-gpu-hook
 		usr/share/containers/oci/hooks.d/ctr-gpu.json
 		usr/share/ctr-gpu/openrc/ctr-gpu-refresh
+		usr/share/ctr-gpu/selinux
 		usr/share/ctr-gpu/unregister
 		usr/share/fish/vendor_completions.d/ctr-gpu-hook.fish
 		usr/share/fish/vendor_completions.d/ctr-gpu.fish
 		usr/share/lintian/overrides/ctr-gpu
+		usr/share/selinux/packages/ctr-gpu.cil
 		usr/share/zsh/vendor-completions/_ctr-gpu
 	END
 	diff <(contents ctr-gpu-vcuda | grep -v '^usr/share/doc/') - <<-END
@@ -356,8 +359,8 @@ nvidia_package() {
 		dpkg --no-triggers --purge ctr-gpu-nvidia-compat libctr-gpu-dev ctr-gpu libctr-gpu0 >/dev/null 2>&1
 		everything >/run/purged
 		echo "removed:"
-		# That units are active is remembered until the package is purged.
-		diff /run/before <(grep -v "/multi-user.target.wants/ctr-gpu-refresh" /run/removed)
+		# That units are active is remembered until the package is purged, and a configuration file stays.
+		diff /run/before <(grep -v "/multi-user.target.wants/ctr-gpu-refresh" /run/removed | grep -vxFf <(grep ^/etc/apparmor.d /run/during | grep -vxFf /run/before))
 		echo "purged:"
 		diff /run/before /run/purged
 		ls /var/lib/dpkg/info | grep ctr-gpu || echo "dpkg knows nothing"'

@@ -826,6 +826,20 @@ END
 	expect "warning security.selinux"
 	expect "chcon -t dri_device_t on it and sudo setsebool -P container_use_dri 1; or"
 	expect_line "per container: --security-opt label=disable"
+	# Our module, in a policy and beside it.
+	run on wsl-nvidia "wire; $selinux"' mkdir -p /usr/share/ctr-gpu; printf "#!/bin/sh\n" >/usr/share/ctr-gpu/selinux; chmod 755 /usr/share/ctr-gpu/selinux
+		remedy security.selinux; echo "1 1" >/run/selinux/booleans/ctr_gpu_containers; ids; remedy security.selinux
+		python3 -c "import os; os.setxattr(\"/dev/dxg\", \"security.selinux\", b\"system_u:object_r:dri_device_t:s0\")" && ids | grep "ok security.selinux"'
+	expect "sudo /usr/share/ctr-gpu/selinux load; or per container"
+	expect "sudo restorecon on it and sudo setsebool -P ctr_gpu_containers 1; or per container"
+	expect_line "ok security.selinux"
+	# Fedora's own boolean for /dev/dri is on, unlike the one for NVIDIA's nodes.
+	run on native-and-dxg "wire; $selinux"' echo "1 1" >/run/selinux/booleans/container_use_dri_devices
+		python3 -c "import os; [os.setxattr(\"/dev/\" + node, \"security.selinux\", b\"system_u:object_r:\" + kind + b\":s0\")
+			for node, kind in ((\"dxg\", b\"dri_device_t\"), (\"nvidiactl\", b\"xserver_misc_device_t\"))]"
+		doctor'
+	expect "containers may use /dev/dxg: container_use_dri_devices is on"
+	expect "SELinux is enforcing and keeps containers from /dev/nvidiactl (label system_u:object_r:xserver_misc_device_t:s0)"
 }
 
 # ---- images ----

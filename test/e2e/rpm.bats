@@ -70,6 +70,16 @@ query() {
 	expect_not "restart"
 }
 
+@test "the module of SELinux's policy is loaded and unloaded, and the abstraction of AppArmor's is a configuration file" {
+	run query --list "$(rpm_of ctr-gpu)"
+	expect_line "/usr/share/selinux/packages/ctr-gpu.cil"
+	run query --scripts "$(rpm_of ctr-gpu)"
+	expect "/usr/share/ctr-gpu/selinux load ||"
+	expect "/usr/share/ctr-gpu/selinux unload ||"
+	run query --configfiles "$(rpm_of ctr-gpu)"
+	[[ $output == /etc/apparmor.d/abstractions/ctr-gpu ]]
+}
+
 @test "the programs run from the packages' tree" {
 	local name tree=$BATS_TEST_TMPDIR/tree
 

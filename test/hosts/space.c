@@ -313,6 +313,7 @@ static int hide_installed(void)
 		"/usr/bin/ctr-gpu*",
 		"/usr/libexec/ctr-gpu/ctr-gpu-*",
 		"/usr/share/ctr-gpu/unregister",
+		"/usr/share/ctr-gpu/selinux",
 		"/usr/share/doc/ctr-gpu-nvidia-compat/*",
 		"/usr/share/doc/ctr-gpu-nvidia-compat",
 		"/usr/share/containers/oci/hooks.d/ctr-gpu.json",

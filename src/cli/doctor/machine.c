@@ -160,12 +160,24 @@ void check_kernel(struct doctor_context *examination)
 
 #define SELINUX "/sys/fs/selinux"
 
-/* Booleans that let containers use devices: Fedora's, and the reference policy's, for nodes of one type. */
+/* What loads our module into the policy. */
+#define SELINUX_LOAD CTR_GPU_DATADIR "/selinux"
+
+/*
+ * Booleans that let containers use devices, of these types or of every type: our module's; those of the targeted policy
+ * (Fedora, RHEL, openSUSE); the reference policy's (Debian, Gentoo).
+ */
 static const struct policy {
-	const char *boolean, *type, *remedy;
+	const char *boolean, *types[3], *remedy;
 } policies[] = {
-	{"container_use_devices", "", "sudo setsebool -P container_use_devices 1; or "},
-	{"container_use_dri", "dri_device_t",
+	{"ctr_gpu_containers",
+	 {"dri_device_t", "xserver_misc_device_t", "hsa_device_t"},
+	 "sudo restorecon on it and sudo setsebool -P ctr_gpu_containers 1; or "},
+	{"container_use_devices", {NULL}, "sudo setsebool -P container_use_devices 1; or "},
+	{"container_use_dri_devices", {"dri_device_t"}, NULL},
+	{"container_use_xserver_devices", {"xserver_misc_device_t"}, NULL},
+	{"container_use_dri",
+	 {"dri_device_t"},
 	 "sudo chcon -t dri_device_t on it and sudo setsebool -P container_use_dri 1; or "},
 };
 
@@ -177,24 +189,43 @@ static int security_read_boolean(const char *name)
 	return str_format(&path, SELINUX "/booleans/%s", name) < 0 ? -1 : (int)file_number(path, -1);
 }
 
+static bool security_policy_allows(const struct policy *policy, const char *label)
+{
+	bool typed = !policy->types[0];
+
+	for (size_t i = 0; i < ARRAY_SIZE(policy->types) && policy->types[i]; i++)
+		typed = typed || strstr(label, policy->types[i]);
+	return typed && security_read_boolean(policy->boolean) == 1;
+}
+
+/* Return: what to do about a device that containers may not use, or nothing. */
+static const char *security_find_remedy(void)
+{
+	if (security_read_boolean(policies[0].boolean) < 0 && access(SELINUX_LOAD, X_OK) == 0)
+		return "sudo " SELINUX_LOAD " load; or ";
+	for (size_t i = 0; i < ARRAY_SIZE(policies); i++)
+		if (policies[i].remedy && security_read_boolean(policies[i].boolean) >= 0)
+			return policies[i].remedy;
+	return "";
+}
+
 static void security_check_selinux(struct findings *findings, const char *node)
 {
-	const struct policy *policy = NULL;
 	char label[128] = "";
 
-	for (size_t i = 0; i < ARRAY_SIZE(policies) && !policy; i++)
-		if (security_read_boolean(policies[i].boolean) >= 0)
-			policy = &policies[i];
 	if (getxattr(node, "security.selinux", label, sizeof(label) - 1) <= 0)
 		(void)snprintf(label, sizeof(label), "unknown");
-	if (policy && security_read_boolean(policy->boolean) == 1 && strstr(label, policy->type))
-		findings_add(findings, "security.selinux", SEVERITY_OK, "SELinux is enforcing, and %s is on",
-			     policy->boolean);
-	else
-		findings_add(findings, "security.selinux", SEVERITY_WARNING,
-			     "SELinux is enforcing and keeps containers from %s (label %s)\n"
-			     "%sper container: --security-opt label=disable",
-			     node, label, policy ? policy->remedy : "");
+	for (size_t i = 0; i < ARRAY_SIZE(policies); i++)
+		if (security_policy_allows(&policies[i], label)) {
+			findings_add(findings, "security.selinux", SEVERITY_OK,
+				     "SELinux is enforcing; containers may use %s: %s is on", node,
+				     policies[i].boolean);
+			return;
+		}
+	findings_add(findings, "security.selinux", SEVERITY_WARNING,
+		     "SELinux is enforcing and keeps containers from %s (label %s)\n"
+		     "%sper container: --security-opt label=disable",
+		     node, label, security_find_remedy());
 }
 
 void check_security(struct doctor_context *examination)

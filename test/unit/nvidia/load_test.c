@@ -237,13 +237,18 @@ static void channels(void **state)
 
 /* ---- doing ---- */
 
-static void modprobe_is(const char *script)
+static void program_is(const char *path, const char *script)
 {
 	_cleanup_free_ char *text = NULL;
 
 	assert_int_equal(str_format(&text, "#!/bin/sh\nPATH=/usr/bin:/bin\ncd %s\n%s\n", scratch, script), 0);
-	write_file("/bin/modprobe", text);
-	assert_int_equal(chmod(scratch_path("/bin/modprobe"), 0755), 0);
+	write_file(path, text);
+	assert_int_equal(chmod(scratch_path(path), 0755), 0);
+}
+
+static void modprobe_is(const char *script)
+{
+	program_is("/bin/modprobe", script);
 }
 
 static void nodes_are_made_once(void **state)
@@ -375,6 +380,29 @@ static void modprobe_fails(void **state)
 	do_it(-ENOEXEC, "cannot run");
 }
 
+/* Where SELinux is, what was made is labelled, once, and nothing else is; where it cannot be, it is there nevertheless. */
+static void nodes_are_labelled(void **state)
+{
+	_cleanup_free_ char *expected = NULL;
+
+	(void)state;
+	load_driver(NEW_DRIVER);
+	program_is("/bin/restorecon", "echo \"$@\" >>labelled; exit 1");
+	do_it(0, NULL);
+	assert_false(exists("/labelled"));
+	assert_int_equal(unlink(scratch_path("/dev/nvidiactl")), 0);
+	make_directories("/sys/fs/selinux");
+	write_file("/sys/fs/selinux/enforce", "1");
+	do_it(0, NULL);
+	do_it(0, NULL);
+	assert_int_equal(str_format(&expected, "-- %s/dev/nvidiactl\n", scratch), 0);
+	assert_content("/labelled", expected);
+	assert_int_equal(unlink(scratch_path("/bin/restorecon")), 0);
+	assert_int_equal(unlink(scratch_path("/dev/nvidiactl")), 0);
+	do_it(0, NULL);
+	assert_true(exists("/dev/nvidiactl"));
+}
+
 /* A caller that ignores SIGCHLD gets no status, and modprobe gets its own disposition of signals. */
 static void callers_differ(void **state)
 {
@@ -410,6 +438,7 @@ static const struct CMUnitTest tests[] = {
 	CASE(others_are_faster),
 	CASE(modules_are_loaded),
 	CASE(modprobe_fails),
+	CASE(nodes_are_labelled),
 	CASE(callers_differ),
 };
 

@@ -1,0 +1,1 @@
+policies-bookworm.bats
