@@ -52,7 +52,7 @@ container = int(sys.argv[3]) or subprocess.Popen(["sleep", "1000"], stdin=subpro
 s = socket.socket(socket.AF_UNIX)
 s.connect("/run/ctr-gpu/vcudad.sock")
 gpu = text(b"GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4") + text(b"") + text(b"")
-granted = call(s, 1, text(name) + struct.pack(">iI", container, 1) + gpu + text(b"/run/driver/libcuda.so.1") + struct.pack(">QQIIIIII", 1 << 30, int(sys.argv[2]), 4, 0, 0, 0, 0, 0))
+granted = call(s, 1, text(name) + struct.pack(">iQIQQIIIIII", container, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1) + gpu + text(b"/run/driver/libcuda.so.1") + struct.pack(">QQIIIIII", 1 << 30, int(sys.argv[2]), 4, 0, 0, 0, 0, 0))
 assert granted[:4] == b"\0\0\0\0", granted
 assert call(s, 2, text(name))[:4] == b"\0\0\0\0"
 print(container)

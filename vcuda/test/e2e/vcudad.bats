@@ -431,7 +431,7 @@ import socket, struct
 def text(value):
     return struct.pack(\">I\", len(value)) + value + bytes(-len(value) % 4)
 def grant(name, processors):
-    return (text(name) + struct.pack(\">iII\", 7, 2100000001, 1) + text(b\"GPU-1\") + text(b\"\") + text(b\"One\") +
+    return (text(name) + struct.pack(\">iIII\", 7, 0, 2100000001, 1) + text(b\"GPU-1\") + text(b\"\") + text(b\"One\") +
         struct.pack(\">I\", 1) + text(b\"GPU-2\") + struct.pack(\">QQIIIIQIQQQIQd\", 2 << 30, 4 << 30, 16, 600, 300, 60, 1 << 30, 1, 3, 2, 1, 1, 3 << 30, processors) +
         text(b\"waiting\") + struct.pack(\">II\", 0, 500) + text(b\"no room\") + struct.pack(\">I\", 3))
 list = struct.pack(\">I\", 2) + grant(b\"few\", 1.5) + grant(b\"free\", 0) + struct.pack(\">II\", 1, 256) + text(b\"\") + struct.pack(\">II\", 1, 1) + (
