@@ -351,7 +351,7 @@ loaded='mount -t tmpfs none /sys/module; mkdir /sys/module/nvidia; rm -f /run/nv
 			for name in b"one", b"two":
 			    peer = socket.socket(socket.AF_UNIX)
 			    peer.connect("/run/ctr-gpu/vcudad.sock")
-			    wish = text(name) + struct.pack(">iI", os.getpid(), 1) + text(sys.argv[1].encode()) + text(b"0000:01:00.0") + text(b"One")
+			    wish = text(name) + struct.pack(">iQIQQIIIIII", os.getpid(), 0, 0, 0, 0, 0, 0, 0, 0, 0, 1) + text(sys.argv[1].encode()) + text(b"0000:01:00.0") + text(b"One")
 			    wish += text(b"/run/driver/libcuda.so.1") + struct.pack(">QQIIIIII", 33 << 56, 0, 4, 0, 70, 0, 0, 2)
 			    call = struct.pack(">6I4I", 1, 0, 2, 0x20435447, 1, 1, 0, 0, 0, 0) + wish
 			    peer.sendall(struct.pack(">I", 0x80000000 | len(call)) + call)
