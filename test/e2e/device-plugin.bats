@@ -343,28 +343,17 @@ loaded='mount -t tmpfs none /sys/module; mkdir /sys/module/nvidia; rm -f /run/nv
 		"$0" --kubelet-directory=/run/plugins --metrics=/run/metrics 2>/run/log & plugin=$!
 		page() { curl --silent --max-time 8 --unix-socket /run/metrics http://localhost/metrics | grep -v "^#"; }
 		soon() { for ((i = 0; i < 150; i++)); do ! page | grep -q "$@" || return 0; sleep 0.1; done; page; cat /run/log; return 1; }
-		/usr/bin/python3 - "$1" <<-END & grant=$!
-			import os, socket, struct, sys, time
-			def text(value):
-			    return struct.pack(">I", len(value)) + value + bytes(-len(value) % 4)
-			peers = []
-			for name in b"one", b"two":
-			    peer = socket.socket(socket.AF_UNIX)
-			    peer.connect("/run/ctr-gpu/vcudad.sock")
-			    wish = text(name) + struct.pack(">iQIQQIIIIII", os.getpid(), 0, 0, 0, 0, 0, 0, 0, 0, 0, 1) + text(sys.argv[1].encode()) + text(b"0000:01:00.0") + text(b"One")
-			    wish += text(b"/run/driver/libcuda.so.1") + struct.pack(">QQIIIIII", 33 << 56, 0, 4, 0, 70, 0, 0, 2)
-			    call = struct.pack(">6I4I", 1, 0, 2, 0x20435447, 1, 1, 0, 0, 0, 0) + wish
-			    peer.sendall(struct.pack(">I", 0x80000000 | len(call)) + call)
-			    answer = peer.recv(4096)
-			    peers.append(peer)
-			    open("/run/answer." + name.decode(), "wb").write(answer)
-			time.sleep(60)
-			END
+		mkfifo /run/held; exec 3<>/run/held
+		for name in one two; do
+			"$2" root=1 id=$name pid=$$ gpu="$1" address=0000:01:00.0 name=One library=/run/driver/libcuda.so.1 memory=$((33 << 56)) \
+				clients=4 share=70 slot=2 <&3 >/run/answer.$name & asks+=($!)
+			until [[ -s /run/answer.$name ]]; do sleep 0.1; done
+		done
 		soon ctr_gpu_slot_share; page | grep ctr_gpu_slot
 		grep -ac "has that slot of the GPU" /run/answer.one /run/answer.two || true
-		kill $grant; wait $grant || true
+		kill "${asks[@]}"; wait "${asks[@]}" || true
 		for ((i = 0; i < 150; i++)); do page | grep -q ctr_gpu_slot_share || break; sleep 0.1; done
-		((i < 150)); kill $plugin; wait $plugin' "$plugin" "$one" >"$BATS_TEST_TMPDIR/said"
+		((i < 150)); kill $plugin; wait $plugin' "$plugin" "$one" "$CTR_GPU_BUILD/vcuda/test/ask" >"$BATS_TEST_TMPDIR/said"
 	diff "$BATS_TEST_TMPDIR/said" - <<-END
 		ctr_gpu_slot_memory_used_bytes{device="$one:1",id="one"} 0
 		ctr_gpu_slot_memory_limit_ratio{device="$one:1",id="one"} 0.33000000000000002

@@ -45,6 +45,12 @@ static int grant_explain_silence(int r, struct err *err)
 			("the container's id, or the path of the driver's libcuda, is longer than vCUDA takes"),
 			("Give the container an id of at most %d characters, and the driver a path of %d.",
 			 VCUDAD_ID_MAX, VCUDAD_PATH_MAX));
+	if (r == -EBADMSG)
+		return err_set_advised(err, r,
+				       ("vCUDA's manager ctr-gpu-vcudad answers what this program does not know; it is "
+					"of another version."),
+				       ("Start the one that is installed: systemctl restart ctr-gpu-vcudad (OpenRC: "
+					"rc-service ctr-gpu-vcudad restart)."));
 	return err_set_advised(err, r, ("vCUDA's manager ctr-gpu-vcudad does not answer: %m"),
 			       ("Look at: journalctl -u ctr-gpu-vcudad"));
 }

@@ -73,19 +73,26 @@ static struct keeper keeper_start(struct manager *manager)
 	return (struct keeper){0};
 }
 
+/* The one that the file names stays, and one that it never named goes. */
+static void keeper_renew(struct manager *manager)
+{
+	if (manager->keeper.pid != manager->keeper_written.pid)
+		keeper_end(&manager->keeper);
+	manager->keeper = manager->remnants ? keeper_start(manager) : (struct keeper){0};
+	manager->remnants_changed = manager->remnants && !manager->keeper.pid;
+	manager->changed = true;
+}
+
 /*
- * The next one has what is there, and is written down, before the last one lets it go. One that could not be started is
- * started at the next look.
+ * The next one has what is there, and is written down, before the last one lets it go: a manager that is killed in
+ * between leaves a file that is right. What could not be started, or written down, is tried again at the next look.
  */
 void keeper_look(struct manager *manager)
 {
-	const struct keeper before = manager->keeper;
-
-	if (!manager->remnants_changed)
+	if (manager->remnants_changed)
+		keeper_renew(manager);
+	if (manager->keeper.pid == manager->keeper_written.pid || state_file_write(manager) < 0)
 		return;
-	manager->changed = true;
-	manager->keeper = manager->remnants ? keeper_start(manager) : (struct keeper){0};
-	manager->remnants_changed = manager->remnants && !manager->keeper.pid;
-	(void)state_file_write(manager);
-	keeper_end(&before);
+	keeper_end(&manager->keeper_written);
+	manager->keeper_written = manager->keeper;
 }

@@ -187,9 +187,9 @@ struct watcher {
 struct manager {
 	struct tenant *tenants;
 	struct worker *workers;
-	struct remnant *remnants; /* the newest first */
-	struct keeper keeper;
-	bool remnants_changed; /* since the keeper began */
+	struct remnant *remnants;             /* the newest first */
+	struct keeper keeper, keeper_written; /* that of the state file */
+	bool remnants_changed;                /* since the keeper began */
 	size_t tenant_count, worker_count;
 	const char *directory; /* of the containers' sockets */
 	const char *users;  /* of those of users' containers, each user's in a directory that the user may go through */

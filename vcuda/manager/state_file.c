@@ -301,6 +301,7 @@ int state_file_read(struct manager *manager)
 		return -EINVAL;
 	manager->asleep = json_is_true(json_object_get(all, "asleep"));
 	state_file_find_keeper(all, &manager->keeper);
+	manager->keeper_written = manager->keeper;
 	json_array_foreach (json_object_get(all, "drained"), i, entry)
 		(void)drain_begin(manager, json_is_string(entry) ? json_string_value(entry) : "", &why);
 	json_array_foreach (json_object_get(all, "containers"), i, entry) {

@@ -154,15 +154,12 @@ static void reference_of_array(void)
 	OK(cu.cuArrayDestroy(other));
 }
 
-/* What a new one has, and what was said of it. */
-static void reference_asked(void)
+static void reference_note_new(CUtexref ref)
 {
-	float color[4] = {-1, -1, -1, -1}, set[4] = {0.25F, 0.5F, 0.75F, 1}, least = -1, most = -1;
+	float color[4] = {-1, -1, -1, -1}, least = -1, most = -1;
 	int value = -1, channels = -1;
 	unsigned flags = 99;
-	CUtexref ref = NULL;
 
-	OK(cu.cuTexRefCreate(&ref));
 	NOTE(cu.cuTexRefGetFormat(&value, &channels, ref));
 	NOTE(value);
 	NOTE(channels);
@@ -184,6 +181,12 @@ static void reference_asked(void)
 	NOTE(color[3] * 100);
 	OK(cu.cuTexRefGetFlags(&flags, ref));
 	NOTE(flags);
+}
+
+static void reference_set_all(CUtexref ref)
+{
+	float color[4] = {0.25F, 0.5F, 0.75F, 1};
+
 	OK(cu.cuTexRefSetFormat(ref, CU_ARRAY_FLOAT, 4));
 	OK(cu.cuTexRefSetAddressMode(ref, 0, CLAMP));
 	OK(cu.cuTexRefSetAddressMode(ref, 2, CLAMP));
@@ -192,8 +195,21 @@ static void reference_asked(void)
 	OK(cu.cuTexRefSetMipmapLevelBias(ref, 0.5F));
 	OK(cu.cuTexRefSetMipmapLevelClamp(ref, 0.25F, 3));
 	OK(cu.cuTexRefSetMaxAnisotropy(ref, 8));
-	OK(cu.cuTexRefSetBorderColor(ref, set));
+	OK(cu.cuTexRefSetBorderColor(ref, color));
 	OK(cu.cuTexRefSetFlags(ref, AS_INTEGER));
+}
+
+/* What a new one has, and what was said of it. */
+static void reference_asked(void)
+{
+	float color[4] = {-1, -1, -1, -1}, least = -1, most = -1;
+	int value = -1, channels = -1;
+	unsigned flags = 99;
+	CUtexref ref = NULL;
+
+	OK(cu.cuTexRefCreate(&ref));
+	reference_note_new(ref);
+	reference_set_all(ref);
 	OK(cu.cuTexRefGetFormat(&value, &channels, ref));
 	NOTE(value);
 	NOTE(channels);

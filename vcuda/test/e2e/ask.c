@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Asks vCUDA's manager for GPUs where it answers users, and may say anything, as a user's hook may.
+ * Asks vCUDA's manager for GPUs where it answers users, and may say anything, as a user's hook may; "root=1": where it answers root.
  *
- * usage: ask [NAME=VALUE…]: id, pid, gpu (several), address, library, memory, share, clients, host, owner; "keep=1" keeps what was
- * granted; "idle=N" makes N connections that say nothing, and "bytes=N" one that sends N bytes of no call. It prints what is
+ * usage: ask [NAME=VALUE…]: id, pid, gpu (several), address, name, library, memory, share, clients, host, slot, owner; "keep=1" keeps
+ * what was granted; "idle=N" makes N connections that say nothing, and "bytes=N" one that sends N bytes of no call. It prints what is
  * answered, and ends with its standard input.
  */
 
@@ -25,7 +25,7 @@ struct wish {
 	struct vcudad_request request;
 	struct vcudad_gpu gpus[VCUDAD_GPUS_MAX];
 	unsigned long idle, bytes;
-	int keep;
+	int keep, root;
 };
 
 static void take(struct wish *wish, const char *name, char *value)
@@ -41,6 +41,8 @@ static void take(struct wish *wish, const char *name, char *value)
 		wish->gpus[request->gpus.gpus_len++].uuid = value;
 	else if (streq(name, "address"))
 		last->address = value;
+	else if (streq(name, "name"))
+		last->name = value;
 	else if (streq(name, "library"))
 		request->library = value;
 	else if (streq(name, "memory"))
@@ -53,18 +55,22 @@ static void take(struct wish *wish, const char *name, char *value)
 		(void)str_parse_size(value, &request->limits.host_memory);
 	else if (streq(name, "owner"))
 		request->owner.uid = (u_int)atoi(value);
+	else if (streq(name, "slot"))
+		request->slot = (u_int)atoi(value);
 	else if (streq(name, "keep"))
 		wish->keep = 1;
+	else if (streq(name, "root"))
+		wish->root = 1;
 	else if (streq(name, "idle"))
 		wish->idle = strtoul(value, NULL, 10);
 	else if (streq(name, "bytes"))
 		wish->bytes = strtoul(value, NULL, 10);
 }
 
-static int ask_open(void)
+static int ask_open(bool root)
 {
 	int fd = -1;
-	int r = control_open_for_user(&fd);
+	int r = root ? control_open(&fd) : control_open_for_user(&fd);
 
 	if (r < 0)
 		(void)printf("not connected: %s\n", strerror(-r));
@@ -85,7 +91,7 @@ static void ask_nothing(unsigned long count)
 
 static void ask_nonsense(unsigned long count)
 {
-	int fd = ask_open();
+	int fd = ask_open(false);
 	struct pollfd wait = {.fd = fd, .events = POLLIN};
 	char answer;
 
@@ -101,7 +107,7 @@ static void ask_for_grant(struct wish *wish)
 {
 	struct vcudad_granted granted = {0};
 	struct vcudad_done done = {0};
-	int fd = ask_open();
+	int fd = ask_open(wish->root);
 	int r = fd < 0 ? -ENOTCONN : control_ask(fd, VCUDAD_GRANT, &wish->request, &granted);
 
 	if (r < 0)

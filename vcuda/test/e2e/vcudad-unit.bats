@@ -37,26 +37,12 @@ teardown_file() {
 
 # grant NAME [HOST-MEMORY [PID]]: as the hook asks for it, for that process or one that sleeps; there is no GPU here for a plan
 grant() {
-	inside python3 -c '
-import socket, struct, subprocess, sys
-def text(value):
-    return struct.pack(">I", len(value)) + value + b"\0" * (-len(value) % 4)
-def call(s, procedure, arguments):
-    message = struct.pack(">6I4I", 1, 0, 2, 0x20435447, 1, procedure, 0, 0, 0, 0) + arguments
-    s.sendall(struct.pack(">I", 0x80000000 | len(message)) + message)
-    size = struct.unpack(">I", s.recv(4, socket.MSG_WAITALL))[0] & 0x7fffffff
-    return s.recv(size, socket.MSG_WAITALL)[24:]
-name = sys.argv[1].encode()
-container = int(sys.argv[3]) or subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-    stderr=subprocess.DEVNULL, start_new_session=True).pid
-s = socket.socket(socket.AF_UNIX)
-s.connect("/run/ctr-gpu/vcudad.sock")
-gpu = text(b"GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4") + text(b"") + text(b"")
-granted = call(s, 1, text(name) + struct.pack(">iQIQQIIIIII", container, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1) + gpu + text(b"/run/driver/libcuda.so.1") + struct.pack(">QQIIIIII", 1 << 30, int(sys.argv[2]), 4, 0, 0, 0, 0, 0))
-assert granted[:4] == b"\0\0\0\0", granted
-assert call(s, 2, text(name))[:4] == b"\0\0\0\0"
-print(container)
-' "$1" "${2:-0}" "${3:-0}"
+	inside bash -c 'pid=$4
+		[[ $pid != 0 ]] || { setsid sleep 1000 <&- >&- 2>&- & pid=$!; }
+		answer=$("$1/vcuda/test/ask" root=1 id="$2" pid="$pid" gpu=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4 library=/run/driver/libcuda.so.1 \
+			memory=1G host="$3" clients=4 keep=1 </dev/null)
+		[[ $answer == granted:*kept ]] || { echo "$answer"; exit 1; }
+		echo "$pid"' bash "$CTR_GPU_BUILD" "$1" "${2:-0}" "${3:-0}"
 }
 
 # client NAME PROGRAM…: with the socket of that container

@@ -1133,7 +1133,7 @@ static void a_new_manager_knows_what_servers_had_left(void **state)
 	assert_int_equal(kill(second, 0), -1);
 	(void)close(kept);
 	world_end(&next);
-	world->manager.keeper = (struct keeper){0};
+	world->manager.keeper = world->manager.keeper_written = (struct keeper){0};
 }
 
 /* Whose servers are killed all the time goes on losing the oldest first (remnant.c). */
@@ -1162,7 +1162,7 @@ static void a_new_manager_knows_which_was_left_last(void **state)
 	(void)close(kept);
 	(void)close(also);
 	world_end(&next);
-	world->manager.keeper = (struct keeper){0};
+	world->manager.keeper = world->manager.keeper_written = (struct keeper){0};
 }
 
 static void a_keeper_that_cannot_be_written_down_ends(void **state)
@@ -1184,6 +1184,37 @@ static void a_keeper_that_cannot_be_written_down_ends(void **state)
 	/* There is another as soon as there may be. */
 	keeper_look(manager);
 	assert_true(manager->keeper.pid > 0);
+	assert_int_equal(kill(client, SIGKILL), 0);
+	assert_int_equal(waitpid(client, NULL, 0), client);
+	(void)free_remnants(manager, manager_now());
+	keeper_look(manager);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	(void)close(kept);
+}
+
+/* With /run full, say: the file has the one before, whose descriptors are those that it has. */
+static void a_keeper_stays_until_the_next_one_is_in_the_file(void **state)
+{
+	struct world *world = *state;
+	struct manager *manager = &world->manager;
+	struct tenant *one = add_tenant(manager, "one", second_gpu, 0);
+	const char *ledger = manager->ledger;
+	pid_t client, first, second;
+	int kept = leave_with_keeper(manager, one, &client);
+
+	first = manager->keeper.pid;
+	manager->ledger = "/nonexistent/ledger";
+	for (int i = 0; i < 2; i++) {
+		manager->remnants_changed = true;
+		keeper_look(manager);
+		assert_int_equal(waitpid(first, NULL, WNOHANG), 0);
+	}
+	second = manager->keeper.pid;
+	assert_true(second > 0 && second != first);
+	manager->ledger = ledger;
+	keeper_look(manager);
+	assert_int_equal(manager->keeper.pid, second);
+	assert_int_equal(waitpid(first, NULL, 0), -1);
 	assert_int_equal(kill(client, SIGKILL), 0);
 	assert_int_equal(waitpid(client, NULL, 0), client);
 	(void)free_remnants(manager, manager_now());
@@ -1214,7 +1245,7 @@ static void what_is_left_is_freed_where_no_manager_comes(void **state)
 	assert_int_equal(count_bytes(also), 0);
 	(void)close(kept);
 	(void)close(also);
-	world->manager.keeper = (struct keeper){0};
+	world->manager.keeper = world->manager.keeper_written = (struct keeper){0};
 }
 
 static void a_container_has_so_many_remnants(void **state)
@@ -1760,6 +1791,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(a_new_manager_knows_what_servers_had_left),
 		WITH_WORLD(a_new_manager_knows_which_was_left_last),
 		WITH_WORLD(a_keeper_that_cannot_be_written_down_ends),
+		WITH_WORLD(a_keeper_stays_until_the_next_one_is_in_the_file),
 		WITH_WORLD(what_is_left_is_freed_where_no_manager_comes),
 		WITH_WORLD(what_a_server_said_before_its_end_is_heard),
 		WITH_WORLD(a_server_is_heard_so_often),
