@@ -135,14 +135,17 @@ in_namespace() {
 		ask id=one pid="$(cat /run/roots)" gpu=$a
 		ask id=one pid="$(cat /run/others)" gpu=$a
 		ask id=one pid="$(cat /run/plain)" gpu=$a
+		ask id=one pid="$(cat /run/files)" gpu=$a
 		ask id=one pid=0 gpu=$a
 		ask id=one pid=-1 gpu=$a
 		ask id=one pid=999999 gpu=$a
 	' 'sleep 60 & echo $! >/run/roots
 		setpriv --reuid 54322 --regid 54322 --clear-groups unshare --user --map-root-user --mount sleep 60 & echo $! >/run/others
-		setpriv --reuid 54321 --regid 54321 --clear-groups sleep 60 & echo $! >/run/plain; '
+		setpriv --reuid 54321 --regid 54321 --clear-groups sleep 60 & echo $! >/run/plain
+		# With files of the host.
+		setpriv --reuid 54321 --regid 54321 --clear-groups unshare --user --map-root-user sleep 60 & echo $! >/run/files; '
 	expect_status 0
-	[[ $(grep -c "is not the first one of a container of uid $user, for which a grant lasts" <<<"$output") == 7 ]]
+	[[ $(grep -c "is not the first one of a container of uid $user, for which a grant lasts" <<<"$output") == 8 ]]
 	expect_not granted
 }
 
