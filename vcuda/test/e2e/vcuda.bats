@@ -892,7 +892,7 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		cat "$scratch/drain"
 		grep "^bound stays: it may be moved to no other GPU of the same model that is not drained" "$scratch/drain"
 		[[ $(grep -c stays: "$scratch/drain") == 1 ]]
-		is_on one 2 && is_on two 2 && is_on bound 1
+		soon is_on one 2 && soon is_on two 2 && soon is_on bound 1
 		for name in one two bound; do asks "$name" check && soon answers "$name" 1 right; done
 		listed ".drained == [\"GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4\"]"
 		ctr-gpu vcuda list | grep "drained: GPU-5a3f1c2b"
@@ -906,7 +906,7 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		mkfifo "$scratch/bundle/rootfs/tmp/new"
 		container new "exec 3<>/tmp/new; holds 4194304 <&3"
 		soon said new held
-		is_on new 2
+		soon is_on new 2
 		ctr-gpu vcuda undrain 0
 		listed ".drained == []"
 		ctr-gpu vcuda undrain 0 2>&1 | grep "that GPU is not drained"
