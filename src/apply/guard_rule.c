@@ -105,8 +105,8 @@ static int guard_rule_print_before(const struct guard_rule_before *before, char 
 static int guard_rule_write(const struct guard_rule *rule, int cgroup, const struct guard_key *key,
 			    const struct choices *choices, const uint64_t *luids, size_t count)
 {
-	const struct undo_step undo_step = {.undo = guard_rule_undo,
-					    .fds = {choices->map, choices->counts, fcntl(cgroup, F_DUPFD_CLOEXEC, 0)}};
+	struct undo_step undo_step = {.undo = guard_rule_undo,
+				      .fds = {choices->map, choices->counts, fcntl(cgroup, F_DUPFD_CLOEXEC, 0)}};
 	_cleanup_free_ char *before = NULL;
 	int r = undo_step.fds[2] < 0 ? -errno : 0;
 

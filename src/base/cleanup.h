@@ -26,10 +26,12 @@ static inline void cleanup_freep(void *memory)
 	free(*(void **)memory);
 }
 
-static inline void cleanup_closep(const int *fd)
+/** Also for descriptors in a struct: what is closed already is not closed again, when its number is another's. */
+static inline void cleanup_closep(int *fd)
 {
 	if (*fd >= 0)
 		(void)close(*fd);
+	*fd = -1;
 }
 
 static inline void cleanup_fclosep(FILE **file)

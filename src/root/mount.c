@@ -59,7 +59,6 @@ static bool mount_lacks_call(int error)
 void mount_source_close(struct mount_source *source)
 {
 	cleanup_closep(&source->tree);
-	source->tree = -1;
 }
 
 int mount_open_proc_self_fd(int process)

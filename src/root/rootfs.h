@@ -31,7 +31,7 @@ struct rootfs_target {
 };
 
 #define ROOTFS_TARGET_NONE ((struct rootfs_target){.fd = -1})
-static inline void rootfs_target_close(const struct rootfs_target *place)
+static inline void rootfs_target_close(struct rootfs_target *place)
 {
 	cleanup_closep(&place->fd);
 }

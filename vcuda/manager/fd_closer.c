@@ -75,7 +75,7 @@ static bool fd_closer_share(int ret_until[2])
 	return false;
 }
 
-static void fd_closer_close_all(const int *fds, size_t count)
+static void fd_closer_close_all(int *fds, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		cleanup_closep(&fds[i]);
@@ -87,7 +87,7 @@ static void fd_closer_go_on(int number)
 }
 
 /* Where there is no other process to be had. A signal ends what SO_LINGER waits for, if nothing else. */
-static void fd_closer_close_interrupted(const int *fds, size_t count)
+static void fd_closer_close_interrupted(int *fds, size_t count)
 {
 	const struct itimerval soon = {{0, INTERVAL_US}, {0, INTERVAL_US}}, never = {0};
 	const struct sigaction go_on = {.sa_handler = fd_closer_go_on};
@@ -98,7 +98,7 @@ static void fd_closer_close_interrupted(const int *fds, size_t count)
 	(void)setitimer(ITIMER_REAL, &never, NULL);
 }
 
-void fd_closer_close(const int *fds, size_t count)
+void fd_closer_close(int *fds, size_t count)
 {
 	int until[2];
 

@@ -186,7 +186,6 @@ static void gpu_watch_begin(struct manager *manager)
 static void gpu_watch_end(struct watcher *watcher)
 {
 	cleanup_closep(&watcher->fd);
-	watcher->fd = -1;
 	watcher->watches = false;
 	(void)kill(watcher->pid, SIGKILL);
 }

@@ -51,5 +51,5 @@ bool pidref_is_ctr_gpu(pid_t pid);
 /** Refuses descriptors that are sent to a socket, or to those that are accepted on it. Before Linux 6.16 it cannot. */
 void fd_closer_refuse(int fd);
 
-/** Closes sockets, or what came through one, without waiting for anything in them; below 0 there is none. */
-void fd_closer_close(const int *fds, size_t count);
+/** Closes sockets, or what came through one, without waiting for what is in them; below 0 is none. They are -1 then. */
+void fd_closer_close(int *fds, size_t count);

@@ -67,7 +67,6 @@ static bool remnant_has_client(struct remnant *remnant)
 	if (remnant->client < 0 || !pidref_has_ended(remnant->client))
 		return remnant->client >= 0;
 	cleanup_closep(&remnant->client);
-	remnant->client = -1;
 	return false;
 }
 
@@ -226,7 +225,7 @@ void remnant_leave(struct manager *manager, struct worker *worker)
 		return;
 	remnant_make_place(manager, worker->tenant);
 	cleanup_closep(&worker->shared);
-	worker->shared = worker->client = -1;
+	worker->client = -1;
 	remnant_add(manager, steal_ptr(remnant));
 	(void)remnant_look(manager, manager_now());
 	if (remnant_measure(manager, worker->tenant) > 0)

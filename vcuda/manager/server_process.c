@@ -393,7 +393,6 @@ void server_process_sweep(const struct manager *manager)
 static void server_process_stop_receiving(struct worker *worker)
 {
 	fd_closer_close(&worker->events, 1);
-	worker->events = -1;
 }
 
 /* Return: as recvmsg(2). What comes with it is closed, and nothing more is taken from who sends such. */

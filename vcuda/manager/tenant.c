@@ -493,7 +493,7 @@ static void tenant_serve(struct manager *manager, struct tenant *tenant, int cli
 /* Whoever is refused reads the end of the connection. A server that has ended already has left us the last there. */
 void tenant_accept(struct manager *manager, struct tenant *tenant)
 {
-	const int client = accept4(tenant->listener, NULL, NULL, SOCK_CLOEXEC);
+	int client = accept4(tenant->listener, NULL, NULL, SOCK_CLOEXEC);
 
 	if (client < 0)
 		return;
@@ -515,7 +515,6 @@ void tenant_end(struct manager *manager, struct tenant *tenant, const char *why)
 	tenant->ending = true;
 	manager->changed = true;
 	fd_closer_close(&tenant->listener, 1);
-	tenant->listener = -1;
 	tenant_remove_directory(manager, tenant->owner.uid, tenant->id);
 	for (struct worker *worker = manager->workers; worker; worker = worker->next)
 		if (worker->tenant == tenant)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# move_steps.py COUNT: training whose losses are printed bit by bit, a line for each step, as slow as somebody outside needs who
-# moves it to another GPU meanwhile.
+# move_steps.py COUNT [PAUSE]: training whose losses are printed bit by bit, a line for each step, as slow as somebody outside needs who
+# moves it to another GPU meanwhile. PAUSE is in seconds, after each step.
 # needs: torch
 import os
 import sys
@@ -15,6 +15,7 @@ from torch import nn  # noqa: E402
 torch.use_deterministic_algorithms(True)
 torch.manual_seed(3)
 torch.cuda.manual_seed(3)
+pause = float(sys.argv[2]) if len(sys.argv) > 2 else 0.05
 model = nn.Sequential(nn.TransformerEncoderLayer(512, 8, batch_first=True, dropout=0.1), nn.Linear(512, 10)).cuda()
 optimizer = torch.optim.Adam(model.parameters())
 stream = torch.cuda.Stream()
@@ -31,6 +32,6 @@ for step in range(int(sys.argv[1])):
     loss.backward()
     optimizer.step()
     print(step, loss.item().hex(), flush=True)
-    time.sleep(0.05)
+    time.sleep(pause)
 print("kept", bool((kept == torch.arange(1 << 28, dtype=torch.int32, device="cuda")).all()), torch.cuda.device_count())
 print("#", torch.cuda.get_device_properties(0).uuid, flush=True)

@@ -1552,6 +1552,23 @@ static void what_a_container_sends_keeps_nobody_waiting(void **state)
 	let_container_send(*state);
 }
 
+/* The numbers are others' by then. */
+static void what_a_move_had_open_is_closed_once(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_movable(&world->manager, "one");
+	int others[2];
+
+	one->suspension.program_pidfd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	one->suspension.program_out = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	suspension_close(&one->suspension);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		others[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	world_end(&world->manager);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		assert_int_equal(close(others[i]), 0);
+}
+
 /* A process that nobody knows is left of an earlier manager. */
 static void a_user_with_a_process_is_nobodys(void **state)
 {
@@ -1796,6 +1813,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(what_a_server_said_before_its_end_is_heard),
 		WITH_WORLD(a_server_is_heard_so_often),
 		WITH_WORLD(what_a_container_sends_keeps_nobody_waiting),
+		WITH_WORLD(what_a_move_had_open_is_closed_once),
 		WITH_WORLD(a_user_with_a_process_is_nobodys),
 		WITH_WORLD(a_server_is_a_limited_user_that_asks_no_mps_daemon),
 	};
