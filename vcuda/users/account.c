@@ -63,14 +63,21 @@ static int account_read_uid(int process, uid_t *ret)
 	return uids[0] == uids[1] && uids[0] == uids[2] && uids[0] == uids[3] ? 0 : -EPERM;
 }
 
-static bool account_shares(int process, const char *namespace)
+/* @other: "self", or a number; what cannot be looked at is taken for shared */
+static bool account_shares(int process, const char *other, const char *namespace)
 {
-	struct stat own, its;
+	struct stat one, its;
 	char path[32];
 
-	(void)snprintf(path, sizeof(path), "/proc/self/%s", namespace);
-	return stat(path, &own) < 0 || fstatat(process, namespace, &its, 0) < 0 ||
-	       (own.st_dev == its.st_dev && own.st_ino == its.st_ino);
+	(void)snprintf(path, sizeof(path), "/proc/%s/%s", other, namespace);
+	return stat(path, &one) < 0 || fstatat(process, namespace, &its, 0) < 0 ||
+	       (one.st_dev == its.st_dev && one.st_ino == its.st_ino);
+}
+
+/* The host's files are init's: systemd gives the manager a mount namespace of its own. */
+static bool account_has_files_of_host(int process)
+{
+	return account_shares(process, "self", "ns/mnt") || account_shares(process, "1", "ns/mnt");
 }
 
 /* ---- accounts ---- */
@@ -169,7 +176,7 @@ static bool account_is_same(const struct account *one, const struct account *oth
 int account_open_container(const struct account *account, int peer, pid_t pid, pid_t *ret_pid,
 			   unsigned long long *ret_started)
 {
-	const bool outside = account_shares(peer, "ns/pid");
+	const bool outside = account_shares(peer, "self", "ns/pid");
 	_cleanup_close_ int process = -1;
 	struct account its;
 	uid_t uid;
@@ -183,7 +190,7 @@ int account_open_container(const struct account *account, int peer, pid_t pid, p
 	if (r == 0)
 		r = account_read(process, uid, &its);
 	/* Not a process of the host's files: it is in a container, or about to begin there. */
-	if (r == 0 && (!account_is_same(account, &its) || account_shares(process, "ns/mnt")))
+	if (r == 0 && (!account_is_same(account, &its) || account_has_files_of_host(process)))
 		r = -EPERM;
 	return r == 0 ? process_key_start(process, ret_started) : r;
 }

@@ -169,6 +169,59 @@ client() {
 	expect '"event":"end","container":"two","why":"revoked"'
 }
 
+# The GPU of a simulated host: systemd mounts a /proc of its own for the unit, which has what a driver of the kernel has there.
+native_host() {
+	inside bash -ec '"$0"/../test/hosts/enter native-nvidia -- bash -ec "mkdir -p /run/host/dev; cp -a /proc/driver /proc/devices /run/host
+			cp -a /sys/bus/pci/devices /run/host/pci; cp -a /dev/nvidia* /run/host/dev"
+		cp -a /run/host/dev/. /dev
+		for name in driver devices; do mount --bind "/run/host/$name" "/proc/$name"; done
+		mount --bind /run/host/pci /sys/bus/pci/devices
+		printf "[Service]\nBindReadOnlyPaths=/run/host/driver:/proc/driver /run/host/devices:/proc/devices\n" \
+			>/run/systemd/system/ctr-gpu-vcudad.service.d/host.conf
+		libraries=(/usr/lib/*-linux-gnu)
+		for name in cuda nvidia-ml; do
+			cp "$0/vcuda/test/sim/lib$name.so.1" "${libraries[0]}/lib$name.so.580.159.04"
+			ln -sf "lib$name.so.580.159.04" "${libraries[0]}/lib$name.so.1"
+		done
+		printf "GPUS=1\nUUIDS=%s\n" "$1" >"${libraries[0]}/sim.conf"
+		ldconfig; cp "$0"/bin/ctr-gpu-driverd /usr/libexec/ctr-gpu; cp "$0"/vcuda/test/ask /run/client; mkdir -p /etc/ctr-gpu' \
+		"$CTR_GPU_BUILD" b703df58227335fb29be3f6c49b83a95
+}
+
+# user UNSHARE-OPTIONS ASK-ARGUMENTS…: what a user's hook asks for, of a container with these namespaces, and a program in that
+user() {
+	inside setpriv --reuid 54321 --regid 54321 --clear-groups unshare --user --map-root-user "$1" bash -c '
+		/run/client/ask pid=$$ gpu=GPU-b703df58-2273-35fb-29be-3f6c49b83a95 keep=1 "$@" </dev/null
+		LD_LIBRARY_PATH=/run/client CTR_GPU_VCUDA_SOCKET=/run/ctr-gpu-vcuda/54321/54321+${1#id=}/socket /run/client/cuda-add' bash "${@:2}"
+}
+
+@test "a user without root gets a GPU under the unit's restrictions, for a process with files of its own" {
+	native_host
+	inside bash -ec 'echo "{\"vcuda\": {\"mode\": \"allow\", \"users\": [{\"uid\": 54321, \"memory\": \"1G\"}]}}" >/etc/ctr-gpu/config.json
+		systemctl daemon-reload; systemctl restart ctr-gpu-vcudad.service
+		for _ in {1..150}; do [[ -S /run/ctr-gpu-vcuda/socket ]] && exit; sleep 0.02; done; cat /run/audit; exit 1'
+	run inside bash -c 'users=$(pgrep -x vcudad-users) && grep -E "^(NoNewPrivs|Seccomp|CapBnd):" "/proc/$users/status"'
+	expect_status 0
+	expect_line $'NoNewPrivs:\t1'
+	expect_line $'Seccomp:\t2'
+	run user --mount id=one
+	expect_status 0
+	expect_line "granted: /run/ctr-gpu-vcuda/54321/54321+one"
+	expect_line kept
+	expect "GPU-b703df58-2273-35fb-29be-3f6c49b83a95: Simulated GPU 0: 1048576 sums are right"
+	# systemd gives the manager other files than the host's, and these are still the host's.
+	run user --ipc id=two
+	expect "is not the first one of a container of uid 54321, for which a grant lasts"
+	expect_not granted
+	# The last one is gone, the next one answers.
+	inside systemctl restart ctr-gpu-vcudad.service
+	inside bash -ec 'for _ in {1..150}; do [[ $(pgrep -c -x vcudad-users) == 1 ]] && exit; sleep 0.02; done; exit 1'
+	run user --mount id=three
+	expect_status 0
+	inside bash -ec 'rm /etc/ctr-gpu/config.json; systemctl restart ctr-gpu-vcudad.service
+		for _ in {1..150}; do [[ -e /run/ctr-gpu-vcuda/socket ]] || exit 0; sleep 0.02; done; exit 1'
+}
+
 # ---- what servers have of the host ----
 
 group=/sys/fs/cgroup/system.slice/ctr-gpu-vcudad.service
