@@ -17,7 +17,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "vcuda/manager/pidref.h"
+#include "vcuda/protocol/pidref.h"
 
 #define HIERARCHY "/sys/fs/cgroup"
 #define OWN "manager"

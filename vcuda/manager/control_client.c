@@ -15,8 +15,8 @@
 #include "base/str.h"
 #include "model/adapter.h"
 #include "vcuda/build.h"
-#include "vcuda/manager/pidref.h"
 #include "vcuda/protocol/control.h"
+#include "vcuda/protocol/pidref.h"
 
 _Static_assert((int)MANAGER_TROUBLES == VCUDAD_TROUBLES_MAX, "all of them are listed");
 

@@ -18,7 +18,7 @@
 #include "base/str.h"
 #include "model/adapter.h"
 #include "model/nvml.h"
-#include "vcuda/manager/pidref.h"
+#include "vcuda/protocol/pidref.h"
 
 enum {
 	WATCHER_END_MS = 100,          /* a process in the driver may take long to end */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "vcuda/manager/pidref.h"
+#include "vcuda/protocol/pidref.h"
 
 enum { KEEPER_DESCRIPTORS = 4096 /* as many as the manager may have */ };
 

@@ -28,8 +28,8 @@
 #include "model/version.h"
 #include "system/own_programs.h"
 #include "vcuda/manager/manager.h"
-#include "vcuda/manager/pidref.h"
 #include "vcuda/protocol/control.h"
+#include "vcuda/protocol/pidref.h"
 #include "vcuda/users/users.h"
 
 VERSION_NOTE();

@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 #include "vcuda/manager/page.h"
-#include "vcuda/manager/pidref.h"
+#include "vcuda/protocol/pidref.h"
 #include "vcuda/protocol/wire.h"
 
 enum {

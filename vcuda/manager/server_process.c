@@ -25,8 +25,8 @@
 #include "base/str.h"
 #include "process/privilege.h"
 #include "vcuda/manager/page.h"
-#include "vcuda/manager/pidref.h"
 #include "vcuda/protocol/descriptors.h"
+#include "vcuda/protocol/pidref.h"
 #include "vcuda/protocol/wire.h"
 
 enum {

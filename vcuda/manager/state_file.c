@@ -15,7 +15,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "vcuda/manager/page.h"
-#include "vcuda/manager/pidref.h"
+#include "vcuda/protocol/pidref.h"
 #include "vcuda/protocol/wire.h"
 
 enum { STATE_FILE_MAX = 4 << 20 };

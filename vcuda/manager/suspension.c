@@ -19,8 +19,8 @@
 #include "base/str.h"
 #include "vcuda/manager/manager.h"
 #include "vcuda/manager/page.h"
-#include "vcuda/manager/pidref.h"
 #include "vcuda/protocol/checkpoint.h"
+#include "vcuda/protocol/pidref.h"
 
 enum {
 	PARK_MS = 30 * 1000, /* what is under way may take so long */

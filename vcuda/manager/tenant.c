@@ -22,7 +22,7 @@
 #include "model/adapter.h"
 #include "process/privilege.h"
 #include "vcuda/manager/page.h"
-#include "vcuda/manager/pidref.h"
+#include "vcuda/protocol/pidref.h"
 
 enum {
 	SWEPT_MAX = 4096,

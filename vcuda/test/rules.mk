@@ -133,7 +133,7 @@ $(O)/vcuda/test/nvml/ask: $(O)/vcuda/test/nvml/ask.o
 ci_groups += vcuda vcuda/header vcuda/linkage vcuda/nvml e2e/vcuda-podman
 
 # Its units.
-$(patsubst %,$(O)/vcuda/test/unit/manager/%_test,pidref cgroup manager balance): $(filter-out %/main.o,$(vcudad_objects))
+$(patsubst %,$(O)/vcuda/test/unit/%_test,$(addprefix manager/,cgroup manager balance) users/account): $(filter-out %/main.o,$(vcudad_objects))
 $(O)/vcuda/test/unit/manager/manager_test: override LDFLAGS += -Wl,--wrap=setsockopt,--wrap=fork,--wrap=fstat,--wrap=statx
 $(O)/vcuda/test/unit/turns/turns_test: $(O)/vcuda/turns/turns.o
 $(O)/vcuda/test/unit/server/quota_test: $(O)/vcuda/server/quota.o

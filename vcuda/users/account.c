@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "system/machine.h"
+#include "vcuda/protocol/pidref.h"
 
 enum {
 	NAMESPACES_MAX = 33, /* the kernel nests no more user namespaces */
@@ -113,24 +114,30 @@ static int account_read(int process, uid_t uid, struct account *ret)
 	return ret->uid ? 0 : -EPERM;
 }
 
+/* One of another pid namespace has no number here. If it has ended meanwhile, another of its number may be opened. */
+static int account_open_peer(int connection, struct ucred *ret_who)
+{
+	_cleanup_close_ int pidfd = -1, process = -1;
+	int r = pidref_open_peer(connection, &pidfd, NULL, ret_who);
+
+	if (r < 0)
+		return r;
+	process = account_open_process(ret_who->pid);
+	if (process < 0)
+		return process;
+	return pidref_has_ended(pidfd) ? -ESRCH : steal_fd(&process);
+}
+
 int account_of_peer(int connection, struct account *ret, int *ret_process)
 {
 	struct ucred who;
-	socklen_t size = sizeof(who);
-	_cleanup_close_ int process = -1;
+	_cleanup_close_ int process = account_open_peer(connection, &who);
 	int r;
 
-	if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0)
-		return -errno;
-	/* One of another pid namespace has no number here. */
-	process = who.pid > 0 ? account_open_process(who.pid) : -EPERM;
 	if (process < 0)
 		return process;
 	r = account_read(process, who.uid, ret);
-	/*
-	 * Users that are numbered in a namespace belong to the one that made it, and would be as many accounts. (Should
-	 * the process be another by now, since the first has ended, it is no other user's either.)
-	 */
+	/* Users that are numbered in a namespace belong to the one that made it, and would be as many accounts. */
 	if (r == 0 && ret->uid != who.uid)
 		r = -EPERM;
 	if (r == 0)

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/paths.h"
 #include "lib/context.h"
+#include "vcuda/protocol/pidref.h"
 
 enum {
 	BACKLOG = 128,
@@ -53,6 +54,8 @@ struct counter {
 	size_t refused_at;
 };
 
+static const char too_many[] = "too many containers begin at once; try again";
+
 /* ---- who may ---- */
 
 /* Read anew each time: what an administrator changes counts from then on. */
@@ -74,7 +77,7 @@ static void users_refuse_for_good(struct counter *counter, int *connection, cons
 
 	wish_refuse(*connection, why);
 	if (counter->refused[at].connection > 0)
-		(void)close(counter->refused[at].connection);
+		fd_closer_close(&counter->refused[at].connection, 1);
 	counter->refused[at].connection = steal_fd(connection);
 	counter->refused[at].until = clock_now_ms() + REFUSED_MS;
 }
@@ -91,7 +94,7 @@ static bool users_close_refused(struct counter *counter)
 			any = true;
 			continue;
 		}
-		(void)close(counter->refused[i].connection);
+		fd_closer_close(&counter->refused[i].connection, 1);
 		counter->refused[i].connection = 0;
 	}
 	return any;
@@ -123,6 +126,8 @@ static _Noreturn void users_work(struct counter *counter, const struct seat *sea
 	struct err err = {0};
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* A group of its own: those of ours are only there to close something (fd_closer.c), and nobody counts them. */
+	(void)setpgid(0, 0);
 	(void)alarm(REQUEST_S);
 	(void)close(counter->listener);
 	user = users_look_up(seat->connection, &seat->account, &settings, &err);
@@ -144,7 +149,7 @@ static size_t users_count(const struct counter *counter, uid_t uid, bool at_work
 
 static void users_leave(struct counter *counter, size_t number)
 {
-	cleanup_closep(&counter->seats[number].connection);
+	fd_closer_close(&counter->seats[number].connection, 1);
 	cleanup_closep(&counter->seats[number].peer);
 	counter->seats[number] = counter->seats[--counter->count];
 }
@@ -169,12 +174,39 @@ static void users_set_to_work(struct counter *counter)
 		seat->pid = fork();
 		if (seat->pid == 0)
 			users_work(counter, seat);
+		if (seat->pid > 0)
+			(void)setpgid(seat->pid, 0);
 		if (seat->pid < 0) {
 			users_refuse_for_good(counter, &seat->connection,
 					      "the host has no room for another process; try again");
 			users_leave(counter, i--);
 		}
 	}
+}
+
+/*
+ * Where no seat is free, who has most gives up one at which nothing is worked yet, to who has less by more than one.
+ * Return: whether there is one now.
+ */
+static bool users_make_room(struct counter *counter, uid_t uid)
+{
+	size_t most = users_count(counter, uid, false) + 2, at = SEATS;
+
+	if (counter->count < SEATS)
+		return true;
+	for (size_t i = 0; i < counter->count; i++) {
+		const size_t own = users_count(counter, counter->seats[i].account.uid, false);
+
+		if (counter->seats[i].pid == 0 && own >= most) {
+			most = own;
+			at = i;
+		}
+	}
+	if (at == SEATS)
+		return false;
+	users_refuse_for_good(counter, &counter->seats[at].connection, too_many);
+	users_leave(counter, at);
+	return true;
 }
 
 /* Who is no user of the settings, or has requests enough, takes no seat. */
@@ -194,8 +226,8 @@ static void users_accept(struct counter *counter)
 	}
 	if (!users_look_up(connection, &account, &settings, &err))
 		users_refuse_unknown(counter, &connection, &account, &err);
-	else if (counter->count == SEATS || users_count(counter, account.uid, false) >= SEATS_OF_USER)
-		users_refuse_for_good(counter, &connection, "too many containers begin at once; try again");
+	else if (users_count(counter, account.uid, false) >= SEATS_OF_USER || !users_make_room(counter, account.uid))
+		users_refuse_for_good(counter, &connection, too_many);
 	else
 		counter->seats[counter->count++] =
 			(struct seat){.connection = steal_fd(&connection), .peer = steal_fd(&peer), .account = account};
@@ -214,6 +246,7 @@ static int users_listen(void)
 
 	if (fd < 0)
 		return -errno;
+	fd_closer_refuse(fd);
 	(void)unlink(PATH_VCUDA_USERS_SOCKET);
 	old = umask(0111);
 	r = bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
@@ -238,6 +271,7 @@ static _Noreturn void users_run(int listener, pid_t manager)
 	if (getppid() != manager || dup2(listener, LISTENER) < 0 || close_range(LISTENER + 1, ~0U, 0) < 0)
 		_exit(0);
 	(void)prctl(PR_SET_NAME, "vcudad-users");
+	(void)setpgid(0, 0);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	(void)signal(SIGTERM, SIG_DFL);

@@ -4,11 +4,14 @@
  * Asks vCUDA's manager for GPUs where it answers users, and may say anything, as a user's hook may; "root=1": where it answers root.
  *
  * usage: ask [NAME=VALUE…]: id, pid, gpu (several), address, name, library, memory, share, clients, host, slot, owner; "keep=1" keeps
- * what was granted; "idle=N" makes N connections that say nothing, and "bytes=N" one that sends N bytes of no call. It prints what is
- * answered, and ends with its standard input.
+ * what was granted; "idle=N" makes N connections that say nothing, "bytes=N" one that sends N bytes of no call, and "linger=N" N
+ * that send a socket for whose last bytes is waited when it is closed. It prints what is answered, and ends with its standard input.
  */
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,11 +23,12 @@
 
 #include "base/str.h"
 #include "vcuda/protocol/control.h"
+#include "vcuda/protocol/descriptors.h"
 
 struct wish {
 	struct vcudad_request request;
 	struct vcudad_gpu gpus[VCUDAD_GPUS_MAX];
-	unsigned long idle, bytes;
+	unsigned long idle, bytes, linger;
 	int keep, root;
 };
 
@@ -65,6 +69,8 @@ static void take(struct wish *wish, const char *name, char *value)
 		wish->idle = strtoul(value, NULL, 10);
 	else if (streq(name, "bytes"))
 		wish->bytes = strtoul(value, NULL, 10);
+	else if (streq(name, "linger"))
+		wish->linger = strtoul(value, NULL, 10);
 }
 
 static int ask_open(bool root)
@@ -101,6 +107,44 @@ static void ask_nonsense(unsigned long count)
 	while (poll(&wait, 1, -1) > 0 && read(fd, &answer, 1) > 0)
 		;
 	(void)puts("closed");
+}
+
+/* Whose other end reads nothing: what is left in it is waited for. */
+static int ask_make_lingering(const struct sockaddr_in *address)
+{
+	static const char data[65536];
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	(void)connect(fd, (const struct sockaddr *)address, sizeof(*address));
+	(void)poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
+	while (send(fd, data, sizeof(data), MSG_NOSIGNAL) > 0)
+		;
+	(void)fcntl(fd, F_SETFL, 0);
+	return fd;
+}
+
+static void ask_with_lingering(unsigned long count)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t size = sizeof(address);
+	const struct linger linger = {1, 60};
+	unsigned long sent = 0;
+
+	if (bind(listener, (const struct sockaddr *)&address, size) < 0 || listen(listener, (int)count) < 0 ||
+	    getsockname(listener, (struct sockaddr *)&address, &size) < 0)
+		return;
+	for (unsigned long i = 0; i < count; i++) {
+		int fd = ask_open(false), other = ask_make_lingering(&address);
+		bool taken = descriptors_send(fd, "", 1, &other, 1, 0) == 1;
+
+		if (taken)
+			(void)setsockopt(other, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+		sent += taken;
+		(void)close(other);
+		(void)close(fd);
+	}
+	(void)printf("sent=%lu\n", sent);
 }
 
 static void ask_for_grant(struct wish *wish)
@@ -144,6 +188,8 @@ int main(int argc, char **argv)
 	wish.request.gpus.gpus_val = wish.gpus;
 	if (wish.idle)
 		ask_nothing(wish.idle);
+	else if (wish.linger)
+		ask_with_lingering(wish.linger);
 	else if (wish.bytes)
 		ask_nonsense(wish.bytes);
 	else

@@ -212,6 +212,27 @@ in_namespace() {
 	expect_line "granted: /run/ctr-gpu-vcuda/54322/54322+mine"
 }
 
+@test "users who take all seats for requests leave one to who has none" {
+	in_namespace "{\"uid\": $user}, {\"uid\": 54331}, {\"uid\": 54332}, {\"uid\": 54333}, {\"uid\": 54334}" 'ask id=one pid=$$ gpu=$a' \
+		'mkfifo /run/silence; sleep 60 >/run/silence & for uid in 5433{1..4}; do
+			setpriv --reuid $uid --regid $uid --clear-groups unshare --user --map-root-user \
+				/run/programs/vcuda/test/ask idle=16 </run/silence >/run/$uid &
+			until [[ -s /run/$uid ]]; do sleep 0.02; done
+		done; '
+	expect_status 0
+	expect_line "granted: /run/ctr-gpu-vcuda/54321/54321+one"
+}
+
+@test "sockets that are waited for when they are closed, sent by a user who may nothing, keep nobody waiting" {
+	in_namespace "{\"uid\": $user}" '
+		timeout 20 /run/programs/vcuda/test/ask id=one pid=$$ gpu=$a </dev/null
+	' 'mkfifo /run/silence; sleep 60 >/run/silence & setpriv --reuid 54322 --regid 54322 --clear-groups unshare --user --map-root-user \
+			/run/programs/vcuda/test/ask linger=40 </run/silence >/run/sent &
+		until grep -q sent= /run/sent; do sleep 0.02; done; '
+	expect_status 0
+	expect_line "granted: /run/ctr-gpu-vcuda/54321/54321+one"
+}
+
 @test "a manager that is started again knows whose containers are whose" {
 	in_namespace "{\"uid\": $user, \"memory\": \"4G\", \"share\": 40}" '
 		box

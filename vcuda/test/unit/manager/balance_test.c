@@ -9,7 +9,7 @@
 
 #include "vcuda/manager/balance.h"
 #include "vcuda/manager/manager.h"
-#include "vcuda/manager/pidref.h"
+#include "vcuda/protocol/pidref.h"
 
 static const char *const uuids[] = {"GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4",
 				    "GPU-7b10aa04-0041-0000-0000-000084ef55fb"};

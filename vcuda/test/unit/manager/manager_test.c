@@ -26,8 +26,8 @@
 #include "process/privilege.h"
 #include "vcuda/manager/manager.h"
 #include "vcuda/manager/page.h"
-#include "vcuda/manager/pidref.h"
 #include "vcuda/protocol/descriptors.h"
+#include "vcuda/protocol/pidref.h"
 #include "vcuda/protocol/wire.h"
 
 #define UUID_A "GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4"

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "vcuda/manager/pidref.h"
+#include "vcuda/protocol/pidref.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "vcuda/manager/pidref.h"
+#include "vcuda/protocol/pidref.h"
 
 #include <errno.h>
 #include <fcntl.h>
