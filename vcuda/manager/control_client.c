@@ -374,13 +374,15 @@ static void control_client_drain(struct manager *manager, const struct vcudad_dr
 }
 
 /* The kernel ends servers at once that have more. Return: whether it is done; otherwise @ret is filled. */
-static bool control_client_limit_host_memory(const struct manager *manager, struct tenant *tenant, uint64_t bytes,
+static bool control_client_limit_host_memory(struct manager *manager, struct tenant *tenant, uint64_t bytes,
 					     struct vcudad_done *ret)
 {
 	int r = manager->groups < 0 ? -EOPNOTSUPP : bytes ? cgroup_limit_memory(tenant, bytes) : -EINVAL;
 
 	if (r < 0)
 		control_client_refuse(ret, -r, manager->groups < 0 ? manager->unlimited : strerror(-r));
+	else
+		pinned_memory_host_memory(manager);
 	return r == 0;
 }
 

@@ -11,7 +11,10 @@
 #include "base/cleanup.h"
 #include "vcuda/protocol/pidref.h"
 
-enum { KEEPER_DESCRIPTORS = 4096 /* as many as the manager may have */ };
+enum {
+	KEEPER_DESCRIPTORS = 4096, /* as many as the manager may have */
+	AGAIN_MS = 1000,
+};
 
 /* ---- in the child ---- */
 
@@ -39,37 +42,32 @@ static _Noreturn void keeper_run(struct manager *manager)
 
 /* ---- its life ---- */
 
-static void keeper_end_child(pid_t pid)
+/* One of a manager before this one is no child of this one's. */
+static void keeper_end(struct keeper *keeper)
 {
 	int wait_status;
 
-	(void)kill(pid, SIGKILL);
-	(void)waitpid(pid, &wait_status, 0);
-}
-
-/* One of a manager before this one is no child of this one's, and its number may be another's by now. */
-static void keeper_end(const struct keeper *keeper)
-{
-	_cleanup_close_ int pidfd = -1;
-
-	if (keeper->pid && !keeper->adopted)
-		keeper_end_child(keeper->pid);
-	else if (keeper->pid && pidref_open(keeper->pid, keeper->started, &pidfd, NULL) == 0)
-		pidref_signal(pidfd, SIGKILL);
+	if (keeper->pid == 0)
+		return;
+	pidref_signal(keeper->pidfd, SIGKILL);
+	if (!keeper->adopted)
+		(void)waitpid(keeper->pid, &wait_status, 0);
+	cleanup_closep(&keeper->pidfd);
 }
 
 static struct keeper keeper_start(struct manager *manager)
 {
-	struct keeper keeper = {.pid = fork()};
-	_cleanup_close_ int pidfd = -1;
+	struct keeper keeper = {.pid = fork(), .began = manager_now()};
 
 	if (keeper.pid == 0)
 		keeper_run(manager);
-	if (keeper.pid > 0 && pidref_open(keeper.pid, 0, &pidfd, &keeper.started) == 0)
+	if (keeper.pid > 0 && pidref_open(keeper.pid, 0, &keeper.pidfd, &keeper.started) == 0)
 		return keeper;
 	/* The next manager would not know it. */
-	if (keeper.pid > 0)
-		keeper_end_child(keeper.pid);
+	if (keeper.pid > 0) {
+		(void)kill(keeper.pid, SIGKILL);
+		(void)waitpid(keeper.pid, NULL, 0);
+	}
 	return (struct keeper){0};
 }
 
@@ -83,13 +81,32 @@ static void keeper_renew(struct manager *manager)
 	manager->changed = true;
 }
 
+/* By itself it ends with the last client. Or somebody has killed it, or the kernel, which had no memory. */
+static bool keeper_has_ended(const struct manager *manager)
+{
+	return manager->keeper.pid && pidref_has_ended(manager->keeper.pidfd);
+}
+
+int keeper_wait_for(const struct manager *manager, int64_t now, int64_t *ret_next)
+{
+	const int64_t may = manager->keeper.began + AGAIN_MS;
+
+	*ret_next = INT64_MAX;
+	if (keeper_has_ended(manager)) {
+		*ret_next = may > now ? may : now;
+		return -1;
+	}
+	return manager->keeper.pid ? manager->keeper.pidfd : -1;
+}
+
 /*
  * The next one has what is there, and is written down, before the last one lets it go: a manager that is killed in
  * between leaves a file that is right. What could not be started, or written down, is tried again at the next look.
  */
 void keeper_look(struct manager *manager)
 {
-	if (manager->remnants_changed)
+	if (manager->remnants_changed ||
+	    (keeper_has_ended(manager) && manager_now() >= manager->keeper.began + AGAIN_MS))
 		keeper_renew(manager);
 	if (manager->keeper.pid == manager->keeper_written.pid || state_file_write(manager) < 0)
 		return;

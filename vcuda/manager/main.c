@@ -46,7 +46,7 @@ enum {
 	STATE_FILE_AGAIN_MS = 1000,
 	USERS_AGAIN_MS = 1000,
 	CHANGES_AGAIN_MS = 100, /* for a container may change its own limits all the time */
-	WAITS_MAX = 7 + METRICS_PAGE_PEERS + MANAGER_PEERS_MAX + 3 * MANAGER_TENANTS_MAX + 3 * MANAGER_WORKERS_MAX +
+	WAITS_MAX = 8 + METRICS_PAGE_PEERS + MANAGER_PEERS_MAX + 3 * MANAGER_TENANTS_MAX + 3 * MANAGER_WORKERS_MAX +
 		    MANAGER_TENANTS_MAX + MANAGER_REMNANTS_MAX,
 };
 
@@ -230,6 +230,14 @@ static void vcudad_gather_remnants(struct loop *loop)
 	vcudad_wake_at(loop, remnant_next(&loop->manager, loop->now));
 }
 
+static void vcudad_gather_keeper(struct loop *loop)
+{
+	int64_t next;
+
+	vcudad_wait_for(loop, keeper_wait_for(&loop->manager, loop->now, &next), POLLIN, &loop->manager.keeper);
+	vcudad_wake_at(loop, next);
+}
+
 static void vcudad_gather_changes(struct loop *loop)
 {
 	if (loop->changes_at <= loop->now)
@@ -311,6 +319,7 @@ static void vcudad_gather(struct loop *loop)
 	vcudad_gather_tenants(loop);
 	vcudad_gather_workers(loop);
 	vcudad_gather_remnants(loop);
+	vcudad_gather_keeper(loop);
 }
 
 static bool vcudad_is_ready(const struct loop *loop, const void *owner, int fd)

@@ -152,7 +152,9 @@ struct remnant {
 struct keeper {
 	pid_t pid; /* 0: there is none */
 	uint64_t started;
-	bool adopted; /* of a manager before this one */
+	int pidfd;     /* of the one that there is */
+	bool adopted;  /* of a manager before this one */
+	int64_t began; /* when it was started */
 };
 
 /* ctr-gpu-vcuda-turns. */
@@ -393,8 +395,11 @@ void remnant_wait(struct manager *manager);
  * gave it, and it is gone with the last of them; until then the limits of control groups hold for it, and no others.
  */
 
-/** Has it have what there is now. */
+/** Has it have what there is now. One that has ended, though clients live, is replaced; once a second at most. */
 void keeper_look(struct manager *manager);
+
+/** Return: what becomes readable when there is something to do, or -1. @ret_next: when there is; INT64_MAX: not known */
+int keeper_wait_for(const struct manager *manager, int64_t now, int64_t *ret_next);
 
 /* The server processes: one for each process of a container that uses CUDA. */
 

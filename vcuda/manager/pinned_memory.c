@@ -49,31 +49,50 @@ static void pinned_memory_set(const struct manager *manager, struct tenant *tena
 	tenant->orders->locked_limit = most > left ? most - left : 1;
 }
 
-/* Return: a container that has more than @share, or of those that have ended; NULL: none that is not settled. */
-static struct tenant *pinned_memory_find_settled(struct manager *manager, uint64_t share)
+/* Who has more than its share keeps that and gets no more; who has ended, too. */
+static bool pinned_memory_has_more(const struct manager *manager, const struct tenant *tenant, uint64_t share)
+{
+	return tenant->ending || pinned_memory_had(manager, tenant) > share;
+}
+
+/* Who may not have as much as its share leaves the rest to the others: many small ones take nothing from a large one. */
+static bool pinned_memory_needs_less(const struct manager *manager, const struct tenant *tenant, uint64_t share)
+{
+	(void)manager;
+	return pinned_memory_measure(tenant) < share;
+}
+
+typedef bool (*pinned_memory_question)(const struct manager *manager, const struct tenant *tenant, uint64_t share);
+
+static struct tenant *pinned_memory_find(const struct manager *manager, pinned_memory_question is, uint64_t share)
 {
 	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
-		if (!tenant->settled && (tenant->ending || pinned_memory_had(manager, tenant) > share))
+		if (!tenant->settled && is(manager, tenant, share))
 			return tenant;
 	return NULL;
+}
+
+static void pinned_memory_settle(const struct manager *manager, struct tenant *tenant, uint64_t limit, uint64_t *left)
+{
+	tenant->settled = true;
+	pinned_memory_set(manager, tenant, limit);
+	*left -= limit < *left ? limit : *left;
 }
 
 void pinned_memory_host_memory(struct manager *manager)
 {
 	uint64_t left = manager->host_memory, open = manager->tenant_count;
-	struct tenant *settled;
+	struct tenant *tenant;
 
 	if (left == 0)
 		return;
-	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+	for (tenant = manager->tenants; tenant; tenant = tenant->next)
 		tenant->settled = false;
-	while (open > 0 && (settled = pinned_memory_find_settled(manager, left / open))) {
-		settled->settled = true;
-		pinned_memory_set(manager, settled, pinned_memory_had(manager, settled));
-		left -= settled->host_limit < left ? settled->host_limit : left;
-		open--;
-	}
-	for (struct tenant *tenant = manager->tenants; tenant && open > 0; tenant = tenant->next)
+	for (; open > 0 && (tenant = pinned_memory_find(manager, pinned_memory_has_more, left / open)); open--)
+		pinned_memory_settle(manager, tenant, pinned_memory_had(manager, tenant), &left);
+	for (; open > 0 && (tenant = pinned_memory_find(manager, pinned_memory_needs_less, left / open)); open--)
+		pinned_memory_settle(manager, tenant, pinned_memory_measure(tenant), &left);
+	for (tenant = manager->tenants; tenant && open > 0; tenant = tenant->next)
 		if (!tenant->settled)
 			pinned_memory_set(manager, tenant, left / open);
 }

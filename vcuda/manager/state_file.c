@@ -276,14 +276,14 @@ static int state_file_load(const struct manager *manager, json_t **ret)
 /* It has ended if all of these clients have. */
 static void state_file_find_keeper(const json_t *all, struct keeper *ret)
 {
-	_cleanup_close_ int pidfd = -1;
-	const struct keeper known = {
+	struct keeper known = {
 		.pid = (pid_t)state_file_number(all, "keeper"),
 		.started = (uint64_t)state_file_number(all, "keeperStarted"),
 		.adopted = true,
+		.began = manager_now(),
 	};
 
-	if (known.pid > 0 && known.started && pidref_open(known.pid, known.started, &pidfd, NULL) == 0)
+	if (known.pid > 0 && known.started && pidref_open(known.pid, known.started, &known.pidfd, NULL) == 0)
 		*ret = known;
 }
 

@@ -947,7 +947,10 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		kill -SEGV "$(pgrep -xo ctr-gpu-vcuda)"
 		soon audited memory-kept ".memory >= 8388608"
 		soon remnants 1
-		[[ $(pgrep -xc ctr-gpu-keeper) == 1 ]]
+		keeper=$(pgrep -x ctr-gpu-keeper)
+		# Another one without any other change.
+		kill -KILL "$keeper"
+		soon eval "[[ \$(jq .keeper /run/ctr-gpu/vcudad.json) != $keeper ]] && pgrep -x ctr-gpu-keeper"
 		kill -KILL "$manager"; wait "$manager" || true
 		manager
 		remnants 1

@@ -882,7 +882,8 @@ static void containers_share_the_hosts_memory(void **state)
 
 	world->manager.host_memory = 1200;
 	one = add_tenant(&world->manager, "one", second_gpu, 0);
-	assert_int_equal(one->orders->locked_limit, 1200);
+	/* Half of what it may have of the host's memory. */
+	assert_int_equal(one->orders->locked_limit, 600);
 	/* Who says that it has more than servers take, does not make others have less. */
 	one->quota->locked[3] = 1000;
 	two = add_tenant(&world->manager, "two", second_gpu, 0);
@@ -904,6 +905,30 @@ static void containers_share_the_hosts_memory(void **state)
 	tenant_remove(&world->manager, two);
 	assert_int_equal(one->orders->locked_limit, 600);
 	assert_int_equal(three->orders->locked_limit, 600);
+}
+
+/* As those of a user, which have parts of what the user may have. */
+static void many_small_containers_take_nothing_from_a_large_one(void **state)
+{
+	struct world *world = *state;
+	struct tenant *large, *small[10];
+	char id[8];
+
+	world->manager.host_memory = 1200;
+	large = add_tenant(&world->manager, "large", second_gpu, 0);
+	for (int i = 0; i < 10; i++) {
+		(void)snprintf(id, sizeof(id), "small%d", i);
+		small[i] = add_tenant(&world->manager, id, second_gpu, 0);
+		small[i]->limits.host_memory = 100;
+	}
+	pinned_memory_host_memory(&world->manager);
+	assert_int_equal(large->orders->locked_limit, 600);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(small[i]->orders->locked_limit, 50);
+	/* All may have no more than there is. */
+	large->limits.host_memory = 4000;
+	pinned_memory_host_memory(&world->manager);
+	assert_int_equal(large->orders->locked_limit, 700);
 }
 
 /* Whichever comes first, nobody is given what another's servers have already. */
@@ -1215,6 +1240,37 @@ static void a_keeper_stays_until_the_next_one_is_in_the_file(void **state)
 	keeper_look(manager);
 	assert_int_equal(manager->keeper.pid, second);
 	assert_int_equal(waitpid(first, NULL, 0), -1);
+	assert_int_equal(kill(client, SIGKILL), 0);
+	assert_int_equal(waitpid(client, NULL, 0), client);
+	(void)free_remnants(manager, manager_now());
+	keeper_look(manager);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	(void)close(kept);
+}
+
+static void a_keeper_that_was_killed_has_a_successor(void **state)
+{
+	struct world *world = *state;
+	struct manager *manager = &world->manager;
+	struct tenant *one = add_tenant(manager, "one", second_gpu, 0);
+	pid_t client, first;
+	int64_t next;
+	int kept = leave_with_keeper(manager, one, &client);
+	const int pidfd = keeper_wait_for(manager, manager_now(), &next);
+
+	first = manager->keeper.pid;
+	assert_true(next == INT64_MAX);
+	assert_int_equal(kill(first, SIGKILL), 0);
+	assert_int_equal(poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, 10000), 1);
+	/* Not all the time, and nothing is waited for that is there already. */
+	keeper_look(manager);
+	assert_int_equal(manager->keeper.pid, first);
+	assert_int_equal(keeper_wait_for(manager, manager_now(), &next), -1);
+	assert_true(next > manager_now() && next < manager_now() + 2000);
+	manager->keeper.began -= 2000;
+	keeper_look(manager);
+	assert_true(manager->keeper.pid > 0 && manager->keeper.pid != first);
+	assert_int_equal(manager->keeper_written.pid, manager->keeper.pid);
 	assert_int_equal(kill(client, SIGKILL), 0);
 	assert_int_equal(waitpid(client, NULL, 0), client);
 	(void)free_remnants(manager, manager_now());
@@ -1800,6 +1856,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(servers_write_so_many_lines),
 		WITH_WORLD(memory_that_kernels_reach_is_written_down),
 		WITH_WORLD(containers_share_the_hosts_memory),
+		WITH_WORLD(many_small_containers_take_nothing_from_a_large_one),
 		WITH_WORLD(a_new_manager_shares_what_is_left),
 		WITH_WORLD(what_a_server_leaves_counts_until_its_client_ends),
 		WITH_WORLD(what_nobody_has_any_more_does_not_count),
@@ -1809,6 +1866,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(a_new_manager_knows_which_was_left_last),
 		WITH_WORLD(a_keeper_that_cannot_be_written_down_ends),
 		WITH_WORLD(a_keeper_stays_until_the_next_one_is_in_the_file),
+		WITH_WORLD(a_keeper_that_was_killed_has_a_successor),
 		WITH_WORLD(what_is_left_is_freed_where_no_manager_comes),
 		WITH_WORLD(what_a_server_said_before_its_end_is_heard),
 		WITH_WORLD(a_server_is_heard_so_often),
