@@ -23,7 +23,6 @@ static const struct {
 	{110, 0}, /* GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED */
 	{116, 0}, /* GPU_DIRECT_RDMA_SUPPORTED */
 	{119, 0}, /* MEMPOOL_SUPPORTED_HANDLE_TYPES */
-	{125, 0}, /* IPC_EVENT_SUPPORTED: the driver makes a file for them, which a server may not */
 	{128, 0}, /* HANDLE_TYPE_FABRIC_SUPPORTED */
 	{132, 0}, /* MULTICAST_SUPPORTED */
 };

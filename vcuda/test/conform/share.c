@@ -448,9 +448,12 @@ static void share_event(void)
 {
 	CUipcEventHandle handle, again;
 	CUevent event = NULL, other = NULL;
+	int supported = 0;
 	uint32_t *gate;
 
 	share_with(share_take_event);
+	OK(cu.cuDeviceGetAttribute(&supported, 125, 0));
+	TRUE(supported);
 	gate = check_pinned(4096);
 	OK(cu.cuEventCreate(&other, 2));
 	NOTE(cu.cuIpcGetEventHandle(&handle, other));
