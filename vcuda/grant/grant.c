@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/paths.h"
 #include "base/str.h"
 #include "vcuda/protocol/control.h"
@@ -14,7 +16,11 @@
 #define GRANTS PATH_RUN "/vcuda/"
 #define USERS PATH_VCUDA_USERS "/"
 
-enum { NUMBERED_ID_SIZE = 24 };
+enum {
+	NUMBERED_ID_SIZE = 24,
+	ROOM_MS = 12 * 1000,
+	NAP_MS = 50,
+};
 
 /* One that has no name is called after its process. */
 static char *grant_name(const char *id, pid_t pid, char numbered[NUMBERED_ID_SIZE])
@@ -120,6 +126,22 @@ static int grant_open(pid_t pid, int *ret_fd)
 	return of_users == -ENOENT || of_users == -ECONNREFUSED ? r : of_users;
 }
 
+int grant_ask_manager(int fd, const struct vcudad_request *request, struct vcudad_granted *ret)
+{
+	const struct timespec nap = {.tv_nsec = NAP_MS * 1000000L};
+	const int64_t end = clock_now_ms() + ROOM_MS;
+
+	for (;;) {
+		int r = control_ask(fd, VCUDAD_GRANT, request, ret);
+
+		if (r < 0 || ret->error != EAGAIN || clock_now_ms() > end)
+			return r;
+		control_free_reply(VCUDAD_GRANT, ret);
+		*ret = (struct vcudad_granted){0};
+		(void)nanosleep(&nap, NULL);
+	}
+}
+
 int grant_ask(const struct plan *plan, const char *id, pid_t pid, int *ret_fd, char **ret_directory, struct err *err)
 {
 	char numbered[NUMBERED_ID_SIZE];
@@ -132,7 +154,7 @@ int grant_ask(const struct plan *plan, const char *id, pid_t pid, int *ret_fd, c
 	grant_describe(plan, gpus, &wish);
 	r = grant_open(pid, &fd);
 	if (r == 0)
-		r = control_ask(fd, VCUDAD_GRANT, &wish, &granted);
+		r = grant_ask_manager(fd, &wish, &granted);
 	if (r == -ESRCH)
 		r = err_set_advised(err, CTR_GPU_E_BAD_ARGUMENT,
 				    ("vCUDA serves a container as long as its first process lives, and none is named."),

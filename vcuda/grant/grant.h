@@ -23,6 +23,7 @@ int grant_ask(const struct plan *plan, const char *id, pid_t pid, int *ret_fd, c
 
 struct vcudad_gpu;
 struct vcudad_request;
+struct vcudad_granted;
 
 /**
  * grant_describe() - what of a plan the manager is asked for
@@ -30,6 +31,15 @@ struct vcudad_request;
  * @ret:  zeroed before; what its strings are is the plan's
  */
 void grant_describe(const struct plan *plan, struct vcudad_gpu *gpus, struct vcudad_request *ret);
+
+/**
+ * grant_ask_manager() - ask it for a grant, again while a container that has ended still has what this one is to get
+ *
+ * That lasts as long as its servers take to end, which are killed after ten seconds.
+ *
+ * Return: as control_ask().
+ */
+int grant_ask_manager(int fd, const struct vcudad_request *request, struct vcudad_granted *ret);
 
 /** The container is made: the grant ends with it, or when it is revoked. Return: as grant_ask(). */
 int grant_keep(int fd, const char *id, pid_t pid, struct err *err);

@@ -162,6 +162,8 @@ static const char *control_client_explain(int r)
 		return "its GPU is lost: sudo ctr-gpu vcuda list says why";
 	case -EHOSTDOWN:
 		return "its GPU is drained, so no container begins there: ctr-gpu vcuda undrain ends that";
+	case -EAGAIN:
+		return "servers of the container that had that slot of the GPU last are still ending; try again";
 	case -EADDRINUSE:
 		return "another container, which still runs, has that slot of the GPU";
 	case -ENOSPC:
@@ -185,24 +187,30 @@ static void control_client_describe_grant(const struct tenant *tenant)
 						"processors", processors > 0 ? json_real(processors) : json_null())));
 }
 
+static bool control_client_is_same_slot(const struct tenant *tenant, const struct tenant *other)
+{
+	return other->slot == tenant->slot &&
+	       memcmp(other->gpus[0].bytes, tenant->gpus[0].bytes, sizeof(other->gpus[0].bytes)) == 0;
+}
+
 /*
- * What slots of a GPU have comes to all of its memory, so each is one container's; a name of one is no secret.
- * Return: 0; -EADDRINUSE.
+ * What slots of a GPU have comes to all of its memory, so each is one container's, until that has ended with all of its
+ * servers; a name of one is no secret. Return: 0; -EADDRINUSE; -EAGAIN: it is free soon.
  */
 static int control_client_check_slot(struct manager *manager, const struct tenant *tenant)
 {
-	struct tenant *other = manager->tenants, *next;
+	int r = 0;
 
-	for (; tenant->slot > 0 && other; other = next) {
-		next = other->next;
-		if (other->slot != tenant->slot || other->ending ||
-		    memcmp(other->gpus[0].bytes, tenant->gpus[0].bytes, sizeof(other->gpus[0].bytes)) != 0)
+	for (struct tenant *other = manager->tenants; tenant->slot > 0 && other; other = other->next) {
+		if (!control_client_is_same_slot(tenant, other))
 			continue;
-		if (!pidref_has_ended(other->pidfd))
+		if (!other->ending && !pidref_has_ended(other->pidfd))
 			return -EADDRINUSE;
 		tenant_end(manager, other, "container ended");
+		if (other->clients > 0)
+			r = -EAGAIN;
 	}
-	return 0;
+	return r;
 }
 
 /* Return: the container that is meant, new or the same once more; NULL with @ret filled. */

@@ -7,12 +7,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/sysinfo.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "vcuda_rpc.h"
 
-#include "base/clock.h"
 #include "base/str.h"
 #include "lib/context.h"
 #include "plan/plan.h"
@@ -23,8 +21,6 @@ enum {
 	CALL_S = 5,
 	KEEP_S = 180, /* above what a hook gives itself to make a container */
 	REPLY_MAX = 4096,
-	ROOM_MS = 3000, /* for which it is waited that a container which has ended is gone */
-	NAP_MS = 50,
 	NAME_MAX_LENGTH = VCUDAD_ID_MAX - sizeof("4294967295+"),
 };
 
@@ -254,24 +250,13 @@ static void wish_describe(const struct wish *wish, struct vcudad_gpu *gpus, stru
 	ret->owner = (struct vcudad_owner){wish->account->uid, user->limits, user->containers};
 }
 
-/* A container that has just ended may have what this one is to get, for as long as its servers take to end. */
 static int wish_ask(const struct wish *wish, struct vcudad_granted *ret)
 {
-	const struct timespec nap = {.tv_nsec = NAP_MS * 1000000L};
-	const int64_t end = clock_now_ms() + ROOM_MS;
 	struct vcudad_gpu gpus[VCUDAD_GPUS_MAX];
 	struct vcudad_request asked = {0};
-	int r;
 
 	wish_describe(wish, gpus, &asked);
-	for (;;) {
-		r = control_ask(wish->manager, VCUDAD_GRANT, &asked, ret);
-		if (r < 0 || ret->error != EAGAIN || clock_now_ms() > end)
-			return r;
-		control_free_reply(VCUDAD_GRANT, ret);
-		*ret = (struct vcudad_granted){0};
-		(void)nanosleep(&nap, NULL);
-	}
+	return grant_ask_manager(wish->manager, &asked, ret);
 }
 
 static bool wish_is_name(const char *text)

@@ -318,6 +318,25 @@ slot() {
 	done
 }
 
+@test "a slot is given on when servers of the container that had it have ended, not while they have its memory" {
+	settings='{"vcuda": {"mode": "allow", "slots": 4}}' filter=$(slot GPU-7b10aa04-0041-0000-0000-000084ef55fb:3) on_host '
+		driver && manager
+		mkfifo "$scratch/bundle/rootfs/tmp/one"
+		container one "exec 3<>/tmp/one; hold 1073741824 <&3"
+		soon said one ready
+		server=$(pgrep -xo ctr-gpu-vcuda)
+		kill -STOP "$server"
+		runc --root /run/runtime kill one KILL
+		soon listed ".containers == []"
+		container two "echo started"
+		sleep 1
+		kill -0 "$server"
+		! said two started || exit 1
+		kill -KILL "$server"
+		soon said two started
+	'
+}
+
 @test "setup vcuda has containers get GPUs by it, and --remove takes that back" {
 	on_host '
 		driver && rm -rf /etc/ctr-gpu/config.json /etc/cdi
