@@ -398,7 +398,7 @@ void remnant_wait(struct manager *manager);
 /** Has it have what there is now. One that has ended, though clients live, is replaced; once a second at most. */
 void keeper_look(struct manager *manager);
 
-/** Return: what becomes readable when there is something to do, or -1. @ret_next: when there is; INT64_MAX: not known */
+/** Return: what becomes readable when there is something to do; -1. @ret_next: when there is; INT64_MAX: not known */
 int keeper_wait_for(const struct manager *manager, int64_t now, int64_t *ret_next);
 
 /* The server processes: one for each process of a container that uses CUDA. */

@@ -55,7 +55,7 @@ static bool pinned_memory_has_more(const struct manager *manager, const struct t
 	return tenant->ending || pinned_memory_had(manager, tenant) > share;
 }
 
-/* Who may not have as much as its share leaves the rest to the others: many small ones take nothing from a large one. */
+/* Who may not have all of its share leaves the rest to the others: many small ones take nothing from a large one. */
 static bool pinned_memory_needs_less(const struct manager *manager, const struct tenant *tenant, uint64_t share)
 {
 	(void)manager;

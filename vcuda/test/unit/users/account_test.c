@@ -8,6 +8,7 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -32,7 +33,8 @@ static pid_t start_user(const struct sockaddr_un *address, socklen_t size)
 	if (pid != 0)
 		return pid;
 	fd = socket(AF_UNIX, SOCK_STREAM, 0);
-	if (setresuid(USER, USER, USER) == 0 && connect(fd, (const struct sockaddr *)address, size) == 0)
+	if (setresuid(USER, USER, USER) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 &&
+	    connect(fd, (const struct sockaddr *)address, size) == 0)
 		(void)pause();
 	_exit(1);
 }
@@ -70,6 +72,7 @@ static bool start_inside_with_number(pid_t pid)
 	long child = syscall(SYS_clone3, &arguments, sizeof(arguments));
 
 	if (child == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		(void)pause();
 		_exit(0);
 	}
