@@ -105,3 +105,23 @@ profile() {
 	[[ $(grep -cx compiled <<<"$output") -eq 3 ]]
 	expect_line "broken is refused"
 }
+
+@test "AppArmor: a profile that includes the abstraction may say of all programs how they run" {
+	on_machine "
+		cat >/etc/apparmor.d/user <<-'END'
+			$(profile $'include <abstractions/ctr-gpu>\n  /usr/** px,')
+		END
+		apparmor_parser --skip-kernel-load --skip-cache --ofile /tmp/user /etc/apparmor.d/user && echo compiled"
+	expect_status 0
+	expect_line compiled
+}
+
+@test "AppArmor: the abstraction has every program of the driver that containers get" {
+	local program
+
+	while read -r program; do
+		grep -Fx "  /usr/bin/$program mrix," "$e2e/../../pkg/apparmor/ctr-gpu"
+		grep -Fx "  /usr/lib/ctr-gpu/usr/bin/$program mrix," "$e2e/../../pkg/apparmor/ctr-gpu"
+	done < <(sed -n '/^const struct driver_program driver_programs/,/^};/s/^\t{"\([^"]*\)".*/\1/p' "$e2e/../../src/nvidia/driver_table.c" | tee "$BATS_TEST_TMPDIR/programs")
+	grep -qx nvidia-smi "$BATS_TEST_TMPDIR/programs"
+}

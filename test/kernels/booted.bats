@@ -8,9 +8,9 @@
 
 load ../e2e/engines
 
-# on_host COMMAND…: on a WSL2 host, beside the system's own systemd
+# on_host COMMAND…: on a WSL2 host, or that of the profile $host, beside the system's own systemd
 on_host() {
-	O=$CTR_GPU_BUILD PATH=$CTR_GPU_BUILD/bin:$tools_directory:$PATH "$e2e/../hosts/enter" wsl-nvidia -- "$@" 3>&-
+	O=$CTR_GPU_BUILD PATH=$CTR_GPU_BUILD/bin:$tools_directory:$PATH "$e2e/../hosts/enter" "${host-wsl-nvidia}" -- "$@" 3>&-
 }
 
 setup_file() {
@@ -92,4 +92,93 @@ docker_keeps() {
 	expect_status 0
 	[[ $(grep -c '^/dev/dxg=ok' <<<"${output//$'\r'/}") -eq 2 ]]
 	expect ".scope"
+}
+
+# profiles: of a user's own for AppArmor, which differ in the abstraction alone
+profiles() {
+	local name
+
+	cp "$e2e/../../pkg/apparmor/ctr-gpu" /etc/apparmor.d/abstractions/
+	for name in without with; do
+		printf '%s\n' 'abi <abi/3.0>,' 'include <tunables/global>' "profile ctr-gpu-test-$name flags=(attach_disconnected) {" \
+			'include <abstractions/base>' "$([[ $name == without ]] || echo 'include <abstractions/ctr-gpu>')" \
+			'/usr/bin/{busybox,probe} mrix,' '@{PROC}/@{pid}/attr/current r,' '}' | apparmor_parser --replace --skip-cache
+	done
+}
+
+# confined COMMAND…: and what AppArmor has denied meanwhile is in $denied
+confined() {
+	dmesg --clear
+	run "$@"
+	echo "$output"
+	denied=$(dmesg | grep -F 'apparmor="DENIED"' || true)
+	echo "$denied"
+}
+
+# podman_confined OPTION…: a container of Podman's on that host, which asks for $devices
+podman_confined() {
+	local directory
+
+	directory=$(engine_directory confined)
+	podman_configure "$directory"
+	export CONTAINERS_CONF=$directory/containers.conf CONTAINERS_STORAGE_CONF=$directory/storage.conf
+	confined on_host bash -ec '
+		podman image exists debian || tar -C "$1" -c . | podman import - debian >/dev/null
+		exec podman run --rm --env "NVIDIA_VISIBLE_DEVICES=$3" --env AMD_VISIBLE_DEVICES=all "${@:4}" debian sh -c "$2"
+	' podman "$(image debian)" "$look" "${devices-all}" "$@"
+}
+
+look='cat /proc/self/attr/current; probe; nvidia-smi -L; for node in /dev/nvidia0 /dev/nvidia-uvm /dev/dri/renderD128 /dev/kfd /dev/accel/accel0; do probe open $node; done'
+
+@test "AppArmor: under Podman's own profile a container has its GPU, and nothing is denied" {
+	podman_confined
+	grep -Eq "^containers-default-[0-9.]+ \(enforce\)" <<<"$output"
+	expect_gpu
+	expect "GPU 0: NVIDIA"
+	[[ -z $denied ]]
+}
+
+@test "AppArmor: a profile of a user's own keeps the GPU from a container of Docker, and by the abstraction nothing is denied to it" {
+	profiles
+	confined docker run --rm --gpus all --security-opt apparmor=ctr-gpu-test-without debian sh -c "$look"
+	expect_line "ctr-gpu-test-without (enforce)"
+	expect_line "/dev/dxg=EACCES"
+	expect_not "cuInit=0"
+	expect "nvidia-smi: Permission denied"
+	grep -F ' profile="ctr-gpu-test-without" name="/dev/dxg" ' <<<"$denied"
+	confined docker run --rm --gpus all --security-opt apparmor=ctr-gpu-test-with debian sh -c "$look"
+	expect_line "ctr-gpu-test-with (enforce)"
+	expect_gpu
+	expect "GPU 0: NVIDIA"
+	[[ -z $denied ]]
+}
+
+# nodes_confined NODE…: what a container of Podman's has by the abstraction alone. They have no driver here.
+nodes_confined() {
+	local node
+
+	podman_confined --security-opt apparmor=ctr-gpu-test-without
+	expect_line "ctr-gpu-test-without (enforce)"
+	expect_not "cuInit=0"
+	for node; do
+		expect_line "$node=EACCES"
+		grep -F " profile=\"ctr-gpu-test-without\" name=\"$node\" " <<<"$denied"
+	done
+	podman_confined --security-opt apparmor=ctr-gpu-test-with
+	expect_line "ctr-gpu-test-with (enforce)"
+	for node; do
+		expect_line "$node=ENXIO"
+	done
+	[[ -z $denied ]]
+}
+
+@test "AppArmor: the same with a container of Podman, and the nodes of NVIDIA's driver and of AMD's" {
+	local host=native-hybrid devices
+
+	profiles
+	nodes_confined /dev/nvidia0 /dev/nvidia-uvm /dev/dri/renderD128 /dev/kfd
+	expect_line "cuInit=0"
+	expect "GPU 0: NVIDIA"
+	devices=amd.com/npu=0
+	nodes_confined /dev/accel/accel0
 }
