@@ -38,8 +38,9 @@ packed() {
 	done | sed '/\.a$/d; s,^usr/share/man/.*,&.gz,'
 }
 
+# fakeroot(1) of sid says now and then that a payload was not recognized, of any package, and the packages are whole: the next cases look at them.
 @test "makepkg makes the packages, and complains of nothing" {
-	run grep -nE "warning: |WARNING: |error: " <(section makepkg | grep -v "WARNING: Skipping dependency checks")
+	run grep -nE "warning: |WARNING: |error: " <(section makepkg | grep -v "WARNING: Skipping dependency checks\|^libfakeroot internal error: payload not recognized!")
 	[[ -z $output ]] || { head <<<"$output"; return 1; }
 	run section makepkg
 	expect "Finished making: ctr-gpu"
