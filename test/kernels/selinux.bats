@@ -133,6 +133,12 @@ start_podman() {
 	nothing_denied
 }
 
+@test "SELinux: nodes that load makes have the policy's label" {
+	on_host native-nvidia bash -c 'rm /dev/nvidia0; "$0" load; stat --format "%n %C" /dev/nvidia0' "$installed/bin/ctr-gpu"
+	expect "/dev/nvidia0 "
+	[[ $output == *:xserver_misc_device_t:* ]]
+}
+
 @test "SELinux: a container that Podman labels gets its GPU, and nothing is denied" {
 	start_podman
 	expect ":container_t:s0:c"
@@ -152,6 +158,9 @@ start_podman() {
 	setsebool ctr_gpu_containers off
 	start wsl-nvidia
 	refused
+	start native-nvidia
+	expect_not "cuInit=0"
+	grep -E 'comm="probe".* name="nvidia.* tcontext=[^ ]*:xserver_misc_device_t:[^ ]* tclass=chr_file' <<<"$denied"
 }
 
 @test "SELinux: unloaded, the policy is as it was" {
