@@ -131,10 +131,21 @@ podman_confined() {
 look='cat /proc/self/attr/current; probe; nvidia-smi -L; for node in /dev/nvidia0 /dev/nvidia-uvm /dev/dri/renderD128 /dev/kfd /dev/accel/accel0; do probe open $node; done'
 
 @test "AppArmor: under Podman's own profile a container has its GPU, and nothing is denied" {
+	local host=wsl-nvidia node
+
 	podman_confined
 	grep -Eq "^containers-default-[0-9.]+ \(enforce\)" <<<"$output"
 	expect_gpu
 	expect "GPU 0: NVIDIA"
+	[[ -z $denied ]]
+	host=native-hybrid
+	podman_confined
+	grep -Eq "^containers-default-[0-9.]+ \(enforce\)" <<<"$output"
+	expect_line "cuInit=0"
+	expect "GPU 0: NVIDIA"
+	for node in /dev/nvidia0 /dev/dri/renderD128 /dev/kfd; do
+		expect_line "$node=ENXIO"
+	done
 	[[ -z $denied ]]
 }
 
