@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/param.h>
 #include <sys/types.h>
 
 #include "base/cleanup.h"
@@ -406,6 +407,76 @@ void printable_only(char *text)
 }
 
 /* ---- text printed into memory ---- */
+
+/* ---- what was meant ---- */
+
+enum {
+	MEANT_LENGTH_MAX = 63,
+	MEANT_NEAR = 2,
+};
+
+/* How many letters must be inserted, removed, replaced, or swapped with their neighbour. */
+static size_t str_distance(const char *a, const char *b)
+{
+	unsigned char table[MEANT_LENGTH_MAX + 1][MEANT_LENGTH_MAX + 1];
+	size_t a_length = strlen(a), b_length = strlen(b);
+
+	for (size_t i = 0; i <= a_length; i++)
+		table[i][0] = (unsigned char)i;
+	for (size_t j = 0; j <= b_length; j++)
+		table[0][j] = (unsigned char)j;
+	for (size_t i = 1; i <= a_length; i++) {
+		for (size_t j = 1; j <= b_length; j++) {
+			int fewest = MIN(MIN(table[i - 1][j], table[i][j - 1]) + 1,
+					 table[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				fewest = MIN(fewest, table[i - 2][j - 2] + 1);
+			table[i][j] = (unsigned char)fewest;
+		}
+	}
+	return table[a_length][b_length];
+}
+
+/* How far a name is from a known one; above MEANT_NEAR it is not suggested. A beginning is an exact match. */
+static size_t str_distance_of_name(const char *known, const char *name)
+{
+	size_t length = strlen(name), letters;
+
+	if (!length || !*known || length > MEANT_LENGTH_MAX || strlen(known) > MEANT_LENGTH_MAX)
+		return MEANT_NEAR + 1;
+	if (strncmp(known, name, length) == 0)
+		return 0;
+	letters = str_distance(name, known);
+	/* A word is not near if most of its letters must change. */
+	return 2 * letters <= length ? letters : MEANT_NEAR + 1;
+}
+
+const char *str_nearest(const char *const *names, size_t count, const char *name)
+{
+	const char *nearest = NULL;
+	size_t fewest = MEANT_NEAR + 1;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t letters = str_distance_of_name(names[i], name);
+
+		if (letters >= fewest)
+			continue;
+		fewest = letters;
+		nearest = names[i];
+	}
+	return nearest;
+}
+
+const char *str_suggest(const char *const *names, size_t count, const char *name, char ret[static SUGGESTION_SIZE])
+{
+	const char *nearest = str_nearest(names, count, name);
+
+	ret[0] = '\0';
+	if (nearest)
+		(void)snprintf(ret, SUGGESTION_SIZE, "; did you mean '%s'?", nearest);
+	return ret;
+}
 
 /* A null stands behind what is written. */
 static bool memstream_grow(struct memstream *stream, size_t size)

@@ -129,6 +129,19 @@ bool printable_is_all(const char *text);
 void printable_only(char *text);
 
 /*
+ * What a user may have meant by a name that does not exist: the only place that decides it. A name is near if it begins
+ * a known one, or if a letter or two make it one.
+ */
+
+enum { SUGGESTION_SIZE = 96 };
+
+/** Return: the one of some names that comes nearest, borrowed; NULL. */
+const char *str_nearest(const char *const *names, size_t count, const char *name);
+
+/** Writes "; did you mean 'info'?" behind a sentence, or nothing if none is near. Return: @ret. */
+const char *str_suggest(const char *const *names, size_t count, const char *name, char ret[static SUGGESTION_SIZE]);
+
+/*
  * Text that is printed into memory. Where memory ends, open_memstream(3) of glibc and of musl answers as if all
  * had been printed.
  */

@@ -40,6 +40,7 @@ static const struct argp_option options[] = {
 static error_t doctor_parse(int key, char *argument, struct argp_state *state)
 {
 	struct doctor_verb *verb = state->input;
+	char suggestion[SUGGESTION_SIZE];
 
 	switch (key) {
 	case KEY_JSON:
@@ -58,8 +59,8 @@ static error_t doctor_parse(int key, char *argument, struct argp_state *state)
 		if (!try_find(argument))
 			argp_error(state,
 				   "--try is docker, podman or containerd, with :gpus, :runtime, :cdi or :hook behind "
-				   "it where there is such a way, not '%s'",
-				   argument);
+				   "it where there is such a way, not '%s'%s",
+				   argument, try_suggest(argument, suggestion));
 		verb->way = argument;
 		return 0;
 	default:

@@ -44,9 +44,9 @@ static error_t global_options_take(struct global_options *globals, int key, char
 	static const char *const sources[] = {[CTR_GPU_INVENTORY_AUTO] = "auto",
 					      [CTR_GPU_INVENTORY_DXCORE] = "dxcore",
 					      [CTR_GPU_INVENTORY_IOCTL] = "ioctl"};
+	char suggestion[SUGGESTION_SIZE], *end;
 	double seconds;
 	size_t source;
-	char *end;
 
 	switch (key) {
 	case 'c':
@@ -66,7 +66,8 @@ static error_t global_options_take(struct global_options *globals, int key, char
 		for (source = 0; source < ARRAY_SIZE(sources) && strcmp(sources[source], argument) != 0; source++)
 			;
 		if (source == ARRAY_SIZE(sources))
-			argp_error(state, "--inventory is auto, dxcore or ioctl, not '%s'", argument);
+			argp_error(state, "--inventory is auto, dxcore or ioctl, not '%s'%s", argument,
+				   str_suggest(sources, ARRAY_SIZE(sources), argument, suggestion));
 		globals->inventory = (enum ctr_gpu_inventory)source;
 		globals->inventory_given = true;
 		return 0;

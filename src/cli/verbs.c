@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/param.h>
 
 #include "base/str.h"
 #include "cli/output.h"
@@ -75,78 +74,22 @@ int verb_run(const struct argp *argp, const struct verb *table, const char *prog
 /* ---- suggest ---- */
 
 enum {
-	LENGTH_MAX = 24, /* no name is longer */
-	NEAR = 2,
+	OPTION_LENGTH_MAX = 24, /* no name is longer */
 	VERBS_MAX = 32,
 	OPTIONS_MAX = 96,
 };
 
-/*
- * How many letters must be inserted, removed, replaced, or swapped with their neighbour. Both are at most LENGTH_MAX
- * long.
- */
-static size_t suggest_distance(const char *a, const char *b)
-{
-	size_t table[LENGTH_MAX + 1][LENGTH_MAX + 1];
-	size_t a_length = strlen(a), b_length = strlen(b);
-
-	for (size_t i = 0; i <= a_length; i++)
-		table[i][0] = i;
-	for (size_t j = 0; j <= b_length; j++)
-		table[0][j] = j;
-	for (size_t i = 1; i <= a_length; i++) {
-		for (size_t j = 1; j <= b_length; j++) {
-			size_t replaced = table[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-
-			table[i][j] = MIN(MIN(table[i - 1][j], table[i][j - 1]) + 1, replaced);
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-				table[i][j] = MIN(table[i][j], table[i - 2][j - 2] + 1);
-		}
-	}
-	return table[a_length][b_length];
-}
-
-/* The edit distance of a name; above NEAR it is not suggested. The beginning of a name is an exact match. */
-static size_t suggest_letters(const char *known, const char *name)
-{
-	size_t length = strlen(name), letters;
-
-	if (length > LENGTH_MAX || strlen(known) > LENGTH_MAX)
-		return NEAR + 1;
-	if (*name && strncmp(known, name, length) == 0)
-		return 0;
-	letters = suggest_distance(name, known);
-	/* A word is not near if all its letters must change. */
-	return letters < length ? letters : NEAR + 1;
-}
-
-const char *suggest_nearest(const char *const *names, size_t count, const char *name)
-{
-	const char *nearest = NULL;
-	size_t least = NEAR + 1;
-
-	for (size_t i = 0; i < count; i++) {
-		size_t letters = suggest_letters(names[i], name);
-
-		if (letters < least) {
-			least = letters;
-			nearest = names[i];
-		}
-	}
-	return nearest;
-}
-
 void suggest_verb(const struct verb *table, const char *program, const char *name)
 {
-	const char *names[VERBS_MAX], *nearest;
+	char suggestion[SUGGESTION_SIZE];
+	const char *names[VERBS_MAX];
 	size_t count = 0;
 
 	for (; count < VERBS_MAX && table->name; table++)
 		if (table->summary)
 			names[count++] = table->name;
-	nearest = suggest_nearest(names, count, name);
-	if (nearest)
-		(void)fprintf(stderr, "%s: unknown command '%s'; did you mean '%s'?\n", program, name, nearest);
+	if (*str_suggest(names, count, name, suggestion))
+		(void)fprintf(stderr, "%s: unknown command '%s'%s\n", program, name, suggestion);
 	else
 		(void)fprintf(stderr, "%s: unknown command '%s'; '%s --help' lists them\n", program, name, program);
 }
@@ -188,7 +131,7 @@ static void suggest_check_option(const struct suggest_list *list, const char *pr
 {
 	static const char *const own[] = {"help", "usage", "version"};
 	const char *names[OPTIONS_MAX + ARRAY_SIZE(own)], *nearest;
-	char name[LENGTH_MAX + 1];
+	char name[OPTION_LENGTH_MAX + 1];
 	size_t count = 0;
 
 	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
@@ -201,7 +144,7 @@ static void suggest_check_option(const struct suggest_list *list, const char *pr
 	for (size_t i = 0; i < count; i++)
 		if (strncmp(names[i], name, strlen(name)) == 0)
 			return;
-	nearest = suggest_nearest(names, count, name);
+	nearest = str_nearest(names, count, name);
 	if (!nearest)
 		return;
 	(void)fprintf(stderr, "%s: unrecognized option '--%s'; did you mean '--%s'?\n", program, name, nearest);

@@ -63,9 +63,6 @@ int verb_version(struct global_options *globals, int argc, char **argv);
 
 /* For a command, an option or a name that does not exist: the one that was meant. */
 
-/** Return: the one of some names that comes close, borrowed; NULL. */
-const char *suggest_nearest(const char *const *names, size_t count, const char *name);
-
 /** Ends with EXIT_STATUS_USAGE if a long option is not known that comes close to one that is; says which. */
 void suggest_option(const struct argp *argp, const char *program, int argc, char *const *argv);
 

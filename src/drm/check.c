@@ -48,7 +48,7 @@ static void check_explain_no_drm(struct findings *findings)
 		     gpu.vendor == PCI_VENDOR_AMD ? "AMD" : "Intel", gpu.address,
 		     gpu.driver[0] ? ": its driver is " : "", gpu.driver,
 		     streq(gpu.driver, "vfio-pci")
-			     ? "It is set aside for a virtual machine: containers there can have it, or unbind it "
+			     ? "The GPU is set aside for a virtual machine: containers there can have it, or unbind it "
 			       "from vfio-pci."
 		     : gpu.vendor == PCI_VENDOR_AMD ? "sudo modprobe amdgpu; dmesg says why, if it fails."
 						    : "sudo modprobe xe or i915; dmesg says why, if it fails.");

@@ -122,7 +122,7 @@ static int host_log_none(struct err *err)
 	return err_advise(err,
 			  err_set_advised(err, CTR_GPU_E_NO_DEVICE, ("no GPU here: neither %s leads to one", names),
 					  ("%s", backends[0]->advice)),
-			  "%s", text);
+			  "%s ctr-gpu doctor says which.", text);
 }
 
 int ctr_gpu_host_new(struct ctr_gpu_context *context, struct ctr_gpu_host **ret_host)

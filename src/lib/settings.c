@@ -27,6 +27,7 @@ enum {
 	MOST_VCUDA_USERS = 1000,
 	DEFAULT_VCUDA_CONTAINERS = 4,
 	MOST_VCUDA_CONTAINERS = 64,
+	KEYS_MAX = 32, /* of an object */
 };
 
 /* PROC_USER_INIT_INO of include/linux/proc_ns.h. */
@@ -124,22 +125,19 @@ static int settings_read_enum(void *object, const struct key *key, const json_t 
 	return settings_read_name(key->names, value, settings_member(object, key));
 }
 
-/* One for all methods, or an object with some of them. */
+/* One for all methods. What is in an object for some of them is read by the table. */
 static int settings_read_on_missing(void *object, const struct key *key, const json_t *value)
 {
 	struct settings *settings = object;
-	static const char *const methods[ENTRIES] = {
-		[ENTRY_HOOK] = "hook", [ENTRY_RUNTIME] = "runtime", [ENTRY_CDI] = "cdi"};
-	size_t named = 0;
-	int r = 0;
+	unsigned policy;
 
-	for (size_t i = 0; i < ENTRIES && r == 0; i++) {
-		const json_t *policy = json_is_object(value) ? json_object_get(value, methods[i]) : value;
-
-		r = policy ? settings_read_name(key->names, policy, (unsigned *)&settings->on_missing[i]) : 0;
-		named += policy != NULL;
-	}
-	return r == 0 && json_is_object(value) && json_object_size(value) != named ? -EINVAL : r;
+	if (json_is_object(value))
+		return 0;
+	if (settings_read_name(key->names, value, &policy) < 0)
+		return -EINVAL;
+	for (size_t i = 0; i < ENTRIES; i++)
+		settings->on_missing[i] = (enum on_missing)policy;
+	return 0;
 }
 
 static int settings_read_timeout(void *object, const struct key *key, const json_t *value)
@@ -330,6 +328,17 @@ static const char *const grades[] = {
 	[CHOICE_AUTO] = "auto",   [CHOICE_STORE] = "store",   [CHOICE_ENVIRONMENT] = "environment",
 	[CHOICE_GUARD] = "guard", [CHOICE_STRICT] = "strict", NULL};
 static const char *const logs[] = {"journal", NULL};
+#define OF_METHOD(method)                                                                             \
+	settings_read_enum, "\"fail\", \"warn\" or \"skip\"",                                         \
+		.member = offsetof(struct settings, on_missing) + (method) * sizeof(enum on_missing), \
+		.names = policies
+static const struct key method_keys[ENTRIES] = {
+	[ENTRY_HOOK] = {"hook", OF_METHOD(ENTRY_HOOK)},
+	[ENTRY_RUNTIME] = {"runtime", OF_METHOD(ENTRY_RUNTIME)},
+	[ENTRY_CDI] = {"cdi", OF_METHOD(ENTRY_CDI)},
+};
+#undef OF_METHOD
+static const struct table method_table = {.keys = method_keys, .count = ENTRIES, .prefix = "\"on-missing\": "};
 
 /* An enumeration is read as a number, and so is a user. */
 _Static_assert(sizeof(enum inventory_source) == sizeof(unsigned) && sizeof(enum vcuda_mode) == sizeof(unsigned) &&
@@ -359,7 +368,7 @@ static const struct key keys[] = {
 	{"disable-requirements", FLAG(disable_requirements)},
 	{"on-missing", settings_read_on_missing,
 	 "\"fail\", \"warn\" or \"skip\", or an object with one of these for \"hook\", \"runtime\" or \"cdi\"",
-	 .names = policies},
+	 .names = policies, .table = &method_table},
 	{"vcuda", settings_read_object,
 	 "an object with \"mode\", \"memory\", \"host_memory\", \"max_clients\" or \"idle\"", .table = &vcuda_table},
 	/* Administrators know these names from NVIDIA's configuration. */
@@ -370,19 +379,44 @@ static const struct key keys[] = {
 #undef MEMBER
 
 static const struct table table = {.keys = keys, .count = ARRAY_SIZE(keys), .prefix = ""};
+_Static_assert(ARRAY_SIZE(keys) <= KEYS_MAX, "settings_refuse_key()");
 
 static int settings_read_table(void *object, const char *path, const struct table *of, const json_t *json,
 			       struct err *err);
+
+/* What was meant by a word that is none of an enumeration's. */
+static const char *settings_suggest_value(const struct key *key, const json_t *value, char ret[static SUGGESTION_SIZE])
+{
+	size_t count = 0;
+
+	while (key->names && key->names[count])
+		count++;
+	return str_suggest(key->names, json_is_string(value) ? count : 0, json_string_value(value), ret);
+}
 
 static int settings_refuse_value(const char *path, const char *prefix, const struct key *key, const json_t *value,
 				 struct err *err)
 {
 	_cleanup_free_ char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_COMPACT);
+	char suggestion[SUGGESTION_SIZE];
 
 	return err_set_advised(err, CTR_GPU_E_BAD_CONFIG,
-			       ("%s: %s\"%s\" must be %s, not %.64s", path, prefix, key->name, key->wanted,
-				text ? text : "what is there"),
-			       ("Correct it in %s; see ctr-gpu-config(5).", path));
+			       ("%s: %s\"%s\" must be %s, not %.64s%s", path, prefix, key->name, key->wanted,
+				text ? text : "what is there", settings_suggest_value(key, value, suggestion)),
+			       ("Correct \"%s\" in %s; see ctr-gpu-config(5).", key->name, path));
+}
+
+static int settings_refuse_key(const char *path, const struct table *of, const char *name, struct err *err)
+{
+	const char *names[KEYS_MAX];
+	char suggestion[SUGGESTION_SIZE];
+
+	for (size_t i = 0; i < of->count; i++)
+		names[i] = of->keys[i].name;
+	return err_set_advised(err, CTR_GPU_E_BAD_CONFIG,
+			       ("%s: %sunknown key \"%.64s\"%s", path, of->prefix, name,
+				str_suggest(names, of->count, name, suggestion)),
+			       ("Correct or remove \"%.64s\" in %s; ctr-gpu-config(5) has the keys.", name, path));
 }
 
 static int settings_read_items(struct settings *settings, const char *path, const struct key *key, const json_t *list,
@@ -429,8 +463,7 @@ static int settings_read_key(void *object, const char *path, const struct table 
 			return settings_refuse_value(path, of->prefix, key, value, err);
 		return r == 0 ? settings_read_inside(object, path, key, value, err) : r;
 	}
-	return err_set_advised(err, CTR_GPU_E_BAD_CONFIG, ("%s: %sunknown key \"%.64s\"", path, of->prefix, name),
-			       ("See ctr-gpu-config(5) for the keys."));
+	return settings_refuse_key(path, of, name, err);
 }
 
 /* Behind a mistake the other keys are read, too; the caller decides what to do with them. */
@@ -464,8 +497,10 @@ int settings_parse(struct settings *settings, const char *path, const char *data
 	if (r == -EINVAL || (r == 0 && !json_is_object(json)))
 		return err_set_advised(
 			err, CTR_GPU_E_BAD_CONFIG,
-			("%s is not a JSON object: %s", path, r < 0 ? reason : "something else stands there"),
-			("Mend %s or move it away; see ctr-gpu-config(5).", path));
+			("%s is not a JSON object: %s", path, r < 0 ? reason : "it is a list"),
+			("Correct %s, an object such as {\"on-missing\": \"warn\"}, or move it away; see "
+			 "ctr-gpu-config(5).",
+			 path));
 	if (r < 0)
 		return r;
 	return settings_read_table(settings, path, &table, json, err);
@@ -514,7 +549,7 @@ static int settings_open_checked(const char *path, int *ret_fd, struct err *err)
 	fd = fd_open_file_at(dir, slash ? path + (slash - directory) + 1 : path, 0);
 	if (fd == -EINVAL)
 		return err_set_advised(err, CTR_GPU_E_BAD_CONFIG, ("%s is not a regular file", path),
-				       ("See ctr-gpu-config(5)."));
+				       ("Move %s away, or write a file there; see ctr-gpu-config(5).", path));
 	if (fd < 0)
 		return fd;
 	r = settings_check_owner(dir, slash ? directory : ".", err);

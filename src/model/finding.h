@@ -57,6 +57,7 @@ struct finding {
 struct host_engine {
 	const char *id, *label;     /* "docker", "Docker" */
 	char state[64];             /* " 28.1.1, running" */
+	bool idle;                  /* its daemon does not run, and no service manager starts it */
 	unsigned apart;             /* methods on which what is found of every engine has no bearing: bits */
 	char methods[METHODS][128]; /* as a user types them, "--gpus all"; "": the engine has no such method */
 };

@@ -110,7 +110,9 @@ int request_list_capabilities(const struct request *request, struct strv *ret)
 
 int request_set_capabilities(struct request *request, const char *capabilities, struct err *err)
 {
+	const char *names[ARRAY_SIZE(capabilities_by_name)];
 	_cleanup_strv_ struct strv list = {0};
+	char suggestion[SUGGESTION_SIZE];
 	uint32_t all = 0;
 	int r;
 
@@ -124,13 +126,16 @@ int request_set_capabilities(struct request *request, const char *capabilities, 
 	for (size_t i = 0; i < list.count; i++) {
 		uint32_t bits = 0;
 
-		for (size_t j = 0; j < ARRAY_SIZE(capabilities_by_name); j++)
-			if (streq(capabilities_by_name[j].name, list.items[i]))
+		for (size_t j = 0; j < ARRAY_SIZE(capabilities_by_name); j++) {
+			names[j] = capabilities_by_name[j].name;
+			if (streq(names[j], list.items[i]))
 				bits = capabilities_by_name[j].bits;
+		}
 		if (!bits)
 			return err_set_advised(
 				err, CTR_GPU_E_UNKNOWN_CAPABILITY,
-				("unknown driver capability \"%.32s\"", list.items[i]),
+				("unknown driver capability \"%.32s\"%s", list.items[i],
+				 str_suggest(names, ARRAY_SIZE(names), list.items[i], suggestion)),
 				("The capabilities are compute, compat32, graphics, utility, video, display, ngx, "
 				 "all."));
 		all |= bits;

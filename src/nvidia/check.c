@@ -46,7 +46,7 @@ static void check_explain_no_nvidia(struct findings *findings)
 		     gpu.address, gpu.driver[0] ? ": its driver is " : "", gpu.driver,
 		     streq(gpu.driver, "nouveau") ? "Install NVIDIA's driver, which takes nouveau's place, and restart."
 		     : streq(gpu.driver, "vfio-pci")
-			     ? "It is set aside for a virtual machine: containers there can have it, or unbind it "
+			     ? "The GPU is set aside for a virtual machine: containers there can have it, or unbind it "
 			       "from vfio-pci."
 			     : "sudo ctr-gpu load; if that fails, install NVIDIA's driver.");
 }
@@ -112,9 +112,9 @@ static void check_add_nodes(const struct load *load, struct findings *findings)
 	else if ((closed = check_find_closed(load)))
 		findings_add(findings, "device.permission", SEVERITY_PROBLEM,
 			     "you may not open %s\n"
-			     "Give it the mode that the driver asks for: sudo chmod 0666 %s, or join the group that "
+			     "Give %s the mode that the driver asks for: sudo chmod 0666 %s, or join the group that "
 			     "owns it.",
-			     closed, closed);
+			     closed, closed, closed);
 	else
 		findings_add(findings, "device.nvidia", SEVERITY_OK, "NVIDIA's modules and %zu device nodes are there",
 			     check_count_nodes(load));

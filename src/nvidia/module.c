@@ -93,7 +93,7 @@ int module_read(struct module *ret, struct err *err)
 				       (PATH_NVIDIACTL
 					" is there, but NVIDIA's kernel module is not loaded (%s/version is missing)",
 					PATH_PROC_NVIDIA),
-				       ("Load it: ctr-gpu load. If that fails, dmesg says why."));
+				       ("Load the module: sudo ctr-gpu load. If that fails, dmesg says why."));
 	if (r < 0)
 		return err_set(err, r, "cannot read " PATH_PROC_NVIDIA "/version: %m");
 	r = module_read_file("/proc/devices", &module.devices);

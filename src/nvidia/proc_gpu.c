@@ -60,8 +60,8 @@ static int gpu_check_node(const struct module *module, struct adapter *adapter)
 	if (r == 0)
 		return 0;
 	adapter->unusable = CTR_GPU_E_NO_ADAPTER;
-	adapter->remedy =
-		r == -ENOENT ? "Make it: sudo ctr-gpu load" : "Put the right node there: sudo ctr-gpu load --replace";
+	adapter->remedy = r == -ENOENT ? "Make the node: sudo ctr-gpu load"
+				       : "Put the right node there: sudo ctr-gpu load --replace";
 	if (r == -ENOENT)
 		return str_format(&adapter->reason, "its node %s is missing", node);
 	return str_format(&adapter->reason, "%s is not a node of NVIDIA's driver", node);
@@ -135,8 +135,9 @@ static int gpu_describe(struct nvidia_probe *probe, const char *address, struct 
 		return gpu_refuse(adapter, "the driver does not describe it",
 				  "Run dmesg to see why NVIDIA's module does not drive it.");
 	if (excluded)
-		return gpu_refuse(adapter, "the driver was told to leave it alone (NVreg_ExcludedGpus)",
-				  "Take it out of that option in /etc/modprobe.d, and load the module again.");
+		return gpu_refuse(
+			adapter, "the driver was told to leave it alone (NVreg_ExcludedGpus)",
+			"Take the GPU out of NVreg_ExcludedGpus in /etc/modprobe.d, and load the module again.");
 	return gpu_check_node(&probe->module, adapter);
 }
 

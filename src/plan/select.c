@@ -2,6 +2,7 @@
 
 #include "plan/plan.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,8 @@
 #include <strings.h>
 
 #include "model/adapter.h"
+
+enum { VENDOR_SIZE = 32 }; /* of "vendor:qualcomm" */
 
 void selection_clear(struct selection *selection)
 {
@@ -217,12 +220,34 @@ static int selection_error_variable(const struct scope *scope, int code, const s
 		"Run ctr-gpu info to see all names of a device.");
 }
 
+/* A word for several devices that was meant: "al", "amd" for "vendor:amd". */
+static const char *selection_suggest(const struct scope *scope, const char *text, char ret[static SUGGESTION_SIZE])
+{
+	const struct inventory *inventory = &scope->host->inventory;
+	const char *names[] = {"all", "none", "void"};
+	char vendor[VENDOR_SIZE];
+
+	if (*str_suggest(names, ARRAY_SIZE(names), text, ret))
+		return ret;
+	for (size_t i = 0; i < inventory->count && !*ret; i++) {
+		const char *name = adapter_vendor(&inventory->adapters[i]);
+
+		(void)snprintf(vendor, sizeof(vendor), "vendor:%s", name);
+		for (char *c = vendor; *c; c++)
+			*c = (char)tolower((unsigned char)*c);
+		names[0] = vendor;
+		(void)str_suggest(names, 1, strcasecmp(text, name) == 0 ? vendor : text, ret);
+	}
+	return ret;
+}
+
 /* Says which devices there are, or which of them @name means where @matches is not NULL. */
 static int selection_error(const struct scope *scope, int code, const struct device_name *name, const bool *matches,
 			   struct err *err)
 {
 	struct name_list listing = {.of_parts = !matches && name->is_of_part};
 	const char *device = name->text;
+	char suggestion[SUGGESTION_SIZE];
 
 	if (name->variable)
 		return selection_error_variable(scope, code, name, err);
@@ -241,11 +266,16 @@ static int selection_error(const struct scope *scope, int code, const struct dev
 		return err_set_advised(
 			err, code,
 			("\"%.64s\" may be any of: %s%s", device, listing.text, listing.left_out > 0 ? "; …" : ""),
-			("Name it by its index, LUID or UUID; ctr-gpu info shows all names of a device."));
-	return err_advise(err,
-			  err_set_advised(err, code, ("this host has no device \"%.64s\"", device),
-					  ("It has: %s%s", listing.text, listing.left_out > 0 ? "; …" : "")),
-			  "Run ctr-gpu info to see all names of a device.");
+			("Name it by its index, LUID or UUID (ctr-gpu info shows all names of a device)%s",
+			 selection_suggest(scope, device, suggestion)));
+	return err_advise(
+		err,
+		err_set_advised(
+			err, code,
+			("this host has no device \"%.64s\"%s", device, selection_suggest(scope, device, suggestion)),
+			("It has: %s%s", listing.text, listing.left_out > 0 ? "; …" : "")),
+		"%sRun ctr-gpu info to see all names of a device.",
+		name->type == DEVICE_NAME_NUMBER ? "Indexes begin at 0: docker run --gpus 2 asks for 0 and 1. " : "");
 }
 
 /* ---- what a name may be ---- */

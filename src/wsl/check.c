@@ -234,7 +234,7 @@ static void check_foreign(struct doctor_context *examination)
 	package = package_of_file(real);
 	findings_add(&examination->findings, "driver.linux-in-wsl", SEVERITY_WARNING,
 		     "NVIDIA's driver for Linux is installed here (%s%s%s), where the one in Windows serves\n"
-		     "Remove it: sudo apt purge %s; only the CUDA toolkit may be installed, without a driver.",
+		     "Remove that driver: sudo apt purge %s; only the CUDA toolkit may be installed, without a driver.",
 		     real, package ? ", package " : "", package ? package : "",
 		     package ? package : "'libnvidia-*' 'nvidia-driver-*'");
 }
@@ -405,7 +405,7 @@ static void check_guard_report(struct doctor_context *examination, const char *o
 					    : "a choice of GPUs is not held",
 		     obstacle,
 		     grade == CHOICE_STRICT
-			     ? "Mend it, or set \"choice\" to \"auto\" in /etc/ctr-gpu/config.json."
+			     ? "Mend that, or set \"choice\" to \"auto\" in /etc/ctr-gpu/config.json."
 			     : "Install ctr-gpu-guard on a kernel that can hold it (docs/guard.md) and run ctr-gpu "
 			       "refresh, or choose all GPUs.");
 	/* A hook cannot, and a CDI spec must not, as several of its devices may be asked for. */

@@ -161,7 +161,14 @@ lines() {
 	refused 1 '[E_NO_DEVICE]' host plain ctr-gpu list --device --devcie
 	refused 2 "not 'dokcer'; did you mean 'docker'?" ctr-gpu setup dokcer
 	refused 2 "not 'cri-o'; did you mean 'crio'?" ctr-gpu setup cri-o
+	refused 2 "not 'kubernets'; did you mean 'kubernetes'?" ctr-gpu setup kubernets
 	refused 2 "not 'lxc'" ctr-gpu setup lxc
+	refused 2 "not 'dokcer'; did you mean 'docker'?" ctr-gpu doctor --try=dokcer
+	refused 2 "not 'podman:gpsu'; did you mean 'podman:gpus'?" ctr-gpu doctor --try=podman:gpsu
+	refused 2 "not 'dxcor'; did you mean 'dxcore'?" ctr-gpu --inventory=dxcor info
+	refused 2 "unknown driver capability \"compue\"; did you mean 'compute'?" host wsl-nvidia ctr-gpu list --capabilities=compue
+	refused 1 "configure; did you mean 'list'?" bash -c 'exec -a nvidia-container-cli ctr-gpu lsit'
+	refused 2 "unknown command 'lod'; did you mean 'load'?" ctr-gpu-guard lod
 }
 
 @test "a failure with --json is JSON" {
@@ -180,6 +187,13 @@ lines() {
 	for number in 407 070 40; do
 		refused 1 "no device \"$number\"" host wsl-hybrid ctr-gpu list -d "$number"
 	done
+	refused 1 'no device "7"' host wsl-hybrid ctr-gpu list -d 7
+	grep -qF 'docker run --gpus 2 asks for 0 and 1' "$BATS_TEST_TMPDIR/stderr"
+	refused 1 "no device \"vendo:intel\"; did you mean 'vendor:intel'?" host wsl-hybrid ctr-gpu list -d 0,vendo:intel
+	refused 1 "shows all names of a device); did you mean 'vendor:amd'?" host native-amd ctr-gpu list -d amd
+	refused 1 'no device "amd"' host native-intel ctr-gpu list -d amd
+	[[ $(<"$BATS_TEST_TMPDIR/stderr") != *"did you mean"* ]]
+	refused 1 "no device \"al\"; did you mean 'all'?" host wsl-nvidia ctr-gpu list -d al
 	refused 1 'The quotation marks are part of the value' host wsl-hybrid ctr-gpu list -d '"all"'
 	lines 3
 }

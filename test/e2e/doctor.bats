@@ -137,16 +137,18 @@ setup_file() {
 }
 
 @test "no device: WSL with the GPU turned off, without it, and WSL1" {
-	run on plain 'first; doctor'
+	run on plain 'idle; first; ctr-gpu doctor'
 	expect_line host.no-gpu
+	# What does not run is said here, too.
+	expect "Docker 20.10.24, not running"
 	expect_status 1
 	run on plain 'vm() { echo "flags : fpu$1" >/run/cpuinfo; mount --bind /run/cpuinfo /proc/cpuinfo; mkdir -p /sys/class/dmi/id; echo "$2" >/sys/class/dmi/id/sys_vendor; ctr-gpu doctor; }
 		mount -t tmpfs tmpfs /sys/class
 		vm " hypervisor sse" QEMU; vm " hypervisor" "Microsoft Corporation"; vm "" Dell'
 	expect_line "A GPU container would not work here. First: Pass a GPU through to this virtual machine on its host"
-	expect_line "    (Hyper-V: Add-VMGpuPartitionAdapter, or DDA)."
+	expect_line "    (Hyper-V: Add-VMGpuPartitionAdapter, or DDA). To see ctr-gpu without a GPU: sudo make demo, in"
 	expect "First: Assign a GPU to this virtual machine on its Hyper-V"
-	expect "First: If it has one, see that it has power"
+	expect "First: See that the GPU, if there is one, has power"
 	# One cause is told once, and with its remedy.
 	[[ $(grep -c "^problem" <<<"$output") == 3 && $output != *"as above"* && $output != *">"* ]]
 	# A kernel that calls itself WSL's; uname(2) is answered by the UTS namespace's own.
@@ -471,6 +473,7 @@ setup_file() {
 	expect_line "no docker.gpus docker.config"
 	expect_line "yes podman.hook"
 	expect "/etc/docker/daemon.json:1:16: "
+	expect "> Correct /etc/docker/daemon.json:1:16: Docker does not start with it."
 	expect_line "empty: yes docker.gpus"
 	expect_no_line "empty: problem docker.config"
 }
@@ -934,9 +937,11 @@ opens_no() {
 # ---- ourselves ----
 
 @test "our own installation: a configuration that is wrong, a hook of another version, none, a driver process others may change" {
-	run on wsl-nvidia 'wire; mkdir -p /etc/ctr-gpu; echo "{\"inventroy\": 1}" >/etc/ctr-gpu/config.json; ids; remedy ctr-gpu.config; doctor >/dev/null || echo fails'
+	run on wsl-nvidia 'wire; mkdir -p /etc/ctr-gpu; echo "{\"inventroy\": 1}" >/etc/ctr-gpu/config.json; ids; remedy ctr-gpu.config; doctor || echo fails'
 	expect_line "problem ctr-gpu.config"
-	expect "ctr-gpu-config(5)"
+	expect_line "A GPU container would not work here. First: Correct or remove \"inventroy\" in"
+	expect_line "    /etc/ctr-gpu/config.json; ctr-gpu-config(5) has the keys."
+	expect "unknown key \"inventroy\"; did you mean 'inventory'?"
 	expect_line fails
 	run on wsl-nvidia 'wire; mkdir /run/bin /run/lib; cp "$CTR_GPU_BUILD"/bin/ctr-gpu* /run/bin; cp -a "$CTR_GPU_BUILD"/lib/*.so* /run/lib; PATH=/run/bin:$PATH
 		ids | grep " ctr-gpu"
@@ -1035,7 +1040,7 @@ opens_no() {
 	[[ $output == *"note vcuda.scope"*"CTR_GPU_MODE=device"*"without Landlock:"* ]]
 	run on native-old 'wire; mkdir -p /etc/ctr-gpu; echo "{\"vcuda\": {\"mode\": \"force\"}}" >/etc/ctr-gpu/config.json; ids; remedy vcuda.scope'
 	expect_line "problem vcuda.no-manager"
-	expect 'set the mode "default" or "allow"'
+	expect 'set vCUDA'"'"'s mode "default" or "allow"'
 	expect_not "vcuda.memory"
 	run on native-old 'wire; mkdir -p /etc/ctr-gpu /run/module/nvidia_uvm/parameters; mount --bind /run/module /sys/module
 		echo "{\"vcuda\": {\"mode\": \"force\"}}" >/etc/ctr-gpu/config.json

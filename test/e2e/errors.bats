@@ -92,7 +92,7 @@ refused_by_both() {
 }
 
 @test "no GPU device" {
-	refused_by_both plain E_NO_DEVICE "neither /dev/dxg nor /dev/nvidiactl nor /dev/dri/renderD128" ".wslconfig" "NVIDIA on Linux:" "AMD, Intel: install the firmware."
+	refused_by_both plain E_NO_DEVICE "neither /dev/dxg nor /dev/nvidiactl nor /dev/dri/renderD128" ".wslconfig" "NVIDIA on Linux:" "AMD, Intel: install the firmware. ctr-gpu doctor says which."
 }
 
 @test "a device without an adapter behind it" {

@@ -27,7 +27,7 @@ static void cdi_add_file(struct doctor_context *examination, const struct cdi_fi
 	struct findings *findings = &examination->findings;
 	const struct cdi_spec *spec = &file->spec;
 	const char *remedy = spec->is_ours ? "sudo ctr-gpu refresh"
-					   : "Write it again with the tool that wrote it, or remove it: "
+					   : "Write the file again with the tool that wrote it, or remove it: "
 					     "sudo ctr-gpu cdi generate makes ours.";
 	bool usable = spec->problems.count == 0;
 

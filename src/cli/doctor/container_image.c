@@ -184,7 +184,7 @@ static void image_check_baked(struct findings *findings, const struct rootfs *ro
 	else
 		findings_add(findings, "image.baked", SEVERITY_NOTE,
 			     "it brings a driver library along, %s; ctr-gpu's goes before it\n"
-			     "Remove it from the image: other toolkits fail on it (\"file exists\").",
+			     "Remove the library from the image: other toolkits fail on it (\"file exists\").",
 			     path);
 }
 

@@ -694,8 +694,8 @@ static void containers_report(struct findings *findings, const json_t *container
 	else
 		findings_add(findings, "containers.stale", SEVERITY_WARNING,
 			     "container %s (%s) was started with another driver: it %s %s\n"
-			     "End it and start it anew.",
-			     name, engine, lacks ? "lacks" : "has", lacks ? lacks : old);
+			     "End container %s and start it anew.",
+			     name, engine, lacks ? "lacks" : "has", lacks ? lacks : old, name);
 }
 
 void check_containers(struct doctor_context *examination)

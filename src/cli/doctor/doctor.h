@@ -66,7 +66,6 @@ struct engine_check {
 	struct strv kinds; /* of CDI, where it reads other directories than the usual ones */
 	bool reads_elsewhere;
 	bool lost; /* its files have a runtime "nvidia", and the running daemon does not */
-	bool idle; /* its daemon does not run, and no service manager starts it */
 };
 
 /**

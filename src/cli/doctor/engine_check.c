@@ -110,9 +110,8 @@ void engine_check_describe(struct engine_check *check)
 			    : engine_check_is_awaited(check->engine->daemon.socket) ? ", starts on demand"
 										    : ", not running";
 
-	check->idle = streq(state, ", not running");
-
 	check->seen = findings_add_engine(check->findings, check->engine->name, check->engine->label);
+	check->seen->idle = streq(state, ", not running");
 	(void)snprintf(check->seen->state, sizeof(check->seen->state), "%s%.24s%s%s", check->version ? " " : "",
 		       check->version ? check->version : "",
 		       check->daemon.snap ? " (snap)"
@@ -151,7 +150,7 @@ const char *engine_check_restart(struct engine_check *check, enum engine_step st
 	free(check->command);
 	if (!command || str_format(&check->command, "%s%s", check->sudo, command) < 0)
 		check->command = NULL;
-	return check->command ? check->command : "Restart it.";
+	return check->command ? check->command : "Restart the engine.";
 }
 
 /* That specs have, or would have: of the kinds of this host's GPUs the first. */
@@ -198,6 +197,14 @@ void engine_check_add_method(struct engine_check *check, enum method method)
 
 /* ---- findings that close methods ---- */
 
+/* How long "/etc/docker/daemon.json:3:1" is in front of the reason. */
+static int engine_check_place(const char *invalid)
+{
+	const char *reason = strstr(invalid, ": ");
+
+	return reason ? (int)(reason - invalid) : (int)strlen(invalid);
+}
+
 /* An invalid file is only a warning for a running Docker: it keeps the settings that it has read. */
 void engine_check_method_config(struct engine_check *check)
 {
@@ -207,12 +214,14 @@ void engine_check_method_config(struct engine_check *check)
 		engine_check_add(check, "config-unread", SEVERITY_WARNING, 0,
 				 "%s: what it says of GPUs is not known\n"
 				 "%s",
-				 check->config.unread, geteuid() ? "sudo ctr-gpu doctor" : "Mend it, and look again.");
+				 check->config.unread,
+				 geteuid() ? "sudo ctr-gpu doctor" : "Mend that file, and run ctr-gpu doctor again.");
 	if (check->config.invalid)
 		engine_check_add(check, "config", goes_on ? SEVERITY_WARNING : SEVERITY_PROBLEM,
 				 goes_on ? 0 : ALL_METHODS,
 				 "%s\n"
-				 "Correct it: %s does not start with it.",
+				 "Correct %.*s: %s does not start with it.",
+				 check->config.invalid, engine_check_place(check->config.invalid),
 				 check->config.invalid, check->engine->label);
 }
 
@@ -324,7 +333,7 @@ void engine_check_age(struct engine_check *check)
 
 void engine_check_running(struct engine_check *check)
 {
-	if (check->idle)
+	if (check->seen->idle)
 		engine_check_add(check, "not-running", SEVERITY_NOTE, ALL_METHODS, "it does not run\n%s",
 				 engine_check_restart(check, ENGINE_START));
 }

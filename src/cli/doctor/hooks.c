@@ -83,8 +83,8 @@ static void hooks_check(struct hooks *hooks, const json_t *json, const char *pat
 	if (access(file, F_OK) < 0 && errno == ENOENT)
 		engine_check_add(hooks->look, "hooks.no-program", SEVERITY_WARNING, 0,
 				 "%s runs %s, which is not there: the file counts for nothing\n"
-				 "Install what it belongs to again, or remove the file.",
-				 path, file);
+				 "Install what %s belongs to again, or remove that file.",
+				 path, file, path);
 	else if (!hooks_can_execute(&root, file, &program))
 		engine_check_add(
 			hooks->look, "hooks.broken", many ? SEVERITY_PROBLEM : SEVERITY_WARNING, many ? ALL_METHODS : 0,
@@ -113,8 +113,8 @@ static void hooks_look(struct hooks *hooks, const char *directory, const char *n
 	else
 		engine_check_add(hooks->look, "hooks.unreadable", SEVERITY_PROBLEM, ALL_METHODS,
 				 "%s %s: no container starts\n"
-				 "Correct or remove it.",
-				 path, json ? "names no program" : "is not JSON");
+				 "Correct or remove %s.",
+				 path, json ? "names no program" : "is not JSON", path);
 }
 
 static bool hooks_is_file(const char *name)

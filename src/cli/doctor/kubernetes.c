@@ -61,7 +61,7 @@ static void kubernetes_check_plugin(struct findings *findings)
 	if (kubernetes_has_plugin(ENGINE_NODE_PLUGINS "/nvidia*.sock"))
 		findings_add(findings, "kubernetes.two-plugins", SEVERITY_WARNING,
 			     "NVIDIA's device plugin offers nvidia.com/gpu here, too, and kubelet heeds the one that "
-			     "came last\nRemove its DaemonSet: kubectl get daemonsets --all-namespaces");
+			     "came last\nRemove NVIDIA's DaemonSet: kubectl get daemonsets --all-namespaces");
 }
 
 static void kubernetes_check_engine(const struct engine_node *node, struct findings *findings)

@@ -41,7 +41,7 @@ static const char *machine_advise_none(void)
 	_cleanup_free_ char *maker = file_text("/sys/class/dmi/id/sys_vendor");
 
 	if (!machine_is_virtual())
-		return "If it has one, see that it has power and a seat, and is switched on in the firmware's setup: "
+		return "See that the GPU, if there is one, has power and a seat, and is on in the firmware's setup: "
 		       "lspci shows it then.";
 	if (maker && str_has_prefix(maker, "Microsoft"))
 		return "Assign a GPU to this virtual machine on its Hyper-V host: Add-VMGpuPartitionAdapter, or DDA.";
@@ -62,7 +62,7 @@ static void machine_add_none(struct findings *findings)
 	(void)strv_join(&devices, ", no ", &names);
 	findings_add(findings, "host.no-gpu", SEVERITY_PROBLEM,
 		     "no GPU here: no %s, none on the PCI bus\n"
-		     "%s",
+		     "%s To see ctr-gpu without a GPU: sudo make demo, in its source.",
 		     names ? names : "device", machine_advise_none());
 }
 
@@ -93,7 +93,7 @@ static void machine_add_container(struct findings *findings)
 	if (manager)
 		findings_add(findings, "host.container", SEVERITY_NOTE,
 			     "this is the inside of a container (%.*s): what it got was decided at its creation\n"
-			     "Run ctr-gpu doctor on its host.",
+			     "Run ctr-gpu doctor on the host of this container.",
 			     (int)strcspn(manager, "\n"), manager);
 }
 

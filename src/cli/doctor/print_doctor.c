@@ -126,13 +126,13 @@ static void print_doctor_write_findings(const struct doctor_printer *printer, en
 	}
 }
 
-/* An engine that is merely not set up is of interest where none works. */
+/* An engine that is merely not set up is of interest where none works; one that does not run, in any case. */
 static bool print_doctor_is_engine_wanted(const struct doctor_printer *printer, const struct summary *summary)
 {
 	if (printer->verbose)
 		return true;
 	if (printer->block)
-		return summary_is_broken(summary);
+		return summary_is_broken(summary) || summary->engine->idle;
 	return summary->severity != SEVERITY_NOTE || printer->first;
 }
 

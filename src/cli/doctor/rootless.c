@@ -71,7 +71,7 @@ static void rootless_check_user(struct findings *findings, uid_t uid)
 	else if (stat("/usr/bin/newuidmap", &st) < 0 || !(st.st_mode & S_IXOTH))
 		findings_add(findings, "rootless.no-newuidmap", rootless_severity(),
 			     "/usr/bin/newuidmap is missing, which gives users their subordinate ids\n"
-			     "Install it: package uidmap or shadow-utils.");
+			     "Install newuidmap: package uidmap or shadow-utils.");
 	else
 		findings_add(findings, "rootless.ready", SEVERITY_OK,
 			     "user namespaces are allowed, and %s has subordinate ids", name);

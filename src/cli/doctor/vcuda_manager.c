@@ -42,12 +42,12 @@ static void vcuda_check_gpu(const struct vcudad_trouble *trouble, struct finding
 	if (trouble->lost)
 		findings_add(findings, "vcuda.lost-gpu", SEVERITY_WARNING,
 			     "%s is lost (%s), and no container gets it by vCUDA\n"
-			     "Reset it (nvidia-smi -r) or start the host again, then: sudo ctr-gpu vcuda clear %s",
+			     "Reset the GPU (nvidia-smi -r) or start the host again, then: sudo ctr-gpu vcuda clear %s",
 			     trouble->uuid, trouble->why, trouble->uuid);
 	else
 		findings_add(findings, "vcuda.suspected-gpu", SEVERITY_WARNING,
 			     "%s may be lost (%s), and new containers get other GPUs first\n"
-			     "If it is well: sudo ctr-gpu vcuda clear %s",
+			     "If the GPU is well: sudo ctr-gpu vcuda clear %s",
 			     trouble->uuid, trouble->why, trouble->uuid);
 }
 
@@ -133,9 +133,9 @@ static void vcuda_tell_scope(enum vcuda_mode mode, struct findings *findings)
 		findings, "vcuda.scope", SEVERITY_NOTE,
 		mode == VCUDA_FORCE
 			? "vCUDA has no OpenCL, Vulkan, OpenGL, OptiX and video, and mode \"force\" gives no devices\n"
-			  "For these, set the mode \"default\" or \"allow\" (docs/vcuda.md)."
+			  "For OpenCL and the like, set vCUDA's mode \"default\" or \"allow\" (docs/vcuda.md)."
 			: "vCUDA has no OpenCL, Vulkan, OpenGL, OptiX and video\n"
-			  "For these, give a container devices: -e CTR_GPU_MODE=device (docs/vcuda.md).");
+			  "For OpenCL and the like, give a container devices: -e CTR_GPU_MODE=device (docs/vcuda.md).");
 }
 
 /* Where vCUDA is by request only, containers that do not request it get their GPUs without it. */

@@ -110,7 +110,8 @@ int nvidia_main(int argc, char **argv)
 	};
 	struct nvidia nvidia = {0};
 	struct nvidia_line line = {.nvidia = &nvidia};
-	char name[64];
+	char name[64], suggestion[SUGGESTION_SIZE];
+	const char *names[ARRAY_SIZE(commands)];
 	error_t error;
 
 	output_set_program(NVIDIA_NAME, nvidia_class_of);
@@ -119,12 +120,14 @@ int nvidia_main(int argc, char **argv)
 	error = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &line);
 	if (error)
 		nvidia_input_error("cannot read the command line: %s", strerror(error));
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		names[i] = commands[i].name;
 		if (strcmp(argv[line.command], commands[i].name) != 0)
 			continue;
 		(void)snprintf(name, sizeof(name), NVIDIA_NAME " %s", commands[i].name);
 		argv[line.command] = name;
 		return commands[i].run(&nvidia, argc - line.command, argv + line.command);
 	}
-	nvidia_input_error("unknown command '%s'; the commands are info, list and configure", argv[line.command]);
+	nvidia_input_error("unknown command '%s'; the commands are info, list and configure%s", argv[line.command],
+			   str_suggest(names, ARRAY_SIZE(names), argv[line.command], suggestion));
 }

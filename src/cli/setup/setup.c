@@ -51,14 +51,13 @@ static const struct setup_engine *const engines[] = {&setup_docker, &setup_podma
 static void setup_refuse_engine(const char *name, const struct argp_state *state)
 {
 	const struct engine *other = engine_find(name, strlen(name));
-	const char *names[ARRAY_SIZE(engines)], *nearest = other ? other->name : NULL;
+	const char *names[ARRAY_SIZE(engines) + 1] = {"kubernetes"};
+	char suggestion[SUGGESTION_SIZE];
 
 	for (size_t i = 0; i < ARRAY_SIZE(engines); i++)
-		names[i] = engines[i]->facts->name;
-	if (!nearest)
-		nearest = suggest_nearest(names, ARRAY_SIZE(names), name);
-	argp_error(state, "ENGINE is docker, podman, containerd, crio, kubernetes or vcuda, not '%s'%s%s%s", name,
-		   nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+		names[i + 1] = engines[i]->facts->name;
+	argp_error(state, "ENGINE is docker, podman, containerd, crio, kubernetes or vcuda, not '%s'%s", name,
+		   str_suggest(names, ARRAY_SIZE(names), other ? other->name : name, suggestion));
 }
 
 static void setup_take_engine(struct setup *setup, const char *name, const struct argp_state *state)

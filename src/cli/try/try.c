@@ -27,6 +27,7 @@
 enum {
 	STEP_S = 60,
 	WORDS_MAX = 20,
+	WAY_SIZE = 24, /* of "containerd:cli" */
 	TAR_BLOCK = 512,
 	LINES_SHOWN = 5, /* of an engine's complaint */
 	LIBRARIES_SHOWN = 8,
@@ -86,6 +87,19 @@ static const struct try_method *try_find_method(const char *text)
 bool try_find(const char *text)
 {
 	return try_find_method(text);
+}
+
+const char *try_suggest(const char *text, char ret[static SUGGESTION_SIZE])
+{
+	char words[ARRAY_SIZE(ways)][WAY_SIZE];
+	const char *names[2 * ARRAY_SIZE(ways)];
+
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		(void)snprintf(words[i], WAY_SIZE, "%s:%s", ways[i].engine->name, ways[i].method);
+		names[i] = ways[i].engine->name;
+		names[ARRAY_SIZE(ways) + i] = words[i];
+	}
+	return str_suggest(names, ARRAY_SIZE(names), text, ret);
 }
 
 /* ---- the image ---- */

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "base/str.h"
+
 /* ---- try ---- */
 
 /**
@@ -12,6 +14,9 @@
  * @text: "docker", "docker:cdi"
  */
 bool try_find(const char *text);
+
+/** As str_suggest(), of all ways. */
+const char *try_suggest(const char *text, char ret[static SUGGESTION_SIZE]);
 
 /** Tries it, and prints what arrived. Return: the exit status: 0 if the container had a GPU and a driver. */
 int try_run(const char *text);

@@ -324,9 +324,21 @@ static int main_run(const struct command *command, char **arguments)
 	return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+static int main_refuse(const char *name)
+{
+	const char *names[ARRAY_SIZE(commands)];
+	char suggestion[SUGGESTION_SIZE];
+
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		names[i] = commands[i].name;
+	(void)fprintf(stderr, "ctr-gpu-guard: unknown command '%s'%s\n", name,
+		      str_suggest(names, ARRAY_SIZE(names), name, suggestion));
+	main_usage(stderr);
+	return STATUS_USAGE;
+}
+
 int main(int argc, char **argv)
 {
-
 	if (argc == 2 && streq(argv[1], "--version")) {
 		(void)printf("ctr-gpu-guard " CTR_GPU_VERSION "\n");
 		return EXIT_SUCCESS;
@@ -338,6 +350,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < ARRAY_SIZE(commands) && argc > 1; i++)
 		if (streq(commands[i].name, argv[1]))
 			return main_run(&commands[i], argv + 2);
+	if (argc > 1)
+		return main_refuse(argv[1]);
 	main_usage(stderr);
 	return STATUS_USAGE;
 }

@@ -50,12 +50,38 @@ static void test_split_is_bounded(void **state)
 	strv_clear(&list);
 }
 
+static void test_what_was_meant(void **state)
+{
+	static const char *const names[] = {"", "fail", "warn", "accept-nvidia-visible-devices-as-volume-mounts"};
+	static const char *const pairs[][2] = {
+		{"fial", "; did you mean 'fail'?"}, /* two letters swapped */
+		{"wrn", "; did you mean 'warn'?"},  /* one left out */
+		{"wa", "; did you mean 'warn'?"},   /* a beginning */
+		{"accept-nvidia-visible-device-as-volume-mount",
+		 "; did you mean 'accept-nvidia-visible-devices-as-volume-mounts'?"},
+		{"", ""},
+		{"xy", ""},
+		{"wax", ""},
+		{"never", ""},
+		{"an-answer-that-is-longer-than-any-name-of-ours-and-that-is-not-looked-at", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++) {
+		char suggestion[SUGGESTION_SIZE];
+
+		assert_string_equal(str_suggest(names, ARRAY_SIZE(names), pairs[i][0], suggestion), pairs[i][1]);
+	}
+	assert_null(str_nearest(NULL, 0, "fail"));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_below),
 		cmocka_unit_test(test_split),
 		cmocka_unit_test(test_split_is_bounded),
+		cmocka_unit_test(test_what_was_meant),
 	};
 
 	return cmocka_run_group_tests_name("str", tests, NULL, NULL);

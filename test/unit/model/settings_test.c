@@ -122,7 +122,7 @@ static void what_makes_no_sense_is_refused(void **state)
 		const char *json, *told;
 	} cases[] = {
 		{"", "not a JSON object"},
-		{"[]", "not a JSON object"},
+		{"[]", "not a JSON object: it is a list"},
 		{"\xef\xbb\xbf\xef\xbb\xbf{}", "not a JSON object"},
 		{"{\n\t\"deadline\": 10,\n}\n", "expected near '}' in line 3"},
 		{"{\"inventory\": \"wmi\"}", "\"inventory\" must be"},
@@ -146,9 +146,16 @@ static void what_makes_no_sense_is_refused(void **state)
 		{"{\"choice\": true}", "\"choice\" must be"},
 		{"{\"strict-requirements\": 1}", "\"strict-requirements\" must be"},
 		{"{\"on-missing\": \"never\"}", "or \"cdi\", not \"never\""},
+		{"{\"on-missing\": \"fial\"}", "not \"fial\"; did you mean 'fail'?"},
+		{"{\"on-mising\": \"fail\"}", "unknown key \"on-mising\"; did you mean 'on-missing'?"},
+		{"{\"on-missing\": {\"hok\": \"fail\"}}", "\"on-missing\": unknown key \"hok\"; did you mean 'hook'?"},
+		{"{\"on-missing\": {\"hook\": \"wran\"}}",
+		 "\"hook\" must be \"fail\", \"warn\" or \"skip\", not \"wran\"; did you mean 'warn'?"},
+		{"{\"vcuda\": {\"mode\": \"alow\"}}", "did you mean 'allow'?"},
+		{"{\"vcuda\": {\"host-memory\": \"8G\"}}", "did you mean 'host_memory'?"},
 		{"{\"on-missing\": true}", "\"on-missing\" must be"},
-		{"{\"on-missing\": {\"hook\": \"\"}}", "\"on-missing\" must be"},
-		{"{\"on-missing\": {\"door\": \"warn\"}}", "\"on-missing\" must be"},
+		{"{\"on-missing\": {\"hook\": \"\"}}", "\"on-missing\": \"hook\" must be"},
+		{"{\"on-missing\": {\"door\": \"warn\"}}", "\"on-missing\": unknown key \"door\""},
 		{"{\"vcuda\": \"force\"}", "\"vcuda\" must be"},
 		{"{\"vcuda\": {\"users\": {\"uid\": 1000}}}", "\"vcuda\": \"users\" must be"},
 		{"{\"vcuda\": {\"users\": [1000]}}", "\"vcuda\": \"users\" must be"},
@@ -182,8 +189,9 @@ static void what_makes_no_sense_is_refused(void **state)
 		struct settings settings;
 		struct err err = {0};
 
-		if (parse(cases[i].json, &settings, &err) != CTR_GPU_E_BAD_CONFIG || !strstr(err.text, cases[i].told))
-			fail_msg("%s: %s", cases[i].json, err.text);
+		if (parse(cases[i].json, &settings, &err) != CTR_GPU_E_BAD_CONFIG || !strstr(err.text, cases[i].told) ||
+		    !strstr(err.advice, "config.json"))
+			fail_msg("%s: %s\n%s", cases[i].json, err.text, err.advice);
 		settings_clear(&settings);
 	}
 }

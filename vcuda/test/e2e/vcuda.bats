@@ -724,7 +724,7 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		said three "devices=1"
 		ctr-gpu vcuda list | grep -A 1 "^'"$lost"'" | grep "lost since 2.*Z: Xid 79"
 		(ctr-gpu doctor || true) 2>&1 | tr -s " \n" " " |
-			grep "'"$lost"' is lost (Xid 79), and no container gets it by vCUDA > Reset it .* sudo ctr-gpu vcuda clear '"$lost"'"
+			grep "'"$lost"' is lost (Xid 79), and no container gets it by vCUDA > Reset the GPU .* sudo ctr-gpu vcuda clear '"$lost"'"
 		ctr-gpu vcuda clear GPU-7b 2>&1 | grep "no GPU is lost whose UUID is that"
 		rm /run/driver/xid
 		ctr-gpu vcuda clear GPU-5a3f
