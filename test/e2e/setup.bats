@@ -887,6 +887,8 @@ gpu_machine() {
 
 @test "Docker: whose default runtime is ours starts containers after --remove all, without a restart" {
 	run gpu_machine '
+		ln -s "$CTR_GPU_BUILD/bin/ctr-gpu-hook" /usr/bin/nvidia-container-runtime-hook
+		sleep 1.1
 		docker_daemon "$1"
 		tar -C "$2" -c . | docker import - debian >/dev/null
 		ctr-gpu setup docker --set-as-default
@@ -894,6 +896,8 @@ gpu_machine() {
 		for _ in {1..100}; do [[ $(docker info --format "{{.DefaultRuntime}}") != nvidia ]] || break; sleep 0.05; done
 		docker run --rm -e NVIDIA_VISIBLE_DEVICES=all debian probe
 		docker run --detach --name lasting debian sleep 1000 >/dev/null
+		docker create --name made debian true >/dev/null
+		docker run --detach --runtime=runc --name other debian sleep 1000 >/dev/null
 		ctr-gpu setup --remove all
 		[[ ! -e /etc/docker/daemon.json && -z $(ls /etc/cdi) ]]
 		echo "default: $(docker info --format "{{.DefaultRuntime}}")"
@@ -905,6 +909,8 @@ gpu_machine() {
 	expect_line "default: runc"
 	expect_line plain
 	expect_line "lasting: true"
+	expect_line "docker: made with the runtime nvidia: made, lasting; without ctr-gpu docker exec and docker start fail for them: make them anew"
+	expect "docker: docker run --gpus calls ctr-gpu's hook until Docker is restarted, and fails without it: "
 	[[ ${lines[-1]} == *"next: "* && ${lines[-1]} != *HUP* ]]
 }
 

@@ -19,6 +19,8 @@
 enum {
 	RELOAD_TRIES = 50,
 	RELOAD_WAIT_MS = 100,
+	CONTAINERS_MAX = 200, /* that are looked at */
+	NAMES_SHOWN = 5,
 };
 
 /* The programs that --gpus looks for: the hook since Docker 19.03; nvidia-cdi-hook, too, since 29.2. */
@@ -216,9 +218,81 @@ static int docker_release(struct setup *setup)
 		(void)poll(NULL, 0, RELOAD_WAIT_MS);
 	setup->released = now == DOCKER_OTHER;
 	if (setup->released)
-		setup_print(setup, "the daemon uses its other runtime by default again; make containers from before "
-				   "anew, or docker exec fails later");
+		setup_print(setup, "the daemon uses its other runtime by default again");
 	return 0;
+}
+
+/* ---- what our programs leave behind ---- */
+
+/* Whether a container is started, and entered, by our runtime. */
+static bool docker_runs_ours(const struct setup *setup, const char *id)
+{
+	_cleanup_free_ char *page = NULL;
+	_cleanup_json_ json_t *answer = NULL;
+
+	if (id[strspn(id, "0123456789abcdef")] || str_format(&page, "/containers/%s/json", id) < 0)
+		return false;
+	answer = docker_api_get(&setup->daemon, page);
+	return docker_is_ours(json_at(answer, "HostConfig/Runtime"));
+}
+
+static int docker_list_ours(const struct setup *setup, struct strv *ret)
+{
+	_cleanup_json_ json_t *list = docker_api_get(&setup->daemon, "/containers/json?all=1");
+	const json_t *container;
+	size_t i;
+	int r = 0;
+
+	json_array_foreach (list, i, container) {
+		const char *id = json_string_value(json_object_get(container, "Id"));
+		const char *name = json_string_value(json_array_get(json_object_get(container, "Names"), 0));
+
+		if (r == 0 && i < CONTAINERS_MAX && id && docker_runs_ours(setup, id))
+			r = strv_add(ret, name && name[0] == '/' ? name + 1 : id);
+	}
+	return r;
+}
+
+static int docker_name_containers(const struct setup *setup)
+{
+	_cleanup_strv_ struct strv ours = {0}, shown = {0};
+	_cleanup_free_ char *names = NULL;
+	int r = docker_list_ours(setup, &ours);
+
+	for (size_t i = 0; i < ours.count && i < NAMES_SHOWN && r == 0; i++)
+		r = strv_add(&shown, ours.items[i]);
+	if (r == 0 && ours.count > NAMES_SHOWN)
+		r = strv_format(&shown, "%zu more", ours.count - NAMES_SHOWN);
+	if (r == 0)
+		r = strv_join(&shown, ", ", &names);
+	if (r == 0 && ours.count > 0)
+		setup_print(setup,
+			    "made with the runtime nvidia: %s; without ctr-gpu docker exec and docker start fail for "
+			    "them: make them anew",
+			    names);
+	return r;
+}
+
+/* What it found when it started, it runs until it starts again. */
+static void docker_name_restart(const struct setup *setup)
+{
+	_cleanup_free_ char *command = NULL;
+	_cleanup_program_ struct program hook = {0};
+
+	if (!daemon_variable(&setup->daemon, "PATH") || !daemon_look_up(&setup->daemon, compat_names[0], &hook) ||
+	    !hook.ours || daemon_is_older(&setup->daemon, &hook.st.st_ctim))
+		return;
+	command = engine_restart_command(&engine_docker, &setup->daemon, setup->rootless, ENGINE_RESTART);
+	setup_print(setup, "docker run --gpus calls ctr-gpu's hook until Docker is restarted, and fails without it: %s",
+		    command ? command : "restart it");
+}
+
+static int docker_leave(const struct setup *setup)
+{
+	int r = docker_name_containers(setup);
+
+	docker_name_restart(setup);
+	return r < 0 ? output_no_memory() : 0;
 }
 
 /* ---- what else there is to do ---- */
@@ -277,6 +351,7 @@ const struct setup_engine setup_docker = {
 	.look = docker_look,
 	.edit = docker_edit,
 	.release = docker_release,
+	.leave = docker_leave,
 	.restarts_for = docker_restarts_for,
 	.advise = docker_advise,
 };

@@ -683,6 +683,8 @@ static int setup_remove_one(const struct setup *all, const struct setup_engine *
 	setup.engine = engine;
 	setup.rootless = geteuid() != 0;
 	r = setup_look(&setup);
+	if (!r && !path && engine->leave && setup.daemon.pid && !setup.dry_run)
+		r = engine->leave(&setup);
 	if (r || (!path && (json_object_get(all->state.entries, setup.path) || !setup_is_named(setup.path))))
 		return r;
 	setup.config = path;

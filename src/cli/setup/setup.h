@@ -105,6 +105,8 @@ struct setup_engine {
 	bool (*restarts_for)(const char *path, bool remove);
 	/* Before our programs go: makes the daemon work without them, and sets setup->released. May be NULL. */
 	int (*release)(struct setup *setup);
+	/* The same, whatever its file has: says what will not work. The daemon runs. May be NULL. */
+	int (*leave)(const struct setup *setup);
 	/* Says what else is needed, and what makes the daemon notice. @changed: there is something to notice. */
 	void (*advise)(struct setup *setup, bool changed);
 };
