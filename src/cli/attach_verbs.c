@@ -82,6 +82,16 @@ static int attach_open(struct attach *attach)
 			       ("Try again."));
 }
 
+/* What is said of a process is said of the container that was named. Return: as session_check(). */
+static int attach_check(struct attach *attach, int r)
+{
+	struct err *err = &attach->session->context->err;
+
+	if (r != 0 && attach->found.pid && err->text[0] && !strstr(err->text, attach->name))
+		(void)err_prefix(err, r, "%s: ", attach->name);
+	return session_check(attach->session, r);
+}
+
 static void attach_clear(struct attach *attach)
 {
 	request_options_clear(&attach->request);
@@ -141,7 +151,7 @@ static int attach_show(struct attach *attach)
 		r = ctr_gpu_plan_fit_container(session->plan, session->container);
 	if (!r)
 		r = ctr_gpu_plan_write(session->plan, attach->json ? CTR_GPU_FORMAT_JSON : CTR_GPU_FORMAT_TEXT, stdout);
-	return session_check(session, r);
+	return attach_check(attach, r);
 }
 
 static int attach_give(void *user)
@@ -157,7 +167,7 @@ static int attach_give(void *user)
 		r = ctr_gpu_container_set_record(session->container, attach->records);
 	if (!r)
 		r = request_give(session, attach->no_cgroups, attach->json);
-	return session_check(session, r);
+	return attach_check(attach, r);
 }
 
 int verb_attach(struct global_options *globals, int argc, char **argv)
@@ -225,10 +235,10 @@ int verb_detach(struct global_options *globals, int argc, char **argv)
 	if (!r)
 		r = attach_find(&attach);
 	if (!r)
-		r = session_check(&session, attach_open(&attach));
+		r = attach_check(&attach, attach_open(&attach));
 	if (!r)
-		r = session_check(&session, ctr_gpu_undo_running(session.context, session.container, attach.records,
-								 attach.force));
+		r = attach_check(&attach, ctr_gpu_undo_running(session.context, session.container, attach.records,
+							       attach.force));
 	attach_clear(&attach);
 	return r;
 }

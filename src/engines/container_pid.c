@@ -31,6 +31,7 @@ enum {
 	CONTAINERS_MAX = 4096,
 	STAT_MAX = 4096,
 	MEMBERSHIP_MAX = 16 * 1024,
+	NAMES_SHOWN = 3,
 };
 
 /* Where runtimes keep what they know of a container, in JSON. */
@@ -326,6 +327,67 @@ static int container_pid_find_names(const char *name, struct container_pid *foun
 	return r;
 }
 
+/* ---- none of them ---- */
+
+/* Those that run: all names for a suggestion, and the first few of them to be read. */
+static int container_pid_list_names(struct strv *ret_names, char **ret_shown)
+{
+	_cleanup_container_pids_ struct container_pids list = {0};
+	_cleanup_strv_ struct strv shown = {0};
+	int r = container_pid_list(&list);
+
+	for (size_t i = 0; i < list.count && r == 0; i++)
+		r = list.items[i].name ? strv_add(ret_names, list.items[i].name)
+				       : strv_format(ret_names, "%.12s", list.items[i].id);
+	for (size_t i = 0; i < ret_names->count && i < NAMES_SHOWN && r == 0; i++)
+		r = strv_format(&shown, "%.30s", ret_names->items[i]);
+	if (r == 0 && ret_names->count > NAMES_SHOWN)
+		r = strv_add(&shown, "…");
+	return r == 0 ? strv_join(&shown, ", ", ret_shown) : r;
+}
+
+static bool container_pid_has_daemon(uid_t uid)
+{
+	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
+
+	return daemon_find(&engine_docker.daemon, uid, &daemon) == 0 && daemon.pid > 0;
+}
+
+/* Why a container that exists may not be among those that were looked at, or another way to name it. */
+static const char *container_pid_explain(void)
+{
+	const uid_t self = geteuid();
+	bool root = container_pid_has_daemon(0), own = self != 0 && container_pid_has_daemon(self);
+
+	if (engine_is_installed(&engine_docker) && !root && !own)
+		return "Docker does not run; start it, and the container: sudo systemctl start docker";
+	if (self != 0)
+		return root ? "Containers of root's Docker are looked at as root alone: try again with sudo."
+			    : "Containers of root's engines are looked at as root alone: try again with sudo.";
+	return "Or name it by its first process, which its engine shows (docker inspect, podman inspect).";
+}
+
+static int container_pid_refuse_unknown(const char *name, struct err *err)
+{
+	_cleanup_strv_ struct strv names = {0};
+	_cleanup_free_ char *shown = NULL;
+	char suggestion[SUGGESTION_SIZE];
+	int r = container_pid_list_names(&names, &shown);
+
+	if (r < 0)
+		return err_set(err, r, "%m");
+	(void)str_suggest((const char *const *)names.items, names.count, name, suggestion);
+	return err_advise(
+		err,
+		err_set_advised(err, CTR_GPU_E_BAD_ARGUMENT,
+				("no container that runs is called %s%s", name, suggestion),
+				("%s%s%s", names.count > 0 ? "These run: " : "None runs", names.count > 0 ? shown : "",
+				 names.count > 0  ? ""
+				 : geteuid() == 0 ? "."
+						  : " of this user's.")),
+		"%s", container_pid_explain());
+}
+
 /* ---- all of them ---- */
 
 static int container_pid_refuse(const char *name, const struct container_pid *found, struct err *err)
@@ -335,14 +397,7 @@ static int container_pid_refuse(const char *name, const struct container_pid *fo
 			err, CTR_GPU_E_BAD_ARGUMENT,
 			("%s is a container of %s and another of %s.", name, found->engine, found->other),
 			("Name the one by its first process (docker inspect, podman inspect)."));
-	if (!found->pid)
-		return err_set_advised(
-			err, CTR_GPU_E_BAD_ARGUMENT,
-			("no container that runs is called %s: Docker, Podman, containerd, runc and crun of user %u "
-			 "have none.",
-			 name, (unsigned)geteuid()),
-			("Name it by its first process, which its engine shows (docker inspect, podman inspect)."));
-	return 0;
+	return found->pid ? 0 : container_pid_refuse_unknown(name, err);
 }
 
 int container_pid_find(const char *name, struct container_pid *ret, struct err *err)

@@ -98,7 +98,7 @@ with_docker() {
 		$in probe | grep cuInit=0 || fail "it is gone"
 		ctr-gpu detach --force one || fail force
 		unchanged || fail "it is not as before"'
-	expect "[EBUSY] process"
+	expect "[EBUSY] one: process"
 	expect "(sleep) in the container has the GPU open (device 10:183), so it stays."
 	expect "--force"
 }
@@ -119,19 +119,35 @@ with_docker() {
 
 @test "what cannot be: a name that none has, a process of this machine, a container that has nothing" {
 	with_docker wsl-nvidia '
-		ctr-gpu attach nothing; ctr-gpu attach ../one; ctr-gpu attach 1; ctr-gpu attach 999999
+		ctr-gpu attach nothing; ctr-gpu attach oen; setpriv --reuid 1000 --regid 1000 --clear-groups env XDG_RUNTIME_DIR=/run ctr-gpu attach one; ctr-gpu attach ../one; ctr-gpu attach 1; ctr-gpu attach 999999
 		ctr-gpu detach one; ctr-gpu attach; ctr-gpu attach one two; ctr-gpu attach one --device 7
 		ctr-gpu attach one --dry-run --json | jq -c ".adapters"
 		unchanged || fail "it is not as before"'
-	expect "[E_BAD_ARGUMENT] no container that runs is called nothing"
+	expect_line "ctr-gpu: [E_BAD_ARGUMENT] no container that runs is called nothing"
+	expect_line "    These run: one"
+	expect_line "    Or name it by its first process, which its engine shows (docker inspect, podman inspect)."
+	expect "no container that runs is called oen; did you mean 'one'?"
+	expect_line "    None runs of this user's."
+	expect_line "    Containers of root's Docker are looked at as root alone: try again with sudo."
 	expect "\"../one\" is not the name of a container"
 	expect "process 1 is in our own mount namespace"
 	expect "[ESRCH] the container's process 999999 does not exist"
-	expect "nothing was given to process"
+	expect "one: nothing was given to process"
 	expect "CONTAINER is missing"
 	expect "'two' is one argument too many"
 	expect "[E_UNKNOWN_DEVICE]"
 	expect '["0 NVIDIA GeForce RTX 4090"]'
+}
+
+@test "a container is named, and Docker does not run" {
+	run sandbox wsl-nvidia ctr-gpu attach web
+	expect_status 2
+	expect_line "ctr-gpu: [E_BAD_ARGUMENT] no container that runs is called web"
+	expect_line "    None runs."
+	expect_line "    Docker does not run; start it, and the container: sudo systemctl start docker"
+	run sandbox wsl-nvidia setpriv --reuid 1000 --regid 1000 --clear-groups ctr-gpu info --containers
+	expect_line "No container that runs has a GPU, of those that this user may look at."
+	expect_line "Containers of root's engines: sudo ctr-gpu info --containers"
 }
 
 # again TIMES: on a container that works meanwhile

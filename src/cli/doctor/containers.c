@@ -674,6 +674,8 @@ int containers_write(json_t *list, enum ctr_gpu_format format, FILE *file)
 	if (json_array_size(list) == 0)
 		print_safe(file, "No container that runs has a GPU%s.\n",
 			   geteuid() == 0 ? "" : ", of those that this user may look at");
+	if (geteuid() != 0)
+		print_safe(file, "Containers of root's engines: sudo ctr-gpu info --containers\n");
 	return print_finish(file);
 }
 
