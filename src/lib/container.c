@@ -185,7 +185,10 @@ bool container_has_own_user_namespace(const struct ctr_gpu_container *container)
 	       its.st_ino != initial && stat("/proc/self/ns/user", &own) == 0 && !container_same_file(&own, &its);
 }
 
-/* Older kernels than those with openat2(2) cannot be tested. Filters that do not know the call answer EPERM. */
+/*
+ * Kernels without openat2(2) cannot be tested. A filter of system calls that does not know it answers EPERM: then
+ * openat2_open_path() walks.
+ */
 static int container_check_openat2(struct err *err)
 {
 	if (syscall(SYS_openat2, -1, NULL, NULL, 0) == 0 || errno != ENOSYS)

@@ -205,6 +205,6 @@ int openat2_open_path(int root, const char *path, int flags)
 {
 	int fd = openat2_open(root, path, flags, RESOLVE_NO_MAGICLINKS);
 
-	/* Seccomp filters that do not know the call; kernels before 5.6, on which no container is changed. */
+	/* EPERM: a seccomp filter. ENOSYS: a kernel before 5.6, whose own files alone are looked at (doctor). */
 	return fd == -ENOSYS || fd == -EPERM ? openat2_fallback_open(root, path, flags) : fd;
 }

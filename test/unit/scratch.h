@@ -187,19 +187,25 @@ static inline char *picture(const char *path)
 	return all;
 }
 
-/* ---- old kernels ---- */
+/* ---- old kernels, and filters ---- */
 
-/* From now on these system calls do not exist for this process. */
-static inline void forget_calls(const int *calls, size_t count)
+/* From now on these system calls fail so for this process. */
+static inline void refuse_calls(const int *calls, size_t count, int error)
 {
 	struct sock_filter filter[SECCOMP_MAX] = {LOAD(nr)};
 	size_t size = 1;
 
 	for (size_t i = 0; i < count; i++) {
 		filter[size++] = (struct sock_filter)JUMP(BPF_JEQ, calls[i], 0, 1);
-		filter[size++] = (struct sock_filter)REFUSE(ENOSYS);
+		filter[size++] = (struct sock_filter)REFUSE((unsigned)error);
 	}
 	filter[size++] = (struct sock_filter)ALLOW;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || seccomp_install(filter, size) < 0)
 		abort();
+}
+
+/* From now on these system calls do not exist for this process. */
+static inline void forget_calls(const int *calls, size_t count)
+{
+	refuse_calls(calls, count, ENOSYS);
 }

@@ -59,6 +59,9 @@ static int setup(void **state)
 {
 	if (scratch_mount(state) < 0 || ctr_gpu_context_new(&context) != 0)
 		return -1;
+	/* Where openat2 is refused, links to a root filesystem count only if root alone could have made them. */
+	if (chmod(scratch, 0755) < 0)
+		return -1;
 	make_directories("/host/wsl/lib");
 	make_directories("/host/store");
 	write_file("/host/wsl/lib/libcuda.so.1", "library");
@@ -105,7 +108,8 @@ static int apply(void)
 	int r;
 
 	r = ctr_gpu_container_new(context, 0, scratch_path("/root"), &container);
-	assert_int_equal(r, 0);
+	if (r != 0)
+		fail_msg("%s", ctr_gpu_context_message(context));
 	r = ctr_gpu_plan_apply(context, &plan, container);
 	ctr_gpu_container_unref(container);
 	assert_int_equal(open_fds(), before);
@@ -774,7 +778,6 @@ static const struct CMUnitTest tests[] = {
 	CASE(test_fake_procfs),
 	CASE(test_umask_does_not_matter),
 	CASE(test_image_brings_its_own),
-	CASE(test_read_only_root),
 	CASE(test_cache_on_a_volume),
 	CASE(test_shared_volume),
 	CASE(test_cache_in_shared_volume),
@@ -797,13 +800,34 @@ static const struct CMUnitTest tests[] = {
 	CASE(test_started_process),
 	CASE(test_user_namespace),
 	CASE(test_user_namespace_and_foreign_directory),
-	CASE(test_ordinary_user),
 	CASE(test_no_permission),
+	/* Without openat2 it is not known that a cover is ours, nor that no link of a user leads to the root filesystem. */
+	CASE(test_read_only_root),
+	CASE(test_ordinary_user),
 };
+enum { NEED_OPENAT2 = 2 };
 
 static const struct CMUnitTest too_old[] = {
 	CASE(test_kernel_too_old),
 };
+
+/* A filter cannot be taken back: another process has it. Return: how many failed. */
+static int run_behind_filter(const int *calls, size_t count)
+{
+	int status = -1;
+	pid_t child;
+
+	(void)fflush(NULL);
+	child = fork();
+	if (child == 0) {
+		refuse_calls(calls, count, EPERM);
+		exit(_cmocka_run_group_tests("apply behind a filter that refuses openat2", tests,
+					     ARRAY_SIZE(tests) - NEED_OPENAT2, NULL, NULL));
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		return 1;
+	return WEXITSTATUS(status);
+}
 
 int main(void)
 {
@@ -813,6 +837,7 @@ int main(void)
 
 	scratch_enter();
 	failed = cmocka_run_group_tests_name("apply", tests, NULL, NULL);
+	failed += run_behind_filter(needed, ARRAY_SIZE(needed));
 	forget_calls(calls, ARRAY_SIZE(calls));
 	failed += cmocka_run_group_tests_name("apply before Linux 5.2", tests, NULL, NULL);
 	forget_calls(needed, ARRAY_SIZE(needed));
