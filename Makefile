@@ -303,15 +303,18 @@ $(unit_tests): | needs-check
 # Here, where every folder has added its own to the list.
 test-programs: $(test_programs)
 
-# What is missing is installed first: a fresh machine has git, make and a compiler.
+# What is missing is installed first: a fresh machine has git, make and a compiler. Then all cores build, unless make was told how many.
+all_cores = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
 dependencies-%:
 	test/install-deps $(subst +, ,$*)
 
 check_groups = checks unit e2e hostile
 check: dependencies-$(if $(FULL),ci,check)
+	$(MAKE) $(all_cores) check-built
 	$(MAKE) check-only
 
-check-only: needs-check all $(tests)
+check-built: needs-check all $(tests)
+check-only: check-built
 	test/run $(O) $(check_groups)
 
 # What continuous integration runs for a commit: FULL=1 makes "make check" do all of ci_groups besides, after building
@@ -319,7 +322,7 @@ check-only: needs-check all $(tests)
 ifdef FULL
 # What takes long comes first.
 check_groups := checks unit $(ci_groups) e2e hostile
-check-only: $(ci_programs)
+check-built: $(ci_programs)
 # As test/run does it, which compiles much of this again elsewhere.
 ifneq ($(wildcard /usr/lib/ccache),)
 export PATH := /usr/lib/ccache:$(PATH)
@@ -337,11 +340,12 @@ export CTR_GPU_TEST_ROUNDS = 10000
 export CTR_GPU_TEST_TIMEOUT = 3600
 export CTR_GPU_SHAPES = 1
 check_groups += $(nightly_groups)
-check-only: $(nightly_programs)
+check-built: $(nightly_programs)
 endif
 dependencies-nightly: dependencies-ci
 	test/install-deps $(nightly_dependencies)
 check-nightly: dependencies-nightly
+	$(MAKE) $(all_cores) check-built FULL=1 NIGHTLY=1
 	$(MAKE) check-only FULL=1 NIGHTLY=1
 
 # The whole suite with programs that notice their own memory errors and undefined behaviour.
@@ -514,7 +518,7 @@ clean:
 	rm -rf $(O) $(O)-arm64 $(O)-sanitize $(O)-clang $(O)-o0 $(O)-o3 $(O)-coverage
 
 -include $(shell find $(O) -type f -name '*.d' 2>/dev/null)
-.PHONY: all help needs needs-check clean test-programs check check-only check-hostile hostile-images check-sanitize check-unit dependencies-ci abi-dump lint analyse \
+.PHONY: all help needs needs-check clean test-programs check check-built check-only check-hostile hostile-images check-sanitize check-unit dependencies-ci abi-dump lint analyse \
 	check-nightly dependencies-nightly coverage always install-files install install-vcuda uninstall \
 	install-compat uninstall-compat
 .SECONDARY:

@@ -99,14 +99,15 @@ expect_before() {
 }
 
 @test "what takes long says how far it is: in lines, and on a terminal in one" {
-	local words='echo "  CC   src/a.c"; echo "  CC   src/b.c"; echo "== unit"; echo "Processing files: x"; echo reason; exit 3'
+	local words='echo "  CC   src/a.c"; echo "  CC   vcuda/b.c"; echo "  CC   src/a.c (musl)"; echo "  CC   src/d.c"; echo "  CC   src/d.c (musl)"; echo "  CC   vcuda/test/c.c"; echo "== unit"; echo "Processing files: x"; echo reason; exit 3'
 
 	in_tree pkg/progress RPM "$BATS_TEST_TMPDIR/log" sh -c "$words"
 	expect_status 3
 	[[ $output == "  RPM  compiling"$'\n'"  RPM  testing"$'\n'"  RPM  packing"$'\n'*reason ]]
 	in_tree script --quiet --return --command "pkg/progress RPM '$BATS_TEST_TMPDIR/log' sh -c '$words'" /dev/null
 	expect_status 3
-	expect $'\r\e[K  RPM  compiling 2 of '
+	expect $'\r\e[K  RPM  compiling 3 of '
+	expect_not "compiling 4 of"
 }
 
 @test "packages have their builder's name where no other is given" {

@@ -35,7 +35,7 @@ $(O)/test/stale/%: test/e2e/stale.c
 		-Wl,-z,noseparate-code -Wl,--build-id=none -s -o $@ $<
 
 demo: dependencies-demo
-	$(MAKE) demo-only
+	$(MAKE) $(all_cores) demo-only
 
 # What it shows, and no test program besides.
 demo-only: all test-hosts $(O)/test/tools/memlock $(O)/test/tools/probe
