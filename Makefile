@@ -417,12 +417,13 @@ $(O)/src/driverd/client.o $(O)/musl/src/driverd/client.o: $(O)/gen/libexecdir
 $(O)/gen/libexecdir: always
 	@mkdir -p $(@D)
 	@echo '$(libexecdir)' | cmp -s - $@ || echo '$(libexecdir)' >$@
-# So has the command the commit; a source tarball has it in pkg/commit, and packages are given it.
+# So have the command and the hook the commit; a source tarball has it in pkg/commit, and packages are given it.
 ifndef COMMIT
 COMMIT := $(shell pkg/version commit)
 endif
-$(O)/src/cli/main.o: override CPPFLAGS += -DCTR_GPU_COMMIT='"$(COMMIT)"'
-$(O)/src/cli/main.o: $(O)/gen/commit
+versioned = $(foreach source,src/cli/main hooks/main,$(O)/$(source).o $(O)/musl/$(source).o)
+$(versioned): override CPPFLAGS += -DCTR_GPU_COMMIT='"$(COMMIT)"'
+$(versioned): $(O)/gen/commit
 $(O)/gen/commit: always
 	@mkdir -p $(@D)
 	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' >$@

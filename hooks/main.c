@@ -235,7 +235,7 @@ static int hook_print_text(const struct arguments *arguments)
 	if (arguments->help)
 		arguments_usage(stdout);
 	else
-		(void)printf("ctr-gpu-hook %s\n", ctr_gpu_version());
+		(void)printf("ctr-gpu-hook %s%s\n", ctr_gpu_version(), *CTR_GPU_COMMIT ? " (" CTR_GPU_COMMIT ")" : "");
 	return report_error_end_output();
 }
 

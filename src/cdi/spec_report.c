@@ -281,6 +281,9 @@ static void cdi_report_write_none(const struct ctr_gpu_cdi_report *report, FILE 
 	for (size_t i = 0; i < report->directories.count; i++)
 		print_safe(file, " %s %s", i > 0 ? "or" : "in", report->directories.items[i]);
 	(void)fputs(".\n", file);
+	for (size_t i = 0; i < report->directories.count; i++)
+		if (streq(report->directories.items[i], PATH_CDI))
+			(void)fputs("This writes one for the GPUs of this host: sudo ctr-gpu cdi generate\n", file);
 }
 
 int ctr_gpu_cdi_report_write(const struct ctr_gpu_cdi_report *report, enum ctr_gpu_format format, FILE *file)

@@ -128,7 +128,7 @@ static error_t attach_parse(int key, char *argument, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (attach->name)
-			argp_error(state, "'%s' is one argument too many", argument);
+			argp_error(state, "'%s' is one argument too many; GPUs are named by --device", argument);
 		attach->name = argument;
 		return 0;
 	case ARGP_KEY_NO_ARGS:

@@ -10,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
+#include "lib/container.h"
 
 enum {
 	KEY_JSON = 0x200,
@@ -58,7 +59,7 @@ static error_t configure_parse(int key, char *argument, struct argp_state *state
 		return 0;
 	case ARGP_KEY_ARG:
 		if (configure->rootfs)
-			argp_error(state, "'%s' is one argument too many", argument);
+			argp_error(state, "'%s' is one argument too many; GPUs are named by --device", argument);
 		if (argument[0] != '/')
 			argp_error(state, "ROOTFS must be an absolute path, not '%s'", argument);
 		configure->rootfs = argument;
@@ -84,7 +85,8 @@ static int configure_find(const struct configure *configure)
 		return session_check(session, r);
 	if (configure->pid || access(configure->rootfs, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR))
 		return 0;
-	return output_print("the root filesystem %s cannot be opened: %m", configure->rootfs);
+	return output_print_advised(("the root filesystem %s cannot be opened: %m", configure->rootfs),
+				    ("%s", ROOTFS_ADVICE));
 }
 
 static int configure_show(const struct configure *configure)

@@ -2,7 +2,7 @@
 
 /*
  * ctr-gpu: the GPUs of this host, for its containers. The table of commands, the options before a command's name, and
- * the commands help and version. Only this file has the commit compiled in.
+ * the commands help and version. This file and hooks/main.c have the commit compiled in.
  */
 
 #include <errno.h>

@@ -125,11 +125,13 @@ static error_t list_parse(int key, char *argument, struct argp_state *state)
 {
 	struct list *list = state->input;
 
-	(void)argument;
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[1] = &list->request;
 		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "'%s' is one argument too many; a GPU is named so: --device %s", argument, argument);
+		return EINVAL;
 	case KEY_LIST_DRY_RUN:
 		if (list->format == CTR_GPU_FORMAT_PATHS)
 			list->format = CTR_GPU_FORMAT_TEXT;

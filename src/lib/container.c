@@ -287,8 +287,9 @@ int container_open_rootfs(const struct ctr_gpu_container *container, struct root
 	int r;
 
 	if (container->rootfs[0] != '/')
-		return err_set(err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem \"%s\" is not an absolute path",
-			       container->rootfs);
+		return err_set_advised(err, CTR_GPU_E_BAD_ROOTFS,
+				       ("the root filesystem \"%s\" is not an absolute path", container->rootfs),
+				       ("%s", ROOTFS_ADVICE));
 	r = container->process < 0 ? rootfs_open(AT_FDCWD, "/", &base)
 				   : rootfs_open(container->process, "root/", &base);
 	if (r < 0)
@@ -296,8 +297,9 @@ int container_open_rootfs(const struct ctr_gpu_container *container, struct root
 	r = container_find_root(&base, container->rootfs, &found, err);
 	if (r < 0) {
 		errno = -r;
-		return err_set(err, CTR_GPU_E_BAD_ROOTFS, "the root filesystem %s cannot be opened: %m",
-			       container->rootfs);
+		return err_set_advised(err, CTR_GPU_E_BAD_ROOTFS,
+				       ("the root filesystem %s cannot be opened: %m", container->rootfs),
+				       ("%s", ROOTFS_ADVICE));
 	}
 	if (r == 0)
 		r = container_check_root(&found, container->rootfs,

@@ -38,6 +38,9 @@ bool bundle_file_may_ask(const char *path);
 
 struct ctr_gpu_bundle;
 
+/* What there is to do about a root filesystem that cannot be opened. */
+#define ROOTFS_ADVICE "A root filesystem is the absolute path of a directory, such as an unpacked image: see ls -ld."
+
 struct ctr_gpu_container {
 	pid_t pid;    /* 0: the caller's own mount namespace */
 	int process;  /* /proc/<pid>; means this process even after its number is reused; -1 without a pid */

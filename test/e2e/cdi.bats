@@ -118,6 +118,11 @@ setup() {
 	expect_line ctr-gpu-nvidia.json
 }
 
+@test "where there is no spec, list and check say what writes one" {
+	host wsl-nvidia 'rm -rf /etc/cdi; for verb in list check; do ctr-gpu cdi $verb; done'
+	[[ $(grep -cx "This writes one for the GPUs of this host: sudo ctr-gpu cdi generate" <<<"$output") -eq 2 ]]
+}
+
 @test "YAML in a file named .json counts, as it does for engines" {
 	host wsl-nvidia 'mkdir -p /etc/cdi; printf "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices:\n- name: all\n  containerEdits:\n    deviceNodes:\n    - path: /dev/dxg\n" >/etc/cdi/nvidia.json
 		ctr-gpu cdi list; ctr-gpu setup docker; ls /etc/cdi; ctr-gpu cdi generate; ctr-gpu doctor --json | jq -r ".engines[].doors[] | select(.id == \"cdi\") | .because"; ctr-gpu cdi check
@@ -183,6 +188,7 @@ setup() {
 	run ctr-gpu cdi list --spec-dir="$specs/none"
 	expect_status 0
 	expect_line "No CDI spec found in $specs/none."
+	expect_not "cdi generate"
 	expect_line "ctr-gpu: warning: cannot read the directory $specs/none: No such file or directory"
 }
 

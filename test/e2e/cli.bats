@@ -50,7 +50,7 @@ lines() {
 	done
 	for way in --version -version; do
 		run ctr-gpu-hook "$way"
-		[[ $status -eq 0 && $output == "ctr-gpu-hook $version" ]]
+		[[ $status -eq 0 && $output == "ctr-gpu-hook $version${commit:+ ($commit)}" ]]
 	done
 }
 
@@ -126,7 +126,7 @@ lines() {
 	refused 2 "unrecognized option '--nonsense'" ctr-gpu info --nonsense
 	refused 2 "ctr-gpu info --help" ctr-gpu info --nonsense
 	refused 2 "'x' is one argument too many" ctr-gpu info x
-	refused 2 "'x' is one argument too many" ctr-gpu list x
+	refused 2 "'0' is one argument too many; a GPU is named so: --device 0" ctr-gpu list 0
 	refused 2 "'x' is one argument too many" ctr-gpu load x
 	refused 2 "'x' is one argument too many" ctr-gpu doctor x
 	refused 2 "'x' is one argument too many" ctr-gpu version x
@@ -320,7 +320,9 @@ lines() {
 @test "a plan is not shown for a directory that is not there" {
 	user=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 	refused 1 '/nonexistent cannot be opened: No such file' host wsl-nvidia ctr-gpu configure --dry-run /nonexistent
+	grep -qF 'such as an unpacked image' "$BATS_TEST_TMPDIR/stderr"
 	refused 1 '/nonexistent cannot be opened: No such file' host wsl-nvidia "${user[@]}" ctr-gpu configure --dry-run /nonexistent
+	grep -qF 'such as an unpacked image' "$BATS_TEST_TMPDIR/stderr"
 	run -1 --separate-stderr host wsl-nvidia ctr-gpu configure --dry-run --json /nonexistent
 	[[ $(jq -r .error.id <<<"$output") == E_BAD_ROOTFS ]]
 	[[ $(host wsl-nvidia "${user[@]}" ctr-gpu configure --dry-run /srv) == "GPU  "* ]]

@@ -65,6 +65,14 @@ nothing_remains() {
 	[[ ${lines[-1]} == "containerd does not run. Start it, and try again: sudo "* ]]
 }
 
+@test "Docker: a user who may not use its socket is told of sudo, and no long address" {
+	run setpriv --reuid 1000 --regid 1000 --clear-groups env HOME=/tmp "DOCKER_HOST=$DOCKER_HOST" "PATH=$PATH" ctr-gpu doctor --try=docker
+	expect_status 1
+	expect "permission denied"
+	expect_not "%2F"
+	[[ ${lines[-1]} == "This user may not use the socket of Docker: sudo ctr-gpu doctor --try=docker:gpus" ]]
+}
+
 @test "Docker: a container that gets no GPU is no success" {
 	# A client that forgets what it is told.
 	mkdir "$BATS_TEST_TMPDIR/bin"

@@ -218,10 +218,31 @@ static bool try_needs_start(const struct engine *engine)
 	return !daemon.pid;
 }
 
-static void try_advise(const struct engine *engine)
+/* A client that may not use its daemon's socket adds the question that it had, with each / as %2F. */
+static size_t try_line_length(const char *line)
 {
+	static const char *const questions[] = {": Get \"http", ": Post \"http", ": Head \"http"};
+	size_t length = strcspn(line, "\r\n");
+
+	for (size_t i = 0; i < ARRAY_SIZE(questions); i++) {
+		const char *question = strstr(line, questions[i]);
+
+		if (question && (size_t)(question - line) < length)
+			length = (size_t)(question - line);
+	}
+	return length;
+}
+
+static void try_advise(const struct try *try)
+{
+	const struct engine *engine = try->way->engine->daemon;
 	_cleanup_free_ char *command = NULL;
 
+	if (engine && geteuid() != 0 && strstr(try->result.output, "permission denied")) {
+		print_safe(stdout, "This user may not use the socket of %s: sudo ctr-gpu doctor --try=%s:%s\n",
+			   engine->label, try->way->engine->name, try->way->method);
+		return;
+	}
 	if (try_needs_start(engine))
 		command = engine_restart_command(engine, &DAEMON_NONE, false, ENGINE_START);
 	if (command)
@@ -251,15 +272,15 @@ static int try_print(const struct try *try, const char *words)
 	print_safe(stdout, "%s: no\n", try->way->shown);
 	/* The first lines of its output, without control characters. */
 	for (int i = 0; i < LINES_SHOWN && *output; i++) {
-		size_t length = strcspn(output, "\r\n");
-		_cleanup_free_ char *line = strndup(output, length);
+		_cleanup_free_ char *line = strndup(output, try_line_length(output));
 
 		(void)fputs("    ", stdout);
 		print_write_text(line ? line : "", stdout);
 		(void)fputc('\n', stdout);
-		output += length + strspn(output + length, "\r\n");
+		output += strcspn(output, "\r\n");
+		output += strspn(output, "\r\n");
 	}
-	try_advise(try->way->engine->daemon);
+	try_advise(try);
 	return EXIT_STATUS_FAILURE;
 }
 
