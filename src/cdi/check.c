@@ -19,7 +19,7 @@
 #include "lib/context.h"
 #include "system/trusted_file.h"
 
-enum { NAMED_MAX = 6, MISSING_MAX = 1024 };
+enum { NAMED_MAX = 6, MISSING_MAX = 1024, ENGINES_MAX = 16, ENGINE_NAME_SIZE = 24 };
 
 /* A list in a sentence, as long as it stays readable. */
 static int cdi_check_join_some(const struct strv *list, char **ret)
@@ -381,17 +381,33 @@ int ctr_gpu_cdi_report_check(struct ctr_gpu_cdi_report *report, const struct ctr
 
 /* What an engine's CDI library knows. Distributions build engines with other libraries at times. */
 
+static const char *cdi_engine_suggest(const char *text, size_t length, char ret[static SUGGESTION_SIZE])
+{
+	const char *names[ENGINES_MAX];
+	char name[ENGINE_NAME_SIZE];
+	size_t count = 0;
+
+	(void)snprintf(name, sizeof(name), "%.*s", (int)length, text);
+	for (const struct engine *const *engine = engine_list; *engine && count < ENGINES_MAX; engine++)
+		if ((*engine)->releases && !streq((*engine)->name, name))
+			names[count++] = (*engine)->alias ? (*engine)->alias : (*engine)->name;
+	return str_suggest(names, count, name, ret);
+}
+
 int cdi_engine_parse(const char *text, struct cdi_engine *ret, struct err *err)
 {
 	size_t length = strcspn(text, ":");
 	const struct engine *known = engine_find(text, length);
 	struct cdi_engine engine = {.newest = -1};
 	const struct engine_release *release;
+	char suggestion[SUGGESTION_SIZE];
 
 	if (!known || !known->releases || text[length] != ':' ||
 	    sscanf(text + length + 1 + (text[length + 1] == 'v'), "%4d.%4d", &engine.major, &engine.minor) < 1)
 		return err_set_advised(
-			err, CTR_GPU_E_BAD_ARGUMENT, ("\"%.64s\" does not name an engine and its version", text),
+			err, CTR_GPU_E_BAD_ARGUMENT,
+			("\"%.64s\" does not name an engine and its version%s", text,
+			 cdi_engine_suggest(text, length, suggestion)),
 			("The engines are docker, podman, containerd, cri-o and buildkit; for example podman:4.3."));
 	engine.name = known->alias ? known->alias : known->name;
 	release = engine_cdi(known, ENGINE_VERSION(engine.major, engine.minor));

@@ -48,9 +48,10 @@ static int vcuda_audit_read(char **ret, size_t *ret_size)
 	r = fd < 0 ? -errno : fd_read_all(fd, AUDIT_MAX, ret, ret_size);
 	errno = -r;
 	if (r < 0)
-		return output_print_advised(
-			("cannot read the audit %s: %m", AUDIT_FILE),
-			("ctr-gpu-vcudad writes it where OpenRC starts it; root alone may read it."));
+		return output_print_advised(("cannot read the audit %s: %m", AUDIT_FILE),
+					    ("%s", r == -ENOENT ? "OpenRC's ctr-gpu-vcudad writes it when it starts: "
+								  "sudo rc-service ctr-gpu-vcudad start"
+								: "Root alone may read it: sudo ctr-gpu vcuda audit"));
 	return 0;
 }
 

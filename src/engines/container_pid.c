@@ -353,18 +353,24 @@ static bool container_pid_has_daemon(uid_t uid)
 	return daemon_find(&engine_docker.daemon, uid, &daemon) == 0 && daemon.pid > 0;
 }
 
-/* Why a container that exists may not be among those that were looked at, or another way to name it. */
-static const char *container_pid_explain(void)
+/* Why a container that exists may not be among those that were looked at, or another way to name it. Return: @code. */
+static int container_pid_explain(struct err *err, int code)
 {
 	const uid_t self = geteuid();
 	bool root = container_pid_has_daemon(0), own = self != 0 && container_pid_has_daemon(self);
+	_cleanup_free_ char *command = NULL;
 
-	if (engine_is_installed(&engine_docker) && !root && !own)
-		return "Docker does not run; start it, and the container: sudo systemctl start docker";
+	if (engine_is_installed(&engine_docker) && !root && !own) {
+		command = engine_restart_command(&engine_docker, &DAEMON_NONE, false, ENGINE_START);
+		return err_advise(err, code, "Docker does not run; start it, and the container: sudo %s",
+				  command ? command : "dockerd");
+	}
 	if (self != 0)
-		return root ? "Containers of root's Docker are looked at as root alone: try again with sudo."
-			    : "Containers of root's engines are looked at as root alone: try again with sudo.";
-	return "Or name it by its first process, which its engine shows (docker inspect, podman inspect).";
+		return err_advise(err, code,
+				  "Containers of root's %s are looked at as root alone: try again with sudo.",
+				  root ? "Docker" : "engines");
+	return err_advise(err, code,
+			  "Or name it by its first process, which its engine shows (docker inspect, podman inspect).");
 }
 
 static int container_pid_refuse_unknown(const char *name, struct err *err)
@@ -377,15 +383,13 @@ static int container_pid_refuse_unknown(const char *name, struct err *err)
 	if (r < 0)
 		return err_set(err, r, "%m");
 	(void)str_suggest((const char *const *)names.items, names.count, name, suggestion);
-	return err_advise(
-		err,
-		err_set_advised(err, CTR_GPU_E_BAD_ARGUMENT,
-				("no container that runs is called %s%s", name, suggestion),
-				("%s%s%s", names.count > 0 ? "These run: " : "None runs", names.count > 0 ? shown : "",
-				 names.count > 0  ? ""
-				 : geteuid() == 0 ? "."
-						  : " of this user's.")),
-		"%s", container_pid_explain());
+	return container_pid_explain(err, err_set_advised(err, CTR_GPU_E_BAD_ARGUMENT,
+							  ("no container that runs is called %s%s", name, suggestion),
+							  ("%s%s%s", names.count > 0 ? "These run: " : "None runs",
+							   names.count > 0 ? shown : "",
+							   names.count > 0  ? ""
+							   : geteuid() == 0 ? "."
+									    : " of this user's.")));
 }
 
 /* ---- all of them ---- */

@@ -144,7 +144,7 @@ with_docker() {
 	expect_status 2
 	expect_line "ctr-gpu: [E_BAD_ARGUMENT] no container that runs is called web"
 	expect_line "    None runs."
-	expect_line "    Docker does not run; start it, and the container: sudo systemctl start docker"
+	[[ ${lines[2]} == "    Docker does not run; start it, and the container: sudo "*(systemctl|service|rc-service|dockerd)* ]]
 	run sandbox wsl-nvidia setpriv --reuid 1000 --regid 1000 --clear-groups ctr-gpu info --containers
 	expect_line "No container that runs has a GPU, of those that this user may look at."
 	expect_line "Containers of root's engines: sudo ctr-gpu info --containers"

@@ -118,6 +118,11 @@ setup() {
 	expect_line ctr-gpu-nvidia.json
 }
 
+@test "an engine that is none is answered with the nearest" {
+	host wsl-nvidia 'ctr-gpu cdi check --engine=podmn:4.3'
+	expect "does not name an engine and its version; did you mean 'podman'?"
+}
+
 @test "where there is no spec, list and check say what writes one" {
 	host wsl-nvidia 'rm -rf /etc/cdi; for verb in list check; do ctr-gpu cdi $verb; done'
 	[[ $(grep -cx "This writes one for the GPUs of this host: sudo ctr-gpu cdi generate" <<<"$output") -eq 2 ]]

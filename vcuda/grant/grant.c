@@ -35,7 +35,8 @@ static int grant_explain_silence(int r, struct err *err)
 		return err_set_advised(
 			err, r,
 			("vCUDA's manager ctr-gpu-vcudad does not run, and the container gets its GPUs from it."),
-			("Start it: systemctl enable --now ctr-gpu-vcudad (OpenRC: rc-service ctr-gpu-vcudad start)."));
+			("Start it: sudo systemctl enable --now ctr-gpu-vcudad "
+			 "(OpenRC: rc-service ctr-gpu-vcudad start)."));
 	if (r == -EACCES || r == -EPERM)
 		return err_set_advised(err, CTR_GPU_E_NO_PERMISSION,
 				       ("this host gives GPUs by vCUDA to root's containers alone."),
