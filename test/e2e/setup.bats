@@ -942,6 +942,36 @@ sleep 60;
 		[[ ! -e /etc/docker/daemon.json ]]'
 }
 
+@test "Docker: a daemon that has not read that CDI is on is to be restarted, also when the file is as it should be" {
+	in_machine '
+		mkdir -p /etc/docker
+		setup docker >/dev/null
+		jq ".features = {cdi: true}" /etc/docker/daemon.json >/run/file && cat /run/file >/etc/docker/daemon.json
+		fake_program=$(command -v perl)
+		fake_script="
+use Socket;
+socket S, AF_UNIX, SOCK_STREAM, 0;
+bind S, sockaddr_un(q(/run/api));
+listen S, 99;
+while (accept \$c, S) {
+	syswrite \$c, qq(HTTP/1.0 200 OK\r\n\r\n{\"Version\": \"26.1.5\", \"Runtimes\": {\"nvidia\": {}}, \"CDISpecDirs\": \$ENV{DIRECTORIES}}) if sysread \$c, \$asked, 9999;
+	close \$c;
+}
+"
+		DIRECTORIES="[]" fake dockerd --host=unix:///run/api
+		until [[ -S /run/api ]]; do sleep 0.01; done
+		setup docker >said
+		cat said
+		grep "everything is there" said
+		grep "next: .*restart" said
+		ends; rm /run/api
+		DIRECTORIES="[\"/etc/cdi\"]" fake dockerd --host=unix:///run/api
+		until [[ -S /run/api ]]; do sleep 0.01; done
+		setup docker >said
+		cat said
+		[[ $(<said) != *"next: "* ]]'
+}
+
 @test "Podman: what was written makes --runtime=nvidia and --device nvidia.com/gpu=all work" {
 	podman_configure "$(engine_directory gpu-machine)"
 	run gpu_machine '

@@ -332,10 +332,21 @@ static bool docker_knows_runtime(const struct setup *setup)
 	return !runtimes || json_object_get(runtimes, "nvidia");
 }
 
+/* A daemon that was only reloaded since its file turned CDI on, however long ago that was written. */
+static bool docker_lacks_cdi(const struct setup *setup)
+{
+	_cleanup_json_ json_t *directories = docker_query(setup, "/info", "CDISpecDirs");
+
+	return json_is_true(json_at(setup->then, engine_docker.cdi)) && json_is_array(directories) &&
+	       json_array_size(directories) == 0;
+}
+
 static void docker_advise(struct setup *setup, bool changed)
 {
-	if (setup->daemon.pid && !setup->remove && !setup->unreached)
+	if (setup->daemon.pid && !setup->remove && !setup->unreached) {
 		setup->needs_restart |= docker_advise_compat(setup);
+		setup->needs_restart |= docker_lacks_cdi(setup);
+	}
 	if (!setup->daemon.pid && docker_has(engine_docker.desktop))
 		setup_print(
 			setup,
