@@ -482,6 +482,7 @@ uninstall: not-packaged
 	$(if $(DESTDIR),,test ! -x $(selinux) || $(selinux) unload || true)
 	$(call compat_each,compat_unlink)
 	$(if $(DESTDIR),,grep -lsF '"$(bindir)/ctr-gpu-hook"' /etc/cdi/ctr-gpu-*.json /var/run/cdi/ctr-gpu-*.json | xargs -r rm -f)
+	$(if $(DESTDIR),,rmdir --ignore-fail-on-non-empty /etc/cdi /etc/ctr-gpu 2>/dev/null || true)
 	$(installed) paths base guard plugin slurm vcuda | sed 's,^,$(DESTDIR),' | xargs -d '\n' rm -f
 	# Directories that are ours alone have our name, or are below one that has.
 	$(installed) paths base guard plugin slurm vcuda | while read -r path; do \

@@ -768,8 +768,7 @@ int ctr_gpu_undo(struct ctr_gpu_context *context, const char *rootfs, const char
 	fd = open(rootfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (proc_self_fd < 0 || fd < 0)
 		return err_set_advised(&context->err, CTR_GPU_E_BAD_ROOTFS,
-				       ("the root filesystem %s cannot be opened: %m", rootfs),
-				       ("%s", ROOTFS_ADVICE));
+				       ("the root filesystem %s cannot be opened: %m", rootfs), ("%s", ROOTFS_ADVICE));
 	r = undo_record_read_path(proc_self_fd, fd, &root);
 	if (r == 0)
 		r = str_format(&path, "%s/%016" PRIx64, directory, str_hash(root));

@@ -282,10 +282,15 @@ nix_sees() {
 		ctr-gpu cdi generate --kind=intel.com/gpu --hook=/usr/bin/ctr-gpu-hook
 		ls /etc/cdi
 		make -C "$0" uninstall prefix=/opt/ctr-gpu
-		echo left: $(ls /etc/cdi)' "$tree"
+		echo left: $(ls /etc/cdi)
+		# Directories for what setup writes go, too, unless something is in them.
+		rm /etc/cdi/*; mkdir -p /etc/ctr-gpu
+		make -C "$0" uninstall prefix=/opt/ctr-gpu >/dev/null
+		ls -d /etc/cdi /etc/ctr-gpu 2>/dev/null || echo none is left' "$tree"
 	expect_status 0
 	expect_line ctr-gpu-nvidia.json
 	expect_line "left: ctr-gpu-intel.json"
+	expect_line "none is left"
 }
 
 @test "a build directory of root's is not written to in vain" {
