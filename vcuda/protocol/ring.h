@@ -14,7 +14,6 @@
  */
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,6 +21,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "vcuda/protocol/spin.h"
 
 /*
  * Where both sides write often, their words are two lines of the cache apart: processors fetch lines by pairs, so
@@ -71,40 +72,20 @@ static inline void bell_sleep(struct bell *bell, uint32_t seen, const struct tim
 	BELL_STORE(&bell->sleeps, 0);
 }
 
-static inline void bell_pause(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
-
-/* Nanoseconds: a thread that spins for longer lets others of its processor go first. A program may have many. */
-enum { BELL_POLITE = 20000 };
-
 /** Spins until the value is another than @seen, for @nanoseconds. Return: whether it is. */
 static inline bool bell_spin(struct bell *bell, uint32_t seen, long nanoseconds)
 {
-	struct timespec begin, now;
-	long spent;
+	struct spin spin;
 
 	if (BELL_LOAD(&bell->value) != seen)
 		return true;
-	if (nanoseconds == 0)
-		return false;
-	(void)clock_gettime(CLOCK_MONOTONIC, &begin);
-	do {
+	spin = spin_begin(nanoseconds);
+	while (spin_goes_on(&spin))
 		for (int i = 0; i < 64; i++) {
 			if (BELL_LOAD(&bell->value) != seen)
 				return true;
-			bell_pause();
+			spin_pause();
 		}
-		(void)clock_gettime(CLOCK_MONOTONIC, &now);
-		spent = (now.tv_sec - begin.tv_sec) * 1000000000L + now.tv_nsec - begin.tv_nsec;
-		if (spent > BELL_POLITE)
-			(void)sched_yield();
-	} while (spent < nanoseconds);
 	return false;
 }
 

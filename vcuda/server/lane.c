@@ -496,17 +496,13 @@ static inline void lane_do(struct lane *lane)
 static bool lane_spin(uint32_t tail, long nanoseconds)
 {
 	struct bell *head = &server.wire->ring.head;
-	const int64_t began = nanoseconds > 0 ? clock_now_ns() : 0;
+	struct spin spin = spin_begin(nanoseconds);
 
 	while (BELL_LOAD(&head->value) == tail && atomic_load_explicit(&lane_lead, memory_order_relaxed) == LEAD_FREE) {
-		const int64_t spent = nanoseconds > 0 ? clock_now_ns() - began : 0;
-
-		if (spent >= nanoseconds)
+		if (!spin_goes_on(&spin))
 			return false;
-		if (spent > BELL_POLITE)
-			(void)sched_yield();
 		for (int i = 0; i < 64 && BELL_LOAD(&head->value) == tail; i++)
-			bell_pause();
+			spin_pause();
 	}
 	return true;
 }

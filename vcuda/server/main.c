@@ -13,7 +13,9 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -27,7 +29,8 @@
 #include "vcuda/server/share.h"
 
 enum {
-	SERVER_SPIN = 50000, /* nanoseconds */
+	SERVER_SPIN = 50000,   /* nanoseconds */
+	SERVER_SLICE = 100000, /* the least that the kernel takes */
 	SERVER_SPIN_CORES = 3,
 	SERVER_LONG_SPIN = 500000,
 	SERVER_WAIT_SPIN = 20000000,
@@ -191,6 +194,30 @@ static void *server_watch(void *nothing)
 	return nothing;
 }
 
+/* As of sched_setattr(2). The headers of some kernels have it beside what is in <sched.h>, some libraries there. */
+struct server_slice {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
+
+/*
+ * Since Linux 6.12 a thread says for how long it wants a processor at a time. Whoever wants one shortly gets it at once
+ * when it wakes, and not behind threads that spin, as those of OpenMP do for milliseconds on all processors that a
+ * program may use; and no more of the time. Older kernels take no notice.
+ */
+static void server_ask_for_short_slices(void)
+{
+	struct server_slice slice = {.size = sizeof(slice)};
+
+	if (syscall(SYS_sched_getattr, 0, &slice, sizeof(slice), 0) < 0 || slice.policy != SCHED_OTHER)
+		return;
+	slice.runtime = SERVER_SLICE;
+	(void)syscall(SYS_sched_setattr, 0, &slice, 0);
+}
+
 /* Reads what the manager wants, and gives up what the driver does not need. Return: 0, or the exit status. */
 static int server_prepare(void)
 {
@@ -203,6 +230,7 @@ static int server_prepare(void)
 		return server_fail("reading the start parameters", -r, CUDA_ERROR_SYSTEM_NOT_READY);
 	/* Of all threads to come: they sleep for less than what the kernel rounds up to otherwise. */
 	(void)prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+	server_ask_for_short_slices();
 	/* What may be opened is said by whole paths, too. */
 	if (server.start.library[0] != '\0' && server.start.library[0] != '/')
 		return server_fail("loading a driver whose path is not absolute", EINVAL, CUDA_ERROR_SYSTEM_NOT_READY);

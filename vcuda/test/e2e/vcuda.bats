@@ -147,7 +147,7 @@ on_host() {
 			type: \"bind\", source: (\"$CTR_GPU_BUILD/\" + .[1]), options: [\"bind\", \"ro\"]}]
 		| ${filter:-.}"
 	export scratch runtime
-	export -f driver same on are_on is_on manager container soon said listed audited is asks answers spent spend divided
+	export -f driver slices same on are_on is_on manager container soon said listed audited is asks answers spent spend divided
 	run sandbox "${profile:-wsl-two-nvidia}" timeout --kill-after=1 60 bash -euc '
 		mkdir -p /etc/ctr-gpu && echo "$0" >/etc/ctr-gpu/config.json
 		trap '\''jobs=$?; [[ $jobs == 0 ]] || { cat "$scratch"/*.out "$scratch/audit"; }'\'' EXIT
@@ -183,6 +183,27 @@ add_on_both() {
 		said one "GPU-7b10aa04-0041-0000-0000-000084ef55fb: Small: 1048576 sums are right"
 		grep -q GPU-5a3f1c2b "$scratch/one.out" && exit 1
 		said one "total=1073741824"
+	'
+}
+
+# slices PROCESS: the nanoseconds that its threads want a processor for at a time, of sched_getattr(2)
+slices() {
+	local thread
+
+	for thread in /proc/"$1"/task/*; do
+		perl -e 'my $b = pack("L", 56) . "\0" x 52; syscall(315, int(shift), $b, 56, 0) == 0 or exit 1; print +(unpack("LLQlLQQQ", $b))[5], "\n"' "${thread##*/}" || return
+	done
+}
+
+@test "threads of a server are let in at once where those of programs spin" {
+	[[ $(uname -m) == x86_64 ]] || skip "sched_getattr(2) has another number here"
+	printf '%s\n' 6.12 "$(uname -r)" | sort -CV || skip "needs Linux 6.12"
+	on_host '
+		driver && manager
+		container one "sleep 60 | hold 1048576"
+		soon said one "1048576: 0"
+		server=$(pgrep -u "$(ctr-gpu vcuda list --json | jq ".containers[0].uid")")
+		[[ $(slices "$server" | sort -u) == 100000 ]]
 	'
 }
 

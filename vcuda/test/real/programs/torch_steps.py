@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # needs: torch
-# parts: sum train conv graph compile bf16 pinned segments gpt2 generate threads
+# parts: sum train feed conv graph compile bf16 pinned segments gpt2 generate threads
 #
 # What users of PyTorch do; prints what it came to, and how long a step took.
 import os
@@ -23,19 +23,28 @@ def prepare_sum():
     return lambda: int(values.sum())
 
 
-def prepare_train():
+def train(batch):
     model = nn.Sequential(nn.TransformerEncoderLayer(512, 8, batch_first=True, dropout=0), nn.Linear(512, 10)).cuda()
     optimizer = torch.optim.Adam(model.parameters())
-    batch = torch.randn(16, 64, 512)
 
     def step():
         optimizer.zero_grad()
-        loss = model(batch.cuda()).square().mean()
+        loss = model(batch().cuda()).square().mean()
         loss.backward()
         optimizer.step()
         return loss.item()
 
     return step
+
+
+def prepare_train():
+    batch = torch.randn(16, 64, 512)
+    return train(lambda: batch)
+
+
+def prepare_feed():
+    # OpenMP's threads make the data, and spin on all processors until the next.
+    return train(lambda: torch.randn(16, 64, 512).sin())
 
 
 def prepare_conv():
@@ -152,7 +161,7 @@ def prepare_threads():
 step = globals()["prepare_" + part]()
 # Of GPT-2 in bfloat16, the fifth digit is another one from run to run.
 print(part, " ".join(f"{step():.{3 if part == 'gpt2' else 5}g}" for _ in range(5)))
-count = 100 if part not in ("gpt2", "generate", "train") else 20
+count = 100 if part not in ("gpt2", "generate", "train", "feed") else 20
 if not os.environ.get("TIMES"):
     count //= 5
 torch.cuda.synchronize()

@@ -45,6 +45,7 @@ static ucontext_t scheduler;
 static int current;
 static bool with_fences;
 static struct bell bell;
+_Atomic int64_t spin_crowded;
 
 /* The decisions of this run, and among how many each was. */
 static int choice[CHOICES], options[CHOICES], choices;
@@ -262,6 +263,29 @@ static void test_without_fences_one_is(void **state)
 }
 
 /* Whoever may not spin never does; others spin for longer only while that would have spared them the sleep. */
+/* On a processor that others want, too. */
+static void test_who_comes_to_itself_late_spins_shortly(void **state)
+{
+	const long long_time = 1000000000;
+	struct spin spin = spin_begin(0);
+
+	(void)state;
+	assert_false(spin_goes_on(&spin));
+	assert_int_equal(spin_crowded, 0);
+	spin = spin_begin(long_time);
+	assert_int_equal(spin.until - spin.began, long_time);
+	spin.last -= SPIN_LATE + 1;
+	assert_false(spin_goes_on(&spin));
+	assert_true(spin_crowded > clock_now_ns());
+	spin = spin_begin(long_time);
+	assert_int_equal(spin.until - spin.began, SPIN_SHORT);
+	spin = spin_begin(1);
+	assert_int_equal(spin.until - spin.began, 1);
+	spin_crowded = clock_now_ns();
+	spin = spin_begin(long_time);
+	assert_int_equal(spin.until - spin.began, long_time);
+}
+
 static void test_spinning_adapts(void **state)
 {
 	(void)state;
@@ -276,6 +300,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_spinning_adapts),
+		cmocka_unit_test(test_who_comes_to_itself_late_spins_shortly),
 		cmocka_unit_test(test_no_wake_up_is_lost),
 		cmocka_unit_test(test_without_fences_one_is),
 	};

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * Spinning, of threads that wait for what another process writes, on processors that nobody else wants: a program
+ * may have as many threads as there are processors, and they may spin, too, as OpenMP's do.
+ */
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+static inline void spin_pause(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+/* Nanoseconds */
+enum {
+	SPIN_POLITE = 20000,     /* who spins for longer lets others go first */
+	SPIN_LATE = 50000,       /* who comes to itself so late has a processor that others want; */
+	SPIN_CROWDED = 20000000, /* for so long after that */
+	SPIN_SHORT = 5000,       /* it spins shortly: who wakes is let in, who spins had its share */
+};
+
+/** Until when threads of this process spin for a short time only. Each program that spins has one. */
+extern _Atomic int64_t spin_crowded;
+
+struct spin {
+	int64_t began, last, until;
+};
+
+/* @nanoseconds: 0: not at all */
+static inline struct spin spin_begin(long nanoseconds)
+{
+	const int64_t now = nanoseconds > 0 ? clock_now_ns() : 0;
+	const bool crowded = now < atomic_load_explicit(&spin_crowded, memory_order_relaxed);
+
+	return (struct spin){now, now, now + (crowded && nanoseconds > SPIN_SHORT ? SPIN_SHORT : nanoseconds)};
+}
+
+/** Return: whether to go on, to be asked each time that what is waited for is not there. */
+static inline bool spin_goes_on(struct spin *spin)
+{
+	int64_t now;
+
+	if (spin->until == 0)
+		return false;
+	now = clock_now_ns();
+	if (now - spin->last > SPIN_LATE) {
+		atomic_store_explicit(&spin_crowded, now + SPIN_CROWDED, memory_order_relaxed);
+		return false;
+	}
+	spin->last = now;
+	if (now >= spin->until)
+		return false;
+	if (now - spin->began > SPIN_POLITE)
+		(void)sched_yield();
+	return true;
+}
