@@ -7,6 +7,7 @@
 
 #include "vcuda/client/call.h"
 
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -390,39 +391,38 @@ CUresult call_upload(const void *data, size_t bytes)
 	return CUDA_SUCCESS;
 }
 
-/* Names stay where they are for as long as the process lives, each once. */
-struct text_buffer {
-	struct text_buffer *next;
-	char bytes[];
-};
+static int call_compare_texts(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
 
-static CUresult call_keep_text(const char *bytes, size_t length, const char **ret)
+/* Names stay where they are while the process lives, each once. A program may ask for those of 10,000 kernels. */
+static CUresult call_keep_text(const char *text, const char **ret)
 {
 	static struct lock lock;
-	static struct text_buffer *texts;
-	struct text_buffer *text;
+	static void *texts;
+	char *const *found;
+	char *copy;
 
 	LOCK_HOLD(&lock);
-	for (text = texts; text; text = text->next)
-		if (strlen(text->bytes) == length && memcmp(text->bytes, bytes, length) == 0)
-			break;
-	if (!text) {
-		text = malloc(sizeof(*text) + length + 1);
-		if (!text)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		memcpy(text->bytes, bytes, length);
-		text->bytes[length] = '\0';
-		text->next = texts;
-		texts = text;
+	found = tfind(text, &texts, call_compare_texts);
+	if (found) {
+		*ret = *found;
+		return CUDA_SUCCESS;
 	}
-	*ret = text->bytes;
+	copy = strdup(text);
+	if (!copy || !tsearch(copy, &texts, call_compare_texts)) {
+		free(copy);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*ret = copy;
 	return CUDA_SUCCESS;
 }
 
 CUresult call_text(unsigned op, const uint64_t *words, unsigned count, const struct call_part *parts,
 		   unsigned part_count, const char **ret)
 {
-	char text[WIRE_REPLY];
+	char text[WIRE_REPLY + 1];
 	struct thread *thread;
 	CUresult r = call_enter(&thread);
 	size_t length;
@@ -434,10 +434,11 @@ CUresult call_text(unsigned op, const uint64_t *words, unsigned count, const str
 	if (r)
 		return r;
 	length = CLIENT_READ(client.wire->reply[thread->slot].bytes);
-	if (length > sizeof(text))
+	if (length > WIRE_REPLY)
 		return CUDA_ERROR_UNKNOWN;
 	memcpy(text, client.wire->reply[thread->slot].word, length);
-	return call_keep_text(text, length, ret);
+	text[length] = '\0';
+	return call_keep_text(text, ret);
 }
 
 CUresult call_tell(uint64_t kind, const char *text)
