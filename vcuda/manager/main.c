@@ -535,6 +535,7 @@ int main(int argc, char **argv)
 		audit_write("unlimited", NULL,
 			    json_pack("{s:s}", "why", "the manager's control group has no controller for processors"));
 	vcudad_run(&loop);
+	keeper_finish(&loop.manager);
 	audit_write("stop", NULL, NULL);
 	return EXIT_SUCCESS;
 }

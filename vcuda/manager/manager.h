@@ -121,8 +121,9 @@ struct worker {
 	int pidfd, client; /* a pidfd, too; -1: not known */
 	pid_t client_pid;
 	uint64_t client_started;
-	int events; /* -1: closed */
-	int shared; /* what it shares with its client; -1: not known */
+	int events;      /* -1: closed */
+	int events_kept; /* the number by which the keeper has it, too; 0: it has not */
+	int shared;      /* what it shares with its client; -1: not known */
 	unsigned slot;
 	unsigned told;  /* datagrams that were read */
 	unsigned asked; /* for descriptors of others, lately */
@@ -192,6 +193,7 @@ struct manager {
 	struct remnant *remnants;             /* the newest first */
 	struct keeper keeper, keeper_written; /* that of the state file */
 	bool remnants_changed;                /* since the keeper began */
+	bool channels_changed;                /* the same of servers that tell us something */
 	size_t tenant_count, worker_count;
 	const char *directory; /* of the containers' sockets */
 	const char *users;  /* of those of users' containers, each user's in a directory that the user may go through */
@@ -383,20 +385,27 @@ int64_t remnant_next(const struct manager *manager, int64_t now);
  */
 void remnant_reattach(struct manager *manager, struct tenant *tenant, int fd, pid_t client, uint64_t client_started);
 
-/** In the keeper: frees what is of clients that end, and returns when there is nothing left. */
-void remnant_wait(struct manager *manager);
+/** In the keeper: frees what is of clients that have ended. */
+void remnant_drop_ended(struct manager *manager);
 
 /*
- * Of remnants the manager has descriptors alone, which end with it. So while there are some, a child of its has these,
- * too, and waits: the next manager takes them from it. Where none comes, it frees what is to be freed, and ends with
- * the last of these clients.
+ * Of remnants, and of the sockets by which servers tell it something, the manager has descriptors alone, which end with
+ * it. So while there are some, a child of its has these, too, and waits: the next manager takes them from it. Where no
+ * manager comes, it frees what is to be freed, and ends with the last of these clients and servers. (The servers
+ * themselves do not have their manager's end: what they set there would be its own.)
  *
  * What servers leave that end while no manager runs is not known to the next one. Their clients have it, or whom these
  * gave it, and it is gone with the last of them; until then the limits of control groups hold for it, and no others.
  */
 
-/** Has it have what there is now. One that has ended, though clients live, is replaced; once a second at most. */
+/**
+ * Has it have what there is now, of remnants at once. For servers that have begun, and where it has ended though it is
+ * needed, it is replaced once a second at most.
+ */
 void keeper_look(struct manager *manager);
+
+/** The same for a manager that ends: at once. */
+void keeper_finish(struct manager *manager);
 
 /** Return: what becomes readable when there is something to do; -1. @ret_next: when there is; INT64_MAX: not known */
 int keeper_wait_for(const struct manager *manager, int64_t now, int64_t *ret_next);

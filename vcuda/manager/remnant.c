@@ -262,28 +262,13 @@ static void remnant_free_all(struct remnant *remnant)
 		remnant_free_part(remnant);
 }
 
-/* Return: how many clients there are to be waited for. */
-static nfds_t remnant_drop_ended(struct manager *manager, struct pollfd *ends, nfds_t most)
+void remnant_drop_ended(struct manager *manager)
 {
-	nfds_t count = 0;
-
-	for (struct remnant **place = &manager->remnants; *place;) {
-		if (!remnant_has_client(*place) || count == most) {
+	for (struct remnant **place = &manager->remnants; *place;)
+		if (remnant_has_client(*place)) {
+			place = &(*place)->next;
+		} else {
 			remnant_free_all(*place);
 			remnant_drop(place);
-		} else {
-			ends[count++] = (struct pollfd){.fd = (*place)->client, .events = POLLIN};
-			place = &(*place)->next;
 		}
-	}
-	return count;
-}
-
-void remnant_wait(struct manager *manager)
-{
-	static struct pollfd ends[2 * MANAGER_REMNANTS_MAX];
-	nfds_t count;
-
-	while ((count = remnant_drop_ended(manager, ends, 2 * MANAGER_REMNANTS_MAX)) > 0)
-		(void)poll(ends, count, -1);
 }

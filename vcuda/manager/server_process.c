@@ -243,6 +243,7 @@ static int server_process_add(struct manager *manager, const struct worker *temp
 	manager->worker_count++;
 	worker->tenant->clients++;
 	manager->changed = true;
+	manager->channels_changed |= worker->events >= 0;
 	return 0;
 }
 
@@ -297,9 +298,20 @@ int server_process_start(struct manager *manager, struct tenant *tenant, int cli
 	return 0;
 }
 
+/* @number: of the keeper's. What it tells is read on, also what it has told while there was no manager. */
+static int server_process_take_channel(const struct manager *manager, int number)
+{
+	_cleanup_close_ int fd = number > 0 && manager->keeper.pid
+					 ? (int)syscall(SYS_pidfd_getfd, manager->keeper.pidfd, number, 0)
+					 : -1;
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) ? steal_fd(&fd) : -1;
+}
+
 int server_process_reattach(struct manager *manager, struct tenant *tenant, const struct worker *known)
 {
-	_cleanup_close_ int pidfd = -1, client = -1, shared = -1;
+	_cleanup_close_ int pidfd = -1, client = -1, shared = -1, events = -1;
 	struct worker worker = *known;
 	int r;
 
@@ -310,7 +322,7 @@ int server_process_reattach(struct manager *manager, struct tenant *tenant, cons
 		return r;
 	worker.tenant = tenant;
 	worker.adopted = true;
-	worker.events = -1;
+	worker.events = events = server_process_take_channel(manager, known->events_kept);
 	worker.pidfd = pidfd;
 	/* One whose client has ended meanwhile may hang. */
 	if (known->client_started && pidref_open(known->client_pid, known->client_started, &client, NULL) < 0)
@@ -324,6 +336,7 @@ int server_process_reattach(struct manager *manager, struct tenant *tenant, cons
 	(void)steal_fd(&pidfd);
 	(void)steal_fd(&client);
 	(void)steal_fd(&shared);
+	(void)steal_fd(&events);
 	return 0;
 }
 
@@ -390,8 +403,10 @@ void server_process_sweep(const struct manager *manager)
 		audit_write("sweep", NULL, json_pack("{s:I}", "servers", ended));
 }
 
+/* The keeper may have it, too, and a server that sends there is not to wait. */
 static void server_process_stop_receiving(struct worker *worker)
 {
+	(void)shutdown(worker->events, SHUT_RDWR);
 	fd_closer_close(&worker->events, 1);
 }
 

@@ -22,6 +22,7 @@ enum { STATE_FILE_MAX = 4 << 20 };
 
 /* ---- writing ---- */
 
+/* Their sockets by the keeper's descriptors. */
 static json_t *state_file_list_workers(const struct manager *manager, const struct tenant *tenant)
 {
 	json_t *list = json_array();
@@ -29,10 +30,11 @@ static json_t *state_file_list_workers(const struct manager *manager, const stru
 	for (const struct worker *worker = manager->workers; worker; worker = worker->next)
 		if (worker->tenant == tenant)
 			(void)json_array_append_new(list,
-						    json_pack("{s:i, s:I, s:i, s:i, s:I}", "pid", (int)worker->pid,
+						    json_pack("{s:i, s:I, s:i, s:i, s:I, s:i}", "pid", (int)worker->pid,
 							      "started", (json_int_t)worker->started, "slot",
 							      (int)worker->slot, "client", (int)worker->client_pid,
-							      "clientStarted", (json_int_t)worker->client_started));
+							      "clientStarted", (json_int_t)worker->client_started,
+							      "events", worker->events >= 0 ? worker->events_kept : 0));
 	return list;
 }
 
@@ -245,6 +247,7 @@ static int state_file_reattach(struct manager *manager, const json_t *entry)
 			.slot = (unsigned)state_file_number(server, "slot"),
 			.client_pid = (pid_t)state_file_number(server, "client"),
 			.client_started = (uint64_t)state_file_number(server, "clientStarted"),
+			.events_kept = (int)state_file_number(server, "events"),
 		};
 
 		(void)server_process_reattach(manager, adopted, &known);

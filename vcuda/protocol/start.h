@@ -8,10 +8,10 @@
  * datagram, a struct start, before anything else.
  *
  * The server ends by itself when its client closes the connection (status 0), and when it cannot start (status 1, after
- * a START_EVENT_FAILED). It goes on when its manager closes descriptor 4: a manager may be started again, and finds its
- * servers by their process ids. It ends them by SIGTERM, which keeps its default action, or SIGKILL. What the quota
- * still counts for one then, the manager takes back: all that is at start.quota_slot is 0 again, once the process
- * has ended.
+ * a START_EVENT_FAILED). It goes on when its manager has ended: one may be started again, and finds its servers by
+ * their process ids, and the other end of descriptor 4 with the keeper, or nowhere. It ends them by SIGTERM, which
+ * keeps its default action, or SIGKILL. What the quota still counts for one then, the manager takes back: all that is
+ * at start.quota_slot is 0 again, once the process has ended.
  */
 
 #include <stdatomic.h>

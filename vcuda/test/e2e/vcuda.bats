@@ -1001,6 +1001,32 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 	'
 }
 
+@test "what servers tell is in the audit of each manager behind one that was killed, also what they told while there was none" {
+	on_host '
+		denied() { [[ $(jq -s "map(select(.event == \"quota\" and .container == \"one\")) | length" "$scratch/audit") == "$1" ]]; }
+		kept() { [[ $(jq "[.containers[].servers[].events] | any(. > 0)" /run/ctr-gpu/vcudad.json) == true ]]; }
+		driver && manager
+		mkfifo "$scratch/bundle/rootfs/tmp/one"
+		container one "exec 3<>/tmp/one; hold 4096 <&3" CTR_GPU_MEMORY=64M
+		soon said one ready
+		for ((i = 1; i < 4; i++)); do
+			soon kept
+			kill -KILL "$manager"; wait "$manager" || true
+			[[ $i != 3 ]] || echo $((i << 30)) >"$scratch/bundle/rootfs/tmp/one"
+			[[ $i != 3 ]] || soon said one "$((i << 30)): 2"
+			manager
+			[[ $i == 3 ]] || echo $((i << 30)) >"$scratch/bundle/rootfs/tmp/one"
+			soon denied "$i"
+		done
+		# One that ends by itself loses nothing either.
+		kill "$manager"; wait "$manager"
+		manager
+		kept
+		runc --root /run/runtime kill one KILL
+		soon eval "! pgrep -x ctr-gpu-keeper"
+	'
+}
+
 @test "a container that was moved has turns on the GPU where it is" {
 	profile=wsl-two-same-store devices=0 settings=$movable on_host '
 		same && manager

@@ -157,6 +157,9 @@ client() {
 	run inside sh -c 'ctr-gpu vcuda list --json | jq ".containers[] | select(.container == \"two\") | .clients, .used"'
 	expect_line 1
 	expect_line 4096
+	# What it tells is still heard.
+	inside bash -c 'echo 2147483648 >/run/more; for _ in {1..150}; do grep -q "\"event\":\"quota\",\"container\":\"two\"" /run/audit && exit; sleep 0.02; done
+		cat /run/audit; exit 1'
 	inside systemctl stop ctr-gpu-vcudad.service
 	inside sh -c 'echo 8192 >/run/more; for i in 1 2 3 4 5 6 7 8 9; do sleep 0.1; done'
 	run inside cat /run/held
