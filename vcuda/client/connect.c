@@ -26,7 +26,6 @@
 #endif
 
 struct client client = {.socket = -1};
-_Atomic int64_t spin_crowded;
 static CUresult connect_failed; /* what the last cuInit() returned */
 
 /* A driver may take seconds for each GPU when it starts. */

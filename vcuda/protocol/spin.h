@@ -30,8 +30,8 @@ enum {
 	SPIN_SHORT = 5000,       /* it spins shortly: who wakes is let in, who spins had its share */
 };
 
-/** Until when threads of this process spin for a short time only. Each program that spins has one. */
-extern _Atomic int64_t spin_crowded;
+/** Until when threads of this process spin for a short time only. Weak: one, whichever files include this. */
+__attribute__((weak, visibility("hidden"))) _Atomic int64_t spin_crowded;
 
 struct spin {
 	int64_t began, last, until;

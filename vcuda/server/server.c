@@ -15,7 +15,6 @@
 enum { SERVER_NAMES = 512 }; /* that are told of once each */
 
 struct server server;
-_Atomic int64_t spin_crowded;
 
 uint64_t server_places(void)
 {

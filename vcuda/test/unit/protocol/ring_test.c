@@ -45,7 +45,6 @@ static ucontext_t scheduler;
 static int current;
 static bool with_fences;
 static struct bell bell;
-_Atomic int64_t spin_crowded;
 
 /* The decisions of this run, and among how many each was. */
 static int choice[CHOICES], options[CHOICES], choices;
