@@ -14,18 +14,18 @@
 
 #include "base/cleanup.h"
 
-struct ptx_declared {
+struct ptx_reader {
 	const char *at, *end;
 	const char *word; /* or one character */
 	size_t length;
 };
 
-static bool ptx_parse_is(const struct ptx_declared *text, const char *word)
+static bool ptx_parse_is(const struct ptx_reader *text, const char *word)
 {
 	return text->length == strlen(word) && memcmp(text->word, word, text->length) == 0;
 }
 
-static bool ptx_parse_begins(const struct ptx_declared *text, const char *with)
+static bool ptx_parse_begins(const struct ptx_reader *text, const char *with)
 {
 	const size_t length = strlen(with);
 
@@ -33,7 +33,7 @@ static bool ptx_parse_begins(const struct ptx_declared *text, const char *with)
 }
 
 /* To behind @what, or the end. */
-static void ptx_parse_skip_to(struct ptx_declared *text, const char *what)
+static void ptx_parse_skip_to(struct ptx_reader *text, const char *what)
 {
 	while (text->at < text->end && !ptx_parse_begins(text, what))
 		text->at++;
@@ -41,7 +41,7 @@ static void ptx_parse_skip_to(struct ptx_declared *text, const char *what)
 		text->at += strlen(what);
 }
 
-static void ptx_parse_skip_blanks(struct ptx_declared *text)
+static void ptx_parse_skip_blanks(struct ptx_reader *text)
 {
 	while (text->at < text->end) {
 		if (isspace((unsigned char)*text->at)) {
@@ -66,7 +66,7 @@ static bool ptx_parse_is_of_word(char c)
 }
 
 /* Return: whether there is another word. */
-static bool ptx_parse_next(struct ptx_declared *text)
+static bool ptx_parse_next(struct ptx_reader *text)
 {
 	ptx_parse_skip_blanks(text);
 	if (text->at == text->end || !*text->at)
@@ -84,7 +84,7 @@ static uint64_t ptx_parse_multiply(uint64_t a, uint64_t b)
 }
 
 /* Of a type. Return: 0 if it is none. */
-static uint64_t ptx_parse_element(const struct ptx_declared *text)
+static uint64_t ptx_parse_element(const struct ptx_reader *text)
 {
 	static const struct {
 		const char *type;
@@ -101,7 +101,7 @@ static uint64_t ptx_parse_element(const struct ptx_declared *text)
 	return 0;
 }
 
-static uint64_t ptx_parse_number(const struct ptx_declared *text)
+static uint64_t ptx_parse_number(const struct ptx_reader *text)
 {
 	char digits[24] = "";
 
@@ -111,7 +111,7 @@ static uint64_t ptx_parse_number(const struct ptx_declared *text)
 }
 
 /* Behind "[", to "]". */
-static uint64_t ptx_parse_dimension(struct ptx_declared *text)
+static uint64_t ptx_parse_dimension(struct ptx_reader *text)
 {
 	uint64_t product = 1;
 
@@ -122,7 +122,7 @@ static uint64_t ptx_parse_dimension(struct ptx_declared *text)
 }
 
 /* Behind "=", to what comes behind the values. Return: whether there is another word. */
-static bool ptx_parse_skip_values(struct ptx_declared *text)
+static bool ptx_parse_skip_values(struct ptx_reader *text)
 {
 	int depth = 0;
 
@@ -135,18 +135,18 @@ static bool ptx_parse_skip_values(struct ptx_declared *text)
 }
 
 /* Behind ".global". */
-static uint64_t ptx_parse_count(struct ptx_declared *text)
+static uint64_t ptx_parse_count(struct ptx_reader *text)
 {
-	uint64_t element = 0, bytes = 0, sum = 0;
+	uint64_t width = 1, element = 0, bytes = 0, sum = 0;
 
 	while (ptx_parse_next(text)) {
 		if (ptx_parse_is(text, ".align")) {
 			if (!ptx_parse_next(text))
 				break;
 		} else if (ptx_parse_is(text, ".v2") || ptx_parse_is(text, ".v4")) {
-			bytes = text->word[2] == '2' ? 2 : 4;
+			width = text->word[2] == '2' ? 2 : 4;
 		} else if (ptx_parse_element(text)) {
-			element = ptx_parse_multiply(ptx_parse_element(text), bytes ? bytes : 1);
+			element = ptx_parse_element(text) * width;
 			bytes = element;
 		} else if (ptx_parse_is(text, "[")) {
 			bytes = ptx_parse_multiply(bytes, ptx_parse_dimension(text));
@@ -164,25 +164,28 @@ static uint64_t ptx_parse_count(struct ptx_declared *text)
 	return sum;
 }
 
+/* In parentheses are parameters: there ".ptr .global" says where a pointer leads. */
 uint64_t ptx_parse_count_globals(const uint8_t *image, uint64_t bytes)
 {
-	struct ptx_declared text = {.at = (const char *)image, .end = (const char *)image + bytes};
+	struct ptx_reader text = {.at = (const char *)image, .end = (const char *)image + bytes};
 	uint64_t sum = 0;
-	bool elsewhere = false;
+	bool is_extern = false;
+	int depth = 0;
 
 	while (ptx_parse_next(&text)) {
+		depth += ptx_parse_is(&text, "(") - ptx_parse_is(&text, ")");
 		/* The variable of another module. */
 		if (ptx_parse_is(&text, ".extern"))
-			elsewhere = true;
+			is_extern = true;
 		else if (ptx_parse_is(&text, ";") || ptx_parse_is(&text, ")"))
-			elsewhere = false;
-		if (!ptx_parse_is(&text, ".global"))
+			is_extern = false;
+		if (!ptx_parse_is(&text, ".global") || depth > 0)
 			continue;
-		const uint64_t of = ptx_parse_count(&text);
+		const uint64_t counted = ptx_parse_count(&text);
 
-		if (!elsewhere && __builtin_add_overflow(sum, of, &sum))
+		if (!is_extern && __builtin_add_overflow(sum, counted, &sum))
 			return UINT64_MAX;
-		elsewhere = false;
+		is_extern = false;
 	}
 	return sum;
 }

@@ -238,6 +238,10 @@ static void a_text_declares_global_arrays(void **state)
 		{".global .b8 a[4294967296][4294967296];", UINT64_MAX},
 		{".global .b8 a[18446744073709551615];.global .b8 b[2];", UINT64_MAX},
 		{".weak .global .attribute(.managed) .f64 x[3];", 24},
+		{".visible .entry k(.param .u64 .ptr .global .align 1 p, .param .u64 .ptr .global .align 1 q, .param .u32 n)\n"
+		 "{ ret; }\n.global .v4 .f32 a, b; .global .f32 c;",
+		 16 + 16 + 4},
+		{".extern .func (.param .b32 r) f(.param .b64 .ptr .global p);.global .u16 a;", 2},
 		{".global .b8 a[", 0},
 		{".global .align", 0},
 		{".global .b8 a = {1, 2", 0},
