@@ -55,19 +55,23 @@ static bool atomic_file_sweep(int proc_self_fd, int parent, const char *name)
 }
 
 /*
- * Whether the file just made is still there: another process may have removed it as an old one. On filesystems without
- * locks no process does. Sets the mode to @mode, whatever the umask is.
+ * Sets the mode to @mode, whatever the umask is. Return: 0; -EEXIST if another process has removed the file just made as
+ * an old one, which none does on filesystems without locks; negative errno.
  */
-static bool atomic_file_lock(int fd, mode_t mode)
+static int atomic_file_lock(int fd, mode_t mode)
 {
-	bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+	const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
 	struct stat st;
 
 	if (!locked && errno == EWOULDBLOCK)
-		return false;
-	if (fstat(fd, &st) < 0)
-		return fchmod(fd, mode) == 0;
-	return (!locked || st.st_nlink > 0) && ((st.st_mode & 07777) == mode || fchmod(fd, mode) == 0);
+		return -EEXIST;
+	if (fstat(fd, &st) == 0) {
+		if (locked && st.st_nlink == 0)
+			return -EEXIST;
+		if ((st.st_mode & 07777) == mode)
+			return 0;
+	}
+	return fchmod(fd, mode) < 0 ? -errno : 0;
 }
 
 /* Undoes a step with such a name, above another with the same parent; its number says whether the file was made. */
@@ -110,11 +114,14 @@ static int atomic_file_try(int proc_self_fd, int parent, mode_t mode, char name[
 	fd = atomic_file_make(proc_self_fd, parent, name);
 	if (undo_log && fd >= 0)
 		undo_log_set_number(undo_log, true);
-	if (fd >= 0 && atomic_file_lock(fd, mode))
+	r = fd < 0 ? fd : atomic_file_lock(fd, mode);
+	if (r == 0)
 		return steal_fd(&fd);
+	if (fd >= 0 && r != -EEXIST)
+		(void)unlinkat(parent, name, 0);
 	if (undo_log)
 		undo_log_pop(undo_log);
-	return fd < 0 ? steal_fd(&fd) : -EEXIST;
+	return r;
 }
 
 int atomic_file_open(int proc_self_fd, int parent, mode_t mode, char ret_name[ATOMIC_FILE_SIZE],

@@ -5,6 +5,7 @@ $(O)/test/unit/devcgroup/devcgroup_test: $(device_world) $(O)/test/unit/devcgrou
 $(O)/test/unit/devcgroup/bpf_device_test $(O)/test/unit/apply/guard_rule_test: $(device_world)
 $(device_world): override CPPFLAGS += -Itest/unit
 $(O)/test/unit/base/memstream_test: override LDFLAGS += -Wl,--wrap=realloc
+$(O)/test/unit/root/atomic_file_test: override LDFLAGS += -Wl,--wrap=fchmod
 
 # Nouns of the commands are in no library.
 $(filter $(O)/test/unit/cli/%,$(unit_tests)): $(O)/test/lib/cli.a
