@@ -37,7 +37,6 @@ enum {
 struct vcuda {
 	bool json, all;
 	struct vcudad_limit limit; /* its id is of every command's */
-	const char *memory, *max_clients;
 	const char *device, *from; /* GPUs, as users name them */
 };
 
@@ -436,7 +435,7 @@ static int vcuda_check_state(const struct vcudad_grant *grant, const char *wante
 			("Suspend another container, or end a program: ctr-gpu vcuda list shows them."));
 	return output_print_advised(("it is %.16s: %.300s", grant->state,
 				     *grant->trouble ? grant->trouble : "something else has been asked for meanwhile"),
-				    ("The manager's audit has more: journalctl -u ctr-gpu-vcudad"));
+				    ("The manager's audit has more: ctr-gpu vcuda audit"));
 }
 
 /* What is to be resumed is "suspended" for a moment, or being suspended. */
@@ -449,8 +448,12 @@ static bool vcuda_is_on_its_way(const char *state, const char *wanted)
 					: streq(state, "suspending");
 }
 
-/* Return: whether it is still under way; otherwise *ret is the exit status. */
-static bool vcuda_is_under_way(const char *text, const char *wanted, int *ret)
+/*
+ * @id: becomes the whole one, so that none that comes later and begins so is taken for it
+ *
+ * Return: whether it is still under way; otherwise *ret is the exit status.
+ */
+static bool vcuda_is_under_way(char id[static VCUDAD_ID_MAX + 1], const char *wanted, int *ret)
 {
 	struct vcudad_grants list = {0};
 	const struct vcudad_grant *grant;
@@ -458,7 +461,9 @@ static bool vcuda_is_under_way(const char *text, const char *wanted, int *ret)
 	bool goes_on;
 
 	*ret = vcuda_ask(VCUDAD_LIST, &nothing, &list);
-	grant = *ret ? NULL : vcuda_find(&list, text);
+	grant = *ret ? NULL : vcuda_find(&list, id);
+	if (grant)
+		(void)snprintf(id, VCUDAD_ID_MAX + 1, "%s", grant->id);
 	goes_on = grant && !*grant->trouble && vcuda_is_on_its_way(grant->state, wanted);
 	if (!*ret && !goes_on)
 		*ret = vcuda_check_state(grant, wanted);
@@ -469,9 +474,11 @@ static bool vcuda_is_under_way(const char *text, const char *wanted, int *ret)
 static int vcuda_await(const char *text, const char *wanted)
 {
 	const struct timespec while_it_works = {.tv_nsec = LOOK_MS * 1000000L};
+	char id[VCUDAD_ID_MAX + 1];
 	int r;
 
-	while (vcuda_is_under_way(text, wanted, &r))
+	(void)snprintf(id, sizeof(id), "%s", text);
+	while (vcuda_is_under_way(id, wanted, &r))
 		(void)nanosleep(&while_it_works, NULL);
 	return r;
 }
@@ -534,7 +541,7 @@ static int vcuda_sleep(bool ends)
 	}
 	if (r || count == 0)
 		return r;
-	return output_print_advised(("%u containers could not be %s", count, ends ? "resumed" : "suspended"),
+	return output_print_advised(("containers that could not be %s: %u", ends ? "resumed" : "suspended", count),
 				    ("The manager's audit has more: ctr-gpu vcuda audit"));
 }
 
@@ -755,7 +762,7 @@ static int vcuda_await_drain(const char *uuid)
 	if (r || stay == 0)
 		return r;
 	return output_print_advised(
-		("%u containers are still on the GPU; each is moved as soon as that is possible", stay),
+		("still on the GPU, containers: %u; each is moved as soon as that is possible", stay),
 		("ctr-gpu vcuda list shows them; ctr-gpu vcuda undrain ends the drain."));
 }
 

@@ -814,7 +814,7 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		is one running
 		ctr-gpu vcuda suspend --all >"$scratch/why" 2>&1 && exit 1
 		grep "^one is running: cuCheckpointProcessGetState(): 801" "$scratch/why"
-		grep "1 containers could not be suspended" "$scratch/why"
+		grep "containers that could not be suspended: 1" "$scratch/why"
 		ctr-gpu vcuda resume --all
 		asks one check && soon answers one 1 right
 	'
