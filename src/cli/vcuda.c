@@ -36,7 +36,7 @@ enum {
 
 struct vcuda {
 	bool json, all;
-	struct vcudad_limit limit; /* its id is of every command's */
+	struct vcudad_limit limit; /* its id is the container, also for commands that limit nothing */
 	const char *device, *from; /* GPUs, as users name them */
 };
 
@@ -438,8 +438,8 @@ static int vcuda_check_state(const struct vcudad_grant *grant, const char *wante
 				    ("The manager's audit has more: ctr-gpu vcuda audit"));
 }
 
-/* What is to be resumed is "suspended" for a moment, or being suspended. */
-static bool vcuda_is_on_its_way(const char *state, const char *wanted)
+/* Of a container that is on its way to @wanted: one that is to be resumed may be suspended first. */
+static bool vcuda_is_transient(const char *state, const char *wanted)
 {
 	/* What was suspended before is moved already. */
 	if (streq(wanted, "moved"))
@@ -453,7 +453,7 @@ static bool vcuda_is_on_its_way(const char *state, const char *wanted)
  *
  * Return: whether it is still under way; otherwise *ret is the exit status.
  */
-static bool vcuda_is_under_way(char id[static VCUDAD_ID_MAX + 1], const char *wanted, int *ret)
+static bool vcuda_look_again(char id[static VCUDAD_ID_MAX + 1], const char *wanted, int *ret)
 {
 	struct vcudad_grants list = {0};
 	const struct vcudad_grant *grant;
@@ -464,7 +464,7 @@ static bool vcuda_is_under_way(char id[static VCUDAD_ID_MAX + 1], const char *wa
 	grant = *ret ? NULL : vcuda_find(&list, id);
 	if (grant)
 		(void)snprintf(id, VCUDAD_ID_MAX + 1, "%s", grant->id);
-	goes_on = grant && !*grant->trouble && vcuda_is_on_its_way(grant->state, wanted);
+	goes_on = grant && !*grant->trouble && vcuda_is_transient(grant->state, wanted);
 	if (!*ret && !goes_on)
 		*ret = vcuda_check_state(grant, wanted);
 	control_free_reply(VCUDAD_LIST, &list);
@@ -478,7 +478,7 @@ static int vcuda_await(const char *text, const char *wanted)
 	int r;
 
 	(void)snprintf(id, sizeof(id), "%s", text);
-	while (vcuda_is_under_way(id, wanted, &r))
+	while (vcuda_look_again(id, wanted, &r))
 		(void)nanosleep(&while_it_works, NULL);
 	return r;
 }

@@ -37,7 +37,7 @@ json_t *docker_api_get(const struct daemon *daemon, const char *what)
 	return json_parse(answer.data, answer.size, &json, NULL) == 0 ? json : NULL;
 }
 
-int docker_api_open(const struct daemon *daemon)
+int docker_api_check_access(const struct daemon *daemon)
 {
 	_cleanup_free_ char *path = NULL;
 	_cleanup_close_ int fd = -1;

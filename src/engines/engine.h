@@ -250,4 +250,4 @@ pid_t container_start_wait(int milliseconds);
 json_t *docker_api_get(const struct daemon *daemon, const char *what);
 
 /** Whether the caller may connect to it. Return: 0; -EACCES, -ENOENT, … */
-int docker_api_open(const struct daemon *daemon);
+int docker_api_check_access(const struct daemon *daemon);

@@ -142,7 +142,7 @@ static json_t *edit_mount_entry(const struct plan_mount *mount)
 			 "options", plan_mount_options(mount->flags));
 }
 
-/* Behind whatever the engine mounts there or above it: engines sort by depth, and ours are to be seen. Takes @entry. */
+/* Behind the engine's mounts, which it has sorted by depth, so that ours end up on top. Takes @entry. */
 static int edit_add_mount(json_t *mounts, json_t *entry, struct err *err)
 {
 	for (size_t i = entry ? json_array_size(mounts) : 0; i-- > 0;) {
@@ -177,7 +177,7 @@ bool oci_edit_has_own_dev(const json_t *config)
 	return false;
 }
 
-/* What a runtime makes in it, to mount on, is not in the image then. It is read-only when the container starts. */
+/* A tmpfs: what the runtime makes to mount on is not in the image. It is read-only when the container starts. */
 static int edit_add_own_directory(json_t *mounts, const struct plan *plan, struct err *err)
 {
 	for (size_t i = 0; i < plan->mount_count; i++)
@@ -282,7 +282,7 @@ static int edit_add_environment(json_t *config, const struct plan *plan, struct 
 
 /* ---- process.user.additionalGids ---- */
 
-/* The groups of the host mean others there. */
+/* There a number is another group than on the host. */
 static bool edit_has_user_namespace(const json_t *config)
 {
 	const json_t *item;

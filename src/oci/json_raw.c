@@ -39,7 +39,7 @@ static bool raw_skip_string(struct raw_text *text)
 	return at < end;
 }
 
-/* Return: how much deeper it is behind the next character, string or word of a value. */
+/* Return: how the depth of nesting changes by the next character, string or word of a value. */
 static int raw_skip_piece(struct raw_text *text)
 {
 	switch (*text->at) {
@@ -176,7 +176,7 @@ static int json_raw_take(const char *data, size_t size, const struct json_raw *r
 	r = json_bigint_mark_write('2', text.mark);
 	if (r < 0)
 		return r;
-	/* Behind one, what is given back would be missing. */
+	/* It would cut off the text that is put back. */
 	if (memchr(data, '\0', size))
 		return -EINVAL;
 	if (!raw_take_object(&text, raws) || text.at != text.end)
@@ -235,8 +235,8 @@ static int json_raw_restore(const char *text, const char *data, char **ret)
 }
 
 /* What is wrong is said of the whole text. */
-int json_parse_but(const char *data, size_t size, const struct json_raw *raws, json_t **ret,
-		   char reason[JSON_ERROR_TEXT_LENGTH])
+int json_parse_skipping(const char *data, size_t size, const struct json_raw *raws, json_t **ret,
+			char reason[JSON_ERROR_TEXT_LENGTH])
 {
 	_cleanup_free_ char *shorter = NULL;
 	size_t length;
@@ -247,7 +247,7 @@ int json_parse_but(const char *data, size_t size, const struct json_raw *raws, j
 	return json_parse_to_print(data, size, ret, reason);
 }
 
-int json_print_whole(const json_t *json, size_t flags, const char *data, char **ret)
+int json_print_restoring(const json_t *json, size_t flags, const char *data, char **ret)
 {
 	_cleanup_free_ char *text = NULL;
 	int r = json_print(json, flags, &text);

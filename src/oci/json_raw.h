@@ -17,11 +17,11 @@ struct json_raw {
 };
 
 /**
- * json_parse_but() - json_parse_to_print() for a text of which not all is looked at
- * @raws: what is not; each reads as a string, and is itself again when json_print_whole() writes it
+ * json_parse_skipping() - json_parse_to_print() for a text of which not all is looked at
+ * @raws: what is not; each reads as a string, and is itself again when json_print_restoring() writes it
  */
-int json_parse_but(const char *data, size_t size, const struct json_raw *raws, json_t **ret,
-		   char reason[JSON_ERROR_TEXT_LENGTH]);
+int json_parse_skipping(const char *data, size_t size, const struct json_raw *raws, json_t **ret,
+			char reason[JSON_ERROR_TEXT_LENGTH]);
 
-/** json_print() of what json_parse_but() made of @data. */
-int json_print_whole(const json_t *json, size_t flags, const char *data, char **ret);
+/** json_print() of what json_parse_skipping() made of @data. */
+int json_print_restoring(const json_t *json, size_t flags, const char *data, char **ret);

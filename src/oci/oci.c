@@ -50,7 +50,7 @@ static int oci_parse_object(const char *file, const char *data, size_t size, siz
 	if (size > max)
 		return err_set(err, CTR_GPU_E_BAD_STATE, "the runtime's %s cannot be used: it is larger than %zu MiB",
 			       file, max >> 20);
-	r = json_parse_but(data, size, raws, &json, reason);
+	r = json_parse_skipping(data, size, raws, &json, reason);
 	if (r == -ENOMEM)
 		return err_set(err, r, "%m");
 	if (r < 0)
@@ -307,7 +307,7 @@ int oci_load_config(const char *data, size_t size, json_t **ret, struct err *err
 
 int oci_print_config(const json_t *config, const char *data, char **ret)
 {
-	return json_print_whole(config, JSON_COMPACT, data, ret);
+	return json_print_restoring(config, JSON_COMPACT, data, ret);
 }
 
 /*

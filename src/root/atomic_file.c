@@ -25,7 +25,7 @@ static bool atomic_file_is_type(int parent, const char *name, mode_t type)
 	return fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && (st.st_mode & S_IFMT) == type;
 }
 
-/* A symlink cannot be locked: it belongs to the owner of the file with the same number, and goes with it. */
+/* A symlink cannot be locked. It is removed together with the file of the same number, whose lock protects both. */
 static void atomic_file_remove_link(int parent, char number)
 {
 	char name[] = LINK;
@@ -55,8 +55,8 @@ static bool atomic_file_sweep(int proc_self_fd, int parent, const char *name)
 }
 
 /*
- * Sets the mode to @mode, whatever the umask is. Return: 0; -EEXIST if another process has removed the file just made as
- * an old one, which none does on filesystems without locks; negative errno.
+ * Sets the mode to @mode, whatever the umask is. Return: 0; -EEXIST if another process has removed the new file as an
+ * old one, which none does on filesystems without locks; negative errno.
  */
 static int atomic_file_lock(int fd, mode_t mode)
 {
@@ -74,7 +74,7 @@ static int atomic_file_lock(int fd, mode_t mode)
 	return fchmod(fd, mode) < 0 ? -errno : 0;
 }
 
-/* Undoes a step with such a name, above another with the same parent; its number says whether the file was made. */
+/* The step below it in the log has the parent in fds[0]. Its number says whether the file was made. */
 static void atomic_file_undo(const struct undo_log *undo_log, const struct undo_step *undo_step)
 {
 	int parent = undo_step[-1].fds[0];

@@ -17,8 +17,8 @@
 
 static struct lock call_lock;
 static uint32_t call_head;    /* of the ring; the server's memory is only written */
-static uint32_t call_pending; /* where the entry ends that is being written */
-static uint32_t call_tail;    /* as it was last looked at, which costs the server a line of its cache */
+static uint32_t call_pending; /* the end of the entry that is being written */
+static uint32_t call_tail;    /* a copy: to read the server's word takes the line from its cache */
 
 static const struct timespec call_patience = {.tv_nsec = 100000000};
 
@@ -283,7 +283,7 @@ static void call_print(struct thread *thread)
 	}
 }
 
-/* The answer to a call in which the driver prints: nothing but the result, which is not to be read there any more. */
+/* Of a call in which the driver prints. The result is taken first: to print uses the place of the reply again. */
 static CUresult call_end_printing(struct thread *thread, CUresult r)
 {
 	r = r ? r : call_failure(thread);
@@ -319,7 +319,7 @@ CUresult call_sync(unsigned op, const uint64_t *words, unsigned count, const str
 	struct thread *thread;
 	CUresult r = call_enter(&thread);
 
-	/* Devices and contexts can be asked for without one. */
+	/* Functions up to this one, of devices and contexts, need none. */
 	if (!r && op > OP_cuCtxDestroy_v2 && thread_context(thread) && thread_context(thread)->gone)
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	if (!r)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Arrays: memory that textures and surfaces are made of, in a layout of the GPU's own. What the elements have is
- * counted before the driver is asked; what it takes besides, when they are there.
+ * Arrays: memory that textures and surfaces are made of, in a layout of the GPU's own. The bytes of
+ * the elements are counted before the driver is asked; what it takes besides, afterwards.
  */
 
 #include "vcuda/driver_api.h"
@@ -49,7 +49,7 @@ static CUresult array_end(enum wire_type type, uint64_t real)
 	return type == WIRE_ARRAY ? driver.cuArrayDestroy(real) : driver.cuMipmappedArrayDestroy(real);
 }
 
-/* What was counted becomes the array's, or nobody's. */
+/* The bytes that were counted become the array's, or are given back. */
 static CUresult array_keep(struct request *q, CUresult r, enum wire_type type, uint64_t real, uint64_t bytes)
 {
 	uint64_t handle = 0;

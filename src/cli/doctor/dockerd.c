@@ -53,7 +53,7 @@ static void dockerd_ask(struct docker *docker)
 
 	if (check->daemon.pid == 0)
 		return;
-	docker->reach = docker_api_open(&check->daemon);
+	docker->reach = docker_api_check_access(&check->daemon);
 	version = docker->reach == 0 ? docker_api_get(&check->daemon, "/version") : NULL;
 	text = json_string_value(json_object_get(version, "Version"));
 	if (!text)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * By the longest common subsequence of the lines between those at both ends that are equal. Where these are too many
- * for a table, all of them are taken out and put in.
+ * By the longest common subsequence of the lines between those at both ends that are equal. If the table for it would
+ * be too big, every old line is shown as removed and every new one as added.
  */
 
 #include "cli/setup/setup.h"
@@ -67,7 +67,7 @@ static void diff_add(struct diff_lines *script, char kind, const struct diff_lin
 	script->items[script->count++].kind = kind;
 }
 
-/* What is between the ends. The table has for each pair of lines how long what both have from there on is. */
+/* What is between the ends. The table has the length of the longest common subsequence of a[i...] and b[j...]. */
 static int diff_compare(const struct diff_line *a, size_t rows, const struct diff_line *b, size_t columns,
 			struct diff_lines *script)
 {
