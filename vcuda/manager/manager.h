@@ -125,8 +125,9 @@ struct worker {
 	int events_kept; /* the number by which the keeper has it, too; 0: it has not */
 	int shared;      /* what it shares with its client; -1: not known */
 	unsigned slot;
-	unsigned told;  /* datagrams that were read */
-	unsigned asked; /* for descriptors of others, lately */
+	unsigned told;   /* datagrams that were read lately, */
+	int64_t told_at; /* until then */
+	unsigned asked;  /* for descriptors of others, lately */
 	int64_t asked_at;
 	uint64_t rests;    /* as it told last */
 	int64_t rested_at; /* since when it has told the same */

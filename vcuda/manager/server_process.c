@@ -30,7 +30,8 @@
 #include "vcuda/protocol/wire.h"
 
 enum {
-	REPORTED_MAX = 256,      /* datagrams of one server that are read */
+	REPORTED_MAX = 256,      /* datagrams of one server that are read at once, */
+	REPORTED_EACH_S = 2,     /* and so many more each second */
 	HEARD_MAX = 32,          /* of its datagrams before others have their turn */
 	UNHEARD_MAX = 1024,      /* of one that has ended: more than its socket holds */
 	SENT_MAX = 253,          /* descriptors with one datagram */
@@ -498,6 +499,18 @@ static bool server_process_answer(const struct manager *manager, struct worker *
 	return sent;
 }
 
+/* Return: whether that were too many. */
+static bool server_process_reports_too_much(struct worker *worker, int64_t now)
+{
+	const int64_t more = (now - worker->told_at) / 1000 * REPORTED_EACH_S;
+
+	if (more > 0) {
+		worker->told = worker->told > more ? worker->told - (unsigned)more : 0;
+		worker->told_at = now;
+	}
+	return ++worker->told == REPORTED_MAX;
+}
+
 static void server_process_receive_events(struct manager *manager, struct worker *worker, int most)
 {
 	for (int i = 0; i < most && worker->events >= 0; i++) {
@@ -514,7 +527,7 @@ static void server_process_receive_events(struct manager *manager, struct worker
 			gpu_trouble_receive(manager, worker->tenant, &event);
 		}
 		/* Whoever goes on would keep us at work, and an honest server notices nothing. */
-		if (size <= 0 || ++worker->told == REPORTED_MAX)
+		if (size <= 0 || server_process_reports_too_much(worker, manager_now()))
 			server_process_stop_receiving(worker);
 	}
 }

@@ -90,7 +90,7 @@ static const struct series usage_metrics[] = {
 	{"share", "gauge", "Its share of its GPUs' time.", usage_metrics_share},
 	{"connections_total", "counter", "Processes that have begun to use CUDA.", usage_metrics_connections},
 	{"refused_connections_total", "counter", "Processes that were refused, being too many.", usage_metrics_denied},
-	{"refused_memory_total", "counter", "Times that its limit refused it memory.", usage_metrics_refused_memory},
+	{"refused_memory_total", "counter", "Seconds in which it was refused memory.", usage_metrics_refused_memory},
 	{"refused_functions_total", "counter", "Functions that are not offered and were called.",
 	 usage_metrics_refused_functions},
 	{"crashes_total", "counter", "Servers of the container that crashed.", usage_metrics_crashes},

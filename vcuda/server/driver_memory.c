@@ -233,7 +233,7 @@ bool driver_memory_fits(void)
 	const bool fits = driver_memory_count();
 
 	if (!fits)
-		server_tell(START_EVENT_QUOTA, driver_memory_surplus, "");
+		quota_tell(driver_memory_surplus);
 	return fits;
 }
 

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "vcuda/server/server.h"
 
@@ -163,11 +164,22 @@ bool quota_is_exceeded(void)
 	return quota_used() > quota_limit();
 }
 
+void quota_tell(uint64_t bytes)
+{
+	enum { APART_MS = 1000 };
+	static _Atomic int64_t told;
+	const int64_t now = clock_now_ms();
+	int64_t last = told;
+
+	if (now - last >= APART_MS && atomic_compare_exchange_strong(&told, &last, now))
+		server_tell(START_EVENT_QUOTA, bytes, "");
+}
+
 bool quota_take(uint64_t bytes)
 {
 	if (quota_try(bytes))
 		return true;
-	server_tell(START_EVENT_QUOTA, bytes, "");
+	quota_tell(bytes);
 	return false;
 }
 

@@ -39,6 +39,9 @@ struct wire_usage;
 /** Fills in what the container has, and the processes that use the GPU. */
 void quota_report(uint64_t ordinal, struct wire_usage *to);
 
+/** Tells the manager that so much was refused; once a second at most, since allocators ask again and again. */
+void quota_tell(uint64_t bytes);
+
 /** Counts @bytes. Return: false if they are too many; nothing is counted then. */
 bool quota_take(uint64_t bytes);
 

@@ -10,12 +10,14 @@ enum { LIMIT = 1 << 20 };
 struct server server;
 static struct start_orders orders;
 static uint64_t refused;
+static int reports;
 
 void server_tell(enum start_event_kind kind, uint64_t number, const char *text)
 {
 	(void)text;
 	assert_int_equal(kind, START_EVENT_QUOTA);
 	refused += number;
+	reports++;
 }
 
 static int begin(void **state)
@@ -63,6 +65,10 @@ static void what_is_more_than_the_limit_is_not_added(void **state)
 	assert_false(quota_take(LIMIT + 1));
 	assert_false(quota_take(UINT64_MAX));
 	assert_int_equal(server.quota->used[0], LIMIT);
+	reports = 0;
+	for (int i = 0; i < 100; i++)
+		assert_false(quota_take(1));
+	assert_true(reports <= 1);
 	orders.limit = UINT64_MAX;
 	assert_true(quota_take((uint64_t)1 << 50));
 }
