@@ -324,9 +324,13 @@ static void contexts_leave_behind(CUstream stream, uint64_t context)
 	/* It may be another than the thread's. */
 	if (!handle_look(context, WIRE_CONTEXT, &real) || driver.cuCtxPushCurrent_v2(real))
 		return;
-	if (!driver.cuEventCreate(&event, EVENT_WITHOUT_TIME) && !driver.cuEventRecord(event, stream)) {
-		orphans[orphan_count].event = event;
-		orphans[orphan_count++].context = context;
+	if (!driver.cuEventCreate(&event, EVENT_WITHOUT_TIME)) {
+		if (driver.cuEventRecord(event, stream)) {
+			(void)driver.cuEventDestroy_v2(event);
+		} else {
+			orphans[orphan_count].event = event;
+			orphans[orphan_count++].context = context;
+		}
 	}
 	(void)driver.cuCtxPopCurrent_v2(&popped);
 }

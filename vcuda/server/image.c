@@ -86,11 +86,12 @@ static bool image_sections_are_whole(const Elf64_Ehdr *header, const uint8_t *im
 
 	if (header->e_shoff == 0 && count == 0)
 		return true;
-	if ((count && header->e_shentsize != sizeof(Elf64_Shdr)) ||
-	    !image_reaches(header->e_shoff, 1, sizeof(Elf64_Shdr), bytes))
+	if (!image_reaches(header->e_shoff, 1, sizeof(Elf64_Shdr), bytes))
 		return false;
 	if (count == 0)
 		count = image_section(header, image, 0).sh_size;
+	if (count && header->e_shentsize != sizeof(Elf64_Shdr))
+		return false;
 	if (names == SHN_XINDEX)
 		names = image_section(header, image, 0).sh_link;
 	if (!image_reaches(header->e_shoff, count, sizeof(Elf64_Shdr), bytes) || (count && names >= count))

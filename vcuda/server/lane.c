@@ -447,10 +447,12 @@ static void lane_obey(void);
 
 static __attribute__((noinline)) CUresult lane_serve_in_turn(struct request *q, const struct request_kind *kind)
 {
-	enum turn_answer answer = turn_begin(q, kind->stream);
+	enum turn_answer answer;
 	CUresult r;
 
-	for (; answer == TURN_ORDERS; answer = turn_begin(q, kind->stream))
+	/* A thread's own stream is made where it is looked for, in the context that is current. */
+	lane_set_context(q->header.context);
+	while ((answer = turn_begin(q, kind->stream)) == TURN_ORDERS)
 		lane_obey();
 	lane_set_context(q->header.context);
 	r = kind->serve(q);

@@ -180,8 +180,10 @@ CUresult serve_cuStreamGetCaptureInfo_v2(struct request *q)
 		r = driver.cuStreamGetCaptureInfo_v2(stream, &status, &id, &graph, &nodes, &count);
 	if (r)
 		return r;
-	if (status != 1 || count > NODES_MAX - 4)
+	if (status != 1)
 		count = 0;
+	if (count > NODES_MAX - 4)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	request_reply(q, &status, sizeof(status));
 	request_reply(q, &id, sizeof(id));
 	/* Until the capture ends well, it is the stream's, as which a thread's own is known, too. */

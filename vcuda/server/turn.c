@@ -133,6 +133,7 @@ static void turn_set_needs(unsigned gpu, uint32_t set, uint32_t clear)
 
 void turn_add_context(uint64_t context, unsigned gpu)
 {
+	TURN_HOLD();
 	for (unsigned i = 0; i < TURN_CONTEXTS; i++)
 		if (!turn_contexts[i].context) {
 			turn_contexts[i].context = context;
