@@ -26,7 +26,7 @@
 
 enum {
 	WATCHER_PAUSE_MS = 2000,
-	WATCHER_LEAST_MS = 200,   /* whatever a driver says happens */
+	WATCHER_LEAST_MS = 200,   /* whatever happens */
 	WATCHER_LOOK_MS = 2500,   /* how long a look may take */
 	WATCHER_NAMES_MS = 15000, /* one that asks drivers */
 	WATCHER_NAMES_AGAIN_MS = 60 * 1000,
@@ -335,7 +335,18 @@ static void watcher_read_word(struct watcher_job *job)
 		job->names = true;
 }
 
-/* Until the next look, which is at once when something has happened to a GPU. */
+/*
+ * Return: whether something is to be looked at before the pause is over: a GPU to which something has happened, or
+ * names that are wanted and may be asked for. The plugin wants them after each look as long as one is missing.
+ */
+static bool watcher_serve(struct watcher_job *job, bool word)
+{
+	if (word)
+		watcher_read_word(job);
+	return xid_watch_serve(&job->watch) || (word && grpc_now() >= job->names_from);
+}
+
+/* Until the next look. */
 static void watcher_pause(struct watcher_job *job)
 {
 	const int64_t until = grpc_now() + WATCHER_PAUSE_MS;
@@ -350,11 +361,7 @@ static void watcher_pause(struct watcher_job *job)
 
 		if (poll(wait, ARRAY_SIZE(wait), (int)left) <= 0)
 			break;
-		if (wait[0].revents) {
-			watcher_read_word(job);
-			break;
-		}
-		if (xid_watch_serve(&job->watch)) {
+		if (watcher_serve(job, wait[0].revents != 0)) {
 			(void)poll(NULL, 0, WATCHER_LEAST_MS);
 			break;
 		}
