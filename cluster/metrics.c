@@ -5,9 +5,7 @@
  * served only where the administrator wants it.
  */
 
-#include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "pod_resources.pb-c.h"
@@ -25,51 +23,44 @@ int metrics_open(const char *where, struct metrics *ret)
 
 /* ---- the page ---- */
 
-static int metrics_add_devices(char **page, const struct resources *resources)
+static void metrics_print_devices(FILE *page, const struct resources *resources)
 {
-	int r = str_append(page, "# HELP ctr_gpu_device_healthy Whether a pod can have the device.\n"
-				 "# TYPE ctr_gpu_device_healthy gauge\n");
-
+	(void)fputs("# HELP ctr_gpu_device_healthy Whether a pod can have the device.\n"
+		    "# TYPE ctr_gpu_device_healthy gauge\n",
+		    page);
 	for (size_t i = 0; i < resources->count; i++)
-		for (size_t j = 0; r == 0 && j < resources->list[i].count; j++) {
+		for (size_t j = 0; j < resources->list[i].count; j++) {
 			const struct device *device = &resources->list[i].devices[j];
 
-			r = metrics_page_add_label(page, "ctr_gpu_device_healthy{resource", resources->list[i].name);
-			if (r == 0)
-				r = metrics_page_add_label(page, ",device", device->id);
-			if (r == 0)
-				r = str_append(page, "} %d\n", device->healthy);
+			metrics_page_print_label(page, "ctr_gpu_device_healthy{resource", resources->list[i].name);
+			metrics_page_print_label(page, ",device", device->id);
+			(void)fprintf(page, "} %d\n", device->healthy);
 		}
-	return r;
 }
 
 /* A number of each slot that is in use. */
-static int metrics_add_slot_numbers(char **page, const json_t *slots, const char *key, const char *name,
-				    const char *help)
+static void metrics_print_slot_numbers(FILE *page, const json_t *slots, const char *key, const char *name,
+				       const char *help)
 {
-	int r = str_append(page, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
 	const json_t *slot;
 	size_t i;
 
+	(void)fprintf(page, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
 	json_array_foreach (slots, i, slot) {
 		const json_t *number = json_object_get(slot, key);
 		const char *device = json_string_value(json_object_get(slot, "device"));
 		const char *container = json_string_value(json_object_get(slot, "container"));
 
-		if (r < 0 || !json_is_number(number) || !device)
+		if (!json_is_number(number) || !device)
 			continue;
-		r = str_append(page, "%s{", name);
-		if (r == 0)
-			r = metrics_page_add_label(page, "device", device);
-		if (r == 0)
-			r = metrics_page_add_label(page, ",id", container ? container : "");
-		if (r == 0)
-			r = str_append(page, "} %.17g\n", json_number_value(number));
+		(void)fprintf(page, "%s{", name);
+		metrics_page_print_label(page, "device", device);
+		metrics_page_print_label(page, ",id", container ? container : "");
+		(void)fprintf(page, "} %.17g\n", json_number_value(number));
 	}
-	return r;
 }
 
-static int metrics_add_slots(char **page, const struct resources *resources)
+static void metrics_print_slots(FILE *page, const struct resources *resources)
 {
 	static const struct {
 		const char *key, *name, *help;
@@ -80,58 +71,47 @@ static int metrics_add_slots(char **page, const struct resources *resources)
 		{"share", "ctr_gpu_slot_share", "Its share of the GPU's time."},
 		{"processes", "ctr_gpu_slot_processes", "Its processes that use CUDA."},
 	};
-	int r = 0;
 
-	for (size_t i = 0; resources_find(resources, RESOURCE_SLOTS) && i < ARRAY_SIZE(numbers) && r == 0; i++)
-		r = metrics_add_slot_numbers(page, resources->slots, numbers[i].key, numbers[i].name, numbers[i].help);
-	return r;
+	for (size_t i = 0; resources_find(resources, RESOURCE_SLOTS) && i < ARRAY_SIZE(numbers); i++)
+		metrics_print_slot_numbers(page, resources->slots, numbers[i].key, numbers[i].name, numbers[i].help);
 }
 
-static int metrics_add_grants(char **page, const struct resources *resources, const Podresources__PodResources *pod,
-			      const Podresources__ContainerResources *container)
+static void metrics_print_grants(FILE *page, const struct resources *resources, const Podresources__PodResources *pod,
+				 const Podresources__ContainerResources *container)
 {
-	int r = 0;
-
 	for (size_t i = 0; i < container->n_devices; i++) {
 		const Podresources__ContainerDevices *devices = container->devices[i];
 		const struct resource *resource = resources_find(resources, devices->resource_name);
 
-		for (size_t j = 0; resource && r == 0 && j < devices->n_device_ids; j++) {
-			r = metrics_page_add_label(page, "ctr_gpu_device_granted{resource", resource->name);
-			if (r == 0)
-				r = metrics_page_add_label(page, ",device", devices->device_ids[j]);
-			if (r == 0)
-				r = metrics_page_add_label(page, ",namespace", pod->namespace_);
-			if (r == 0)
-				r = metrics_page_add_label(page, ",pod", pod->name);
-			if (r == 0)
-				r = metrics_page_add_label(page, ",container", container->name);
-			if (r == 0)
-				r = str_append(page, "} 1\n");
+		for (size_t j = 0; resource && j < devices->n_device_ids; j++) {
+			metrics_page_print_label(page, "ctr_gpu_device_granted{resource", resource->name);
+			metrics_page_print_label(page, ",device", devices->device_ids[j]);
+			metrics_page_print_label(page, ",namespace", pod->namespace_);
+			metrics_page_print_label(page, ",pod", pod->name);
+			metrics_page_print_label(page, ",container", container->name);
+			(void)fputs("} 1\n", page);
 		}
 	}
-	return r;
 }
 
 /* @message: what kubelet answered. What cannot be read counts as no answer. */
-static int metrics_add_pods(char **page, const struct resources *resources, const uint8_t *message, size_t size)
+static void metrics_print_pods(FILE *page, const struct resources *resources, const uint8_t *message, size_t size)
 {
 	Podresources__ListPodResourcesResponse *list =
 		message ? podresources__list_pod_resources_response__unpack(NULL, size, message) : NULL;
-	int r = str_append(page,
-			   "# HELP ctr_gpu_kubelet_answers Whether kubelet says which pods have devices.\n"
-			   "# TYPE ctr_gpu_kubelet_answers gauge\nctr_gpu_kubelet_answers %d\n"
-			   "# HELP ctr_gpu_device_granted A device that a container of a pod has.\n"
-			   "# TYPE ctr_gpu_device_granted gauge\n",
-			   list != NULL);
 
+	(void)fprintf(page,
+		      "# HELP ctr_gpu_kubelet_answers Whether kubelet says which pods have devices.\n"
+		      "# TYPE ctr_gpu_kubelet_answers gauge\nctr_gpu_kubelet_answers %d\n"
+		      "# HELP ctr_gpu_device_granted A device that a container of a pod has.\n"
+		      "# TYPE ctr_gpu_device_granted gauge\n",
+		      list != NULL);
 	for (size_t i = 0; list && i < list->n_pod_resources; i++)
-		for (size_t j = 0; r == 0 && j < list->pod_resources[i]->n_containers; j++)
-			r = metrics_add_grants(page, resources, list->pod_resources[i],
-					       list->pod_resources[i]->containers[j]);
+		for (size_t j = 0; j < list->pod_resources[i]->n_containers; j++)
+			metrics_print_grants(page, resources, list->pod_resources[i],
+					     list->pod_resources[i]->containers[j]);
 	if (list)
 		podresources__list_pod_resources_response__free_unpacked(list, NULL);
-	return r;
 }
 
 /* ---- kubelet ---- */
@@ -149,16 +129,19 @@ static void metrics_ask(struct metrics *metrics)
 /* Everyone who asks by now has the same page. */
 static void metrics_publish(struct metrics *metrics, const struct resources *resources, bool answered)
 {
-	_cleanup_free_ char *page = strdup("");
+	_cleanup_free_ char *text = NULL;
+	struct memstream stream;
+	FILE *page = memstream_open(&stream);
 	size_t size = 0;
 	const uint8_t *message = answered ? registration_answer(metrics->call, &size) : NULL;
-	int r = page ? metrics_add_devices(&page, resources) : -ENOMEM;
 
-	if (r == 0)
-		r = metrics_add_slots(&page, resources);
-	if (r == 0)
-		r = metrics_add_pods(&page, resources, message, size);
-	metrics_page_publish(&metrics->page, r < 0 ? NULL : page);
+	if (page) {
+		metrics_print_devices(page, resources);
+		metrics_print_slots(page, resources);
+		metrics_print_pods(page, resources, message, size);
+		(void)memstream_close(&stream, &text, NULL);
+	}
+	metrics_page_publish(&metrics->page, text);
 	if (metrics->call)
 		metrics->call = registration_free(metrics->call);
 	metrics->until = 0;

@@ -74,14 +74,16 @@ int metrics_page_open(const char *where, struct metrics_page *ret)
 
 /* ---- the page ---- */
 
-int metrics_page_add_label(char **text, const char *before, const char *value)
+void metrics_page_print_label(FILE *page, const char *before, const char *value)
 {
-	int r = str_append(text, "%s=\"", before);
-
-	for (; r == 0 && *value; value++)
+	(void)fprintf(page, "%s=\"", before);
+	for (; *value; value++) {
+		if (*value == '"' || *value == '\\')
+			(void)putc('\\', page);
 		if ((unsigned char)*value >= ' ')
-			r = str_append(text, "%s%c", *value == '"' || *value == '\\' ? "\\" : "", *value);
-	return r == 0 ? str_append(text, "\"") : r;
+			(void)putc(*value, page);
+	}
+	(void)putc('"', page);
 }
 
 /* ---- peers ---- */

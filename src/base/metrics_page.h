@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum { METRICS_PAGE_PEERS = 4 };
 
@@ -53,5 +54,5 @@ bool metrics_page_is_asked(const struct metrics_page *page);
 /** Everyone who asks by now has this page; NULL: they are sent away. */
 void metrics_page_publish(struct metrics_page *page, const char *text);
 
-/** Appends NAME="value" to a line, as @before and what is in it may be anything. Return: 0 or -ENOMEM. */
-int metrics_page_add_label(char **text, const char *before, const char *value);
+/** Prints @before="value", of which the value may be anything. A page is printed into memory (struct memstream). */
+void metrics_page_print_label(FILE *page, const char *before, const char *value);

@@ -13,7 +13,7 @@ $(filter $(O)/test/unit/hooks/%,$(unit_tests)): $(O)/test/lib/hooks.a
 $(O)/test/lib/cli.a: $(filter-out $(O)/src/cli/main.o,$(cli_objects))
 $(O)/test/lib/hooks.a: $(filter-out $(O)/hooks/main.o,$(hook_objects))
 $(filter $(O)/test/unit/cluster/%,$(unit_tests)): $(O)/test/lib/cluster.a
-$(filter $(O)/test/unit/cluster/%,$(unit_tests)): override LDFLAGS += -Wl,--as-needed $(plugin_libraries)
+$(filter $(O)/test/unit/cluster/%,$(unit_tests)): override LDFLAGS += -Wl,--no-as-needed $(plugin_libraries)
 $(O)/test/lib/cluster.a: $(filter-out $(O)/cluster/main.o,$(plugin_objects)) $(plugin_messages:=.o)
 $(O)/test/lib/cli.a $(O)/test/lib/hooks.a $(O)/test/lib/cluster.a:
 	@mkdir -p $(@D)

@@ -4,9 +4,7 @@
 
 #include "vcuda/manager/manager.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -101,17 +99,15 @@ static void usage_metrics_print_head(FILE *page, const char *name, const char *t
 	(void)fprintf(page, "# HELP " USAGE_METRICS "%s %s\n# TYPE " USAGE_METRICS "%s %s\n", name, help, name, type);
 }
 
-/* @gpu: or NULL. Without memory there is no such line. */
+/* @gpu: or NULL */
 static void usage_metrics_print_line(FILE *page, const char *name, const struct tenant *tenant, const char *gpu,
 				     double value)
 {
-	_cleanup_free_ char *labels = strdup("");
-	int r = labels ? metrics_page_add_label(&labels, "container", tenant->id) : -ENOMEM;
-
-	if (r == 0 && gpu)
-		r = metrics_page_add_label(&labels, ",gpu", gpu);
-	if (r == 0)
-		(void)fprintf(page, USAGE_METRICS "%s{%s} %.17g\n", name, labels, value);
+	(void)fprintf(page, USAGE_METRICS "%s{", name);
+	metrics_page_print_label(page, "container", tenant->id);
+	if (gpu)
+		metrics_page_print_label(page, ",gpu", gpu);
+	(void)fprintf(page, "} %.17g\n", value);
 }
 
 static void usage_metrics_print_series(FILE *page, const struct series *series, const struct tenant *tenants)
