@@ -18,14 +18,11 @@
 #include "ctr-gpu.h"
 #include "lib/context.h"
 
-enum { LABEL_MAX = 63 }; /* of a name and of a value (Kubernetes' "Labels and Selectors") */
-
-/* Letters, digits, '-', '_' and '.', and one of the first two at both ends. */
-static void label_format(const char *text, char ret[static LABEL_MAX + 1])
+void label_format(const char *text, size_t max, char ret[static LABEL_MAX + 1])
 {
 	size_t size = 0;
 
-	for (; *text && size < LABEL_MAX; text++) {
+	for (; *text && size < max; text++) {
 		bool fits = isalnum((unsigned char)*text) || *text == '.' || *text == '_';
 
 		if (fits || (size > 0 && ret[size - 1] != '-'))
@@ -40,7 +37,7 @@ static void label_print(FILE *file, const char *kind, const char *name, const ch
 {
 	char text[LABEL_MAX + 1];
 
-	label_format(value, text);
+	label_format(value, LABEL_MAX, text);
 	if (*text)
 		(void)fprintf(file, "%s.%s=%s\n", kind, name, text);
 }
@@ -106,9 +103,9 @@ static int labels_print_kind(FILE *file, const struct ctr_gpu_host *host, size_t
 		if (!adapter->name || !label_is_new(inventory, adapter))
 			continue;
 		products++;
-		label_format(adapter->name, product);
+		label_format(adapter->name, LABEL_MAX - strlen("gpu.has."), product);
 		if (*product)
-			(void)fprintf(file, "%s.has.%.*s=true\n", kind, (int)(LABEL_MAX - strlen("gpu.has.")), product);
+			(void)fprintf(file, "%s.has.%s=true\n", kind, product);
 	}
 	(void)fprintf(file, "%s.count=%u\n", kind, count);
 	label_print(file, kind, "product", products == 1 && of->name ? of->name : "mixed");

@@ -179,6 +179,15 @@ void metrics_serve(struct metrics *metrics, const struct resources *resources, c
 
 /* ---- labels ---- */
 
+enum { LABEL_MAX = 63 }; /* of a name and of a value (Kubernetes' "Labels and Selectors") */
+
+/**
+ * label_format() - a text as a label may have it, or a part of one
+ * @max: of its characters, LABEL_MAX at most
+ * @ret: letters, digits, '-', '_' and '.', and one of the first two at both ends; or nothing
+ */
+void label_format(const char *text, size_t max, char ret[static LABEL_MAX + 1]);
+
 /** Prints what this node has, a line a label. Return: 0; CTR_GPU_E_* or negative errno, which the log has. */
 int labels_print(FILE *file);
 
