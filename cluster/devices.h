@@ -60,7 +60,7 @@ struct resources {
  */
 int resources_update(struct resources *resources, const json_t *found);
 
-/** None of the devices is healthy any more: the host does not answer. */
+/** None of the devices is healthy any more, and what is in use is not known: the host does not answer. */
 void resources_fail(struct resources *resources);
 
 void resources_clear(struct resources *resources);

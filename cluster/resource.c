@@ -279,6 +279,8 @@ int resources_update(struct resources *resources, const json_t *found)
 
 void resources_fail(struct resources *resources)
 {
+	json_decref(resources->slots);
+	resources->slots = NULL;
 	for (size_t i = 0; i < resources->count; i++)
 		resource_end_look(&resources->list[i]);
 }

@@ -76,6 +76,23 @@ static void test_slots_of_lost_gpus(void **state)
 	resources_clear(&resources);
 }
 
+static void test_use_of_a_host_that_does_not_answer(void **state)
+{
+	static const char found[] = "{\"devices\": [], \"slots\": [{\"device\": \"a:0\", \"used\": 7}]}";
+	_cleanup_json_ json_t *json = NULL;
+	struct resources resources = {0};
+
+	(void)state;
+	assert_int_equal(json_parse(found, strlen(found), &json, NULL), 0);
+	assert_int_equal(resources_update(&resources, json), 0);
+	assert_int_equal(json_array_size(resources.slots), 1);
+	resources_fail(&resources);
+	assert_int_equal(json_array_size(resources.slots), 0);
+	assert_int_equal(resources_update(&resources, json), 0);
+	assert_int_equal(json_array_size(resources.slots), 1);
+	resources_clear(&resources);
+}
+
 /* Behind /dev/dxg a driver alone tells the name, and is not asked each time. */
 static void test_known_again(void **state)
 {
@@ -290,7 +307,7 @@ int main(void)
 		cmocka_unit_test(test_known_again),    cmocka_unit_test(test_not_listed),
 		cmocka_unit_test(test_bounded),        cmocka_unit_test(test_part_made_anew),
 		cmocka_unit_test(test_preference),     cmocka_unit_test(test_by_profile),
-		cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_slots),          cmocka_unit_test(test_use_of_a_host_that_does_not_answer),
 	};
 
 	return cmocka_run_group_tests_name("resource", tests, NULL, NULL);
