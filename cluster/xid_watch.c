@@ -39,7 +39,6 @@ static void xid_watch_note(struct xid_watch *watch, const char *why)
 static void xid_watch_start(struct xid_watch *watch, char *without, int64_t now)
 {
 	struct ctr_gpu_context *context = NULL;
-	struct err err = {0};
 	int r = ctr_gpu_context_new(&context);
 
 	free(watch->next_without);
@@ -47,11 +46,11 @@ static void xid_watch_start(struct xid_watch *watch, char *without, int64_t now)
 	if (r == 0)
 		r = ctr_gpu_context_load_config(context, NULL);
 	if (r == 0)
-		r = nvidia_watch(&context->settings, without, &watch->next, &err);
+		r = nvidia_watch(&context->settings, without, &watch->next, &context->err);
 	watch->until = now + (r == 0 ? XID_WATCH_BEGINS_MS : XID_WATCH_FAILED_MS);
 	watch->look_at = now + XID_WATCH_LOOK_MS;
 	if (r != 0 && r != -ENOENT)
-		xid_watch_note(watch, err.text);
+		xid_watch_note(watch, context && *context->err.text ? context->err.text : strerror(-r));
 	ctr_gpu_context_unref(context);
 }
 
