@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -109,6 +110,8 @@ struct slurm_check {
 	size_t place;      /* behind the last that was named, in our own order */
 	bool autodetect;
 	size_t faults;
+	char node[HOST_NAME_MAX + 1]; /* as which Slurm knows this one */
+	unsigned others;              /* lines for other nodes than this one */
 };
 
 static void slurm_report(struct slurm_check *check, const char *what, const char *advice)
@@ -151,34 +154,103 @@ static void slurm_check_file(struct slurm_check *check, const char *file)
 	(void)strv_add(&check->files, file);
 }
 
-/* "gpu[0-2,5]": each name. */
+/* ---- Slurm's lists, such as "gpu[00-15,20]" ---- */
+
+struct slurm_range {
+	unsigned from, to;
+	int width; /* with leading zeros */
+};
+
+/* Goes behind what it reads. Return: whether there was a range. */
+static bool slurm_read_range(const char **at, struct slurm_range *ret)
+{
+	enum { WIDTH_MAX = 16 };
+	int size;
+
+	if (**at < '0' || **at > '9' || sscanf(*at, "%u%n", &ret->from, &ret->width) != 1 || ret->width > WIDTH_MAX)
+		return false;
+	*at += ret->width;
+	ret->to = ret->from;
+	if (**at == '-' && sscanf(*at + 1, "%u%n", &ret->to, &size) == 1)
+		*at += 1 + size;
+	return true;
+}
+
+/* Whether some digits are a number of the ranges, with as many zeros before it. */
+static bool slurm_ranges_have(const char *ranges, const char *digits, int size)
+{
+	struct slurm_range range;
+	unsigned number = 0;
+
+	for (int i = 0; i < size; i++)
+		number = number * 10 + (unsigned)(digits[i] - '0');
+	for (; slurm_read_range(&ranges, &range); ranges++) {
+		if (number >= range.from && number <= range.to &&
+		    snprintf(NULL, 0, "%0*u", range.width, number) == size)
+			return true;
+		if (*ranges != ',')
+			break;
+	}
+	return false;
+}
+
+/* Whether the item at @item, up to a comma, has a name: "node[00-15]" has "node07", "r[0-3]n[0-7]" has "r1n5". */
+static bool slurm_item_has(const char *item, const char *name)
+{
+	enum { DIGITS_MAX = 9 };
+	const char *end;
+
+	for (; *item && *item != ',' && *item != '['; item++, name++)
+		if (*item != *name)
+			return false;
+	if (*item != '[')
+		return !*name;
+	end = strchr(item, ']');
+	for (int i = 0; end && i < DIGITS_MAX && name[i] >= '0' && name[i] <= '9'; i++)
+		if (slurm_ranges_have(item + 1, name, i + 1) && slurm_item_has(end + 1, name + i + 1))
+			return true;
+	return false;
+}
+
+static bool slurm_list_has(const char *list, const char *name)
+{
+	bool inside = false, begins = true;
+
+	for (; *list; list++) {
+		if (begins && slurm_item_has(list, name))
+			return true;
+		inside = *list == '[' || (inside && *list != ']');
+		begins = *list == ',' && !inside;
+	}
+	return false;
+}
+
+/* ---- a line ---- */
+
 static void slurm_check_files(struct slurm_check *check, const char *pattern)
 {
-	const char *open = strchr(pattern, '['), *at = open;
-	unsigned from, to;
-	int size;
+	const char *open = strchr(pattern, '['), *at;
+	struct slurm_range range;
 
 	if (!open) {
 		slurm_check_file(check, pattern);
 		return;
 	}
-	while (at && *at != ']' && sscanf(++at, "%u%n", &from, &size) == 1) {
-		at += size;
-		to = from;
-		if (*at == '-' && sscanf(at + 1, "%u%n", &to, &size) == 1)
-			at += 1 + size;
-		for (unsigned i = from; i <= to && i - from < SLURM_GPUS_MAX; i++) {
+	for (at = open + 1; slurm_read_range(&at, &range); at++) {
+		for (unsigned i = range.from; i <= range.to && i - range.from < SLURM_GPUS_MAX; i++) {
 			_cleanup_free_ char *file = NULL;
 
-			if (str_format(&file, "%.*s%u", (int)(open - pattern), pattern, i) == 0)
+			if (str_format(&file, "%.*s%0*u", (int)(open - pattern), pattern, range.width, i) == 0)
 				slurm_check_file(check, file);
 		}
+		if (*at != ',')
+			break;
 	}
 }
 
 static void slurm_check_line(struct slurm_check *check, char *line)
 {
-	const char *name = NULL, *file = NULL, *detect = NULL;
+	const char *name = NULL, *file = NULL, *detect = NULL, *node = NULL;
 	char *rest;
 
 	line[strcspn(line, "#")] = '\0';
@@ -189,6 +261,12 @@ static void slurm_check_line(struct slurm_check *check, char *line)
 			file = word + 5;
 		else if (strncasecmp(word, "AutoDetect=", 11) == 0)
 			detect = word + 11;
+		else if (strncasecmp(word, "NodeName=", 9) == 0)
+			node = word + 9;
+	}
+	if (node && !slurm_list_has(node, check->node)) {
+		check->others++;
+		return;
 	}
 	if (detect && strcasecmp(detect, "off") != 0) {
 		check->autodetect = true;
@@ -205,6 +283,17 @@ static void slurm_check_line(struct slurm_check *check, char *line)
 			     "Use the lines that ctr-gpu slurm gres prints.");
 }
 
+/* As slurmd does it, which a job's variable tells where it was told another name. */
+static void slurm_find_node(struct slurm_check *check)
+{
+	const char *told = getenv("SLURMD_NODENAME");
+
+	if (told && *told)
+		(void)snprintf(check->node, sizeof(check->node), "%s", told);
+	else if (gethostname(check->node, sizeof(check->node) - 1) == 0)
+		check->node[strcspn(check->node, ".")] = '\0';
+}
+
 static int slurm_check_conf(const struct slurm_gpus *gpus, const char *path)
 {
 	struct slurm_check check = {.gpus = gpus, .path = path};
@@ -217,6 +306,7 @@ static int slurm_check_conf(const struct slurm_gpus *gpus, const char *path)
 		return output_print_advised(("%.300s cannot be read: %m", path),
 					    ("ctr-gpu slurm gres prints what it should have."));
 	}
+	slurm_find_node(&check);
 	rest = text;
 	for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
 		check.line++;
@@ -233,6 +323,9 @@ static int slurm_check_conf(const struct slurm_gpus *gpus, const char *path)
 	strv_clear(&check.files);
 	if (check.faults == 0)
 		print_safe(stdout, "%s fits this node: %zu GPUs\n", path, gpus->count);
+	if (check.others > 0)
+		print_safe(stdout, "Lines for other nodes than %s, which were not judged: %u\n", check.node,
+			   check.others);
 	r = print_finish(stdout);
 	return r < 0 ? r : check.faults > 0;
 }

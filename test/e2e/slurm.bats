@@ -79,13 +79,33 @@ check() {
 	[[ $status == 1 && $output == "/run/gres.conf:2: /run/ctr-gpu/slurm/nvidia0 is behind a later GPU"* && $(wc -l <<<"$output") == 2 ]]
 	check native-four 'AutoDetect=nvml\n'
 	[[ $status == 0 ]]
-	check native-four 'NodeName=a Name=gpu File=/dev/nvidia[0-3]\nName=mps Count=400\n'
+	check native-four 'Name=gpu File=/dev/nvidia[0-3]\nName=mps Count=400\n'
 	[[ $status == 0 && $output == *"4 GPUs" ]]
+	check native-four 'Name=gpu File=/dev/nvidia[00-03]\n'
+	[[ $status == 1 && $output == *"/dev/nvidia00 is not there"* && $output == *"/dev/nvidia03 is not there"* ]]
 	# Of strange ranges there is an end.
 	check native-four 'Name=gpu File=/dev/nvidia[0-4294967295]\nName=gpu File=/dev/x[\nName=gpu File=[3-1,\n'
 	[[ $status == 1 && $(wc -l <<<"$output") -lt 1100 ]]
 	run on native-four 'ctr-gpu slurm gres --check=/run/nothing'
 	[[ $status == 1 && $output == *"/run/nothing cannot be read"* ]]
+}
+
+@test "of a gres.conf that several nodes share, this node's lines are judged" {
+	export text SLURMD_NODENAME=gpu07
+
+	for names in gpu07 a,gpu07 'gpu[00-15]' 'a[1-2],gpu[01,05-09],b' 'gpu[0-1][0-9]' 'g[x],gpu0[7]'; do
+		check native-four "NodeName=$names Name=gpu File=/dev/nvidia[0-3]\nNodeName=other[00-15] Name=gpu File=/dev/nvidia[0-7]\nNodeName=b AutoDetect=nvml"
+		[[ $status == 0 && ${lines[0]} == *"fits this node: 4 GPUs" && ${lines[1]} == "Lines for other nodes than gpu07, which were not judged: 2" ]] || { echo "$names: $output"; return 1; }
+	done
+	for names in gpu7 gpu gpu070 'gpu[0-15]' 'gpu[000-015]' 'gpu[08-15]' 'gpu[00-15]x' 'gpu[' 'gpu[07' '[' ',' gpu07[1]; do
+		check native-four "NodeName=$names Name=gpu File=/dev/nvidia[0-3]\n"
+		[[ $status == 1 && $output == *"/dev/nvidia3 (nvidia_h200) is missing"*"not judged: 1" ]] || { echo "$names: $output"; return 1; }
+	done
+	# Without that variable it is the host's name.
+	unset SLURMD_NODENAME
+	run on native-four 'echo "NodeName=gpu[08-09] Name=gpu File=/dev/nvidia[0-3]" >/run/gres.conf
+		unshare --uts bash -ec "/usr/bin/python3 -c \"import socket; socket.sethostname(\\\"gpu09.example.org\\\")\"; ctr-gpu slurm gres --check=/run/gres.conf"'
+	[[ $status == 0 && $output == *"4 GPUs" ]] || { echo "$output"; return 1; }
 }
 
 @test "a step is told its GPUs by their places in gres.conf, and root's record says so" {
