@@ -74,7 +74,9 @@ static int sandbox_set_limits(void)
 		int resource;
 		rlim_t limit;
 	} limits[] = {
-		{RLIMIT_CORE, 0},           {RLIMIT_FSIZE, 0}, {RLIMIT_CPU, CPU_SECONDS}, {RLIMIT_NOFILE, DESCRIPTORS},
+		{RLIMIT_CORE, 0},
+		{RLIMIT_FSIZE, 0},
+		{RLIMIT_NOFILE, DESCRIPTORS},
 #ifndef __SANITIZE_ADDRESS__
 		{RLIMIT_AS, ADDRESS_SPACE},
 #endif
@@ -90,20 +92,25 @@ static int sandbox_set_limits(void)
 	return 0;
 }
 
-/* The kernel's timer, since a library may block SIGALRM; the filter forbids to change it. */
+/*
+ * The kernel's timer, since a library may block SIGALRM; the filter forbids to change it. And so much of the
+ * processor's time, which what has no deadline needs in the end, however little it does at once.
+ */
 static int sandbox_set_deadline(unsigned milliseconds)
 {
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
 	struct itimerspec when = {
 		.it_value = {.tv_sec = milliseconds / 1000, .tv_nsec = (long)(milliseconds % 1000) * 1000000},
 	};
+	const struct rlimit cpu = {CPU_SECONDS, CPU_SECONDS};
 	timer_t timer;
 
 	if (milliseconds == DRIVERD_NO_DEADLINE)
 		return 0;
 	if (timer_create(CLOCK_MONOTONIC, &event, &timer) < 0 || timer_settime(timer, 0, &when, NULL) < 0)
 		return -errno;
-	return 0;
+	/* EPERM: the limit is lower already. */
+	return setrlimit(RLIMIT_CPU, &cpu) < 0 && errno != EPERM ? -errno : 0;
 }
 
 /* Where a user is not mapped, or root lacks the right to become another user, the other steps must do. */

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/str.h"
 #include "devcgroup/devcgroup.h"
 #include "driverd/attempts.h"
@@ -661,6 +662,38 @@ static void says_why_it_cannot_watch(void **state)
 	assert_int_equal(watch("aborts", &err), -EPIPE);
 }
 
+/* Return: whether a process has its limits by now. @ret_cpu: that of the processor's time, which comes before the last. */
+static bool read_limits(pid_t pid, char *ret_cpu, size_t size)
+{
+	_cleanup_free_ char *path = NULL, *text = NULL;
+	const char *cpu, *files;
+
+	assert_int_equal(str_format(&path, "/proc/%d/limits", (int)pid), 0);
+	assert_int_equal(fd_read_file_at(AT_FDCWD, path, 8192, &text, NULL), 0);
+	files = strstr(text, "Max open files            64 ");
+	cpu = strstr(text, "Max cpu time");
+	assert_non_null(cpu);
+	(void)snprintf(ret_cpu, size, "%.*s", (int)strcspn(cpu, "\n"), cpu);
+	return files != NULL;
+}
+
+/* A watch goes on for months. */
+static void lets_a_watch_have_the_processor_as_long_as_it_lasts(void **state)
+{
+	_cleanup_free_ char *path = library_path("hangs");
+	struct driverd_watch watch = DRIVERD_WATCH_NONE;
+	char own[128], cpu[128] = "";
+	struct err err = {0};
+
+	(void)state;
+	(void)read_limits(getpid(), own, sizeof(own));
+	assert_int_equal(driverd_watch_start(&settings, path, "", &watch, &err), 0);
+	for (int i = 0; i < 2000 && !read_limits(watch.pid, cpu, sizeof(cpu)); i++)
+		(void)poll(NULL, 0, 10);
+	driverd_watch_end(&watch);
+	assert_string_equal(cpu, own);
+}
+
 static void tells_events_in_the_same_bytes(void **state)
 {
 	static unsigned char datagram[DRIVERD_DATAGRAM_MAX];
@@ -723,6 +756,7 @@ int main(void)
 		cmocka_unit_test(outlives_an_nvml_that_crashes),
 		cmocka_unit_test(gives_up_on_an_nvml_that_hangs),
 		cmocka_unit_test(says_why_it_cannot_watch),
+		cmocka_unit_test(lets_a_watch_have_the_processor_as_long_as_it_lasts),
 		cmocka_unit_test(tells_events_in_the_same_bytes),
 		cmocka_unit_test(ends_with_its_parent),
 	};
