@@ -116,7 +116,16 @@ int choice_read_count(int counts, unsigned hierarchy, unsigned *ret)
 	return r;
 }
 
-/* What the programs have found out of its processes stays: another choice does not make good what one of them did. */
+static bool choice_is_same(const struct guard_choice *choice, const struct guard_choice *other)
+{
+	return choice->count == other->count &&
+	       memcmp(choice->luids, other->luids, choice->count * sizeof(choice->luids[0])) == 0;
+}
+
+/*
+ * What the programs have found out of its processes stays: another choice does not make good what one of them did. What
+ * they find out between the look and the update is lost, so nothing is written that is there.
+ */
 static int choice_replace(const struct choices *choices, const struct guard_key *key, struct guard_choice *choice)
 {
 	struct guard_choice old;
@@ -124,6 +133,8 @@ static int choice_replace(const struct choices *choices, const struct guard_key 
 
 	if (r < 0)
 		return r;
+	if (choice_is_same(&old, choice))
+		return 0;
 	choice->state = old.state;
 	return choice_update(choices->map, key, choice, BPF_EXIST);
 }
