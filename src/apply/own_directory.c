@@ -15,14 +15,12 @@
 static int own_directory_mount(struct own_directory *own, struct rootfs *rootfs, int directory,
 			       const struct mapped_root *owner)
 {
-	int fd = mount_own_tmpfs(rootfs->undo_log, directory);
+	int fd = mount_own_tmpfs(rootfs->undo_log, directory, owner);
 
 	rootfs_drop_parent(rootfs);
 	if (fd < 0)
 		return fd;
 	own->tmpfs = fd;
-	if (owner->other && fchownat(fd, "", owner->uid, owner->gid, AT_EMPTY_PATH) < 0)
-		return -errno;
 	return rootfs->mount_map ? mount_class_find_mount(rootfs, fd, &rootfs->mount_map->own) : 0;
 }
 

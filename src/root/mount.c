@@ -20,8 +20,13 @@
 
 enum { NUMBER_MAX = 16 }; /* a descriptor in decimal */
 
+struct tmpfs {
+	const char *mode;
+	struct mapped_root owner; /* of its root directory; not other: this process */
+};
+
 /* Users who share the mount namespace could make the stage's files before we do. */
-#define STAGE_MODE "0700"
+static const struct tmpfs stage_tmpfs = {.mode = "0700"};
 
 /* What a kind of mount is not allowed to do, in the words of mount_setattr(2), mount(2) and statvfs(3). */
 static const struct {
@@ -290,27 +295,51 @@ static int mount_open_cover(int proc_self_fd, int directory)
 
 /* ---- the stage ---- */
 
-static int mount_make_tmpfs(const char *mode)
+static int mount_set_tmpfs_owner(int context, const struct mapped_root *owner)
+{
+	char uid[NUMBER_MAX], gid[NUMBER_MAX];
+
+	if (!owner->other)
+		return 0;
+	(void)snprintf(uid, sizeof(uid), "%u", owner->uid);
+	(void)snprintf(gid, sizeof(gid), "%u", owner->gid);
+	return fsconfig(context, FSCONFIG_SET_STRING, "uid", uid, 0) < 0 ||
+			       fsconfig(context, FSCONFIG_SET_STRING, "gid", gid, 0) < 0
+		       ? -errno
+		       : 0;
+}
+
+static int mount_make_tmpfs(const struct tmpfs *tmpfs)
 {
 	_cleanup_close_ int context = -1;
-	int fd;
+	int fd, r;
 
 	context = fsopen("tmpfs", FSOPEN_CLOEXEC);
-	if (context < 0 || fsconfig(context, FSCONFIG_SET_STRING, "mode", mode, 0) < 0 ||
-	    fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+	if (context < 0 || fsconfig(context, FSCONFIG_SET_STRING, "mode", tmpfs->mode, 0) < 0)
+		return -errno;
+	r = mount_set_tmpfs_owner(context, &tmpfs->owner);
+	if (r < 0)
+		return r;
+	if (fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return -errno;
 	fd = fsmount(context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
 /* With mount(2). The device number shows whether the new tmpfs was found. */
-static int mount_cover_with_tmpfs(struct undo_log *undo_log, int directory, const char *options)
+static int mount_cover_with_tmpfs(struct undo_log *undo_log, int directory, const struct tmpfs *tmpfs)
 {
 	_cleanup_close_ int fd = -1;
 	struct stat st, covered;
 	struct statfs fs;
+	char options[64];
 	int r;
 
+	if (tmpfs->owner.other)
+		(void)snprintf(options, sizeof(options), "mode=%s,uid=%u,gid=%u", tmpfs->mode, tmpfs->owner.uid,
+			       tmpfs->owner.gid);
+	else
+		(void)snprintf(options, sizeof(options), "mode=%s", tmpfs->mode);
 	r = mount_fds_with(undo_log->proc_self_fd, -1, directory, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options);
 	if (r < 0)
 		return r;
@@ -328,20 +357,20 @@ static int mount_cover_with_tmpfs(struct undo_log *undo_log, int directory, cons
 }
 
 /* A descriptor of it, which the undo log owns. */
-static int mount_tmpfs(struct undo_log *undo_log, int directory, const char *options)
+static int mount_tmpfs(struct undo_log *undo_log, int directory, const struct tmpfs *tmpfs)
 {
-	_cleanup_close_ int tmpfs = mount_make_tmpfs(options + strlen("mode="));
-	int fd = tmpfs, r = tmpfs < 0 ? tmpfs : mount_attach_tree(undo_log, &tmpfs, directory, false);
+	_cleanup_close_ int made = mount_make_tmpfs(tmpfs);
+	int fd = made, r = made < 0 ? made : mount_attach_tree(undo_log, &made, directory, false);
 
 	if (r < 0 && mount_lacks_call(-r))
-		return mount_cover_with_tmpfs(undo_log, directory, options);
+		return mount_cover_with_tmpfs(undo_log, directory, tmpfs);
 	return r < 0 ? r : fd;
 }
 
 /* open_tree(2) copies from mounts of the namespace only (until 6.15), and so does mount(2). */
 static int mount_stage_open(struct mount_stage *stage)
 {
-	int fd = stage->tmpfs < 0 ? mount_tmpfs(stage->undo_log, stage->root, "mode=" STAGE_MODE) : stage->tmpfs;
+	int fd = stage->tmpfs < 0 ? mount_tmpfs(stage->undo_log, stage->root, &stage_tmpfs) : stage->tmpfs;
 
 	if (fd < 0)
 		return fd;
@@ -349,9 +378,11 @@ static int mount_stage_open(struct mount_stage *stage)
 	return 0;
 }
 
-int mount_own_tmpfs(struct undo_log *undo_log, int directory)
+int mount_own_tmpfs(struct undo_log *undo_log, int directory, const struct mapped_root *owner)
 {
-	return mount_tmpfs(undo_log, directory, "mode=0755");
+	const struct tmpfs tmpfs = {.mode = "0755", .owner = *owner};
+
+	return mount_tmpfs(undo_log, directory, &tmpfs);
 }
 
 int mount_set_read_only(int proc_self_fd, int fd, bool read_only)

@@ -102,10 +102,11 @@ int mount_make_empty(struct mount_stage *stage, struct mount_source *ret);
 
 /**
  * mount_own_tmpfs() - an empty directory of ours over one of the container, that every user may read; in the undo log
+ * @owner: of the directory
  *
  * Return: its descriptor, the undo log's; negative errno.
  */
-int mount_own_tmpfs(struct undo_log *undo_log, int directory);
+int mount_own_tmpfs(struct undo_log *undo_log, int directory, const struct mapped_root *owner);
 
 /** Whether something can be changed through the mount of that tmpfs. Return: 0; negative errno. */
 int mount_set_read_only(int proc_self_fd, int fd, bool read_only);

@@ -444,26 +444,43 @@ own_hook() {
 	both own_hook
 }
 
+expect_native_gpu() {
+	expect_status 0
+	expect_line "cuInit=0"
+	expect_line "device=NVIDIA H200"
+	expect_line "library=/usr/lib/ctr-gpu/libcuda.so.1"
+}
+
+# A new procfs cannot be mounted where files of a simulated host lie over the old one.
+procfs_of_host='.linux.namespaces |= map(select(.type != "pid"))
+	| .mounts |= map(if .type == "proc" then .type = "bind" | .source = "/proc" | .options = ["rbind"] else . end)'
+
+# user_namespace PROFILE FILTER EXPECTED RUNTIME
 user_namespace() {
 	prepare '.linux.namespaces += [{"type": "user"}]
 		| .linux.uidMappings = [{"containerID": 0, "hostID": 100000, "size": 65536}]
 		| .linux.gidMappings = [{"containerID": 0, "hostID": 200000, "size": 65536}]
-		| .mounts |= map(select(.type != "sysfs" and .type != "mqueue" and .type != "cgroup"))'
+		| .mounts |= map(select(.type != "sysfs" and .type != "mqueue" and .type != "cgroup")) | '"$2"
 	chown -R 100000:200000 "$(directory)/rootfs"
 	# Our own directories are nobody else's to pass through.
-	run sandbox wsl-nvidia bash -c '
+	run sandbox "$1" bash -c '
 		mkdir -p /etc/ctr-gpu /run/bundle && echo "{\"runtimes\": [\"$2\"]}" >/etc/ctr-gpu/config.json &&
 			mount --bind "$1" /run/bundle && cd /run/bundle &&
 			jq ".linux.cgroupsPath = \"$CTR_GPU_TEST_CGROUP/container\"" config.json >new && mv new config.json &&
 			memlock ctr-gpu-runtime --root /run/runtime run container
-	' user_namespace "$(directory)" "$1"
-	expect_gpu
+	' user_namespace "$(directory)" "$4"
+	"expect_$3"
 	[[ $(stat -c %u:%g "$(directory)/rootfs/etc/ld.so.cache") == 100000:200000 ]]
 }
 
 # bats test_tags=cgroup
 @test "a user namespace of the container's own" {
-	both user_namespace
+	both user_namespace wsl-nvidia . gpu
+}
+
+# bats test_tags=cgroup
+@test "a user namespace of the container's own, on a native host, whose libraries go to a tmpfs" {
+	both user_namespace native-nvidia "$procfs_of_host" native_gpu
 }
 
 # Where the runtime's real name leads back to the shim.

@@ -298,6 +298,30 @@ static void test_working_directory_stays(void **state)
 	mount_source_close(&source);
 }
 
+/* Whoever mounts it for a container whose root is another user may not give files away afterwards. */
+static void test_owner_of_own_tmpfs(void **state)
+{
+	static const struct mapped_root self, other = {.other = true, .uid = 100000, .gid = 200000};
+	int directory = rootfs_open_path(&rootfs, "/lib", O_PATH);
+	char *before = picture("/root"), *after;
+	struct stat st;
+
+	(void)state;
+	assert_true(mount_own_tmpfs(undo_log, directory, &other) >= 0);
+	assert_int_equal(stat(scratch_path("/root/lib"), &st), 0);
+	assert_true(st.st_uid == 100000 && st.st_gid == 200000 && (st.st_mode & 07777) == 0755);
+	undo_log_undo(undo_log);
+	assert_true(mount_own_tmpfs(undo_log, directory, &self) >= 0);
+	assert_int_equal(stat(scratch_path("/root/lib"), &st), 0);
+	assert_true(st.st_uid == 0 && st.st_gid == 0 && (st.st_mode & 07777) == 0755);
+	undo_log_undo(undo_log);
+	close(directory);
+	after = picture("/root");
+	assert_string_equal(before, after);
+	free(before);
+	free(after);
+}
+
 /* A bind mount that cannot be made read-only must not be left as it is. */
 static void test_flags_cannot_be_set(void **state)
 {
@@ -335,6 +359,7 @@ static const struct CMUnitTest tests[] = {
 	CASE(test_data_on_read_only_root),
 	CASE(test_next_target_through_the_root),
 	CASE(test_working_directory_stays),
+	CASE(test_owner_of_own_tmpfs),
 };
 
 static const struct CMUnitTest forbidden[] = {
