@@ -81,19 +81,21 @@ static int plan_enforce_requirements(struct planner *planner, const struct backe
 
 static int plan_backend(struct planner *planner, const struct backend *backend, const struct selection *selection)
 {
-	const struct adapter *const *selected = selection->adapters;
-	size_t first = 0, count = 0;
+	_cleanup_free_ const struct adapter **selected = NULL;
+	size_t count = 0;
 	int r;
 
-	/* Its adapters are neighbours, since adapters are numbered backend by backend. */
-	while (first < selection->count && selected[first]->backend != backend)
-		first++;
-	while (first + count < selection->count && selected[first + count]->backend == backend)
-		count++;
+	if (selection->count > 0) {
+		selected = calloc(selection->count, sizeof(*selected));
+		if (!selected)
+			return err_set(&planner->context->err, -ENOMEM, "%m");
+	}
+	for (size_t i = 0; i < selection->count; i++)
+		if (selection->adapters[i]->backend == backend)
+			selected[count++] = selection->adapters[i];
 	/* A backend without a selected adapter adds nothing, unless only driver files are wanted. */
 	if (count == 0 && planner->request->kind != REQUEST_NONE)
 		return 0;
-	selected = count > 0 ? selected + first : NULL;
 	r = plan_enforce_requirements(planner, backend, selected, count);
 	if (r != 0)
 		return r;

@@ -432,6 +432,17 @@ debian_driver='
 	done
 }
 
+# Parts have their numbers behind the GPUs of all vendors.
+@test "a GPU, a part of another and another vendor's GPU in one request" {
+	require_pci
+	jq '.native.cards = [{pci: "0000:05:00.0", vendor: "1002", device: "74a1", card: 1, render: 128, unique_id: "1", gfx_target: 90402}]' \
+		"$e2e/../hosts/profiles/native-mig.json" >"$BATS_TEST_TMPDIR/vendors.json"
+	run bash -c '"$@" | jq -r "[.devices[].path | select(test(\"nvidia[01]|cap|renderD\"))] | sort | join(\" \")"' jq \
+		"$e2e/../hosts/enter" --profiles "$BATS_TEST_TMPDIR" vendors -- "$CTR_GPU_BUILD/bin/ctr-gpu" configure --dry-run --json \
+		--device nvidia.com/gpu=0,amd.com/gpu=0,nvidia.com/gpu=1:2 /srv
+	expect_line "/dev/dri/renderD128 /dev/nvidia-caps/nvidia-cap156 /dev/nvidia-caps/nvidia-cap158 /dev/nvidia0 /dev/nvidia1"
+}
+
 @test "a node of /dev/dri that belongs to another driver is not given" {
 	require_pci
 	run on desktop bash -c 'rm /dev/dri/card7 && mknod /dev/dri/card7 c 1 3 && ctr-gpu list -g --device 0'
