@@ -164,18 +164,17 @@ static int guard_rule_extend(const struct guard_rule *rule, int cgroup, const st
 			     struct choices *choices)
 {
 	uint64_t luids[GUARD_ADAPTERS_MAX];
-	int r = guard_rule_read_choice(rule, choices, key), count;
+	int r = guard_rule_read_choice(rule, choices, key), count = 0;
 
+	if (r == 0 && !rule->all) {
+		count = guard_rule_join(rule, luids);
+		r = count < 0 ? count : 0;
+	}
 	if (r != 0) {
 		choices_close(choices);
 		return r < 0 ? r : 0;
 	}
-	if (rule->all)
-		return guard_rule_write(rule, cgroup, key, choices, NULL, 0);
-	count = guard_rule_join(rule, luids);
-	if (count < 0)
-		return count;
-	return guard_rule_write(rule, cgroup, key, choices, luids, (size_t)count);
+	return guard_rule_write(rule, cgroup, key, choices, rule->all ? NULL : luids, (size_t)count);
 }
 
 int guard_rule_guard(const struct guard_rule *rule)

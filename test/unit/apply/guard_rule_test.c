@@ -141,6 +141,42 @@ static void one_that_may_use_all_is_not_narrowed(void **state)
 	expect_choice(-1, 0, 0);
 }
 
+static unsigned count_descriptors(void)
+{
+	unsigned count = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+static void more_adapters_than_a_choice_holds_are_an_error(void **state)
+{
+	uint64_t luids[GUARD_ADAPTERS_MAX];
+	const struct plan_choice choice = {
+		.grade = "guard", .strict = true, .luids = luids, .luid_count = ARRAY_SIZE(luids)};
+	struct err err = {0};
+	const struct guard_rule rule = {
+		.choice = &choice,
+		.cgroup = cgroup,
+		.before = &before,
+		.has_device = true,
+		.undo_log = undo_log,
+		.log = &quiet,
+		.err = &err,
+	};
+	unsigned open_before;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(luids); i++)
+		luids[i] = 0x2000000000 + i;
+	assert_int_equal(choice_set(&choices, &key, first, 1), 0);
+	open_before = count_descriptors();
+	assert_int_equal(guard_rule_guard(&rule), CTR_GPU_E_GUARD);
+	assert_int_equal(count_descriptors(), open_before);
+	expect_choice(1, *first, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -149,6 +185,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_earlier_choice_is_extended_and_restored, begin, end),
 		cmocka_unit_test_setup_teardown(all_adapters_lift_an_earlier_choice, begin, end),
 		cmocka_unit_test_setup_teardown(one_that_may_use_all_is_not_narrowed, begin, end),
+		cmocka_unit_test_setup_teardown(more_adapters_than_a_choice_holds_are_an_error, begin, end),
 	};
 	int r;
 
