@@ -494,9 +494,7 @@ static int apply_open_record(struct apply *apply)
 /* In the container's mount namespace the path of the records would be another's. One that has records stays. */
 static void apply_close_record(struct apply *apply)
 {
-	undo_records_close(&apply->records, "");
-	if (apply->records_home >= 0)
-		(void)unlinkat(apply->records_home, apply->records_key, AT_REMOVEDIR);
+	undo_records_close(&apply->records, apply->records_home, apply->records_key);
 	cleanup_closep(&apply->records_home);
 }
 

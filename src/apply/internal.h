@@ -228,8 +228,8 @@ int undo_records_make(char *path, struct undo_records *ret);
 /** The same of one that is there. Return: also -ENOENT. */
 int undo_records_open(const char *path, struct undo_records *ret);
 
-/** @path: of the directory, which is removed if it is empty */
-void undo_records_close(struct undo_records *records, const char *path);
+/** @path: of the directory, from @parent; who has its lock removes it if it is empty */
+void undo_records_close(struct undo_records *records, int parent, const char *path);
 
 /** Which numbers are taken. Return: 0 or negative errno. */
 int undo_records_list(const struct undo_records *records, bool ret[UNDO_RECORDS_MAX]);

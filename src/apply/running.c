@@ -547,7 +547,7 @@ int ctr_gpu_undo_running(struct ctr_gpu_context *context, struct ctr_gpu_contain
 	r = running_open_records(&running, path, path, &context->err);
 	if (r == 0)
 		r = running_undo_all(&running);
-	undo_records_close(&running.records, path);
+	undo_records_close(&running.records, AT_FDCWD, path);
 	(void)munmap(running.result, sizeof(*running.result));
 	return r;
 }
@@ -619,6 +619,6 @@ void running_drop_ended(const char *directory)
 		for (unsigned number = 0; number < UNDO_RECORDS_MAX; number++)
 			if (taken[number])
 				undo_record_remove_running(&records, number);
-		undo_records_close(&records, path);
+		undo_records_close(&records, AT_FDCWD, path);
 	}
 }

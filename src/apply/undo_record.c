@@ -299,14 +299,15 @@ static int undo_record_find_number(int all, const char *boot, char ret[static 16
 	return r == 0 && lowest == UNDO_RECORDS_MAX ? -EMLINK : r;
 }
 
-void undo_records_close(struct undo_records *all, const char *path)
+/* Who waits for the lock finds that the directory is gone; an empty one of another holder is in use. */
+void undo_records_close(struct undo_records *all, int parent, const char *path)
 {
-	if (all->lock >= 0)
+	if (all->lock >= 0) {
+		(void)unlinkat(parent, path, AT_REMOVEDIR);
 		(void)close(all->lock);
+	}
 	if (all->fd >= 0)
 		(void)close(all->fd);
-	if (path[0]) /* a start keeps none */
-		(void)rmdir(path);
 	*all = UNDO_RECORDS_CLOSED;
 }
 
@@ -383,7 +384,7 @@ static int undo_record_write_all(struct writer *writer, const char *directory, p
 	*ret_holder = all.holder;
 	if (r == 0)
 		r = undo_record_write_new(writer, &all);
-	undo_records_close(&all, path);
+	undo_records_close(&all, AT_FDCWD, path);
 	return r;
 }
 
@@ -746,12 +747,12 @@ static int undo_record_undo_all(struct ctr_gpu_context *context, const char *pat
 	else if (r < 0 && r != -ENOENT)
 		r = err_set(&context->err, r, "cannot open %s: %m", path);
 	if (r != 0) {
-		undo_records_close(&all, path);
+		undo_records_close(&all, AT_FDCWD, path);
 		return r;
 	}
 	r = undo_record_undo_each(all.fd, root, fd, &context->err);
 	undo_record_remove(all.fd, UNFINISHED);
-	undo_records_close(&all, path);
+	undo_records_close(&all, AT_FDCWD, path);
 	return r >= 0 || r == -EBUSY
 		       ? r
 		       : err_set_advised(&context->err, r, ("cannot take back what was done to %s: %m", root),
