@@ -31,6 +31,7 @@
 
 enum {
 	UNDO_RECORD_MAX = 16 << 20,
+	UNDO_RECORDS_TRIES = 100,
 };
 
 #define LIST "deeds.json"
@@ -249,12 +250,16 @@ static bool undo_record_is_over(int all, const char *name, const char *boot)
 
 static int undo_record_make_directories(char *path)
 {
-	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+	int r = 0;
+
+	for (char *slash = strchr(path + 1, '/'); slash && r == 0; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
 		if (mkdir(path, 0755) < 0 && errno != EEXIST)
-			return -errno;
+			r = -errno;
 		*slash = '/';
 	}
+	if (r < 0)
+		return r;
 	return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
@@ -344,12 +349,13 @@ int undo_records_make(char *path, struct undo_records *all)
 {
 	int r = -ENOENT;
 
-	while (r == -ENOENT) {
+	for (unsigned tries = 0; r == -ENOENT && tries < UNDO_RECORDS_TRIES; tries++) {
 		cleanup_closep(&all->fd);
 		*all = UNDO_RECORDS_CLOSED;
 		r = undo_record_make_directories(path);
-		if (r == 0)
-			r = undo_records_open(path, all);
+		if (r < 0)
+			return r;
+		r = undo_records_open(path, all);
 	}
 	return r;
 }

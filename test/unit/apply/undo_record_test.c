@@ -57,6 +57,29 @@ static void another_holders_directory_stays(void **state)
 	assert_false(exists("/records/a"));
 }
 
+static void make_through_link(const char *link, const char *path)
+{
+	struct undo_records records = UNDO_RECORDS_CLOSED;
+	char *full = scratch_path(path), before[512];
+
+	make_link(link, "/nowhere");
+	(void)snprintf(before, sizeof(before), "%s", full);
+	(void)signal(SIGALRM, SIG_DFL); /* ends this program */
+	alarm(10);
+	assert_int_equal(undo_records_make(full, &records), -ENOENT);
+	alarm(0);
+	assert_string_equal(full, before);
+	undo_records_close(&records, AT_FDCWD, full);
+	assert_true(exists(link));
+}
+
+static void links_that_lead_nowhere_are_errors(void **state)
+{
+	(void)state;
+	make_through_link("/above", "/above/records/a");
+	make_through_link("/last", "/last");
+}
+
 #define CASE(function) cmocka_unit_test_setup_teardown(function, scratch_mount, scratch_unmount)
 
 int main(void)
@@ -64,6 +87,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(an_empty_directory_goes_with_its_lock),
 		CASE(another_holders_directory_stays),
+		CASE(links_that_lead_nowhere_are_errors),
 	};
 	int failed;
 
