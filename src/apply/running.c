@@ -603,22 +603,29 @@ int running_read_records(const struct ctr_gpu_container *container, const char *
 
 /* ---- containers that have ended ---- */
 
+static void running_drop_records(const char *path)
+{
+	struct undo_records records = UNDO_RECORDS_CLOSED;
+	bool taken[UNDO_RECORDS_MAX] = {0};
+	int r = undo_records_open(path, &records);
+
+	if (r == 0)
+		r = undo_records_list(&records, taken);
+	for (unsigned number = 0; number < UNDO_RECORDS_MAX && r == 0; number++)
+		if (taken[number])
+			undo_record_remove_running(&records, number);
+	undo_records_close(&records, AT_FDCWD, path);
+}
+
 void running_drop_ended(const char *directory)
 {
 	_cleanup_strv_ struct strv keys = {0};
 
 	(void)fd_list_names(AT_FDCWD, directory, process_key_is_valid, NAMES_MAX, &keys);
 	for (size_t i = 0; i < keys.count; i++) {
-		struct undo_records records = UNDO_RECORDS_CLOSED;
-		bool taken[UNDO_RECORDS_MAX] = {0};
 		_cleanup_free_ char *path = NULL;
 
-		if (!process_key_is_over(keys.items[i]) || str_format(&path, "%s/%s", directory, keys.items[i]) < 0 ||
-		    undo_records_open(path, &records) < 0 || undo_records_list(&records, taken) < 0)
-			continue;
-		for (unsigned number = 0; number < UNDO_RECORDS_MAX; number++)
-			if (taken[number])
-				undo_record_remove_running(&records, number);
-		undo_records_close(&records, AT_FDCWD, path);
+		if (process_key_is_over(keys.items[i]) && str_format(&path, "%s/%s", directory, keys.items[i]) == 0)
+			running_drop_records(path);
 	}
 }
