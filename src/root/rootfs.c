@@ -678,6 +678,9 @@ void rootfs_undo_replacement(const struct undo_log *undo_log, const struct undo_
 	if (S_ISREG(before.st_mode) && rootfs_restore(undo_log->proc_self_fd, parent, undo_step->name, old, &before))
 		return;
 	(void)unlinkat(parent, undo_step->name, 0);
+	/* Now there is the room that ours had. */
+	if (S_ISREG(before.st_mode))
+		(void)rootfs_restore(undo_log->proc_self_fd, parent, undo_step->name, old, &before);
 	length = S_ISLNK(before.st_mode) ? readlinkat(old, "", link, sizeof(link) - 1) : -1;
 	if (length < 0)
 		return;

@@ -539,6 +539,36 @@ static void test_rewritten_files(void **state)
 	assert_false(has_temporaries());
 }
 
+static void fill_file_system(void)
+{
+	static const char some[4096];
+	int fd = open(scratch_path("/filler"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(mount("tmpfs", scratch, "tmpfs", MS_REMOUNT, "size=1m"), 0);
+	while (write(fd, some, sizeof(some)) > 0)
+		continue;
+	assert_int_equal(errno, ENOSPC);
+	close(fd);
+}
+
+/* The room that our file had is enough for what it had replaced. */
+static void test_restored_on_full_file_system(void **state)
+{
+	char old[64 * 1024], new[64 * 1024];
+
+	(void)state;
+	memset(old, 'o', sizeof(old) - 1);
+	memset(new, 'n', sizeof(new) - 1);
+	old[sizeof(old) - 1] = new[sizeof(new) - 1] = '\0';
+	write_file("/root/file", old);
+	assert_int_equal(replace("/file", new), 0);
+	fill_file_system();
+	undo_log_undo(undo_log);
+	assert_content("/root/file", old);
+	assert_false(has_temporaries());
+}
+
 /* What somebody else put in the meantime into what was created is not ours to remove. */
 static void test_undo_leaves_others_files(void **state)
 {
@@ -756,6 +786,7 @@ static const struct CMUnitTest tests[] = {
 	CASE(test_long_names),
 	CASE(test_replaced_files),
 	CASE(test_undo),
+	CASE(test_restored_on_full_file_system),
 	CASE(test_replaced_symlinks),
 	CASE(test_links_of_the_killed),
 	CASE(test_holes_stay),
