@@ -121,17 +121,28 @@ static int plan_backends(struct planner *planner, const struct selection *select
 	return r;
 }
 
+/* @ret: by position in the inventory */
+static int plan_mark_exclusive(const struct planner *planner, bool **ret)
+{
+	*ret = calloc(planner->host->inventory.count + 1, sizeof(**ret));
+	return *ret ? host_exclusive_find(planner->host, *ret, NULL) : -ENOMEM;
+}
+
 static int plan_vcuda(struct planner *planner, const struct selection *selection)
 {
 	const struct ctr_gpu_context *context = planner->context;
+	const struct inventory *inventory = &planner->host->inventory;
 	struct plan native = {0};
+	_cleanup_free_ bool *exclusive = NULL;
 	int r = plan_identify(planner, selection);
 
 	planner->native = &native;
 	if (r == 0)
+		r = plan_mark_exclusive(planner, &exclusive);
+	if (r == 0)
 		r = plan_backends(planner, selection);
 	if (r == 0)
-		r = vcuda_plan(&context->settings, planner->request, &planner->host->inventory, selection->adapters,
+		r = vcuda_plan(&context->settings, planner->request, inventory, exclusive, selection->adapters,
 			       selection->count, &native, planner->plan, &planner->context->err);
 	planner->native = NULL;
 	plan_clear(&native);

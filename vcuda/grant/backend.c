@@ -279,8 +279,19 @@ static bool vcuda_is_same_model(const struct adapter *adapter, const struct plan
 	return false;
 }
 
+/* Only what a container asks for by itself is claimed. */
+static bool vcuda_is_spare(const struct inventory *inventory, const bool *exclusive, size_t position,
+			   const struct plan *plan)
+{
+	const struct adapter *adapter = &inventory->adapters[position];
+
+	return !exclusive[position] && adapter->vendor_id == PCI_VENDOR_NVIDIA && !adapter->unusable &&
+	       !adapter->is_part && adapter->uuid && !inventory_divides(inventory, adapter) &&
+	       vcuda_is_same_model(adapter, plan);
+}
+
 /* Where the administrator lets containers be moved: other GPUs like its own. Its servers may use these, too. */
-static int vcuda_add_spares(const struct inventory *inventory, struct plan *plan)
+static int vcuda_add_spares(const struct inventory *inventory, const bool *exclusive, struct plan *plan)
 {
 	int r = 0;
 
@@ -288,8 +299,7 @@ static int vcuda_add_spares(const struct inventory *inventory, struct plan *plan
 		const struct adapter *adapter = &inventory->adapters[i];
 		struct plan_grant grant = {.spare = true};
 
-		if (adapter->vendor_id != PCI_VENDOR_NVIDIA || adapter->unusable || adapter->is_part ||
-		    !adapter->uuid || inventory_divides(inventory, adapter) || !vcuda_is_same_model(adapter, plan))
+		if (!vcuda_is_spare(inventory, exclusive, i, plan))
 			continue;
 		grant.uuid = strdup(adapter->uuid);
 		grant.address = vcuda_copy(adapter->pci_address);
@@ -358,8 +368,8 @@ static int vcuda_tell_left_out(const struct left_out *left_out, struct plan *pla
 }
 
 int vcuda_plan(const struct settings *settings, const struct request *request, const struct inventory *inventory,
-	       const struct adapter *const *selected, size_t count, const struct plan *native, struct plan *plan,
-	       struct err *err)
+	       const bool *exclusive, const struct adapter *const *selected, size_t count, const struct plan *native,
+	       struct plan *plan, struct err *err)
 {
 	struct left_out left_out = {0};
 	int r;
@@ -390,7 +400,7 @@ int vcuda_plan(const struct settings *settings, const struct request *request, c
 				       ("Name the GPU by its UUID."));
 	/* A GPU's slots are for containers that were given these. */
 	if (r == 0 && settings->vcuda_move && !request->has_slot)
-		r = vcuda_add_spares(inventory, plan);
+		r = vcuda_add_spares(inventory, exclusive, plan);
 	if (r != 0 || request->nodes_only)
 		return r;
 	r = vcuda_add_client(plan, err);

@@ -29,14 +29,15 @@ int vcuda_decide(const struct settings *settings, const struct request *request,
 /**
  * vcuda_plan() - add the client library and the GPUs that the manager is to be asked for
  * @inventory: of the host
+ * @exclusive: by position in it: whether one container at a time may have it; such a one is nobody's spare
  * @selected: of all backends; those that are not NVIDIA's, or are divided (MIG), are left out with a warning
  * @native:   what the container would get for devices: tells where the driver's libraries are
  *
  * Return: 0; CTR_GPU_E_NO_ADAPTER if none is left; CTR_GPU_E_BAD_ARGUMENT; negative errno; @err is set.
  */
 int vcuda_plan(const struct settings *settings, const struct request *request, const struct inventory *inventory,
-	       const struct adapter *const *selected, size_t count, const struct plan *native, struct plan *plan,
-	       struct err *err);
+	       const bool *exclusive, const struct adapter *const *selected, size_t count, const struct plan *native,
+	       struct plan *plan, struct err *err);
 
 /** The same for a container whose socket was granted already. Return: 0; negative errno; @err is set. */
 int vcuda_plan_granted(const char *directory, struct plan *plan, struct err *err);

@@ -149,6 +149,7 @@ static struct adapter on_host[] = {
 	{.vendor_id = PCI_VENDOR_NVIDIA, .uuid = (char *)"MIG-5", .minor = 0, .is_part = true},
 };
 static struct inventory host;
+static bool exclusive[8]; /* by position in it */
 
 /* nodes_only: the client library need not be there. */
 static int make(const struct settings *settings, struct request request, const struct adapter *const *selected,
@@ -157,7 +158,7 @@ static int make(const struct settings *settings, struct request request, const s
 	const struct plan native = {0};
 
 	request.nodes_only = true;
-	return vcuda_plan(settings, &request, &host, selected, count, &native, plan, err);
+	return vcuda_plan(settings, &request, &host, exclusive, selected, count, &native, plan, err);
 }
 
 static void others_of_a_model_are_spares_where_containers_may_be_moved(void **state)
@@ -168,12 +169,14 @@ static void others_of_a_model_are_spares_where_containers_may_be_moved(void **st
 		{.vendor_id = PCI_VENDOR_NVIDIA, .uuid = (char *)"GPU-9", .name = (char *)"One", .unusable = 1},
 		{.vendor_id = PCI_VENDOR_INTEL, .uuid = (char *)"GPU-10", .name = (char *)"One"},
 		{.vendor_id = PCI_VENDOR_NVIDIA, .uuid = (char *)"GPU-1", .name = (char *)"One", .minor = 2},
+		{.vendor_id = PCI_VENDOR_NVIDIA, .uuid = (char *)"GPU-11", .name = (char *)"One", .minor = 3},
 	};
 	const struct inventory before = host;
 	const struct adapter *const selected[] = {&first};
 
 	(void)state;
 	host = (struct inventory){.adapters = models, .count = ARRAY_SIZE(models)};
+	exclusive[ARRAY_SIZE(models) - 1] = true;
 	for (size_t move = 0; move < 2; move++) {
 		const struct settings settings = {.vcuda_limits = {.max_clients = 3}, .vcuda_move = move > 0};
 		struct plan plan = {0};
@@ -187,6 +190,7 @@ static void others_of_a_model_are_spares_where_containers_may_be_moved(void **st
 		plan_clear(&plan);
 	}
 	host = before;
+	exclusive[ARRAY_SIZE(models) - 1] = false;
 }
 
 static void gpus_of_other_vendors_are_left_out(void **state)
@@ -331,7 +335,8 @@ static void the_drivers_library_is_where_a_plan_for_devices_has_it(void **state)
 		assert_int_equal(
 			plan_add_mount(&native, mounted(&mount, cases[i].source, cases[i].target, cases[i].directory)),
 			0);
-		assert_int_equal(vcuda_plan(&settings, &request, &host, selected, 1, &native, &plan, &err), 0);
+		assert_int_equal(vcuda_plan(&settings, &request, &host, exclusive, selected, 1, &native, &plan, &err),
+				 0);
 		if (cases[i].found)
 			assert_string_equal(plan.grant_library, cases[i].found);
 		else
