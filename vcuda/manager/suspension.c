@@ -264,13 +264,22 @@ static int suspension_name_gpus(const struct tenant *tenant, char **ret)
 	return r;
 }
 
+/* Servers write how much they have; more than they may put into the host's memory they cannot save. */
+int64_t suspension_patience(const struct manager *manager, const struct tenant *tenant)
+{
+	const uint64_t host = pinned_memory_measure_host() * 2, own = tenant->limits.host_memory,
+		       most = manager->groups >= 0 && own < host ? own : host, said = tenant_sum_memory(tenant),
+		       bytes = said < most ? said : most;
+
+	return PROGRAM_MS + (int64_t)(bytes / BYTES_EACH_MS) * (tenant->suspension.moves ? 2 : 1);
+}
+
 static int suspension_start(struct manager *manager, struct tenant *tenant, const char *what)
 {
 	enum { BEFORE = 7, PIDS = MANAGER_CLIENTS_MAX };
 	const uint64_t to = tenant->suspension.moves ? tenant->suspension.target : tenant->places;
 	_cleanup_free_ char *user = NULL, *places = NULL, *target = NULL, *gpus = NULL;
 	char *arguments[BEFORE + PIDS + 1] = {(char *)"ctr-gpu-vcuda-checkpoint", (char *)(uintptr_t)what};
-	const uint64_t bytes = tenant_sum_memory(tenant);
 	size_t count;
 	int r;
 
@@ -284,9 +293,7 @@ static int suspension_start(struct manager *manager, struct tenant *tenant, cons
 	arguments[5] = target;
 	arguments[6] = gpus;
 	suspension_list_pids(manager, tenant, arguments + BEFORE, PIDS, &count);
-	tenant->suspension.deadline =
-		manager_now() + PROGRAM_MS +
-		(int64_t)(bytes < INT64_MAX ? bytes / BYTES_EACH_MS : 0) * (tenant->suspension.moves ? 2 : 1);
+	tenant->suspension.deadline = manager_now() + suspension_patience(manager, tenant);
 	r = count > 0 ? suspension_run(tenant, manager->checkpoint, arguments) : 0;
 	for (size_t i = 0; i < count; i++)
 		free(arguments[BEFORE + i]);

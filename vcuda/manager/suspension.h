@@ -93,6 +93,9 @@ int suspension_ask(struct manager *manager, struct tenant *tenant, bool by_hand,
  */
 int suspension_move(struct manager *manager, struct tenant *tenant, uint64_t places, const char **ret_why);
 
+/** Return: how long the driver may take to put away, or bring back, what a container has, in milliseconds. */
+int64_t suspension_patience(const struct manager *manager, const struct tenant *tenant);
+
 /** Whether a container is being moved. */
 bool suspension_moves_any(const struct manager *manager);
 

@@ -465,6 +465,26 @@ static void what_servers_have_is_added_up(void **state)
 	assert_true(one->orders->limit == UINT64_MAX);
 }
 
+/* Others wait meanwhile. */
+static void the_driver_has_no_longer_than_the_hosts_memory_takes(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_movable(&world->manager, "one");
+	const int64_t least = suspension_patience(&world->manager, one);
+
+	one->quota->used[1] = (uint64_t)1 << 30;
+	assert_int_equal(suspension_patience(&world->manager, one), least + 8192);
+	one->suspension.moves = true;
+	assert_int_equal(suspension_patience(&world->manager, one), least + 16384);
+	one->suspension.moves = false;
+	one->quota->used[1] = (uint64_t)1 << 62;
+	assert_true(suspension_patience(&world->manager, one) <= least + (int64_t)(pinned_memory_measure_host() >> 16));
+	world->manager.groups = STDERR_FILENO;
+	one->limits.host_memory = (uint64_t)1 << 29;
+	assert_int_equal(suspension_patience(&world->manager, one), least + 4096);
+	world->manager.groups = -1;
+}
+
 /* And not what it was that its programs call so. */
 static void time_is_of_the_gpu_that_gave_it(void **state)
 {
@@ -1848,6 +1868,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(connections_wait_above_a_rate),
 		WITH_WORLD(a_place_is_kept_for_each_container_without_a_server),
 		WITH_WORLD(what_servers_have_is_added_up),
+		WITH_WORLD(the_driver_has_no_longer_than_the_hosts_memory_takes),
 		WITH_WORLD(time_is_of_the_gpu_that_gave_it),
 		WITH_WORLD(each_container_has_a_user_and_a_socket_of_its_own),
 		WITH_WORLD(a_ledger_brings_back_what_lives),
