@@ -30,25 +30,41 @@ static void decider_describe(const struct tenant *tenant, struct turns_order *re
 	ret->gpu_count = (uint32_t)tenant->gpu_count;
 }
 
-/* One that does not read is of no use, and another is started. @fds: two, or NULL */
-static void decider_send(struct decider *decider, struct turns_order *order, const int *fds)
+/*
+ * One that does not read is of no use, and another is started. But while too many descriptors of root's are on their
+ * way, from whatever process, no other would get more. @fds: two, or NULL. Return: whether it is to be sent again later
+ */
+static bool decider_send(struct decider *decider, struct turns_order *order, const int *fds)
 {
-	if (descriptors_send(decider->fd, order, sizeof(*order), fds, fds ? 2 : 0, 0) < 0)
-		(void)shutdown(decider->fd, SHUT_RDWR);
+	if (descriptors_send(decider->fd, order, sizeof(*order), fds, fds ? 2 : 0, 0) >= 0)
+		return false;
+	if (errno == ETOOMANYREFS)
+		return true;
+	(void)shutdown(decider->fd, SHUT_RDWR);
+	return false;
 }
 
-void decider_add(struct manager *manager, const struct tenant *tenant)
+void decider_add(struct manager *manager, struct tenant *tenant)
 {
 	struct turns_order order = {.kind = TURNS_ADD, .user = tenant->uid, .share = tenant->limits.share};
 	_cleanup_close_ int quota = -1, turns = -1;
 
+	tenant->decide_at = 0;
 	if (!manager->decider.pid)
 		return;
 	quota = page_open_again(tenant->quota_fd, O_RDONLY);
 	turns = page_open_again(tenant->turns_fd, O_RDWR);
 	decider_describe(tenant, &order);
-	if (quota >= 0 && turns >= 0)
-		decider_send(&manager->decider, &order, (const int[]){quota, turns});
+	if (quota < 0 || turns < 0 || decider_send(&manager->decider, &order, (const int[]){quota, turns}))
+		tenant->decide_at = manager_now() + DECIDER_AGAIN_MS;
+}
+
+/* Those of which it could not be told. */
+static void decider_add_again(struct manager *manager)
+{
+	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		if (tenant->decide_at && tenant->decide_at <= manager_now())
+			decider_add(manager, tenant);
 }
 
 void decider_drop(struct manager *manager, const struct tenant *tenant)
@@ -56,7 +72,7 @@ void decider_drop(struct manager *manager, const struct tenant *tenant)
 	struct turns_order order = {.kind = TURNS_DROP, .user = tenant->uid};
 
 	if (manager->decider.pid)
-		decider_send(&manager->decider, &order, NULL);
+		(void)decider_send(&manager->decider, &order, NULL);
 }
 
 void decider_weigh(struct manager *manager, const struct tenant *tenant)
@@ -64,7 +80,7 @@ void decider_weigh(struct manager *manager, const struct tenant *tenant)
 	struct turns_order order = {.kind = TURNS_WEIGH, .user = tenant->uid, .share = tenant->limits.share};
 
 	if (manager->decider.pid)
-		decider_send(&manager->decider, &order, NULL);
+		(void)decider_send(&manager->decider, &order, NULL);
 }
 
 void decider_divide(struct manager *manager)
@@ -91,7 +107,7 @@ static void decider_tell_measure(struct manager *manager)
 	if (!manager->decider.pid || manager->decider.measures == (bool)order.share)
 		return;
 	manager->decider.measures = order.share;
-	decider_send(&manager->decider, &order, NULL);
+	(void)decider_send(&manager->decider, &order, NULL);
 }
 
 void decider_measure(struct manager *manager)
@@ -119,7 +135,7 @@ static int decider_start(struct manager *manager)
 		return r;
 	(void)fcntl(decider->fd, F_SETFL, O_NONBLOCK);
 	decider->measures = false;
-	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
 		decider_add(manager, tenant);
 	return 0;
 }
@@ -142,9 +158,14 @@ static bool decider_is_needed(const struct manager *manager)
 
 int64_t decider_next(const struct manager *manager)
 {
+	int64_t next = manager->decider.measures ? manager->measured_until : INT64_MAX;
+
 	if (!manager->decider.pid)
 		return decider_is_needed(manager) ? manager->decider.start_at : INT64_MAX;
-	return manager->decider.measures ? manager->measured_until : INT64_MAX;
+	for (const struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
+		if (tenant->decide_at && tenant->decide_at < next)
+			next = tenant->decide_at;
+	return next;
 }
 
 void decider_look(struct manager *manager, bool ended)
@@ -163,5 +184,7 @@ void decider_look(struct manager *manager, bool ended)
 		audit_write("turns-not-started", NULL, json_pack("{s:s}", "error", strerror(-r)));
 		decider->start_at = manager_now() + DECIDER_AGAIN_MS;
 	}
+	if (decider->pid)
+		decider_add_again(manager);
 	decider_tell_measure(manager);
 }

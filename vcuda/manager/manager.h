@@ -88,9 +88,10 @@ struct tenant {
 	uint64_t kills;        /* in it, for want of memory, that are told */
 	bool settled;          /* while that is shared out */
 	struct suspension suspension;
-	int64_t drain_at; /* not moved from a drained GPU before */
-	int64_t moved_at; /* when it was, or could not be; 0: it never was */
-	unsigned drains;  /* how often that was tried */
+	int64_t decide_at; /* when the decider is told of it, as it could not be; 0: it is told */
+	int64_t drain_at;  /* not moved from a drained GPU before */
+	int64_t moved_at;  /* when it was, or could not be; 0: it never was */
+	unsigned drains;   /* how often that was tried */
 	struct tenant_balance balance;
 	struct cpu_limit processor;        /* what its servers may have of the host's, as it was set last */
 	int listener;                      /* -1: none any more */
@@ -478,7 +479,7 @@ uint32_t server_process_path_flags(void);
  */
 
 /** Tells it of a container, or that its GPUs are others now; that one has ended; that its weight is another. */
-void decider_add(struct manager *manager, const struct tenant *tenant);
+void decider_add(struct manager *manager, struct tenant *tenant);
 void decider_drop(struct manager *manager, const struct tenant *tenant);
 void decider_weigh(struct manager *manager, const struct tenant *tenant);
 

@@ -98,6 +98,29 @@ client() {
 	expect_line 0
 }
 
+# Which any other process of root's may have caused. Without CAP_SYS_RESOURCE the manager would start one decider after the other.
+@test "the decider is told of containers while root has more descriptors on their way than the unit's limit" {
+	inside python3 -c '
+import array, os, socket, time
+one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+fds = array.array("i", [0] * 250)
+for _ in range(20):
+    one.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+open("/run/on-their-way", "w").close()
+end = time.monotonic() + 30
+while os.path.exists("/run/on-their-way") and time.monotonic() < end:
+    time.sleep(0.05)' &
+	inside bash -c 'for _ in {1..150}; do [[ -e /run/on-their-way ]] && exit; sleep 0.02; done; exit 1'
+	grant first >/dev/null
+	grant second >/dev/null
+	run inside bash -c 'for _ in {1..150}; do pgrep -x ctr-gpu-vcuda-t >/dev/null && break; sleep 0.02; done
+		sleep 1.5; grep -c turns- /run/audit; pid=$(systemctl show -P MainPID ctr-gpu-vcudad.service)
+		pgrep -P "$pid" -x ctr-gpu-vcuda-t | wc -l; rm /run/on-their-way; ctr-gpu vcuda revoke first; ctr-gpu vcuda revoke second'
+	expect_line 0
+	expect_line 1
+	wait
+}
+
 @test "a container is suspended and resumed under the unit's restrictions" {
 	grant rests >/dev/null
 	run inside bash -ec '

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -1848,6 +1849,70 @@ static void a_users_containers_share_places_and_time(void **state)
 	first->clients = second->clients = 0;
 }
 
+/* As the manager's without CAP_SYS_RESOURCE. @ret_before: what to give back */
+static void drop_capabilities(struct __user_cap_data_struct ret_before[static _LINUX_CAPABILITY_U32S_3])
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
+
+	assert_int_equal(syscall(SYS_capget, &header, ret_before), 0);
+	memcpy(none, ret_before, sizeof(none));
+	for (size_t i = 0; i < ARRAY_SIZE(none); i++)
+		none[i].effective = 0;
+	assert_int_equal(syscall(SYS_capset, &header, none), 0);
+}
+
+static void regain_capabilities(const struct __user_cap_data_struct before[static _LINUX_CAPABILITY_U32S_3])
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+
+	assert_int_equal(syscall(SYS_capset, &header, before), 0);
+}
+
+/* Any process of the same user may have put them there; the kernel counts them together. */
+static void while_too_many_descriptors_are_on_their_way_the_decider_stays(void **state)
+{
+	enum { MOST = 64 };
+	struct manager *manager = &((struct world *)*state)->manager;
+	struct __user_cap_data_struct capabilities[_LINUX_CAPABILITY_U32S_3];
+	struct tenant *one = add_tenant(manager, "one", second_gpu, 0);
+	struct rlimit before, few;
+	struct turns_order order;
+	int pair[2], way[2], fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, way), 0);
+	manager->decider.pid = getpid();
+	manager->decider.fd = pair[0];
+	for (int i = 0; i <= MOST; i++)
+		assert_int_equal(descriptors_send(way[0], "", 1, &way[0], 1, 0), 1);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = (struct rlimit){MOST, before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	drop_capabilities(capabilities);
+	decider_add(manager, one);
+	regain_capabilities(capabilities);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(recv(pair[1], &order, sizeof(order), 0), -1);
+	assert_int_equal(errno, EAGAIN);
+	/* It is told of it later. */
+	assert_int_equal(decider_next(manager), one->decide_at);
+	decider_look(manager, false);
+	assert_int_equal(recv(pair[1], &order, sizeof(order), 0), -1);
+	one->decide_at = 1;
+	decider_look(manager, false);
+	assert_int_equal(descriptors_receive(pair[1], &order, sizeof(order), fds, 2, 0), sizeof(order));
+	assert_int_equal(order.user, one->uid);
+	assert_true(fds[0] >= 0 && fds[1] >= 0);
+	assert_int_equal(decider_next(manager), INT64_MAX);
+	manager->decider.pid = 0;
+	for (size_t i = 0; i < 2; i++) {
+		(void)close(fds[i]);
+		(void)close(pair[i]);
+		(void)close(way[i]);
+	}
+}
+
 int main(int argc, char **argv)
 {
 #define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, world_open, world_close)
@@ -1855,6 +1920,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(uuids_are_read_or_refused),
 		WITH_WORLD(a_users_containers_share_its_memory),
 		WITH_WORLD(a_users_containers_share_places_and_time),
+		WITH_WORLD(while_too_many_descriptors_are_on_their_way_the_decider_stays),
 		cmocka_unit_test(names_are_those_of_directories),
 		WITH_WORLD(a_server_gets_memory_of_its_containers_alone),
 		cmocka_unit_test(gpus_are_exchanged_and_each_stays_one),
