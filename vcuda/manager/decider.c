@@ -19,6 +19,7 @@ enum {
 	DECIDER_AGAIN_MS = 1000, /* after one has ended */
 	DECIDER_FEWEST = 2,      /* containers: one has no rival */
 	DECIDER_MEASURE_MS = 5000,
+	DECIDER_UNREAD_MAX = 1 << 20, /* bytes; the kernel gives it as much of that as net.core.wmem_max lets it */
 };
 
 /* ---- what it is told ---- */
@@ -124,6 +125,7 @@ _Static_assert((int)TURNS_MANAGER == (int)START_CLIENT, "it is the first of its 
 
 static int decider_start(struct manager *manager)
 {
+	static const int unread = DECIDER_UNREAD_MAX;
 	struct decider *decider = &manager->decider;
 	uid_t uid;
 	int r = tenant_draw_uid(manager, &uid);
@@ -134,6 +136,8 @@ static int decider_start(struct manager *manager)
 	if (r < 0)
 		return r;
 	(void)fcntl(decider->fd, F_SETFL, O_NONBLOCK);
+	/* It is told of all containers before it reads the first. */
+	(void)setsockopt(decider->fd, SOL_SOCKET, SO_SNDBUF, &unread, sizeof(unread));
 	decider->measures = false;
 	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
 		decider_add(manager, tenant);

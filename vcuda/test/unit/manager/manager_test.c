@@ -1913,6 +1913,30 @@ static void while_too_many_descriptors_are_on_their_way_the_decider_stays(void *
 	}
 }
 
+static void the_decider_is_told_of_all_containers_before_it_reads(void **state)
+{
+	struct manager *manager = &((struct world *)*state)->manager;
+	struct tenant *one = add_tenant(manager, "one", second_gpu, 0);
+	struct pollfd wait = {.events = POLLIN};
+
+	if (geteuid() != 0)
+		skip("only root can start it");
+	(void)add_tenant(manager, "two", second_gpu, 0);
+	/* It writes to /dev/null, and reads nothing. */
+	manager->decider.path = "/usr/bin/yes";
+	decider_look(manager, false);
+	assert_true(manager->decider.pid > 0);
+	for (int i = 2; i < MANAGER_TENANTS_MAX; i++)
+		decider_add(manager, one);
+	wait.fd = manager->decider.fd;
+	assert_int_equal(poll(&wait, 1, 0), 0);
+	assert_int_equal(one->decide_at, 0);
+	(void)kill(manager->decider.pid, SIGKILL);
+	(void)waitpid(manager->decider.pid, NULL, 0);
+	(void)close(manager->decider.fd);
+	manager->decider.pid = 0;
+}
+
 int main(int argc, char **argv)
 {
 #define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, world_open, world_close)
@@ -1921,6 +1945,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(a_users_containers_share_its_memory),
 		WITH_WORLD(a_users_containers_share_places_and_time),
 		WITH_WORLD(while_too_many_descriptors_are_on_their_way_the_decider_stays),
+		WITH_WORLD(the_decider_is_told_of_all_containers_before_it_reads),
 		cmocka_unit_test(names_are_those_of_directories),
 		WITH_WORLD(a_server_gets_memory_of_its_containers_alone),
 		cmocka_unit_test(gpus_are_exchanged_and_each_stays_one),
