@@ -148,6 +148,7 @@ struct remnant {
 	uint64_t bytes; /* in it, when it was looked at last */
 	uint64_t freed; /* as far as this, nothing is in it */
 	bool frees;     /* the rest, too */
+	bool waits;     /* it could not be freed further */
 	int64_t look_at;
 };
 

@@ -83,6 +83,11 @@ static bool remnant_is_freed(const struct remnant *remnant)
 	return remnant->freed >= remnant_free_until(remnant);
 }
 
+static bool remnant_goes_on(const struct remnant *remnant)
+{
+	return !remnant_is_freed(remnant) && !remnant->waits;
+}
+
 /* It takes as long as there are pages, so a part at a time. Mappings that others have read as zeros. */
 static void remnant_free_part(struct remnant *remnant)
 {
@@ -96,9 +101,10 @@ static void remnant_free_part(struct remnant *remnant)
 		return;
 	bytes = until - remnant->freed < REMNANT_PART ? until - remnant->freed : REMNANT_PART;
 	fd = page_open_again(remnant->fd, O_RDWR);
-	if (fd >= 0)
-		(void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, (off_t)bytes);
-	remnant->freed += bytes;
+	/* Without a descriptor or memory for it: it is looked at again later. */
+	remnant->waits = fd < 0 || fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, (off_t)bytes) < 0;
+	if (!remnant->waits)
+		remnant->freed += bytes;
 }
 
 /* @place: in the list */
@@ -120,7 +126,7 @@ static bool remnant_may_go(struct remnant *remnant)
 
 static bool remnant_is_due(struct remnant *remnant, int64_t now)
 {
-	return !remnant_is_freed(remnant) || now >= remnant->look_at || !remnant_has_client(remnant);
+	return remnant_goes_on(remnant) || now >= remnant->look_at || !remnant_has_client(remnant);
 }
 
 /* Return: whether there is nothing left of it. */
@@ -157,7 +163,7 @@ int64_t remnant_next(const struct manager *manager, int64_t now)
 	int64_t next = INT64_MAX;
 
 	for (const struct remnant *remnant = manager->remnants; remnant; remnant = remnant->next) {
-		const int64_t at = remnant_is_freed(remnant) ? remnant->look_at : now;
+		const int64_t at = remnant_goes_on(remnant) ? now : remnant->look_at;
 
 		next = at < next ? at : next;
 	}

@@ -1111,6 +1111,33 @@ static void much_is_freed_in_parts(void **state)
 	(void)close(kept);
 }
 
+/* As when the manager has no descriptor left. */
+static void what_could_not_be_freed_is_freed_later(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 0);
+	const int64_t now = manager_now();
+	struct rlimit before, none;
+	int client, kept;
+	const pid_t pid = start_client(&client);
+
+	kept = leave(&world->manager, one, client, LEFT_BYTES);
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){1, before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	(void)free_remnants(&world->manager, now);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_non_null(world->manager.remnants);
+	assert_true(remnant_next(&world->manager, now) > now);
+	assert_int_equal(count_bytes(kept), LEFT_BYTES);
+	(void)free_remnants(&world->manager, now + 2000);
+	assert_null(world->manager.remnants);
+	assert_int_equal(count_bytes(kept), 0);
+	(void)close(kept);
+}
+
 /* With a client of which is written down who it is. Return: what a process of the container keeps. */
 static int leave_with_keeper(struct manager *manager, struct tenant *tenant, pid_t *ret_client)
 {
@@ -1221,7 +1248,7 @@ static void a_keeper_that_cannot_be_written_down_ends(void **state)
 	int kept = leave_with_keeper(manager, one, &client);
 
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-	none = (struct rlimit){0, before.rlim_max};
+	none = (struct rlimit){1, before.rlim_max};
 	manager->remnants_changed = true;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
 	keeper_look(manager);
@@ -1976,6 +2003,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(what_a_server_leaves_counts_until_its_client_ends),
 		WITH_WORLD(what_nobody_has_any_more_does_not_count),
 		WITH_WORLD(much_is_freed_in_parts),
+		WITH_WORLD(what_could_not_be_freed_is_freed_later),
 		WITH_WORLD(a_container_has_so_many_remnants),
 		WITH_WORLD(a_new_manager_knows_what_servers_had_left),
 		WITH_WORLD(a_new_manager_knows_which_was_left_last),
