@@ -24,6 +24,25 @@ struct vcuda_audit {
 	json_t *events;        /* NULL: they are printed as they come */
 };
 
+/* The last of it, without a line whose beginning is left out. Return: 0; negative errno. */
+static int vcuda_audit_read_file(int fd, char **ret, size_t *ret_size)
+{
+	const off_t size = lseek(fd, 0, SEEK_END), start = size > AUDIT_MAX ? size - AUDIT_MAX : 0;
+	char *end;
+	int r;
+
+	if (size < 0 || lseek(fd, start, SEEK_SET) < 0)
+		return -errno;
+	/* It may grow meanwhile. */
+	r = fd_read_sized(fd, size - start, AUDIT_MAX + 1, ret, ret_size);
+	if (r < 0 || start == 0)
+		return r;
+	end = strchrnul(*ret, '\n');
+	*ret_size -= (size_t)(end - *ret);
+	memmove(*ret, end, *ret_size + 1);
+	return 0;
+}
+
 /* Return: 0, or the exit status after a message was printed. */
 static int vcuda_audit_read(char **ret, size_t *ret_size)
 {
@@ -45,7 +64,7 @@ static int vcuda_audit_read(char **ret, size_t *ret_size)
 			("What it says: journalctl -u ctr-gpu-vcudad; root and the group adm may read it."));
 	}
 	fd = open(AUDIT_FILE, O_RDONLY | O_CLOEXEC);
-	r = fd < 0 ? -errno : fd_read_all(fd, AUDIT_MAX, ret, ret_size);
+	r = fd < 0 ? -errno : vcuda_audit_read_file(fd, ret, ret_size);
 	errno = -r;
 	if (r < 0)
 		return output_print_advised(("cannot read the audit %s: %m", AUDIT_FILE),

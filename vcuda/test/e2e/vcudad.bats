@@ -378,6 +378,11 @@ time.sleep(60)" & crowd=$!
 		grep -q "  one" "$scratch/of-two" && exit 1
 		vcuda audit one --json | jq -e "[.events[] | .event] | index(\"grant\") < index(\"end\")"
 		vcuda audit one two 2>"$scratch/error" && exit 1
+		# Of a log that is longer than is read, the last part.
+		{ echo "{\"event\":\"long-ago\",\"container\":\"one\"}"; head -c 17000000 /dev/zero | tr "\0" x; echo; cat "$scratch/audit"; } >/var/log/ctr-gpu-vcudad.log
+		vcuda audit >"$scratch/of-all"
+		grep -E "  end +one" "$scratch/of-all"
+		grep -q long-ago "$scratch/of-all" && exit 1
 		mkdir -p /run/systemd/system
 		cp "$scratch/audit" /var/log/journal && rm /var/log/ctr-gpu-vcudad.log
 		printf "#!/bin/sh\necho \"-- Boot --\"; cat /var/log/journal\n" >"$scratch/journalctl" && chmod 755 "$scratch/journalctl"
