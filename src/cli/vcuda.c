@@ -135,8 +135,8 @@ static json_t *vcuda_pack_grant(const struct vcudad_grant *grant, bool limited)
 	json_t *packed =
 		json_pack("{s:o, s:i, s:I, s:I, s:o, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:b, s:o, s:b, s:i, s:o, s:o}",
 			  "container", print_string(grant->id), "pid", grant->pid, "owner", (json_int_t)grant->owner,
-			  "uid", (json_int_t)grant->uid, "gpus", gpus, "used", (json_int_t)grant->used, "hostUsed",
-			  limited ? json_integer((json_int_t)grant->host_used) : json_null(), "processors",
+			  "uid", (json_int_t)grant->uid, "gpus", gpus, "used", (json_int_t)(grant->used & INT64_MAX),
+			  "hostUsed", limited ? json_integer((json_int_t)grant->host_used) : json_null(), "processors",
 			  grant->processors > 0 ? json_real(grant->processors) : json_null(), "clients",
 			  (json_int_t)grant->clients, "connects", (json_int_t)grant->connects, "denied",
 			  (json_int_t)grant->denied, "crashes", (json_int_t)grant->crashes, "kept", grant->kept,
