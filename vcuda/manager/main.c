@@ -409,11 +409,28 @@ static void vcudad_write_state_file(struct manager *manager)
 	manager->changed = failed = r < 0;
 }
 
+/* A signal that ends it and comes just before it would wait ends that, too. Return: as poll(2). */
+static int vcudad_wait(struct loop *loop)
+{
+	const struct timespec time = {loop->timeout_ms / 1000, loop->timeout_ms % 1000 * 1000000L};
+	sigset_t ends, before;
+	int r;
+
+	(void)sigemptyset(&ends);
+	(void)sigaddset(&ends, SIGTERM);
+	(void)sigaddset(&ends, SIGINT);
+	(void)sigprocmask(SIG_BLOCK, &ends, &before);
+	r = ended ? -1 : ppoll(loop->waits, loop->wait_count, loop->timeout_ms < 0 ? NULL : &time, &before);
+	/* Not earlier: a signal that ppoll() finds beside something else it leaves blocked. */
+	(void)sigprocmask(SIG_SETMASK, &before, NULL);
+	return r;
+}
+
 static void vcudad_run(struct loop *loop)
 {
 	while (!ended) {
 		vcudad_gather(loop);
-		if (poll(loop->waits, loop->wait_count, loop->timeout_ms) < 0)
+		if (vcudad_wait(loop) < 0)
 			continue;
 		vcudad_serve_containers(loop);
 		vcudad_serve_peers(loop);

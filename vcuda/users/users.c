@@ -128,6 +128,8 @@ static _Noreturn void users_work(struct counter *counter, const struct seat *sea
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* A group of its own: those of ours are only there to close something (fd_closer.c), and nobody counts them. */
 	(void)setpgid(0, 0);
+	/* fd_closer_close() may have had it end nothing. */
+	(void)signal(SIGALRM, SIG_DFL);
 	(void)alarm(REQUEST_S);
 	(void)close(counter->listener);
 	user = users_look_up(seat->connection, &seat->account, &settings, &err);
