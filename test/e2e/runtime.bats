@@ -462,13 +462,13 @@ user_namespace() {
 		| .linux.gidMappings = [{"containerID": 0, "hostID": 200000, "size": 65536}]
 		| .mounts |= map(select(.type != "sysfs" and .type != "mqueue" and .type != "cgroup")) | '"$2"
 	chown -R 100000:200000 "$(directory)/rootfs"
-	# Our own directories are nobody else's to pass through.
+	# Our own directories are nobody else's to pass through. Its input is a file of ours: a runtime gives it to the container's root.
 	run sandbox "$1" bash -c '
 		mkdir -p /etc/ctr-gpu /run/bundle && echo "{\"runtimes\": [\"$2\"]}" >/etc/ctr-gpu/config.json &&
 			mount --bind "$1" /run/bundle && cd /run/bundle &&
 			jq ".linux.cgroupsPath = \"$CTR_GPU_TEST_CGROUP/container\"" config.json >new && mv new config.json &&
 			memlock ctr-gpu-runtime --root /run/runtime run container
-	' user_namespace "$(directory)" "$4"
+	' user_namespace "$(directory)" "$4" <<<""
 	"expect_$3"
 	[[ $(stat -c %u:%g "$(directory)/rootfs/etc/ld.so.cache") == 100000:200000 ]]
 }
