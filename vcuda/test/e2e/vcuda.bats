@@ -1012,6 +1012,8 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		for ((i = 1; i < 4; i++)); do
 			soon kept
 			kill -KILL "$manager"; wait "$manager" || true
+			# A server tells of refused memory once a second.
+			sleep 1.1
 			[[ $i != 3 ]] || echo $((i << 30)) >"$scratch/bundle/rootfs/tmp/one"
 			[[ $i != 3 ]] || soon said one "$((i << 30)): 2"
 			manager
