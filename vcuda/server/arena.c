@@ -33,6 +33,7 @@ struct piece {
 	uint64_t at, bytes, context;
 	bool registered;
 	bool whole; /* the client has it */
+	bool kept;  /* nobody has it but the driver, until the context's end */
 };
 
 static pthread_mutex_t arena_mutex = PTHREAD_MUTEX_INITIALIZER; /* of the pieces, and of what the client was sent */
@@ -158,13 +159,26 @@ static CUresult arena_take_place(uint64_t at, uint64_t bytes, uint64_t context)
 	return CUDA_SUCCESS;
 }
 
+static void arena_remove(size_t place)
+{
+	memmove(&pieces[place], &pieces[place + 1], (--piece_count - place) * sizeof(*pieces));
+}
+
 static void arena_give_place(uint64_t at)
 {
-	size_t place;
+	ARENA_HOLD();
+	arena_remove(arena_search(at) - 1);
+}
+
+/* What the driver keeps is locked, and counts. Return: false if its context has ended meanwhile. */
+static bool arena_keep(uint64_t at)
+{
+	struct piece *piece;
 
 	ARENA_HOLD();
-	place = arena_search(at) - 1;
-	memmove(&pieces[place], &pieces[place + 1], (--piece_count - place) * sizeof(*pieces));
+	piece = arena_find(at);
+	piece->kept = piece->registered;
+	return piece->kept;
 }
 
 /* Nobody copies from or to it any more. Return: whether there was one at @at. */
@@ -275,6 +289,8 @@ CUresult arena_end_drop(uint64_t offset, uint64_t bytes, bool registered)
 	if (registered && driver.cuMemHostUnregister)
 		r = driver.cuMemHostUnregister((void *)at);
 	arena_unmap(at, bytes);
+	if (r && arena_keep(at))
+		return r;
 	quota_unlock(bytes);
 	arena_give_place(at);
 	return r;
@@ -283,9 +299,15 @@ CUresult arena_end_drop(uint64_t offset, uint64_t bytes, bool registered)
 void arena_forget_context(uint64_t context)
 {
 	ARENA_HOLD();
-	for (size_t i = 0; i < piece_count; i++)
-		if (pieces[i].context == context)
-			pieces[i].registered = false;
+	for (size_t i = piece_count; i > 0; i--) {
+		if (pieces[i - 1].context != context)
+			continue;
+		pieces[i - 1].registered = false;
+		if (!pieces[i - 1].kept)
+			continue;
+		quota_unlock(pieces[i - 1].bytes);
+		arena_remove(i - 1);
+	}
 }
 
 /* Not unlocked, so that nothing is sent any more, and whoever comes second waits for the first's end. */

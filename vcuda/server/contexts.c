@@ -60,8 +60,6 @@ static struct remains contexts_begin_end(uint64_t handle)
 {
 	handle_hide(handle);
 	contexts_forget_orphans(handle);
-	arena_forget_context(handle);
-	registration_forget_context(handle);
 	lane_forget_context();
 	turn_forget_context(handle);
 	texture_forget_context(handle);
@@ -71,6 +69,8 @@ static struct remains contexts_begin_end(uint64_t handle)
 static void contexts_forget(uint64_t handle, struct remains remains)
 {
 	linker_forget_context(handle);
+	arena_forget_context(handle);
+	registration_forget_context(handle);
 	staging_free(remains.staging);
 	fence_free(remains.fence);
 	share_held_end_context(handle);

@@ -37,6 +37,8 @@ struct registration {
 	struct registration *next;
 	void *at;
 	uint64_t bytes, context;
+	bool leaves; /* the driver is asked to let go of it */
+	bool ended;  /* and its context has ended meanwhile */
 };
 
 static pthread_mutex_t registration_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -81,26 +83,43 @@ static void registration_keep(struct registration *one)
 	(void)pthread_mutex_unlock(&registration_mutex);
 }
 
-/* Return: one that begins there, or, where that is NULL, that is of the context; it is no more in the list. NULL */
-static struct registration *registration_take(const void *at, uint64_t context)
+/* Return: one that begins there, which is that caller's to drop from now on, or to show again; NULL */
+static struct registration *registration_begin_drop(const void *at)
 {
-	struct registration **place = &registration_list, *one;
+	struct registration *one;
 
 	(void)pthread_mutex_lock(&registration_mutex);
-	while (*place && (at ? (*place)->at != at : (*place)->context != context))
-		place = &(*place)->next;
-	one = *place;
+	one = registration_list;
+	while (one && (one->at != at || one->leaves))
+		one = one->next;
 	if (one)
-		*place = one->next;
+		one->leaves = true;
 	(void)pthread_mutex_unlock(&registration_mutex);
 	return one;
 }
 
-static void registration_end(struct registration *one)
+/* With the lock. */
+static void registration_drop(struct registration *one)
 {
+	struct registration **place = &registration_list;
+
+	while (*place != one)
+		place = &(*place)->next;
+	*place = one->next;
 	(void)munmap(one->at, one->bytes);
 	quota_unlock(one->bytes);
 	free(one);
+}
+
+/* What the driver keeps is locked, and counts. */
+static void registration_end_drop(struct registration *one, bool kept)
+{
+	(void)pthread_mutex_lock(&registration_mutex);
+	if (kept && !one->ended)
+		one->leaves = false;
+	else
+		registration_drop(one);
+	(void)pthread_mutex_unlock(&registration_mutex);
 }
 
 /* Without a context the driver registers nothing. */
@@ -149,24 +168,28 @@ CUresult serve_wire_register(struct request *q)
 CUresult serve_wire_unregister(struct request *q)
 {
 	CUresult r = request_words(q, 1);
-	struct registration *one = r || !q->argument[0] ? NULL : registration_take((void *)q->argument[0], 0);
+	struct registration *one = r ? NULL : registration_begin_drop((void *)q->argument[0]);
 
 	if (!one)
 		return r ? r : CUDA_ERROR_INVALID_VALUE;
 	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
 	r = driver.cuMemHostUnregister ? driver.cuMemHostUnregister(one->at) : CUDA_SUCCESS;
-	/* What the driver keeps is locked, and counts. */
-	if (r)
-		registration_keep(one);
-	else
-		registration_end(one);
+	registration_end_drop(one, r);
 	return r;
 }
 
 void registration_forget_context(uint64_t context)
 {
-	struct registration *one;
+	struct registration *next;
 
-	while ((one = registration_take(NULL, context)))
-		registration_end(one);
+	(void)pthread_mutex_lock(&registration_mutex);
+	for (struct registration *one = registration_list; one; one = next) {
+		next = one->next;
+		if (one->context != context)
+			continue;
+		one->ended = true;
+		if (!one->leaves)
+			registration_drop(one);
+	}
+	(void)pthread_mutex_unlock(&registration_mutex);
 }

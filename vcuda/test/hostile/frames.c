@@ -1543,6 +1543,7 @@ static const struct {
 	{"streams that others wait for", waits_streams, SERVES},
 	{"stacks that kernels have", waits_stacks, SERVES},
 	{"contexts that others wait in", waits_contexts, SERVES},
+	{"locked memory that others let go while its context ends", waits_locked, SERVES},
 	{"a primary context that others wait in", waits_primary, SERVES},
 	{"chunks that others wait for", waits_chunks, SERVES},
 	{"contexts that others began with", waits_memory, SERVES},

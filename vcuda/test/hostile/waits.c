@@ -10,9 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "vcuda/protocol/descriptors.h"
 #include "vcuda/protocol/types.h"
 
 enum { MOMENT = 30000, PATIENCE = 5000 };
@@ -165,6 +167,37 @@ int waits_contexts(struct control_client *peer, uint64_t context)
 	/* On the thread of the server that last waited in it. */
 	(void)waits_load(peer, 1, other, &load);
 	return r | waits_are("a module in it", peer_wait(peer, 1, load, PATIENCE), 201);
+}
+
+/* What the driver has locked of the host is nobody else's, and counts, until it has ended the context. */
+int waits_locked(struct control_client *peer, uint64_t context)
+{
+	const uint64_t other = waits_new(peer, OP_cuCtxCreate_v2, 0, 0, 0, 2), file[] = {0, 4096, 0},
+		       piece[] = {0, 1 << 16, 0};
+	const uint64_t stream = waits_new(peer, OP_cuStreamCreate, other, 1, 0, 1);
+	const int fd = memfd_create("file", MFD_CLOEXEC);
+	uint64_t at;
+	int r = !other || !stream || fd < 0 || ftruncate(fd, 4096) < 0;
+	uint32_t end, unregister, drop;
+
+	r |= descriptors_send(peer->socket, "", 1, &fd, 1, 0) != 1;
+	(void)close(fd);
+	r |= waits_are("a piece", peer_call(peer, 0, WIRE_ARENA_ADD, other, piece, 3, NULL, 0), 0);
+	r |= waits_are("a file", peer_call(peer, 0, WIRE_REGISTER, other, file, 3, NULL, 0), 0);
+	at = peer_word(peer, 0);
+	waits_shut(peer, other, stream);
+	end = waits_begin(peer, 1, OP_cuCtxDestroy_v2, context, other, 1);
+	(void)usleep(MOMENT);
+	unregister = waits_begin(peer, 2, WIRE_UNREGISTER, context, at, 1);
+	drop = waits_begin(peer, 3, WIRE_ARENA_DROP, context, 0, 1);
+	(void)usleep(MOMENT);
+	r |= waits_are("the file is let go", waits_is_answered(peer, 2, unregister), false);
+	r |= waits_are("the piece is let go", waits_is_answered(peer, 3, drop), false);
+	waits_open(peer, 1);
+	r |= waits_are("the end", peer_wait(peer, 1, end, PATIENCE), 0);
+	r |= peer_wait(peer, 2, unregister, PATIENCE) < 0 || peer_wait(peer, 3, drop, PATIENCE) < 0;
+	r |= waits_are("the file", waits_call(peer, 0, WIRE_UNREGISTER, context, at, 0, 1), 1);
+	return r | waits_are("its place", peer_call(peer, 0, WIRE_ARENA_ADD, context, piece, 3, NULL, 0), 0);
 }
 
 int waits_primary(struct control_client *peer, uint64_t context)

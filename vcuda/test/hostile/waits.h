@@ -11,6 +11,7 @@ int waits_events(struct control_client *peer, uint64_t context);
 int waits_streams(struct control_client *peer, uint64_t context);
 int waits_stacks(struct control_client *peer, uint64_t context);
 int waits_contexts(struct control_client *peer, uint64_t context);
+int waits_locked(struct control_client *peer, uint64_t context);
 int waits_primary(struct control_client *peer, uint64_t context);
 int waits_chunks(struct control_client *peer, uint64_t context);
 int waits_memory(struct control_client *peer, uint64_t context);

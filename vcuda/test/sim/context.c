@@ -74,10 +74,12 @@ static CUstream context_busy(CUcontext context)
 /* The lock is held; it is given up while streams do their work. */
 void context_drain(CUcontext context)
 {
-	CUstream stream;
-
-	while ((stream = context_busy(context)))
-		(void)stream_wait(stream, stream->queued);
+	/* Another thread may end it meanwhile, and its streams. */
+	while (context_busy(context))
+		(void)pthread_cond_wait(&sim_changed, &sim_lock);
+	for (CUstream stream = object_after(NULL, OBJECT_STREAM); stream; stream = object_after(stream, OBJECT_STREAM))
+		if (stream->object.context == context)
+			stream->late = false;
 	print_flush();
 }
 

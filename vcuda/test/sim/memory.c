@@ -289,6 +289,9 @@ CUresult cuMemHostUnregister(void *pointer)
 	LEAVE_IF(!range || range->kind != RANGE_REGISTERED || range->start != (uintptr_t)pointer,
 		 CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 	context_drain(range->context);
+	/* It may have ended with its context meanwhile. */
+	range = address_map_find((uintptr_t)pointer);
+	LEAVE_IF(!range || range->kind != RANGE_REGISTERED, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 	memory_free(range);
 	LEAVE(CUDA_SUCCESS);
 }
