@@ -89,40 +89,61 @@ static CUresult context_limits_check(uint32_t limit, uint64_t value)
 
 static const enum quota_kind context_limits_kinds[LIMITS] = {QUOTA_STACKS, QUOTA_PRINTS, QUOTA_HEAP};
 
+/* What the driver takes for a limit: in all, and how much of that is counted, but not noted for the context yet. */
+struct context_limits_need {
+	uint64_t all, taken;
+};
+
+/* Return: how much of it was not noted for the context. */
+static uint64_t context_limits_lack(uint32_t limit, uint64_t all, uint64_t context)
+{
+	const uint64_t had = all == 0 ? 0 : quota_noted(context_limits_kinds[limit], context);
+
+	return all > had ? all - had : 0;
+}
+
 /*
  * Counts what the driver is about to take more than it has for a context. It makes some of these smaller only later or
  * never, so what was counted stays until the context's end.
  */
-static CUresult context_limits_take(uint32_t limit, uint64_t value, uint64_t context, uint64_t *ret)
+static CUresult context_limits_take(uint32_t limit, uint64_t value, uint64_t context, struct context_limits_need *ret)
 {
-	CUresult r = context_limits_measure(limit, value, ret);
-	const uint64_t had = r || *ret == 0 ? 0 : quota_noted(context_limits_kinds[limit], context);
+	CUresult r = context_limits_measure(limit, value, &ret->all);
+	DRIVER_MEMORY_HOLD;
 
-	*ret = *ret > had ? *ret - had : 0;
-	if (!r && *ret > 0 && !allocation_take(*ret))
+	if (r)
+		return r;
+	ret->taken = context_limits_lack(limit, ret->all, context);
+	if (ret->taken > 0 && !allocation_take(ret->taken))
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	return r;
 }
 
-static void context_limits_note(uint32_t limit, uint64_t bytes, uint64_t context)
+/* Another thread may have set the same limit meanwhile: what both have counted is there once. */
+static void context_limits_note(uint32_t limit, struct context_limits_need need, uint64_t context)
 {
+	DRIVER_MEMORY_HOLD;
+	const uint64_t lack = context_limits_lack(limit, need.all, context),
+		       bytes = lack < need.taken ? lack : need.taken;
+
+	quota_give(need.taken - bytes);
 	if (bytes > 0 && !quota_note(context_limits_kinds[limit], context, bytes, context))
 		quota_give(bytes);
 }
 
+/* Others get memory while the driver waits: what it takes is counted before. */
 static CUresult context_limits_set(uint32_t limit, uint64_t value, uint64_t context)
 {
-	uint64_t bytes = 0;
-	DRIVER_MEMORY_HOLD;
-	CUresult r = context_limits_take(limit, value, context, &bytes);
+	struct context_limits_need need = {0};
+	CUresult r = context_limits_take(limit, value, context, &need);
 
 	if (r)
 		return r;
 	r = driver.cuCtxSetLimit((CUlimit)limit, value);
 	if (r)
-		quota_give(bytes);
+		quota_give(need.taken);
 	else
-		context_limits_note(limit, bytes, context);
+		context_limits_note(limit, need, context);
 	driver_memory_set_dirty();
 	return r;
 }
@@ -159,13 +180,13 @@ uint64_t context_limits_of_stacks(uint64_t each)
 
 CUresult context_limits_take_stacks(uint64_t each, uint64_t context)
 {
-	uint64_t bytes = 0;
+	struct context_limits_need need = {0};
 	CUresult r = CUDA_SUCCESS;
 	DRIVER_MEMORY_HOLD;
 
 	if (quota_is_limited() && each > 0)
-		r = context_limits_take(CONTEXT_LIMITS_STACK, each, context, &bytes);
+		r = context_limits_take(CONTEXT_LIMITS_STACK, each, context, &need);
 	if (!r)
-		context_limits_note(CONTEXT_LIMITS_STACK, bytes, context);
+		context_limits_note(CONTEXT_LIMITS_STACK, need, context);
 	return r;
 }

@@ -135,6 +135,8 @@ int waits_stacks(struct control_client *peer, uint64_t context)
 	peer_send(peer, 1, OP_cuCtxSetLimit, context, larger, 2, NULL, 0, true);
 	limit = peer->sequence;
 	r |= waits_are("another thread", waits_call(peer, 0, OP_cuStreamQuery, context, stream, 0, 1), 600);
+	(void)usleep(MOMENT);
+	r |= waits_are("memory", waits_call(peer, 0, OP_cuMemAlloc_v2, context, 4096, 0, 1), 0);
 	r |= waits_is_answered(peer, 1, limit);
 	waits_open(peer, 1);
 	return r | waits_are("the limit", peer_wait(peer, 1, limit, PATIENCE), 0);
