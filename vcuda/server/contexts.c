@@ -11,7 +11,8 @@
 #include "vcuda/server/request.h"
 #include "vcuda/server/share.h"
 
-/* The client's handles of primary contexts. */
+/* The client's handles of primary contexts. While the driver makes or ends one, no other thread has it do either. */
+enum { PRIMARY_CHANGES = 1 /* no handle */ };
 static _Atomic uint64_t primary[START_GPUS];
 
 /* Work of streams that were destroyed: an event behind the last of each. */
@@ -180,18 +181,19 @@ CUresult serve_cuDevicePrimaryCtxRetain(struct request *q)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!allocation_take(expected))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	primary[q->argument[0]] = PRIMARY_CHANGES;
 	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
 	r = driver.cuDevicePrimaryCtxRetain(&real, device);
 	if (r) {
 		quota_give(expected);
+		primary[q->argument[0]] = 0;
 		return r;
 	}
 	quota_use_gpu(server.granted[q->argument[0]]);
 	r = contexts_reply(q, real, q->argument[0], expected);
 	if (r)
 		(void)driver.cuDevicePrimaryCtxRelease_v2(device);
-	else
-		primary[q->argument[0]] = *(uint64_t *)q->reply;
+	primary[q->argument[0]] = r ? 0 : *(uint64_t *)q->reply;
 	return r;
 }
 
@@ -208,12 +210,15 @@ static CUresult contexts_end_primary(struct request *q, CUresult (*end)(CUdevice
 	if (r)
 		return r;
 	handle = primary[q->argument[0]];
+	if (handle == PRIMARY_CHANGES)
+		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!handle_look(handle, WIRE_CONTEXT, &context.real))
 		return end(device);
-	primary[q->argument[0]] = 0;
+	primary[q->argument[0]] = PRIMARY_CHANGES;
 	remains = contexts_await(q, handle, context);
 	r = end(device);
 	contexts_end(handle, context, remains);
+	primary[q->argument[0]] = 0;
 	return r;
 }
 

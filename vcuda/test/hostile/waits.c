@@ -498,6 +498,25 @@ static int waits_named_linker(struct control_client *peer, uint64_t context)
 	return r | waits_are("its end", waits_call(peer, 2, OP_cuLinkDestroy, context, linker, 0, 1), 0);
 }
 
+/* A primary context is made once, and ended, before another thread has it made. */
+static int waits_named_primary(struct control_client *peer, uint64_t context)
+{
+	const uint64_t stream = waits_new(peer, OP_cuStreamCreate, context, 1, 0, 1);
+	uint32_t sequence;
+	int r = !stream;
+
+	waits_shut(peer, context, stream);
+	sequence = waits_begin(peer, 1, OP_cuDevicePrimaryCtxRelease_v2, 0, 0, 1);
+	(void)usleep(MOMENT);
+	r |= waits_are("made while it ends", waits_call(peer, 0, OP_cuDevicePrimaryCtxRetain, 0, 0, 0, 1), 1);
+	waits_open(peer, 1);
+	r |= waits_are("its end", peer_wait(peer, 1, sequence, PATIENCE), 0);
+	sequence = waits_begin(peer, 1, OP_cuDevicePrimaryCtxRetain, 0, 0, 1);
+	r |= waits_are("made twice", waits_call(peer, 0, OP_cuDevicePrimaryCtxRetain, 0, 0, 0, 1), 1);
+	r |= waits_are("made once", peer_wait(peer, 1, sequence, PATIENCE), 0);
+	return r | waits_are("ended", waits_call(peer, 0, OP_cuDevicePrimaryCtxRelease_v2, 0, 0, 0, 1), 0);
+}
+
 int waits_names(struct control_client *peer, uint64_t context)
 {
 	static const unsigned module[] = {OP_cuModuleLoadDataEx, OP_cuModuleUnload, OP_cuModuleGetFunction};
@@ -506,7 +525,8 @@ int waits_names(struct control_client *peer, uint64_t context)
 
 	r |= waits_named_code(peer, context, library);
 	r |= waits_named_module(peer, context);
-	return r | waits_named_linker(peer, context);
+	r |= waits_named_linker(peer, context);
+	return r | waits_named_primary(peer, context);
 }
 
 /* More than a server may have threads, where it may have few. */

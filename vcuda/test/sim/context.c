@@ -159,6 +159,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *ret, CUdevice device)
 	*ret = context_primary(of);
 	LEAVE_IF(!*ret, CUDA_ERROR_OUT_OF_MEMORY);
 	of->primary_count++;
+	object_tell_late();
 	LEAVE(CUDA_SUCCESS);
 }
 
@@ -183,6 +184,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 	LEAVE_IF(of->primary_count == 0, CUDA_ERROR_INVALID_CONTEXT);
 	if (--of->primary_count == 0)
 		context_end_primary(of);
+	object_tell_late();
 	LEAVE(CUDA_SUCCESS);
 }
 

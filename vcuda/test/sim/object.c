@@ -24,7 +24,7 @@ static struct dead {
 
 /*
  * With AGAIN_US=… what has ended is the next one's name at once, and whoever ends something is told so as many microseconds
- * later, while other threads make what they will.
+ * later, while other threads make what they will. So is who has made a primary context.
  */
 static struct object *ended[KINDS];
 
