@@ -161,20 +161,23 @@ CUresult serve_cuMemAllocPitch_v2(struct request *q)
 CUresult serve_cuMemFree_v2(struct request *q)
 {
 	CUresult r = request_words(q, 1);
+	struct share_held *shared;
 	struct quota_note *note;
 	uint32_t counts;
 
 	if (r)
 		return r;
+	shared = share_held_begin_end(SHARE_MEMORY, q->argument[0]);
 	note = quota_take_note(QUOTA_POINTER, q->argument[0]);
 	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
 	counts = driver_memory_counts();
 	r = driver.cuMemFree_v2(q->argument[0]);
 	if (r) {
 		quota_put_note(note);
+		share_held_show(shared);
 		return r;
 	}
-	share_held_end_key(SHARE_MEMORY, q->argument[0]);
+	share_held_end_freed(shared);
 	allocation_forget(note, counts);
 	return CUDA_SUCCESS;
 }

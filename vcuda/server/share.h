@@ -4,6 +4,7 @@
 /* Memory and events that this server shares with others of its container, whether it gave them or took them. */
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "vcuda/protocol/share.h"
 
@@ -16,6 +17,8 @@ struct share_held {
 	uint64_t context; /* its handle: with its end, this ends */
 	unsigned opened;  /* how often; of this process's own, how many descriptors of it the client has or had */
 	int fd;           /* the driver's descriptor of it, which keeps it; -1 */
+	bool leaves;      /* nobody finds it by its key, which the driver may give to something else */
+	bool ended;       /* its context has ended meanwhile */
 };
 
 enum { SHARE_FILE_NAME = 48 };
@@ -43,7 +46,16 @@ void share_held_begin(void);
 /** Return: how much of what its place counts is this process's for NVML. */
 uint64_t share_held_given(void);
 
-/** The memory at that address, or the event, has been freed here; in a context, all of it. */
+/**
+ * share_held_begin_end() - have nobody find by its key what the driver is about to be asked to free
+ *
+ * It is shared still until share_held_end_freed(), and is found again after share_held_show(). Return: NULL: it is not.
+ */
+struct share_held *share_held_begin_end(enum share_kind kind, uint64_t key);
+void share_held_end_freed(struct share_held *one);
+void share_held_show(struct share_held *one);
+
+/** The memory at that address, or the event, has been freed here with the lead; in a context, all of it. */
 void share_held_end_key(enum share_kind kind, uint64_t key);
 void share_held_end_context(uint64_t context);
 

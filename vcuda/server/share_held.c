@@ -58,7 +58,7 @@ struct share_held *share_held_find(enum share_kind kind, uint64_t key)
 {
 	struct share_held *one = share_held_list;
 
-	while (one && (one->key != key || one->place->kind != kind))
+	while (one && (one->key != key || one->place->kind != kind || one->leaves))
 		one = one->next;
 	return one;
 }
@@ -88,7 +88,7 @@ struct share_held *share_held_add(struct share *place, uint64_t key, uint64_t gi
 
 	if (!one)
 		return NULL;
-	*one = (struct share_held){share_held_list, place, key, given, context, 1, -1};
+	*one = (struct share_held){share_held_list, place, key, given, context, 1, -1, false, false};
 	share_held_list = one;
 	share_held_given_bytes += given;
 	return one;
@@ -111,6 +111,33 @@ void share_held_end(struct share_held *one)
 		share_let_go(place, server.start.quota_slot);
 }
 
+struct share_held *share_held_begin_end(enum share_kind kind, uint64_t key)
+{
+	struct share_held *one;
+
+	SHARE_HELD_LOCK();
+	one = share_held_find(kind, key);
+	if (one)
+		one->leaves = true;
+	return one;
+}
+
+void share_held_end_freed(struct share_held *one)
+{
+	SHARE_HELD_LOCK();
+	if (one)
+		share_held_end(one);
+}
+
+void share_held_show(struct share_held *one)
+{
+	SHARE_HELD_LOCK();
+	if (one && one->ended)
+		share_held_end(one);
+	else if (one)
+		one->leaves = false;
+}
+
 void share_held_end_key(enum share_kind kind, uint64_t key)
 {
 	struct share_held *one;
@@ -128,7 +155,10 @@ void share_held_end_context(uint64_t context)
 	SHARE_HELD_LOCK();
 	for (struct share_held *one = share_held_list; one; one = next) {
 		next = one->next;
-		if (one->context == context)
+		if (one->context != context)
+			continue;
+		one->ended = true;
+		if (!one->leaves)
 			share_held_end(one);
 	}
 }

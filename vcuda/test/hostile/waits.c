@@ -498,6 +498,32 @@ static int waits_named_linker(struct control_client *peer, uint64_t context)
 	return r | waits_are("its end", waits_call(peer, 2, OP_cuLinkDestroy, context, linker, 0, 1), 0);
 }
 
+/* What others open is not what one thread frees meanwhile, and another has at the same address then. */
+static int waits_named_memory(struct control_client *peer, uint64_t context)
+{
+	enum { WORDS = 3, BYTES = 4 << 20 };
+	const uint64_t *word = peer->wire->reply[0].word;
+	const uint64_t old = waits_new(peer, OP_cuMemAlloc_v2, context, BYTES, 0, 1);
+	const bool shared = waits_call(peer, 0, OP_cuIpcGetMemHandle, context, old, 0, 1) == 0;
+	uint64_t gone[WORDS], next, name[WORDS];
+	uint32_t end;
+	int r;
+
+	memcpy(gone, word, sizeof(gone));
+	end = waits_begin(peer, 1, OP_cuMemFree_v2, context, old, 1);
+	(void)usleep(MOMENT / 3);
+	next = waits_new(peer, OP_cuMemAlloc_v2, context, BYTES, 0, 1);
+	r = shared && waits_are("memory to share", waits_call(peer, 0, OP_cuIpcGetMemHandle, context, next, 0, 1), 0);
+	memcpy(name, word, sizeof(name));
+	r |= shared && waits_are("the name of what ends", memcmp(gone, name, sizeof(name)) == 0, false);
+	r |= waits_are("the end", peer_wait(peer, 1, end, PATIENCE), 0);
+	r |= shared && waits_are("once more", waits_call(peer, 0, OP_cuIpcGetMemHandle, context, next, 0, 1), 0);
+	r |= shared && waits_are("another name", memcmp(word, name, sizeof(name)) != 0, false);
+	if (shared && old == next)
+		printf("# shared at the same address\n");
+	return r | waits_are("its end", waits_call(peer, 0, OP_cuMemFree_v2, context, next, 0, 1), 0);
+}
+
 /* A primary context is made once, and ended, before another thread has it made. */
 static int waits_named_primary(struct control_client *peer, uint64_t context)
 {
@@ -526,6 +552,7 @@ int waits_names(struct control_client *peer, uint64_t context)
 	r |= waits_named_code(peer, context, library);
 	r |= waits_named_module(peer, context);
 	r |= waits_named_linker(peer, context);
+	r |= waits_named_memory(peer, context);
 	return r | waits_named_primary(peer, context);
 }
 

@@ -163,6 +163,7 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
 	LEAVE_IF(!range || range->start != pointer || range->freed, CUDA_ERROR_INVALID_VALUE);
 	if (!range->of_graph)
 		memory_free(range);
+	object_tell_late();
 	LEAVE(context->sticky);
 }
 
