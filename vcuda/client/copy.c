@@ -92,6 +92,9 @@ static CUresult copy_out_staged(void *to, CUdeviceptr from, size_t bytes, CUstre
 		if (i == pieces - 1)
 			copy = thread->end;
 	}
+	/* What was asked for before the error may still be copied into them. */
+	for (unsigned i = 0; i < staged.depth && r; i++)
+		(void)staged_wait(staged.chunk[i]);
 	staged_end(&staged);
 	return r;
 }
