@@ -274,6 +274,12 @@ static bool copy_is_there(int type, const struct plane *plane, size_t width)
 	return type != COPY_UNIFIED || plane->device || address_map_has_host(plane->at, width);
 }
 
+/* What has neither side on the device is copied at once, behind what the stream does before it. */
+static CUresult copy_turn(const struct plane *to, const struct plane *from, CUstream stream)
+{
+	return to->device || from->device ? CUDA_SUCCESS : cuStreamSynchronize(stream);
+}
+
 /* A row at a time; rows without gaps are one. Between two places of the device the driver copies planes itself. */
 static CUresult copy_rows(const struct plane *to, const struct plane *from, size_t width, size_t height,
 			  CUstream stream, bool waits)
@@ -283,7 +289,8 @@ static CUresult copy_rows(const struct plane *to, const struct plane *from, size
 	if (to->device && from->device) {
 		const uint64_t words[] = {to->at, to->pitch, from->at, from->pitch, width, height, stream};
 
-		return call_sync(OP_cuMemcpy2DAsync_v2, words, 7, NULL, 0, NULL, 0);
+		r = call_sync(OP_cuMemcpy2DAsync_v2, words, 7, NULL, 0, NULL, 0);
+		return waits ? copy_finish(r, to->at, stream) : r;
 	}
 	if (to->pitch == width && from->pitch == width) {
 		if (__builtin_mul_overflow(width, height, &width))
@@ -329,7 +336,8 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, bool waits)
 	if (!copy_is_there(copy->dstMemoryType, &to, copy->WidthInBytes) ||
 	    !copy_is_there(copy->srcMemoryType, &from, copy->WidthInBytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	return copy_rows(&to, &from, copy->WidthInBytes, copy->Height, stream, waits);
+	r = copy_turn(&to, &from, stream);
+	return r ? r : copy_rows(&to, &from, copy->WidthInBytes, copy->Height, stream, waits);
 }
 
 CUresult on_cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy, CUstream stream)
@@ -374,6 +382,7 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool waits)
 	if (!copy_is_there(copy->dstMemoryType, &to, copy->WidthInBytes) ||
 	    !copy_is_there(copy->srcMemoryType, &from, copy->WidthInBytes))
 		return CUDA_ERROR_INVALID_VALUE;
+	r = copy_turn(&to, &from, stream);
 	for (size_t z = 0; z < copy->Depth && !r; z++) {
 		r = copy_rows(&to, &from, copy->WidthInBytes, copy->Height, stream, waits && z + 1 == copy->Depth);
 		to.at += copy->dstHeight * to.pitch;

@@ -314,6 +314,65 @@ static void copy_3d(void)
 	OK(cu.cuMemFree_v2(other));
 }
 
+/* A plane or a box, behind a kernel that writes into @from at last. */
+static void copy_plane_late(CUdeviceptr to, int to_type, CUdeviceptr from, int from_type, bool box)
+{
+	const CUDA_MEMCPY2D plane = {.src_type = from_type,
+				     .src_host = (const void *)from,
+				     .src_device = from,
+				     .src_pitch = 64,
+				     .dst_type = to_type,
+				     .dst_host = (void *)to,
+				     .dst_device = to,
+				     .dst_pitch = 64,
+				     .width = 16,
+				     .height = 2};
+	const CUDA_MEMCPY3D whole = {.src_type = from_type,
+				     .src_host = (const void *)from,
+				     .src_device = from,
+				     .src_pitch = 64,
+				     .src_height = 2,
+				     .dst_type = to_type,
+				     .dst_host = (void *)to,
+				     .dst_device = to,
+				     .dst_pitch = 64,
+				     .dst_height = 2,
+				     .width = 16,
+				     .height = 2,
+				     .depth = 2};
+	uint32_t value = box ? 6 : 5, count = 64;
+	uint64_t clocks = 20000000;
+
+	OK(check_launch("spin", 1, NULL, PARAMETERS(&clocks)));
+	OK(check_launch("fill", 64, NULL, PARAMETERS(&from, &value, &count)));
+	OK(box ? cu.cuMemcpy3D_v2(&whole) : cu.cuMemcpy2D_v2(&plane));
+	IS(value, *(volatile uint32_t *)(uintptr_t)to);
+	IS(value, ((volatile uint32_t *)(uintptr_t)to)[16]);
+}
+
+/* Both memory of the host, which a kernel writes before the copy's turn. */
+static void copy_planes_of_host(void)
+{
+	uint32_t *pinned = check_pinned(4096), words[64] = {0};
+
+	copy_plane_late((uintptr_t)words, HOST, (uintptr_t)pinned, HOST, false);
+	copy_plane_late((uintptr_t)words, HOST, (uintptr_t)pinned, UNIFIED, true);
+	IS(6, words[48]);
+	OK(cu.cuMemFreeHost(pinned));
+}
+
+/* The host may read it once the call has returned. */
+static void copy_planes_managed(void)
+{
+	CUdeviceptr managed = 0, from = check_alloc(4096);
+
+	OK(cu.cuMemAllocManaged(&managed, 4096, 1));
+	copy_plane_late(managed, DEVICE, from, DEVICE, false);
+	copy_plane_late(managed, UNIFIED, from, UNIFIED, true);
+	OK(cu.cuMemFree_v2(managed));
+	OK(cu.cuMemFree_v2(from));
+}
+
 /* From and to all kinds of memory; of what may be read later, it is read in the stream's order. */
 static void copy_batch(void)
 {
@@ -373,6 +432,8 @@ const struct check copy_checks[] = {
 	{"of a plane", copy_2d, false},
 	{"of a plane, wrongly", copy_2d_errors, false},
 	{"of a box", copy_3d, false},
+	{"of planes of the host, after a kernel", copy_planes_of_host, false},
+	{"of planes into managed memory, after a kernel", copy_planes_managed, false},
 	{"after a kernel", copy_after_kernel, false},
 	{"many at once", copy_batch, false},
 	END,
