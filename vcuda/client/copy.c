@@ -355,11 +355,22 @@ CUresult on_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream)
 	return copy_2d(copy, stream, false);
 }
 
+/* From its first plane on, and how far it is from one to the next; 0: they have no gaps. */
+static CUresult copy_planes(const CUDA_MEMCPY3D *copy, size_t z, size_t height, struct plane *plane, size_t *ret_slice)
+{
+	if (copy->Depth > 1 && height && height < copy->Height)
+		return CUDA_ERROR_INVALID_VALUE;
+	*ret_slice = (height ? height : copy->Height) * plane->pitch;
+	plane->at += z * *ret_slice;
+	return CUDA_SUCCESS;
+}
+
 /* A plane at a time. */
 static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool waits)
 {
 	struct plane to, from;
 	struct context *context;
+	size_t to_slice, from_slice;
 	CUresult r = context_current(&context);
 
 	if (r)
@@ -377,16 +388,19 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool waits)
 			       copy->srcPitch, copy->WidthInBytes, &from);
 	if (r || copy->WidthInBytes == 0 || copy->Height == 0)
 		return r;
-	to.at += copy->dstZ * copy->dstHeight * to.pitch;
-	from.at += copy->srcZ * copy->srcHeight * from.pitch;
+	r = copy_planes(copy, copy->dstZ, copy->dstHeight, &to, &to_slice);
+	if (!r)
+		r = copy_planes(copy, copy->srcZ, copy->srcHeight, &from, &from_slice);
+	if (r)
+		return r;
 	if (!copy_is_there(copy->dstMemoryType, &to, copy->WidthInBytes) ||
 	    !copy_is_there(copy->srcMemoryType, &from, copy->WidthInBytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = copy_turn(&to, &from, stream);
 	for (size_t z = 0; z < copy->Depth && !r; z++) {
 		r = copy_rows(&to, &from, copy->WidthInBytes, copy->Height, stream, waits && z + 1 == copy->Depth);
-		to.at += copy->dstHeight * to.pitch;
-		from.at += copy->srcHeight * from.pitch;
+		to.at += to_slice;
+		from.at += from_slice;
 	}
 	return r;
 }

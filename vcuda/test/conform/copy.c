@@ -314,6 +314,47 @@ static void copy_3d(void)
 	OK(cu.cuMemFree_v2(other));
 }
 
+/* How high a plane is says where the next one is; 0 where there is none. */
+static void copy_heights(void)
+{
+	CUdeviceptr device = check_alloc(4096);
+	unsigned char host[1000], back[4096];
+	CUDA_MEMCPY3D copy = {.src_type = HOST,
+			      .src_host = host,
+			      .src_pitch = 10,
+			      .dst_type = DEVICE,
+			      .dst_device = device,
+			      .dst_pitch = 64,
+			      .width = 5,
+			      .height = 2,
+			      .depth = 1};
+
+	for (unsigned i = 0; i < 1000; i++)
+		host[i] = (unsigned char)(i % 251);
+	OK(cu.cuMemsetD8_v2(device, 255, sizeof(back)));
+	OK(cu.cuMemcpy3D_v2(&copy));
+	copy.depth = 2;
+	for (int i = 0; i < 9; i++) {
+		copy.src_height = (size_t)(i / 3);
+		copy.dst_height = (size_t)(i % 3);
+		NOTE(cu.cuMemcpy3D_v2(&copy));
+	}
+	OK(cu.cuMemcpyDtoH_v2(back, device, sizeof(back)));
+	NOTE(back[0]);
+	NOTE(back[64]);
+	NOTE(back[128]);
+	NOTE(back[192]);
+	copy.src_type = DEVICE;
+	copy.src_device = device + 2048;
+	copy.src_pitch = 64;
+	for (int i = 0; i < 9; i++) {
+		copy.src_height = (size_t)(i / 3);
+		copy.dst_height = (size_t)(i % 3);
+		NOTE(cu.cuMemcpy3D_v2(&copy));
+	}
+	OK(cu.cuMemFree_v2(device));
+}
+
 /* A plane or a box, behind a kernel that writes into @from at last. */
 static void copy_plane_late(CUdeviceptr to, int to_type, CUdeviceptr from, int from_type, bool box)
 {
@@ -432,6 +473,7 @@ const struct check copy_checks[] = {
 	{"of a plane", copy_2d, false},
 	{"of a plane, wrongly", copy_2d_errors, false},
 	{"of a box", copy_3d, false},
+	{"of a box, and the heights of planes", copy_heights, false},
 	{"of planes of the host, after a kernel", copy_planes_of_host, false},
 	{"of planes into managed memory, after a kernel", copy_planes_managed, false},
 	{"after a kernel", copy_after_kernel, false},

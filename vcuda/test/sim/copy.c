@@ -54,6 +54,8 @@ static CUresult copy_side(int type, const void *host, CUdeviceptr device, size_t
 		return CUDA_SUCCESS;
 	if (type != CU_MEMORY_HOST && type != CU_MEMORY_DEVICE && type != CU_MEMORY_UNIFIED)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (copy->depth > 1 && slice < pitch * copy->height)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!base || (pitch < x + copy->width && (pitch || copy->height * copy->depth > 1)))
 		return CUDA_ERROR_INVALID_VALUE;
 	base += z * slice + y * pitch + x;
@@ -90,9 +92,9 @@ CUresult copy_prepare(CUcontext context, const CUDA_MEMCPY3D *what, struct copy 
 	if (!copy.width || !copy.height || !copy.depth)
 		return CUDA_SUCCESS;
 	copy.from_pitch = what->src_pitch;
-	copy.from_slice = what->src_pitch * what->src_height;
+	copy.from_slice = what->src_pitch * (what->src_height ? what->src_height : what->height);
 	copy.to_pitch = what->dst_pitch;
-	copy.to_slice = what->dst_pitch * what->dst_height;
+	copy.to_slice = what->dst_pitch * (what->dst_height ? what->dst_height : what->height);
 	r = copy_side(what->src_type, what->src_host, what->src_device, copy.from_pitch, copy.from_slice, what->src_x,
 		      what->src_y, what->src_z, &copy, &copy.from);
 	if (!r)
