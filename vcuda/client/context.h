@@ -45,12 +45,14 @@ void context_storage_forget(struct context *context);
 /* Code: images on their way to the server, and what the client knows of the functions in them. */
 
 struct function {
+	_Atomic(struct function *) next; /* in the same place, for another device */
+	CUdevice device;                 /* a kernel's attributes are of one */
 	_Atomic uint64_t handle;
 	_Atomic uint32_t epoch; /* of all code; another than now: ask again */
 	struct wire_function info;
 };
 
-/** Gets a function's parameters and limits, from the server the first time. */
+/** Gets a function's parameters and limits on the current context's device, from the server the first time. */
 CUresult image_function(uint64_t handle, const struct function **ret);
 
 /** What was known of functions is to be asked for again: a module or a context is gone. */

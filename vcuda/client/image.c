@@ -518,13 +518,31 @@ void image_forget(uint64_t owner)
 	function_epoch++;
 }
 
-static struct function *image_known_function(uint64_t handle)
+/* What is known in the handle's place, for one device after the other. */
+static struct function *image_functions(uint64_t handle)
 {
 	const uint32_t index = wire_handle_index(handle);
 	_Atomic(struct function *) *level = functions[index / FUNCTION_LEVEL];
-	struct function *function = level ? level[index % FUNCTION_LEVEL] : NULL;
 
-	return function && function->handle == handle ? function : NULL;
+	return level ? level[index % FUNCTION_LEVEL] : NULL;
+}
+
+static CUdevice image_device(void)
+{
+	const struct thread *thread = thread_self();
+	const struct context *context = thread ? thread_context(thread) : NULL;
+
+	return context ? context->device : 0;
+}
+
+static struct function *image_known_function(uint64_t handle)
+{
+	const CUdevice device = image_device();
+	struct function *function = image_functions(handle);
+
+	while (function && (function->handle != handle || function->device != device))
+		function = function->next;
+	return function;
 }
 
 static size_t image_info_bytes(const struct wire_function *info)
@@ -537,23 +555,30 @@ static CUresult image_keep_function(uint64_t handle, const struct wire_function 
 {
 	const uint32_t index = wire_handle_index(handle);
 	const size_t bytes = image_info_bytes(info);
-	struct function *function;
+	const CUdevice device = image_device();
+	_Atomic(struct function *) *place;
+	struct function *function, *old;
 
 	LOCK_HOLD(&function_lock);
 	if (!functions[index / FUNCTION_LEVEL])
 		functions[index / FUNCTION_LEVEL] = calloc(FUNCTION_LEVEL, sizeof(struct function *));
 	if (!functions[index / FUNCTION_LEVEL])
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	function = functions[index / FUNCTION_LEVEL][index % FUNCTION_LEVEL];
-	if (!function || function->info.parameters != info->parameters || memcmp(&function->info, info, bytes) != 0) {
+	place = &functions[index / FUNCTION_LEVEL][index % FUNCTION_LEVEL];
+	while (*place && (*place)->device != device)
+		place = &(*place)->next;
+	function = old = *place;
+	if (!old || old->info.parameters != info->parameters || memcmp(&old->info, info, bytes) != 0) {
 		function = malloc(sizeof(*function) - sizeof(*info) + bytes);
 		if (!function)
 			return CUDA_ERROR_OUT_OF_MEMORY;
+		function->next = old ? (struct function *)old->next : NULL;
+		function->device = device;
 		memcpy(&function->info, info, bytes);
 	}
 	function->handle = handle;
 	function->epoch = function_epoch;
-	functions[index / FUNCTION_LEVEL][index % FUNCTION_LEVEL] = function;
+	*place = function;
 	*ret = function;
 	return CUDA_SUCCESS;
 }
@@ -585,10 +610,9 @@ CUresult image_function(uint64_t handle, const struct function **ret)
 
 static void image_ask_again(uint64_t handle)
 {
-	struct function *function = image_known_function(handle);
-
-	if (function)
-		function->epoch = 0;
+	for (struct function *function = image_functions(handle); function; function = function->next)
+		if (function->handle == handle)
+			function->epoch = 0;
 }
 
 /* A kernel and its function have the same attributes, which programs set by the one or by the other. */

@@ -175,6 +175,30 @@ static void pair_failure(void)
 	OK(cu.cuCtxPopCurrent_v2(NULL));
 }
 
+/* What is set for a kernel holds on one device. */
+static void pair_kernel(void)
+{
+	CUlibrary library = NULL;
+	CUkernel kernel = NULL;
+	CUcontext second = NULL;
+	int value = 0;
+
+	OK(cu.cuLibraryLoadData(&library, kernels_ptx, NULL, NULL, 0, NULL, NULL, 0));
+	OK(cu.cuLibraryGetKernel(&kernel, library, "nop"));
+	OK(cu.cuKernelSetAttribute(8, 100000, kernel, 0));
+	OK(cu.cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 1, 1, 1, 100000, NULL, NULL, NULL));
+	OK(cu.cuCtxCreate_v2(&second, 0, pair_device()));
+	OK(cu.cuKernelGetAttribute(&value, 8, kernel, pair_device()));
+	IS(49152, value);
+	IS(1, cu.cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 1, 1, 1, 100000, NULL, NULL, NULL));
+	OK(cu.cuKernelSetAttribute(8, 100000, kernel, pair_device()));
+	OK(cu.cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 1, 1, 1, 100000, NULL, NULL, NULL));
+	OK(cu.cuCtxSynchronize());
+	OK(cu.cuCtxSetCurrent(context));
+	OK(cu.cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 1, 1, 1, 100000, NULL, NULL, NULL));
+	OK(cu.cuCtxSynchronize());
+}
+
 /* Needs two GPUs: those of one that wait hold up the other, where it is the same. */
 const struct check pair_checks[] = {
 	{"while one waits", pair_beside_synchronize, true},
@@ -183,6 +207,7 @@ const struct check pair_checks[] = {
 	{"while one unloads", pair_beside_unload, true},
 	{"while one ends", pair_beside_destroy, true},
 	{"while one copies", pair_beside_copy, true},
+	{"a kernel's attributes", pair_kernel, true},
 	{"after one has failed", pair_failure, true},
 	END,
 };
