@@ -101,6 +101,9 @@ struct thread *thread_self(void)
 void thread_forget(void)
 {
 	thread_lock = (struct lock){0};
+	/* The next server's replies count from there. */
+	for (uint32_t i = 0; i < WIRE_SLOTS; i++)
+		threads[i].sequence = 0;
 }
 
 #pragma weak pthread_create

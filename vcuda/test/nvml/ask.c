@@ -488,6 +488,32 @@ static int ask_list(void)
 	return api.nvmlShutdown();
 }
 
+static void *ask_once(void *failed)
+{
+	nvmlMemory_t memory;
+	nvmlDevice_t device;
+
+	*(int *)failed |= api.nvmlDeviceGetHandleByIndex_v2(0, &device) || api.nvmlDeviceGetMemoryInfo(device, &memory);
+	return NULL;
+}
+
+/* One after the other, more than there is room for at once; a later session begins with all places used. */
+static void ask_of_many_threads(void)
+{
+	enum { THREADS = 1100, LATER = 3 };
+	int failed = api.nvmlInit_v2();
+	pthread_t thread;
+
+	for (int i = 0; i < THREADS + LATER && !failed; i++) {
+		if (i == THREADS)
+			failed = api.nvmlShutdown() || api.nvmlInit_v2();
+		if (failed || pthread_create(&thread, NULL, ask_once, &failed) || pthread_join(thread, NULL))
+			break;
+	}
+	check(!failed && api.nvmlShutdown() == 0,
+	      "threads that have ended leave room for others, in a later session, too");
+}
+
 static int ask_all_sensors(unsigned gpus, bool there)
 {
 	check(api.nvmlInit_v2() == 0, "nvmlInit()");
@@ -532,6 +558,7 @@ int main(int argc, char **argv)
 	      "and then it ends");
 	check(api.nvmlInit_v2() == 0 && api.nvmlDeviceGetCount_v2(&count) == 0 && api.nvmlShutdown() == 0,
 	      "another can begin");
+	ask_of_many_threads();
 	printf("1..%d\n", checks);
 	return failures != 0;
 }
