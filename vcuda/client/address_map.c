@@ -79,6 +79,19 @@ CUresult address_map_add(const struct range *range)
 	return CUDA_SUCCESS;
 }
 
+void address_map_put_back(const struct range *range)
+{
+	size_t place;
+
+	LOCK_HOLD(&address_map_lock);
+	place = address_map_search(range->at);
+	if ((place > 0 && address_map_overlap(&ranges[place - 1], range)) ||
+	    (place < range_count && address_map_overlap(&ranges[place], range)) || !address_map_make_room())
+		return;
+	memmove(&ranges[place + 1], &ranges[place], (range_count++ - place) * sizeof(*ranges));
+	ranges[place] = *range;
+}
+
 bool address_map_remove(uint64_t at, unsigned kinds, struct range *ret)
 {
 	size_t place;
@@ -111,6 +124,21 @@ bool address_map_find(uint64_t at, struct range *ret)
 	if (range)
 		*ret = *range;
 	return range;
+}
+
+bool address_map_find_in(uint64_t at, uint64_t bytes, struct range *ret)
+{
+	const struct range wanted = {.at = at, .bytes = bytes};
+	size_t place;
+
+	LOCK_HOLD(&address_map_lock);
+	place = address_map_search(at);
+	if (place > 0 && address_map_overlap(&ranges[place - 1], &wanted))
+		place--;
+	else if (place == range_count || !address_map_overlap(&ranges[place], &wanted))
+		return false;
+	*ret = ranges[place];
+	return true;
 }
 
 void address_map_set_waits(uint64_t at, bool waits)

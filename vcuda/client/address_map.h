@@ -34,11 +34,17 @@ struct range {
 
 CUresult address_map_add(const struct range *range);
 
+/** Adds again what address_map_remove() gave, with its number, unless its place is another's by now. */
+void address_map_put_back(const struct range *range);
+
 /** Removes the range that begins at @at. Return: whether there is one of one of these @kinds, a bit each. */
 bool address_map_remove(uint64_t at, unsigned kinds, struct range *ret);
 
 /** Return: whether @at lies in a range, which is copied to @ret. */
 bool address_map_find(uint64_t at, struct range *ret);
+
+/** The same of the first range that shares a byte with the @bytes at @at. */
+bool address_map_find_in(uint64_t at, uint64_t bytes, struct range *ret);
 
 /** Notes what the attribute SYNC_MEMOPS of the range at @at is. */
 void address_map_set_waits(uint64_t at, bool waits);

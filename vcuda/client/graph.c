@@ -337,7 +337,7 @@ CUresult on_cuStreamEndCapture(CUstream stream, CUgraph *graph)
 	*graph = r ? 0 : new;
 	/* Neither of a stream that captures, nor of the one where it began. */
 	if (client.captures > 0 && r != CUDA_ERROR_ILLEGAL_STATE && r != CUDA_ERROR_INVALID_VALUE &&
-	    r != CUDA_ERROR_INVALID_HANDLE)
+	    r != CUDA_ERROR_INVALID_HANDLE && r != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED)
 		client.captures--;
 	return r;
 }

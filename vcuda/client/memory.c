@@ -44,13 +44,25 @@ CUresult on_cuMemAllocPitch_v2(struct context *context, CUdeviceptr *pointer, si
 }
 
 /* Return: whether it was the process's to free. What is a graph's is there again when the graph runs. */
-static bool memory_forget(CUdeviceptr pointer)
+static bool memory_forget(CUdeviceptr pointer, struct range *ret)
+{
+	if (address_map_find(pointer, ret) && ret->at == pointer && ret->kind == ADDRESS_MAP_GRAPH)
+		return true;
+	return address_map_remove(pointer, 1U << ADDRESS_MAP_DEVICE | 1U << ADDRESS_MAP_ASYNC, ret);
+}
+
+/* It is forgotten first, since another thread may be given its place at once. What is not freed is remembered. */
+static CUresult memory_free(unsigned op, const uint64_t *words, unsigned count)
 {
 	struct range range;
+	CUresult r;
 
-	if (address_map_find(pointer, &range) && range.at == pointer && range.kind == ADDRESS_MAP_GRAPH)
-		return true;
-	return address_map_remove(pointer, 1U << ADDRESS_MAP_DEVICE | 1U << ADDRESS_MAP_ASYNC, NULL);
+	if (!memory_forget(words[0], &range))
+		return CUDA_ERROR_INVALID_VALUE;
+	r = call_sync(op, words, count, NULL, 0, NULL, 0);
+	if (r && range.kind != ADDRESS_MAP_GRAPH)
+		address_map_put_back(&range);
+	return r;
 }
 
 CUresult on_cuMemFree_v2(CUdeviceptr pointer)
@@ -61,9 +73,7 @@ CUresult on_cuMemFree_v2(CUdeviceptr pointer)
 		return CUDA_SUCCESS;
 	if (address_map_remove(pointer, 1U << ADDRESS_MAP_MANAGED, &range))
 		return host_give(&range);
-	if (!memory_forget(pointer))
-		return CUDA_ERROR_INVALID_VALUE;
-	return call_sync(OP_cuMemFree_v2, &pointer, 1, NULL, 0, NULL, 0);
+	return memory_free(OP_cuMemFree_v2, &pointer, 1);
 }
 
 CUresult on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr pointer)
@@ -115,9 +125,7 @@ CUresult on_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 
 	if (address_map_find(pointer, &range) && range.kind == ADDRESS_MAP_MANAGED)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (!memory_forget(pointer))
-		return CUDA_ERROR_INVALID_VALUE;
-	return call_sync(OP_cuMemFreeAsync, words, 2, NULL, 0, NULL, 0);
+	return memory_free(OP_cuMemFreeAsync, words, 2);
 }
 
 CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)

@@ -229,6 +229,51 @@ static void capture_unjoined(void)
 	IS(904, cu.cuStreamEndCapture(first, &graph));
 }
 
+/* It goes on where it began, though it is broken. */
+static void capture_ended_elsewhere(void)
+{
+	CUstream first = capture_stream(), second = capture_stream();
+	CUevent out = NULL;
+	CUgraph graph = NULL;
+	int status = 9;
+
+	OK(cu.cuEventCreate(&out, 2));
+	OK(cu.cuStreamBeginCapture_v2(first, 2));
+	OK(cu.cuEventRecord(out, first));
+	OK(cu.cuStreamWaitEvent(second, out, 0));
+	IS(903, cu.cuStreamEndCapture(second, &graph));
+	OK(cu.cuStreamIsCapturing(first, &status));
+	IS(2, status);
+	IS(901, cu.cuStreamEndCapture(first, &graph));
+	OK(cu.cuStreamIsCapturing(first, &status));
+	IS(0, status);
+}
+
+/* What was not freed can be freed later. */
+static void capture_freeing(void)
+{
+	CUstream stream = capture_stream();
+	CUdeviceptr pointer = check_alloc(4096), pooled = 0, base = 0;
+	CUgraph graph = NULL;
+	size_t bytes = 0;
+	uint64_t before = 0, after = 1;
+
+	OK(cu.cuMemAllocAsync(&pooled, 4096, NULL));
+	OK(cu.cuStreamSynchronize(NULL));
+	OK(cu.cuPointerGetAttribute(&before, 7, pointer));
+	OK(cu.cuStreamBeginCapture_v2(stream, 0));
+	IS(900, cu.cuMemFree_v2(pointer));
+	IS(901, cu.cuMemFreeAsync(pooled, stream));
+	IS(901, cu.cuStreamEndCapture(stream, &graph));
+	OK(cu.cuMemGetAddressRange_v2(&base, &bytes, pointer));
+	TRUE(base == pointer && bytes == 4096);
+	OK(cu.cuPointerGetAttribute(&after, 7, pointer));
+	TRUE(before == after);
+	OK(cu.cuMemFree_v2(pointer));
+	OK(cu.cuMemFreeAsync(pooled, NULL));
+	IS(1, cu.cuMemFree_v2(pointer));
+}
+
 /* An event of a capture is asked for. */
 static void capture_event_query(void)
 {
@@ -445,6 +490,8 @@ const struct check capture_checks[] = {
 	{"two streams", capture_fork, true},
 	{"two streams, of which one is destroyed meanwhile", capture_destroyed, true},
 	{"a stream that does not come back", capture_unjoined, true},
+	{"ended in a stream that joined it", capture_ended_elsewhere, true},
+	{"freeing meanwhile", capture_freeing, true},
 	{"an event of it is asked for", capture_event_query, true},
 	{"an event from outside", capture_isolation, true},
 	{"the legacy stream meanwhile", capture_implicit, true},
