@@ -318,7 +318,7 @@ CUresult on_cuMemHostRegister_v2(struct context *context, void *pointer, size_t 
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & REGISTER_IO_MEMORY)
 		return call_refuse("cuMemHostRegister of memory of a device");
-	if (address_map_find(range.at, &there) || address_map_find(range.at + bytes - 1, &there))
+	if (address_map_find_in(range.at, bytes, &there))
 		return address_map_is_managed(&there) ? CUDA_ERROR_INVALID_VALUE
 						      : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	host_register_file(&range);

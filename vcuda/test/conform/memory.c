@@ -211,6 +211,19 @@ static void memory_register(void)
 	free(memory);
 }
 
+static void memory_register_around(void)
+{
+	char *memory = aligned_alloc(4096, 1 << 16);
+
+	memset(memory, 1, 1 << 16);
+	OK(cu.cuMemHostRegister_v2(memory + 4096, 4096, 0));
+	IS(712, cu.cuMemHostRegister_v2(memory, 1 << 16, 0));
+	OK(cu.cuMemHostUnregister(memory + 4096));
+	OK(cu.cuMemHostRegister_v2(memory, 1 << 16, 0));
+	OK(cu.cuMemHostUnregister(memory));
+	free(memory);
+}
+
 static void memory_registered_copies(void)
 {
 	enum { WORDS = 1 << 14, TYPE = 2 };
@@ -300,6 +313,7 @@ const struct check memory_checks[] = {
 	{"of the host, read by a kernel at its own address", memory_host_device, false},
 	{"of the host, written by a kernel", memory_host_written, false},
 	{"registering (declared)", memory_register, true},
+	{"registering around what is registered", memory_register_around, true},
 	{"copies of what is registered", memory_registered_copies, true},
 	{"registering a file in memory", memory_register_named, true},
 	{"registering one without a name", memory_register_unlinked, true},

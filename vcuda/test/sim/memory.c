@@ -270,9 +270,9 @@ CUresult cuMemHostRegister_v2(void *pointer, size_t bytes, unsigned flags)
 	LEAVE_IF(!pointer || !bytes || flags > 15, CUDA_ERROR_INVALID_VALUE);
 	LEAVE_IF(!config_number("HOST_REGISTER", 1), CUDA_ERROR_NOT_SUPPORTED);
 	LEAVE_IF(bytes > config_number("PINNED_MAX", SIZE_MAX), CUDA_ERROR_OUT_OF_MEMORY);
-	range = address_map_find((uintptr_t)pointer);
+	range = address_map_find_in((uintptr_t)pointer, bytes);
 	LEAVE_IF(range && range->kind == RANGE_MANAGED, CUDA_ERROR_INVALID_VALUE);
-	LEAVE_IF(range || address_map_find((uintptr_t)pointer + bytes - 1), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+	LEAVE_IF(range, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
 	LEAVE_IF(!memory_is_mapped(pointer, bytes), CUDA_ERROR_INVALID_VALUE);
 	range = address_map_add(RANGE_REGISTERED, pointer, bytes, context);
 	range->flags = flags;

@@ -24,6 +24,16 @@ struct range *address_map_find(uintptr_t address)
 	return NULL;
 }
 
+struct range *address_map_find_in(uintptr_t address, size_t bytes)
+{
+	struct range *found = address_map_find(address);
+
+	for (struct range *range = ranges; range && !found; range = range->next)
+		if (range->start >= address && range->start - address < bytes)
+			found = range;
+	return found;
+}
+
 struct range *address_map_add(enum address_map_kind kind, void *start, size_t size, CUcontext context)
 {
 	struct range *range = calloc(1, sizeof(*range));

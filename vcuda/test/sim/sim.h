@@ -266,6 +266,8 @@ struct range {
 /* Its process frees what it may have given others. */
 void ipc_forget(const struct range *range);
 struct range *address_map_find(uintptr_t address);
+/* The one that is found where these bytes begin, or else any that has one of them. */
+struct range *address_map_find_in(uintptr_t address, size_t bytes);
 struct range *address_map_add(enum address_map_kind kind, void *start, size_t size, CUcontext context);
 void address_map_remove(struct range *range);
 /* What lies at that place of the file and is another process's. */
