@@ -564,18 +564,24 @@ static int assign_make_exclusive(struct assign *assign)
 	return r;
 }
 
+/*
+ * The settings come first: as long as they say that a GPU is exclusive, it must be known who has it. The lock is held
+ * meanwhile, so that the claims are not those of another process that makes the GPU exclusive again.
+ */
 static int assign_make_shared(struct assign *assign)
 {
 	int claims = -1, r = assign_lock(&claims);
 
 	if (r)
 		return r;
-	(void)assign_each(assign, claims, assign_free);
 	for (size_t i = 0; i < assign->session.host->inventory.count; i++)
 		assign->exclusive[i] &= !assign->named[i];
+	r = assign_write(assign);
+	if (!r)
+		(void)assign_each(assign, claims, assign_free);
 	assign_read_claims(assign, claims);
 	(void)close(claims);
-	return assign_write(assign);
+	return r;
 }
 
 /* ---- the verb ---- */

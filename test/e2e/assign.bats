@@ -151,6 +151,22 @@ one_at_a_time() {
 	grep -E '^0 AMD GPU gfx1100 \(1002:744c\) +exclusive +two$' <<<"$output"
 }
 
+# What is mounted on the file keeps another from taking its place.
+@test "who has a GPU is known as long as the settings say that it is exclusive, also if they cannot be written" {
+	with_runc native-amd '
+		ctr-gpu assign 0 --exclusive >/dev/null
+		start one 0 || fail one
+		mount --bind /etc/ctr-gpu/config.json /etc/ctr-gpu/config.json || fail mount
+		ctr-gpu assign 0 --shared && fail "it was written"
+		[[ $(mode 0) == "exclusive: one" ]] || fail "one has it: $(mode 0)"
+		start two 0 && fail "two got it"
+		umount /etc/ctr-gpu/config.json
+		ctr-gpu assign 0 --shared >/dev/null || fail share
+		[[ -z $(ls /run/ctr-gpu/assigned) ]] || fail "there is a claim of what is shared"
+		end one'
+	expect "cannot replace /etc/ctr-gpu/config.json"
+}
+
 # Its hooks are not through, so no list of runc's has it; what our hook gave it counts.
 @test "a container that is being made counts, before its runtime has written it down" {
 	with_runc native-amd '
