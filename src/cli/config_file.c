@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/xattr.h>
+#include <time.h>
 
 #include "base/fd.h"
 #include "base/json.h"
@@ -15,6 +17,8 @@
 enum {
 	SIZE_MAX_READ = 4 * 1024 * 1024,
 	LABEL_MAX = 64 * 1024, /* the kernel's own limit of names and of a value */
+	WAIT_MS = 10 * 1000,   /* for another process that writes the same file */
+	NAP_MS = 20,
 };
 
 void config_file_close(struct config_file *file)
@@ -103,7 +107,7 @@ int config_file_read(const char *path, struct config_file *ret)
 		return config_file_read_existing(ret);
 	if (errno != ENOENT)
 		return config_file_print_error("read", path);
-	if (lstat(path, &link) == 0)
+	if (lstat(path, &link) == 0 && S_ISLNK(link.st_mode))
 		return output_print_advised(("%s is a symbolic link to a file that does not exist", path),
 					    ("Make that file, or remove the link."));
 	ret->path = config_file_make_absolute(path);
@@ -203,6 +207,54 @@ static bool config_file_has_changed(const struct config_file *file, int director
 	return true;
 }
 
+/*
+ * A temporary file that is there is being written by another process, which has it locked, or was left by one that was
+ * killed. Return: 0 if it is gone; -ETIMEDOUT; negative errno.
+ */
+static int config_file_remove_temporary(int directory, const char *name)
+{
+	const struct timespec nap = {.tv_nsec = NAP_MS * 1000000L};
+	_cleanup_close_ int fd = fd_open_file_at(directory, name, O_NOFOLLOW);
+	struct stat locked, named;
+
+	/* File systems without locks have none. */
+	for (int waited = 0; fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK; waited += NAP_MS) {
+		if (waited >= WAIT_MS)
+			return -ETIMEDOUT;
+		(void)nanosleep(&nap, NULL);
+	}
+	if (fd == -ENOENT ||
+	    (fd >= 0 && (fstat(fd, &locked) < 0 || fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
+			 named.st_ino != locked.st_ino || named.st_dev != locked.st_dev)))
+		return 0;
+	return unlinkat(directory, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/*
+ * Makes the temporary file, whose lock all take who write: from here until it is renamed or removed, no other
+ * process changes the file by these functions. Return: descriptor; -ETIMEDOUT; negative errno.
+ */
+static int config_file_make_temporary(int directory, const char *name)
+{
+	int r = 0;
+
+	while (r == 0) {
+		_cleanup_close_ int fd =
+			openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		struct stat st;
+		bool locked;
+
+		if (fd < 0 && errno != EEXIST)
+			return -errno;
+		locked = fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK);
+		/* Another process may have taken it for one that was left. */
+		if (locked && fstat(fd, &st) == 0 && st.st_nlink > 0)
+			return steal_fd(&fd);
+		r = config_file_remove_temporary(directory, name);
+	}
+	return r;
+}
+
 int config_file_write(struct config_file *file, const struct text_buffer *text, mode_t mode)
 {
 	const char *name = strrchr(file->path, '/') + 1;
@@ -217,9 +269,8 @@ int config_file_write(struct config_file *file, const struct text_buffer *text, 
 	directory = config_file_open_directory(file);
 	if (directory < 0)
 		return config_file_print_error("write", file->path);
-	/* One that is there was left by a run that was killed: the state is locked. */
-	(void)unlinkat(directory, temporary, 0);
-	fd = openat(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = config_file_make_temporary(directory, temporary);
+	errno = -fd;
 	if (fd < 0)
 		return config_file_print_error("write", file->path);
 	if (config_file_fill(file, text, mode, directory, fd) < 0 || fstat(fd, &status) < 0)

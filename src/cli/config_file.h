@@ -32,7 +32,7 @@ int config_file_read(const char *path, struct config_file *ret);
  * @mode: of a file that did not exist
  *
  * Directories that are missing are made. A file that has changed since it was read or written is left alone, and that
- * is a failure.
+ * is a failure. Another process that writes it by this function is waited for.
  *
  * Return: 0 or the exit status.
  */
