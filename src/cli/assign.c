@@ -119,7 +119,7 @@ static int assign_list(struct assign *assign)
 {
 	struct ctr_gpu_context *context = assign->session.context;
 	json_t *containers = NULL;
-	int r = containers_list(context, assign->session.host, &containers);
+	int r = containers_list(context, assign->session.host, true, &containers);
 
 	if (r < 0)
 		return session_check(&assign->session,
@@ -489,15 +489,35 @@ static int assign_free(const struct assign *assign, size_t position, int claims)
 	return 0;
 }
 
+/* Return: 0; the exit status, if it is not known of a container which GPUs it has. */
+static int assign_check_known(const struct assign *assign)
+{
+	const json_t *container;
+	char name[NAME_SIZE];
+	size_t i;
+
+	json_array_foreach (assign->containers, i, container) {
+		if (!*assign_text(container, "error"))
+			continue;
+		assign_format_container(container, name);
+		return output_print_advised(
+			("which GPUs the container %s has is not known: %s", name, assign_text(container, "error")),
+			("End it, or leave the GPU shared."));
+	}
+	return 0;
+}
+
 /* Starts that have read the settings before may give a GPU yet, without a claim. */
 static int assign_settle(struct assign *assign)
 {
 	const pid_t starter = container_start_wait(STARTS_MS);
+	int r;
 
 	if (starter > 0)
 		return output_print_advised(("process %d makes a container, which may get the GPU yet", (int)starter),
 					    ("See what it waits for; try again when it has ended."));
-	return assign_list(assign);
+	r = assign_list(assign);
+	return r ? r : assign_check_known(assign);
 }
 
 static int assign_claim_all(const struct assign *assign)
@@ -545,8 +565,10 @@ static int assign_make_exclusive(struct assign *assign)
 {
 	const size_t count = assign->session.host->inventory.count;
 	_cleanup_free_ bool *before = calloc(count + 1, sizeof(*before));
-	int r = before ? assign_each(assign, -1, assign_check) : output_no_memory();
+	int r = before ? assign_check_known(assign) : output_no_memory();
 
+	if (!r)
+		r = assign_each(assign, -1, assign_check);
 	if (r)
 		return r;
 	memcpy(before, assign->exclusive, count * sizeof(*before));

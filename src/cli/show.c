@@ -66,7 +66,7 @@ static bool info_has_usable(const struct ctr_gpu_host *host)
 static int info_write_containers(struct session *session, enum ctr_gpu_format format)
 {
 	json_t *list = NULL;
-	int r = containers_list(session->context, session->host, &list);
+	int r = containers_list(session->context, session->host, false, &list);
 
 	r = r < 0 ? err_set(&session->context->err, r, "cannot look at the containers that run: %m")
 		  : containers_write(list, format, stdout);

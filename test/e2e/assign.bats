@@ -167,6 +167,23 @@ one_at_a_time() {
 	expect "cannot replace /etc/ctr-gpu/config.json"
 }
 
+# Root in it can remove what it has open.
+@test "a container that shows no device has what its configuration asks for" {
+	with_runc native-amd '
+		start one 0 || fail one
+		start two 0 || fail two
+		start three "" || fail three
+		rm -r "/proc/$(process one)/root/dev/dri" "/proc/$(process one)/root/dev/kfd" || fail rm
+		ctr-gpu assign 0 --exclusive && fail "two have it"
+		[[ $(mode 0) == "shared: one+two" ]] || fail "$(mode 0)"
+		end two
+		ctr-gpu assign 0 --exclusive >/dev/null || fail "one has it"
+		[[ $(mode 0) == "exclusive: one" ]] || fail "$(mode 0)"
+		start two 0 && fail "two got it"
+		end one; end three'
+	expect "is used by 2 containers: one, two"
+}
+
 # Its hooks are not through, so no list of runc's has it; what our hook gave it counts.
 @test "a container that is being made counts, before its runtime has written it down" {
 	with_runc native-amd '

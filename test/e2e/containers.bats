@@ -124,12 +124,27 @@ with_docker() {
 		ctr-gpu info --containers --json | jq -r "($row), (.containers[] | .error // empty)"
 		ctr-gpu info --containers | cat
 		echo "took $((SECONDS < 12))"
+		for name in stuck2 stuck3; do
+			start "$name" --volume /run/volume:/volume:rslave
+			docker exec "$name" busybox ln -s /volume/dxg /dev/dxg
+		done
+		ctr-gpu assign 0 --exclusive >/run/said 2>&1 && touch /run/got & assign=$!
+		ctr-gpu doctor >/run/found & doctor=$!
+		ctr-gpu info --containers --json | jq -r ".containers[] | \"then \(.name): \(.error)\""
+		wait "$assign" "$doctor"
+		[[ ! -e /run/got ]] || fail "a GPU became exclusive"
+		cat /run/said; tr -s " \n" " " </run/found
 		kill "$(pidof stall)"'
 	expect_line "well|gpus|0 NVIDIA GeForce RTX 4090|false"
 	expect_line "stuck|||false"
 	expect_line "a file system in it does not answer (FUSE, NFS, 9p)"
 	expect "    not known:    a file system in it"
 	expect_line "took 1"
+	expect_line "then stuck3: a file system in it does not answer (FUSE, NFS, 9p)"
+	expect_line "then well: others do not answer, and it was not looked at"
+	expect_line "then stuck: others do not answer, and it was not looked at"
+	expect "which GPUs the container stuck3 has is not known: a file system in it does not answer"
+	expect "what 4 of the containers that run have is not known: stuck3 (docker): a file system in it"
 }
 
 # of_a_runtime RUNTIME: crun is given the hook at the stage where Podman 5 puts it, with the arguments of the other

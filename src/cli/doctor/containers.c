@@ -64,6 +64,7 @@ struct containers_look {
 	struct ctr_gpu_context *context;
 	const struct ctr_gpu_host *host;
 	struct container_pid *found;
+	bool asked; /* what it asks for counts, whatever it shows */
 	struct ctr_gpu_container *container;
 	struct rootfs rootfs;
 	struct strv places;  /* in which directories plans mount directories of libraries */
@@ -289,7 +290,7 @@ static int containers_look_at_start(struct containers_look *look)
 	if (r != 0 || ctr_gpu_request_is_void(request))
 		return r == -ENOMEM ? r : 0;
 	r = ctr_gpu_plan_new(context, request, look->host, &plan);
-	if (r == 0 && !containers_has_device(look, &plan->data))
+	if (r == 0 && !look->asked && !containers_has_device(look, &plan->data))
 		return 0;
 	return containers_add_way(look, id, container_pid_read_time(look->container->process),
 				  r == 0 ? &plan->data : NULL);
@@ -402,8 +403,9 @@ static int containers_look_inside(struct containers_look *look)
 {
 	int r = container_open_rootfs(look->container, &look->rootfs, &look->context->err);
 
-	if (r == 0)
-		r = containers_look_at_start(look);
+	if (r < 0 || (r > 0 && !look->asked))
+		return r;
+	r = containers_look_at_start(look);
 	if (r == 0)
 		r = containers_look_at_records(look);
 	if (r == 0 && json_array_size(look->given) == 0)
@@ -423,24 +425,54 @@ static json_t *containers_describe(const struct containers_look *look)
 			 json_array_size(look->lacks) > 0 || json_array_size(look->has) > 0, "error");
 }
 
-/* Return: the container; NULL if it has ended, or has no GPU. */
+/* @error: why it is not known what it has */
+static json_t *containers_describe_unknown(const struct container_pid *found, const char *error)
+{
+	return json_pack("{s:s, s:o, s:o, s:i, s:[], s:[], s:[], s:[], s:b, s:s}", "engine", found->engine, "id",
+			 print_string(found->id), "name", print_string(found->name), "pid", (int)found->pid, "gpus",
+			 "given", "lacks", "old", "restart", 0, "error", error);
+}
+
+static bool containers_has_ended(const struct container_pid *found)
+{
+	_cleanup_close_ int process = -1;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)found->pid);
+	process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return process < 0 || !container_pid_is(found, process);
+}
+
+static json_t *containers_describe_looked_at(struct containers_look *look)
+{
+	const int r = containers_look_inside(look);
+
+	if (r < 0)
+		return containers_has_ended(look->found) ? json_object()
+							 : containers_describe_unknown(look->found, strerror(-r));
+	return r == 0 && json_array_size(look->given) > 0 ? containers_describe(look) : json_object();
+}
+
+/* Return: the container; an empty object if it has ended, or has no GPU; NULL without memory. */
 static json_t *containers_look_at(struct ctr_gpu_context *context, const struct ctr_gpu_host *host,
-				  struct container_pid *found)
+				  struct container_pid *found, bool asked)
 {
 	_cleanup_container_ struct ctr_gpu_container *container = NULL;
-	struct containers_look look = {.context = context, .host = host, .found = found, .rootfs = ROOTFS_CLOSED};
-	json_t *json = NULL;
+	struct containers_look look = {
+		.context = context, .host = host, .found = found, .asked = asked, .rootfs = ROOTFS_CLOSED};
+	json_t *json;
+	int r = ctr_gpu_container_new_running(context, found->pid, &container);
 
-	if (ctr_gpu_container_new_running(context, found->pid, &container) != 0 ||
-	    !container_pid_is(found, container->process))
-		return NULL;
+	if (r < 0 && !containers_has_ended(found))
+		return containers_describe_unknown(found, strerror(-r));
+	if (r != 0 || !container_pid_is(found, container->process))
+		return json_object();
 	look.container = container;
 	look.given = json_array();
 	look.gpus = json_array();
 	look.lacks = json_array();
 	look.has = json_array();
-	if (containers_look_inside(&look) == 0 && json_array_size(look.given) > 0)
-		json = containers_describe(&look);
+	json = containers_describe_looked_at(&look);
 	json_decref(look.given);
 	json_decref(look.gpus);
 	json_decref(look.lacks);
@@ -454,7 +486,7 @@ static json_t *containers_look_at(struct ctr_gpu_context *context, const struct 
 /* ---- its child ---- */
 
 static _Noreturn void containers_answer(struct ctr_gpu_context *context, const struct ctr_gpu_host *host,
-					struct container_pid *found, int fd)
+					struct container_pid *found, bool asked, int fd)
 {
 	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
 	_cleanup_free_ char *text = NULL;
@@ -464,7 +496,7 @@ static _Noreturn void containers_answer(struct ctr_gpu_context *context, const s
 	/* Who reads what the parent prints does not wait for one that is left behind. */
 	for (int i = 0; nothing >= 0 && i <= STDERR_FILENO; i++)
 		(void)dup2(nothing, i);
-	json = containers_look_at(context, host, found);
+	json = containers_look_at(context, host, found, asked);
 	if (json && json_print(json, JSON_COMPACT, &text) == 0)
 		(void)fd_write_all(fd, text, strlen(text));
 	json_decref(json);
@@ -503,9 +535,9 @@ static int containers_wait(int fd, int milliseconds, char **ret, size_t *ret_siz
 	return 0;
 }
 
-/* Return: as containers_wait(), and then the container, or NULL. */
+/* Return: as containers_wait(), and then what containers_look_at() returns; -EINVAL: the child has died. */
 static int containers_ask(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, struct container_pid *found,
-			  json_t **ret)
+			  bool asked, json_t **ret)
 {
 	_cleanup_close_ int ours = -1, others = -1;
 	_cleanup_free_ char *text = NULL;
@@ -522,47 +554,49 @@ static int containers_ask(struct ctr_gpu_context *context, const struct ctr_gpu_
 	if (pid < 0)
 		return -errno;
 	if (pid == 0)
-		containers_answer(context, host, found, others);
+		containers_answer(context, host, found, asked, others);
 	(void)close(steal_fd(&others));
 	r = containers_wait(ours, LOOK_MS, &text, &size);
 	/* One that waits in the kernel is left behind. */
 	(void)kill(pid, SIGKILL);
 	for (int i = 0; i < 20 && waitpid(pid, NULL, WNOHANG) == 0; i++)
 		(void)poll(NULL, 0, 5);
-	if (r == 0 && size > 0)
-		r = json_parse(text, size, ret, NULL);
-	return r;
+	return r < 0 ? r : size == 0 ? -EINVAL : json_parse(text, size, ret, NULL);
 }
 
 /* ---- all of them ---- */
 
-static json_t *containers_describe_silent(const struct container_pid *found)
+/* What does not answer is waited for twice; @waited: for how long that was. Return: as containers_ask(). */
+static int containers_ask_in_time(struct ctr_gpu_context *context, const struct ctr_gpu_host *host,
+				  struct container_pid *found, bool asked, int *waited, json_t **ret)
 {
-	return json_pack("{s:s, s:o, s:o, s:i, s:[], s:[], s:[], s:[], s:b, s:s}", "engine", found->engine, "id",
-			 print_string(found->id), "name", print_string(found->name), "pid", (int)found->pid, "gpus",
-			 "given", "lacks", "old", "restart", 0, "error",
-			 "a file system in it does not answer (FUSE, NFS, 9p)");
+	const char *error = "others do not answer, and it was not looked at";
+	int r = *waited < ALL_MS ? containers_ask(context, host, found, asked, ret) : -ETIMEDOUT;
+
+	if (r != -ETIMEDOUT && r != -EINVAL)
+		return r;
+	if (r == -EINVAL)
+		error = "the process that looked at it has died";
+	else if (*waited < ALL_MS) {
+		*waited += LOOK_MS;
+		error = "a file system in it does not answer (FUSE, NFS, 9p)";
+	}
+	*ret = containers_describe_unknown(found, error);
+	return *ret ? 0 : -ENOMEM;
 }
 
-int containers_list(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, json_t **ret)
+int containers_list(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, bool asked, json_t **ret)
 {
 	_cleanup_container_pids_ struct container_pids found = {0};
 	_cleanup_json_ json_t *list = json_array();
 	int r = list ? container_pid_list(&found) : -ENOMEM, waited = 0;
 
-	for (size_t i = 0; i < found.count && r == 0 && waited < ALL_MS; i++) {
-		json_t *container = NULL;
+	for (size_t i = 0; i < found.count && r == 0; i++) {
+		_cleanup_json_ json_t *container = NULL;
 
-		r = containers_ask(context, host, &found.items[i], &container);
-		if (r == -ETIMEDOUT) {
-			waited += LOOK_MS;
-			container = containers_describe_silent(&found.items[i]);
-			r = 0;
-		}
-		if (r == 0 && container && json_array_append_new(list, container) < 0)
+		r = containers_ask_in_time(context, host, &found.items[i], asked, &waited, &container);
+		if (r == 0 && json_object_size(container) > 0 && json_array_append(list, container) < 0)
 			r = -ENOMEM;
-		if (r == -EINVAL)
-			r = 0;
 	}
 	if (r == 0)
 		*ret = steal_ptr(list);
@@ -700,16 +734,32 @@ static void containers_report(struct findings *findings, const json_t *container
 			     name, engine, lacks ? "lacks" : "has", lacks ? lacks : old, name);
 }
 
+static void containers_report_unknown(struct findings *findings, const json_t *first, size_t count)
+{
+	char name[128];
+
+	containers_format_name(first, name);
+	findings_add(findings, "containers.unknown", SEVERITY_WARNING,
+		     "what %zu of the containers that run have is not known: %s (%s): %s\n"
+		     "ctr-gpu info --containers names each; restart them.",
+		     count, name, containers_text(first, "engine"), containers_text(first, "error"));
+}
+
 void check_containers(struct doctor_context *examination)
 {
 	_cleanup_json_ json_t *list = NULL;
-	const json_t *container;
-	size_t i;
+	const json_t *container, *first = NULL;
+	size_t i, unknown = 0;
 
 	if (!examination->host || examination->usable == 0 ||
-	    containers_list(examination->context, examination->host, &list) < 0)
+	    containers_list(examination->context, examination->host, false, &list) < 0)
 		return;
-	json_array_foreach (list, i, container)
+	json_array_foreach (list, i, container) {
 		if (json_is_true(json_object_get(container, "restart")))
 			containers_report(&examination->findings, container);
+		if (*containers_text(container, "error") && unknown++ == 0)
+			first = container;
+	}
+	if (first)
+		containers_report_unknown(&examination->findings, first, unknown);
 }

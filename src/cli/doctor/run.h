@@ -49,11 +49,15 @@ char *containers_find_records(void);
 
 /**
  * containers_list() - the containers that run and have GPUs, as far as the caller may look at them
- * @ret: new array of {engine, id, name, pid, gpus, given: [{door, since, choice, refused}], lacks, old, restart, error}
+ * @asked: a container has what its configuration asks one of our doors for, also if it does not show it: root in it can
+ *         remove the devices that it has open
+ * @ret:   new array of {engine, id, name, pid, gpus, given: [{door, since, choice, refused}], lacks, old,
+ *         restart, error}
  *
- * A container that does not answer is waited for 3 seconds. Return: 0 or negative errno.
+ * A container that does not answer is waited for 3 seconds. When two have not, those that follow are not looked at. Each
+ * of which it is not known what it has is in the list with an error that says why. Return: 0 or negative errno.
  */
-int containers_list(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, json_t **ret);
+int containers_list(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, bool asked, json_t **ret);
 
 /** Writes such a list, for a screen or as JSON. Return: 0; -ENOMEM; -EIO. */
 int containers_write(json_t *list, enum ctr_gpu_format format, FILE *file);
