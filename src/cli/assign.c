@@ -421,6 +421,18 @@ static int assign_write(struct assign *assign)
 	return config_file_write(&file, &text, 0644);
 }
 
+/* Which process was listed with the number: another may have it by now. */
+static const char *assign_listed_process(const struct assign *assign, pid_t pid)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (assign->containers, i, item)
+		if (json_integer_value(json_object_get(item, "pid")) == pid)
+			return assign_text(item, "process");
+	return "";
+}
+
 /* Has the container that has a GPU now go on to have it. Return: 0; -EBUSY: several have it; negative errno. */
 static int assign_claim(const struct assign *assign, size_t position, int claims)
 {
@@ -442,7 +454,8 @@ static int assign_claim(const struct assign *assign, size_t position, int claims
 	pid = (pid_t)json_integer_value(json_object_get(container, "pid"));
 	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
 	process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (process < 0 || process_key_make(pid, process, claim.process) < 0)
+	if (process < 0 || process_key_make(pid, process, claim.process) < 0 ||
+	    !streq(claim.process, assign_listed_process(assign, pid)))
 		return 0;
 	(void)snprintf(claim.container, sizeof(claim.container), "%s", assign_text(container, "id"));
 	str_make_printable(claim.container);

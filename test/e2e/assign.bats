@@ -184,6 +184,33 @@ one_at_a_time() {
 	expect "is used by 2 containers: one, two"
 }
 
+# Who has the list of claims keeps `assign` waiting between its look at the containers and what it writes.
+@test "a process that has a container's number by now does not get its GPU" {
+	with_runc native-amd '
+		ctr-gpu assign >/dev/null
+		start one 0 || fail one
+		pid=$(process one)
+		exec {claims}</run/ctr-gpu/assigned
+		flock "$claims"
+		(exec {claims}<&-; exec ctr-gpu assign 0 --exclusive >/dev/null) & assign=$!
+		until grep -q "^Name:.ctr-gpu" "/proc/$assign/status"; do sleep 0.05; done
+		sleep 1
+		end one
+		for _ in {1..50}; do
+			echo $((pid - 1)) >/proc/sys/kernel/ns_last_pid
+			sleep 600 {claims}<&- & other=$!
+			((other != pid)) || break
+			kill "$other"
+		done
+		((other == pid)) || fail "no process has the number"
+		flock --unlock "$claims"
+		wait "$assign" || fail assign
+		[[ $(mode 0) == "exclusive: " ]] || fail "no container has it: $(mode 0)"
+		start two 0 || fail two
+		end two
+		kill "$other"'
+}
+
 # Its hooks are not through, so no list of runc's has it; what our hook gave it counts.
 @test "a container that is being made counts, before its runtime has written it down" {
 	with_runc native-amd '

@@ -31,6 +31,7 @@
 #include "plan/plan.h"
 #include "root/mountinfo.h"
 #include "root/rootfs.h"
+#include "system/machine.h"
 
 DEFINE_CLEANUP(struct ctr_gpu_container *, ctr_gpu_container_unref)
 #define _cleanup_container_ _cleanup_(ctr_gpu_container_unrefp)
@@ -418,19 +419,21 @@ static int containers_look_inside(struct containers_look *look)
 static json_t *containers_describe(const struct containers_look *look)
 {
 	const struct container_pid *found = look->found;
+	char process[PROCESS_KEY_SIZE] = "";
 
-	return json_pack("{s:s, s:o, s:o, s:i, s:O, s:O, s:O, s:O, s:b, s:n}", "engine", found->engine, "id",
-			 print_string(found->id), "name", print_string(found->name), "pid", (int)found->pid, "gpus",
-			 look->gpus, "given", look->given, "lacks", look->lacks, "old", look->has, "restart",
-			 json_array_size(look->lacks) > 0 || json_array_size(look->has) > 0, "error");
+	(void)process_key_make(found->pid, look->container->process, process);
+	return json_pack("{s:s, s:o, s:o, s:i, s:s, s:O, s:O, s:O, s:O, s:b, s:n}", "engine", found->engine, "id",
+			 print_string(found->id), "name", print_string(found->name), "pid", (int)found->pid, "process",
+			 process, "gpus", look->gpus, "given", look->given, "lacks", look->lacks, "old", look->has,
+			 "restart", json_array_size(look->lacks) > 0 || json_array_size(look->has) > 0, "error");
 }
 
 /* @error: why it is not known what it has */
 static json_t *containers_describe_unknown(const struct container_pid *found, const char *error)
 {
-	return json_pack("{s:s, s:o, s:o, s:i, s:[], s:[], s:[], s:[], s:b, s:s}", "engine", found->engine, "id",
-			 print_string(found->id), "name", print_string(found->name), "pid", (int)found->pid, "gpus",
-			 "given", "lacks", "old", "restart", 0, "error", error);
+	return json_pack("{s:s, s:o, s:o, s:i, s:s, s:[], s:[], s:[], s:[], s:b, s:s}", "engine", found->engine, "id",
+			 print_string(found->id), "name", print_string(found->name), "pid", (int)found->pid, "process",
+			 "", "gpus", "given", "lacks", "old", "restart", 0, "error", error);
 }
 
 static bool containers_has_ended(const struct container_pid *found)

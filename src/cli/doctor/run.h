@@ -51,8 +51,8 @@ char *containers_find_records(void);
  * containers_list() - the containers that run and have GPUs, as far as the caller may look at them
  * @asked: a container has what its configuration asks one of our doors for, also if it does not show it: root in it can
  *         remove the devices that it has open
- * @ret:   new array of {engine, id, name, pid, gpus, given: [{door, since, choice, refused}], lacks, old,
- *         restart, error}
+ * @ret:   new array of {engine, id, name, pid, process, gpus, given: [{door, since, choice, refused}], lacks, old,
+ *         restart, error}; process: process_key_make(), "" where it is not known
  *
  * A container that does not answer is waited for 3 seconds. When two have not, those that follow are not looked at. Each
  * of which it is not known what it has is in the list with an error that says why. Return: 0 or negative errno.
