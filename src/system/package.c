@@ -18,12 +18,13 @@ enum {
 /* Paragraphs of lines `key value`, an empty line behind each. */
 struct package_database {
 	const char *path;
-	const char *name, *version, *installed; /* how lines begin; installed: one that must be there, or NULL */
+	const char *name, *version;     /* how lines begin */
+	const char *status, *installed; /* a line that must be there, and its end; NULL: none */
 };
 
 static const struct package_database databases[] = {
-	{"/var/lib/dpkg/status", "Package: ", "Version: ", "Status: install ok installed"},
-	{"/lib/apk/db/installed", "P:", "V:", NULL},
+	{"/var/lib/dpkg/status", "Package: ", "Version: ", "Status: ", " ok installed"},
+	{"/lib/apk/db/installed", "P:", "V:", NULL, NULL},
 };
 
 /* The rest of the line in a paragraph that begins with @key. */
@@ -48,6 +49,20 @@ static bool package_has_name(const char *value, size_t length, const char *const
 	return false;
 }
 
+/* The first word is what is wanted of a package: "install", or "hold" for one that is kept as it is. */
+static bool package_is_installed(const struct package_database *database, const char *paragraph, const char *end)
+{
+	const char *value;
+	size_t length, end_length;
+
+	if (!database->status)
+		return true;
+	value = package_line_value(paragraph, end, database->status, &length);
+	end_length = strlen(database->installed);
+	return value && length > end_length &&
+	       strncmp(value + length - end_length, database->installed, end_length) == 0;
+}
+
 /* "5:20.10.24+dfsg1-1" is version 20.10.24 outside the distribution. */
 static char *package_upstream_version(const char *value, size_t length)
 {
@@ -60,7 +75,7 @@ static char *package_upstream_version(const char *value, size_t length)
 static char *package_search(const struct package_database *database, const char *text, const char *const *names)
 {
 	const char *end, *value;
-	size_t length, ignored;
+	size_t length;
 
 	for (const char *paragraph = text; *paragraph; paragraph = end + strspn(end, "\n")) {
 		end = strstr(paragraph, "\n\n");
@@ -69,7 +84,7 @@ static char *package_search(const struct package_database *database, const char 
 		value = package_line_value(paragraph, end, database->name, &length);
 		if (!value || !package_has_name(value, length, names))
 			continue;
-		if (database->installed && !package_line_value(paragraph, end, database->installed, &ignored))
+		if (!package_is_installed(database, paragraph, end))
 			continue;
 		value = package_line_value(paragraph, end, database->version, &length);
 		if (value)
