@@ -32,6 +32,7 @@ enum {
 	STAT_MAX = 4096,
 	MEMBERSHIP_MAX = 16 * 1024,
 	NAMES_SHOWN = 3,
+	DRIVERS_MAX = 16,
 };
 
 /* Where runtimes keep what they know of a container, in JSON. */
@@ -297,23 +298,60 @@ static int container_pid_list_storages(struct strv *ret)
 	return home && home[0] == '/' ? strv_format(ret, "%s/.local/share/containers/storage", home) : 0;
 }
 
-static int container_pid_find_in(const char *storage, const char *name, struct container_pid *found)
+static bool container_pid_is_folder(const char *name)
+{
+	static const char suffix[] = "-containers";
+	const size_t length = strlen(name);
+
+	return length >= sizeof(suffix) && streq(name + length - (sizeof(suffix) - 1), suffix);
+}
+
+static int container_pid_add_list(const char *storage, const char *folder, const char *file, json_t *lists)
 {
 	_cleanup_free_ char *path = NULL;
-	_cleanup_json_ json_t *list = NULL;
-	const json_t *container;
-	size_t i;
-	int r = str_format(&path, "%s/overlay-containers/containers.json", storage);
+	json_t *list;
+	int r = str_format(&path, "%s/%s/%s", storage, folder, file);
 
 	if (r < 0)
 		return r;
 	list = container_pid_read_json(path);
-	json_array_foreach (list, i, container) {
-		const char *id = json_string_value(json_object_get(container, "id"));
+	return list && json_array_append_new(lists, list) < 0 ? -ENOMEM : 0;
+}
 
-		if (r == 0 && id && container_pid_is_name(id) && container_pid_is_called(container, id, name))
-			r = container_pid_find_states(id, "podman", found);
-	}
+/*
+ * Each driver of storage (overlay, vfs, btrfs, zfs) has a file of its own. Return: 0, with an array for each that can be
+ * read; -ENOMEM.
+ */
+static int container_pid_read_storage(const char *storage, json_t **ret)
+{
+	static const char *const files[] = {"containers.json", "volatile-containers.json" /* podman run --rm */};
+	_cleanup_json_ json_t *lists = json_array();
+	_cleanup_strv_ struct strv folders = {0};
+	int r = lists ? fd_list_names(AT_FDCWD, storage, container_pid_is_folder, DRIVERS_MAX, &folders) : -ENOMEM;
+
+	for (size_t i = 0; i < folders.count && r == 0; i++)
+		for (size_t j = 0; j < ARRAY_SIZE(files) && r == 0; j++)
+			r = container_pid_add_list(storage, folders.items[i], files[j], lists);
+	if (r == -ENOMEM)
+		return r;
+	*ret = steal_ptr(lists);
+	return 0;
+}
+
+static int container_pid_find_in(const char *storage, const char *name, struct container_pid *found)
+{
+	_cleanup_json_ json_t *lists = NULL;
+	const json_t *list, *container;
+	size_t i, j;
+	int r = container_pid_read_storage(storage, &lists);
+
+	json_array_foreach (lists, i, list)
+		json_array_foreach (list, j, container) {
+			const char *id = json_string_value(json_object_get(container, "id"));
+
+			if (r == 0 && id && container_pid_is_name(id) && container_pid_is_called(container, id, name))
+				r = container_pid_find_states(id, "podman", found);
+		}
 	return r;
 }
 
@@ -483,25 +521,23 @@ static int container_pid_list_docker(struct container_pids *list)
 
 static int container_pid_list_storage(const char *storage, struct container_pids *list)
 {
-	_cleanup_free_ char *path = NULL;
-	_cleanup_json_ json_t *containers = NULL;
-	const json_t *item;
-	size_t i;
-	int r = str_format(&path, "%s/overlay-containers/containers.json", storage);
+	_cleanup_json_ json_t *drivers = NULL;
+	const json_t *containers, *item;
+	size_t i, j;
+	int r = container_pid_read_storage(storage, &drivers);
 
-	if (r < 0)
-		return r;
-	containers = container_pid_read_json(path);
-	json_array_foreach (containers, i, item) {
-		const char *id = json_string_value(json_object_get(item, "id"));
-		_cleanup_container_pid_ struct container_pid found = {0};
+	json_array_foreach (drivers, i, containers)
+		json_array_foreach (containers, j, item) {
+			const char *id = json_string_value(json_object_get(item, "id"));
+			_cleanup_container_pid_ struct container_pid found = {0};
 
-		if (r == 0 && id && container_pid_is_name(id))
-			r = container_pid_find_states(id, "podman", &found);
-		if (r == 0)
-			r = container_pid_append(list, &found,
-						 json_string_value(json_array_get(json_object_get(item, "names"), 0)));
-	}
+			if (r == 0 && id && container_pid_is_name(id))
+				r = container_pid_find_states(id, "podman", &found);
+			if (r == 0)
+				r = container_pid_append(
+					list, &found,
+					json_string_value(json_array_get(json_object_get(item, "names"), 0)));
+		}
 	return r;
 }
 

@@ -93,6 +93,40 @@ static void a_container_is_found_by_its_name_or_id(void **state)
 	assert_int_equal(container_pid_find("01234", &(struct container_pid){0}, NULL), CTR_GPU_E_BAD_ARGUMENT);
 }
 
+/* Whatever keeps its layers: the storage has a folder for each driver. */
+static void names_are_found_with_each_driver_of_storage(void **state)
+{
+	static const char *const drivers[] = {"vfs", "btrfs", "zfs", "overlay"};
+	static const char *const files[] = {"containers", "containers", "containers", "volatile-containers"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(drivers); i++) {
+		_cleanup_container_pids_ struct container_pids list = {0};
+		_cleanup_container_pid_ struct container_pid found = {0};
+		_cleanup_free_ char *path = NULL, *names = NULL, *state_path = NULL, *status = NULL;
+		const char *listed = NULL;
+		const int pid = 31 + (int)i;
+		struct err err = {0};
+
+		assert_true(str_format(&path, "containers/storage/%s-containers/%s.json", drivers[i], files[i]) == 0 &&
+			    str_format(&names, "[{\"id\": \"id-%s\", \"names\": [\"of-%s\"]}]", drivers[i],
+				       drivers[i]) == 0 &&
+			    str_format(&state_path, "crun/id-%s/status", drivers[i]) == 0 &&
+			    str_format(&status, "{\"pid\": %d, \"process-start-time\": 1}", pid) == 0);
+		write_file(path, names);
+		write_file(state_path, status);
+		*strchr(strstr(names, "of-"), '"') = '\0';
+		assert_int_equal(container_pid_find(strstr(names, "of-"), &found, &err), 0);
+		assert_int_equal(found.pid, pid);
+		assert_int_equal(container_pid_list(&list), 0);
+		for (size_t j = 0; j < list.count; j++)
+			if (list.items[j].pid == pid)
+				listed = list.items[j].name;
+		assert_non_null(listed);
+		assert_string_equal(listed, strstr(names, "of-"));
+	}
+}
+
 static void two_of_one_name_are_told(void **state)
 {
 	struct err err = {0};
@@ -212,6 +246,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_that_are_none),
 		cmocka_unit_test(a_container_is_found_by_its_name_or_id),
+		cmocka_unit_test(names_are_found_with_each_driver_of_storage),
 		cmocka_unit_test(two_of_one_name_are_told),
 		cmocka_unit_test(a_file_that_others_can_write_is_not_read),
 		cmocka_unit_test(another_process_of_the_number_is_not_it),
