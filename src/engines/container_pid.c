@@ -319,8 +319,8 @@ static int container_pid_add_list(const char *storage, const char *folder, const
 }
 
 /*
- * Each driver of storage (overlay, vfs, btrfs, zfs) has a file of its own. Return: 0, with an array for each that can be
- * read; -ENOMEM.
+ * Each driver of storage (overlay, vfs, btrfs, zfs) has a file of its own. Return: 0, with an array for each that can
+ * be read; -ENOMEM.
  */
 static int container_pid_read_storage(const char *storage, json_t **ret)
 {

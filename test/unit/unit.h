@@ -3,6 +3,7 @@
 
 /* What every unit test includes: cmocka and the headers it needs in front of it. */
 
+#include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,6 +39,16 @@ static inline void unit_check_between(intmax_t value, intmax_t least, intmax_t m
 
 /* Both parts of an error, as users read it. */
 #define unit_message(err) err_message((err), (char[ERR_MESSAGE_MAX]){0})
+
+/* What a test has open. */
+static inline unsigned unit_count_descriptors(void)
+{
+	unsigned count = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
 
 #define UNIT_NO_USER_NAMESPACES "needs user namespaces, which a plain chroot has not"
 

@@ -54,8 +54,8 @@ char *containers_find_records(void);
  * @ret:   new array of {engine, id, name, pid, process, gpus, given: [{door, since, choice, refused}], lacks, old,
  *         restart, error}; process: process_key_make(), "" where it is not known
  *
- * A container that does not answer is waited for 3 seconds. When two have not, those that follow are not looked at. Each
- * of which it is not known what it has is in the list with an error that says why. Return: 0 or negative errno.
+ * A container that does not answer is waited for 3 seconds. When two have not, those that follow are not looked at.
+ * What is not known of one is an error in its entry, which says why. Return: 0 or negative errno.
  */
 int containers_list(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, bool asked, json_t **ret);
 

@@ -88,23 +88,11 @@ static int teardown(void **state)
 	return scratch_unmount(state);
 }
 
-static unsigned open_fds(void)
-{
-	DIR *directory = opendir("/proc/self/fd");
-	unsigned count = 0;
-
-	assert_non_null(directory);
-	while (readdir(directory))
-		count++;
-	(void)closedir(directory);
-	return count;
-}
-
 /* In a program that goes on no descriptor is left, whatever became of it. */
 static int apply(void)
 {
 	struct ctr_gpu_container *container = NULL;
-	unsigned before = open_fds();
+	unsigned before = unit_count_descriptors();
 	int r;
 
 	r = ctr_gpu_container_new(context, 0, scratch_path("/root"), &container);
@@ -112,7 +100,7 @@ static int apply(void)
 		fail_msg("%s", ctr_gpu_context_message(context));
 	r = ctr_gpu_plan_apply(context, &plan, container);
 	ctr_gpu_container_unref(container);
-	assert_int_equal(open_fds(), before);
+	assert_int_equal(unit_count_descriptors(), before);
 	return r;
 }
 

@@ -141,15 +141,6 @@ static void one_that_may_use_all_is_not_narrowed(void **state)
 	expect_choice(-1, 0, 0);
 }
 
-static unsigned count_descriptors(void)
-{
-	unsigned count = 0;
-
-	for (int fd = 0; fd < 1024; fd++)
-		count += fcntl(fd, F_GETFD) >= 0;
-	return count;
-}
-
 static void more_adapters_than_a_choice_holds_are_an_error(void **state)
 {
 	uint64_t luids[GUARD_ADAPTERS_MAX];
@@ -171,9 +162,9 @@ static void more_adapters_than_a_choice_holds_are_an_error(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(luids); i++)
 		luids[i] = 0x2000000000 + i;
 	assert_int_equal(choice_set(&choices, &key, first, 1), 0);
-	open_before = count_descriptors();
+	open_before = unit_count_descriptors();
 	assert_int_equal(guard_rule_guard(&rule), CTR_GPU_E_GUARD);
-	assert_int_equal(count_descriptors(), open_before);
+	assert_int_equal(unit_count_descriptors(), open_before);
 	expect_choice(1, *first, 0);
 }
 

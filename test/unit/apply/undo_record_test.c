@@ -30,15 +30,6 @@ static int take_lock(const char *path, struct undo_records *ret)
 	return undo_records_open(scratch_path(path), ret);
 }
 
-static unsigned count_descriptors(void)
-{
-	unsigned count = 0;
-
-	for (int fd = 0; fd < 1024; fd++)
-		count += fcntl(fd, F_GETFD) >= 0;
-	return count;
-}
-
 static void an_empty_directory_goes_with_its_lock(void **state)
 {
 	struct undo_records records = UNDO_RECORDS_CLOSED;
@@ -96,10 +87,10 @@ static void ended_containers_leave_no_descriptors(void **state)
 
 	(void)state;
 	assert_int_equal(undo_records_make(scratch_path("/records/4194303-1"), &holder), 0);
-	before = count_descriptors();
+	before = unit_count_descriptors();
 	interrupt_soon();
 	running_drop_ended(scratch_path("/records"));
-	assert_int_equal(count_descriptors(), before);
+	assert_int_equal(unit_count_descriptors(), before);
 	assert_true(exists("/records/4194303-1"));
 	undo_records_close(&holder, AT_FDCWD, scratch_path("/records/none"));
 	running_drop_ended(scratch_path("/records"));

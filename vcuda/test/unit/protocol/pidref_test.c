@@ -3,6 +3,7 @@
 /* Processes that are somebody else's children, and who connected to a socket: also one whose number another gets. */
 
 #include "unit.h"
+#include "vcuda/test/unit/peer.h"
 
 #include <errno.h>
 #include <linux/sched.h>
@@ -18,10 +19,6 @@
 
 #include "base/cleanup.h"
 #include "vcuda/protocol/pidref.h"
-
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77
-#endif
 
 /* A process that connects to us, and lives until a signal. */
 struct caller {
@@ -71,17 +68,6 @@ static bool start_with_number(pid_t pid)
 	return child == pid;
 }
 
-static bool kernel_holds_peers(int connection)
-{
-	int pidfd = -1;
-	socklen_t size = sizeof(pidfd);
-
-	if (getsockopt(connection, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) < 0)
-		return errno != ENOPROTOOPT;
-	(void)close(pidfd);
-	return true;
-}
-
 static void a_peer_is_told_while_it_lives(void **state)
 {
 	_cleanup_close_ int by_number = -1, pidfd = -1;
@@ -125,7 +111,7 @@ static void nor_is_another_of_its_number(void **state)
 
 	(void)state;
 	caller_open(&caller);
-	if (!kernel_holds_peers(caller.connection)) {
+	if (!peer_is_held(caller.connection)) {
 		caller_end(&caller);
 		(void)close(caller.connection);
 		skip("needs SO_PEERPIDFD");

@@ -3,6 +3,7 @@
 /* Who connects as a user: by the kernel's word, also where another process has its number by now. */
 
 #include "unit.h"
+#include "vcuda/test/unit/peer.h"
 
 #include <errno.h>
 #include <linux/sched.h>
@@ -17,10 +18,6 @@
 
 #include "base/cleanup.h"
 #include "vcuda/users/users.h"
-
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77
-#endif
 
 enum { USER = 54322 };
 
@@ -92,17 +89,6 @@ static void a_user_in_no_namespace_is_none(void **state)
 	end(pid);
 }
 
-static bool kernel_holds_peers(int connection)
-{
-	int pidfd = -1;
-	socklen_t size = sizeof(pidfd);
-
-	if (getsockopt(connection, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) < 0)
-		return errno != ENOPROTOOPT;
-	(void)close(pidfd);
-	return true;
-}
-
 static void nor_is_one_whose_number_a_process_in_a_namespace_has(void **state)
 {
 	struct account account;
@@ -111,7 +97,7 @@ static void nor_is_one_whose_number_a_process_in_a_namespace_has(void **state)
 	_cleanup_close_ int connection = accept_user(&pid);
 
 	(void)state;
-	if (!kernel_holds_peers(connection)) {
+	if (!peer_is_held(connection)) {
 		end(pid);
 		skip("needs SO_PEERPIDFD");
 	}
