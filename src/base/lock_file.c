@@ -32,12 +32,12 @@ int lock_file_open_directory(const char *path)
 	return steal_fd(&fd);
 }
 
-/* Who had the lock may have removed the file. */
-static bool lock_file_is_named(int fd)
+/* Who had the lock may have removed the file. Return: 0 if it is there; -ENOENT; negative errno. */
+static int lock_file_check_named(int fd)
 {
 	struct stat st;
 
-	return fstat(fd, &st) == 0 && st.st_nlink > 0;
+	return fstat(fd, &st) < 0 ? -errno : st.st_nlink > 0 ? 0 : -ENOENT;
 }
 
 /* The pid that the lock's holder has written. Without a holder the number means nothing. */
@@ -58,6 +58,8 @@ static void lock_file_write_holder(int fd)
 /* Return: 0 with a descriptor that has the lock; -EWOULDBLOCK with one that has not; negative errno. */
 static int lock_file_try(int directory, const char *name, int *fd)
 {
+	int r;
+
 	do {
 		cleanup_closep(fd);
 		*fd = openat(directory, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -65,8 +67,9 @@ static int lock_file_try(int directory, const char *name, int *fd)
 			return -errno;
 		if (flock(*fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
 			return -EWOULDBLOCK;
-	} while (!lock_file_is_named(*fd));
-	return 0;
+		r = lock_file_check_named(*fd);
+	} while (r == -ENOENT);
+	return r;
 }
 
 /* From the kernel's list of locks, "1: FLOCK  ADVISORY  WRITE 4711 fd:01:1234 0 EOF". Return: 0 if it is not there. */
@@ -92,6 +95,7 @@ int lock_file_take_directory(int directory, unsigned wait_ms, pid_t *ret_holder)
 {
 	const struct timespec nap = {.tv_nsec = NAP_MS * 1000000L};
 	_cleanup_close_ int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r;
 
 	if (fd < 0)
 		return -errno;
@@ -103,7 +107,8 @@ int lock_file_take_directory(int directory, unsigned wait_ms, pid_t *ret_holder)
 		if (nanosleep(&nap, NULL) < 0)
 			return -EINTR;
 	}
-	return lock_file_is_named(fd) ? steal_fd(&fd) : -ENOENT;
+	r = lock_file_check_named(fd);
+	return r < 0 ? r : steal_fd(&fd);
 }
 
 int lock_file_take(int directory, const char *name, unsigned wait_ms, pid_t *ret_holder)

@@ -230,6 +230,17 @@ static int config_file_remove_temporary(int directory, const char *name)
 	return unlinkat(directory, name, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
+/* Return: 1 if @fd has the lock of a file that still has a name; 0 if another process took it for one that was left. */
+static int config_file_lock_temporary(int fd)
+{
+	struct stat st;
+
+	/* File systems without locks have none. */
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return 0;
+	return fstat(fd, &st) < 0 ? -errno : st.st_nlink > 0;
+}
+
 /*
  * Makes the temporary file, whose lock all take who write: from here until it is renamed or removed, no other
  * process changes the file by these functions. Return: descriptor; -ETIMEDOUT; negative errno.
@@ -241,16 +252,16 @@ static int config_file_make_temporary(int directory, const char *name)
 	while (r == 0) {
 		_cleanup_close_ int fd =
 			openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-		struct stat st;
-		bool locked;
 
 		if (fd < 0 && errno != EEXIST)
 			return -errno;
-		locked = fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK);
-		/* Another process may have taken it for one that was left. */
-		if (locked && fstat(fd, &st) == 0 && st.st_nlink > 0)
+		r = fd < 0 ? 0 : config_file_lock_temporary(fd);
+		if (r > 0)
 			return steal_fd(&fd);
-		r = config_file_remove_temporary(directory, name);
+		if (r < 0)
+			(void)unlinkat(directory, name, 0);
+		else
+			r = config_file_remove_temporary(directory, name);
 	}
 	return r;
 }

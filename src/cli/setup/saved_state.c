@@ -62,22 +62,29 @@ static int saved_state_wait(struct saved_state *state)
 		       : output_print("cannot lock %s: %m", state->directory);
 }
 
+/* Return: 0; -ENOENT if the directory was removed; or the exit status. */
+static int saved_state_try_lock(struct saved_state *state, const char *path)
+{
+	int r = config_file_make_directories(path);
+
+	if (r)
+		return r;
+	cleanup_closep(&state->home);
+	state->home = lock_file_open_directory(state->directory);
+	errno = -state->home;
+	return state->home < 0 ? output_print("cannot lock %s: %m", state->directory) : saved_state_wait(state);
+}
+
 static int saved_state_lock(struct saved_state *state, const char *path)
 {
 	int r;
 
-	do {
-		cleanup_closep(&state->home);
-		state->home = -1;
-		r = config_file_make_directories(path);
-		if (r)
-			return r;
-		state->home = lock_file_open_directory(state->directory);
-		errno = -state->home;
-		if (state->home < 0)
-			return output_print("cannot lock %s: %m", state->directory);
-		r = saved_state_wait(state);
-	} while (r == -ENOENT);
+	do
+		r = saved_state_try_lock(state, path);
+	while (r == -ENOENT);
+	/* The directory goes if it is new: others' has a file in it. */
+	if (r)
+		(void)rmdir(state->directory);
 	return r;
 }
 
