@@ -21,7 +21,7 @@
 #include "cli/output.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
-#include "slurm/job_group.h"
+#include "slurm/slurm_group.h"
 #include "slurm/step.h"
 
 #define SLURM_GRES_CONF "/etc/slurm/gres.conf"
@@ -510,7 +510,7 @@ static int slurm_step(struct global_options *globals, int argc, char **argv)
 		arguments.step.step[0] = '\0';
 	slurm_record_remove(&arguments.step);
 	if (arguments.count == 1)
-		job_group_remove(&arguments.step);
+		slurm_group_remove_job(&arguments.step);
 	return 0;
 }
 

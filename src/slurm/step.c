@@ -22,8 +22,8 @@
 #include "lib/context.h"
 #include "model/adapter.h"
 #include "slurm/slot_grant.h"
+#include "slurm/slurm_group.h"
 #include "slurm/step.h"
-#include "slurm/task_group.h"
 #include "vcuda/grant/backend.h"
 
 enum { MEMBERSHIP_MAX = 64 * 1024, MOUNTINFO_MAX = 4 * 1024 * 1024 };
@@ -71,8 +71,8 @@ static bool step_may_open(const char *file)
 
 static int step_look(struct step *step)
 {
-	_cleanup_task_group_ struct task_group group = TASK_GROUP_NONE;
-	int r = step->cgroup < 0 ? 0 : task_group_enter(step->cgroup, &group);
+	_cleanup_slurm_group_ struct slurm_group group = SLURM_GROUP_NONE;
+	int r = step->cgroup < 0 ? 0 : slurm_group_enter_tasks(step->cgroup, &group);
 
 	for (size_t i = 0; i < step->gpus.count && r == 0; i++)
 		step->open[i] = step_may_open(step->gpus.list[i].file);

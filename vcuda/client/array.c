@@ -6,7 +6,7 @@
  * rows of one.
  */
 
-#include "vcuda/client/array.h"
+#include "vcuda/client/copy.h"
 
 #include <string.h>
 

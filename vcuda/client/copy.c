@@ -9,11 +9,10 @@
 #include <string.h>
 
 #include "vcuda/client/address_map.h"
-#include "vcuda/client/array.h"
 #include "vcuda/client/call.h"
 #include "vcuda/client/client.h"
 #include "vcuda/client/context.h"
-#include "vcuda/client/paged.h"
+#include "vcuda/client/copy.h"
 #include "vcuda/client/staged.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"

@@ -7,14 +7,12 @@
  * that has them, by an object of the driver's.
  */
 
-#include "vcuda/client/paged.h"
-
 #include <stdlib.h>
 #include <string.h>
 
-#include "vcuda/client/array.h"
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
+#include "vcuda/client/copy.h"
 #include "vcuda/client/host.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"

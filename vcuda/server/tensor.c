@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "vcuda/driver_api.h"
-#include "vcuda/protocol/tensor.h"
 #include "vcuda/server/driver.h"
 #include "vcuda/server/request.h"
 
