@@ -81,7 +81,8 @@ CUresult call_failure(const struct thread *thread)
 
 	if (r)
 		return r;
-	if (atomic_load_explicit(deferred, memory_order_relaxed))
+	/* What is done for the program without its knowledge tells it nothing. */
+	if (!thread->unwatched && atomic_load_explicit(deferred, memory_order_relaxed))
 		return client_result(atomic_exchange(deferred, 0));
 	return CUDA_SUCCESS;
 }
@@ -283,10 +284,22 @@ static void call_print(struct thread *thread)
 	}
 }
 
-/* Of a call in which the driver prints. The result is taken first: to print uses the place of the reply again. */
-static CUresult call_end_printing(struct thread *thread, CUresult r)
+/*
+ * What a call returns that has succeeded. Only calls that ask tell of an earlier command's failure: of others, which
+ * have made, begun or ended something, the program would think that they have not.
+ */
+static CUresult call_succeed(const struct thread *thread, unsigned op)
 {
-	r = r ? r : call_failure(thread);
+	return op == WIRE_STAGE_WAIT || op == WIRE_PROBE || OP_ASKS(op) || op == OP_cuStreamQuery ||
+			       op == OP_cuEventQuery
+		       ? call_failure(thread)
+		       : call_context_failure(thread);
+}
+
+/* Of a call in which the driver prints. The result is taken first: to print uses the place of the reply again. */
+static CUresult call_end_printing(struct thread *thread, unsigned op, CUresult r)
+{
+	r = r ? r : call_succeed(thread, op);
 	call_print(thread);
 	return r;
 }
@@ -302,11 +315,11 @@ static CUresult call_ask(struct thread *thread, unsigned op, const uint64_t *wor
 	r = call_wait(thread, op == WIRE_STAGE_WAIT || OP_ASKS(op));
 	reply = &client.wire->reply[thread->slot];
 	if ((op == WIRE_STAGE_WAIT || OP_PRINTS(op)) && CLIENT_READ(reply->prints))
-		return call_end_printing(thread, r);
+		return call_end_printing(thread, op, r);
 	if (r)
 		return r;
 	if (out_bytes == 0)
-		return call_failure(thread);
+		return call_succeed(thread, op);
 	if (CLIENT_READ(reply->bytes) < out_bytes || out_bytes > WIRE_REPLY)
 		return CUDA_ERROR_UNKNOWN;
 	memcpy(out, reply->word, out_bytes);
@@ -337,22 +350,9 @@ CUresult call_async(unsigned op, const uint64_t *words, unsigned count, const st
 	CUresult r = call_enter(&thread);
 
 	if (!r)
-		r = call_push(thread, op, words, count, parts, part_count, waits);
-	if (!r && waits)
-		r = call_wait(thread, false);
-	return r ? r : call_failure(thread);
-}
-
-CUresult call_unless_failed(unsigned op, const uint64_t *words, unsigned count)
-{
-	const bool waits = client.waits || client.captures;
-	struct thread *thread;
-	CUresult r = call_enter(&thread);
-
-	if (!r)
 		r = call_failure(thread);
 	if (!r)
-		r = call_push(thread, op, words, count, NULL, 0, waits);
+		r = call_push(thread, op, words, count, parts, part_count, waits);
 	return r || !waits ? r : call_wait(thread, false);
 }
 

@@ -47,15 +47,12 @@ CUresult call_refuse(const char *name);
 CUresult call_sync(unsigned op, const uint64_t *words, unsigned count, const struct call_part *parts,
 		   unsigned part_count, void *out, size_t out_bytes);
 
-/** The same without waiting. Return: what an earlier one failed with, of which nobody knows yet. */
-CUresult call_async(unsigned op, const uint64_t *words, unsigned count, const struct call_part *parts,
-		    unsigned part_count);
-
 /**
- * call_async() that does nothing where an earlier one has failed, of which nobody knows yet.
+ * call_async() - the same without waiting, or nothing where an earlier one has failed, of which nobody knows yet
  * Return: what that failed with, or its own failure.
  */
-CUresult call_unless_failed(unsigned op, const uint64_t *words, unsigned count);
+CUresult call_async(unsigned op, const uint64_t *words, unsigned count, const struct call_part *parts,
+		    unsigned part_count);
 
 /** Whether any of the data of edges is other than zeros: such are not offered. */
 bool graph_has_data(const CUgraphEdgeData *data, size_t count);
@@ -109,6 +106,6 @@ CUresult call_context_failure(const struct thread *thread);
 
 /**
  * Return: the same, or what an earlier command of the thread's failed with, and that no call has returned yet;
- * CUDA_SUCCESS.
+ * CUDA_SUCCESS. For calls that have done nothing, or that ask.
  */
 CUresult call_failure(const struct thread *thread);

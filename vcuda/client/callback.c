@@ -165,7 +165,7 @@ static CUresult callback_launch(CUstream stream, CUhostFn function, void *data, 
 
 	if (r)
 		return r;
-	r = call_unless_failed(OP_cuLaunchHostFunc, words, 2);
+	r = call_async(OP_cuLaunchHostFunc, words, 2, NULL, 0);
 	return r && callback_drop(words[1], number) ? r : CUDA_SUCCESS;
 }
 

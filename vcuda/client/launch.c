@@ -132,6 +132,8 @@ static CUresult launch_push(unsigned op, const struct launch *launch)
 	size_t bytes;
 	bool waits;
 
+	if (!r)
+		r = call_failure(thread);
 	if (r)
 		return r;
 	waits = client.waits || client.captures || op == OP_cuLaunchCooperativeKernel ||
@@ -142,9 +144,7 @@ static CUresult launch_push(unsigned op, const struct launch *launch)
 		return call_lost();
 	launch_write(launch, &function->info, wire_arguments(entry));
 	call_end();
-	if (waits)
-		r = call_wait(thread, false);
-	return r ? r : call_failure(thread);
+	return waits ? call_wait(thread, false) : CUDA_SUCCESS;
 }
 
 CUresult on_cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,

@@ -643,6 +643,39 @@ static void program_gets_earlier_failures(void)
 	is("calls of one that did not", 1, ran);
 }
 
+/* A call that has made, begun or ended something says so; that one failed before is told by the next that waits. */
+static void program_makes_things_behind_a_failure(void)
+{
+	void *host = NULL;
+	CUdeviceptr pointer, other;
+	CUstream stream = NULL;
+	CUfunction function;
+	CUmodule module;
+	CUgraph graph;
+
+	begin();
+	MUST(cuMemAlloc_v2(&pointer, 4096));
+	MUST(cuMemAlloc_v2(&other, 4096));
+	MUST(cuStreamCreate(&stream, 1));
+	fail_unnoticed(pointer);
+	MUST(cuMemHostAlloc(&host, 1 << 20, 0));
+	MUST(cuMemFreeHost(host));
+	MUST(cuMemFree_v2(other));
+	is("freed twice", 1, cu.cuMemFree_v2(other));
+	MUST(cuStreamBeginCapture_v2(stream, 0));
+	MUST(cuStreamEndCapture(stream, &graph));
+	is("a synchronization", 2, cu.cuCtxSynchronize());
+	MUST(cuCtxSynchronize());
+	fail_unnoticed(pointer);
+	is("code behind a failure", 2, cu.cuModuleLoadData(&module, kernels));
+	MUST(cuModuleLoadData(&module, kernels));
+	MUST(cuModuleGetFunction(&function, module, "nop"));
+	fail_unnoticed(pointer);
+	MUST(cuModuleUnload(module));
+	is("a launch", 400, cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+	is("the end of it", 2, cu.cuCtxSynchronize());
+}
+
 static void program_has_many_host_nodes(void)
 {
 	CUDA_HOST_NODE_PARAMS parameters = {function_runs, NULL};
@@ -934,6 +967,7 @@ static const struct {
 	{"whose server crashed", program_goes_on_without_a_server, true},
 	{"that asks a child for the driver's version", program_asks_a_child_for_the_version, true},
 	{"that hears of an earlier failure", program_gets_earlier_failures, true},
+	{"that makes things behind an earlier failure", program_makes_things_behind_a_failure, true},
 	{"with 20000 functions of the host in graphs", program_has_many_host_nodes, false},
 	{"with a graph of 1500 nodes", program_has_a_large_graph, false},
 	{"that loads and unloads code 2000 times", program_loads_and_unloads, false},
