@@ -88,6 +88,18 @@ static int claim_gpus_error_lock(const struct plan_claim *gpu, int r, pid_t hold
 		 claim_gpus_number_length(gpu), gpu->name));
 }
 
+static int claim_gpus_error_unknown(const struct plan_claim *gpu, struct err *err)
+{
+	return err_advise(
+		err,
+		err_set_advised(err, CTR_GPU_E_EXCLUSIVE,
+				("GPU %.64s may be \"%.64s\", which is exclusive and which no GPU is known by now.",
+				 gpu->name, gpu->may_be),
+				("Root can say which is exclusive: ctr-gpu assign %.*s --exclusive",
+				 claim_gpus_number_length(gpu), gpu->name)),
+		"Or take that name out of \"exclusive\" in " PATH_CONFIG ".");
+}
+
 static int claim_gpus_error_nameless(const struct plan_claim *gpu, struct err *err)
 {
 	return err_set_advised(
@@ -142,6 +154,9 @@ int claim_gpus_take(const struct claim_gpus *gpus)
 	pid_t holder = 0;
 	int r;
 
+	for (size_t i = 0; i < plan->claim_count; i++)
+		if (plan->claims[i].may_be)
+			return claim_gpus_error_unknown(&plan->claims[i], gpus->err);
 	if (container->process < 0)
 		return claim_gpus_error_nameless(&plan->claims[0], gpus->err);
 	r = container_key(container, claim.process);

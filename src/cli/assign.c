@@ -38,11 +38,12 @@ struct assign {
 	char *names; /* of GPUs; NULL: all are shown, and nothing is changed */
 	int wish;    /* KEY_EXCLUSIVE, KEY_SHARED; 0: none */
 	bool json;
-	bool *exclusive, *named; /* by position in the inventory */
-	struct claim *holders;   /* the same; whose process is "": no container has an exclusive GPU */
-	struct strv unknown;     /* exclusive GPUs that this host does not have */
-	json_t *containers;      /* containers_list() */
-	bool made_file;          /* the configuration file was not there before */
+	struct host_exclusive found;
+	bool *exclusive;       /* of it, by position in the inventory */
+	bool *named;           /* the same */
+	struct claim *holders; /* the same; whose process is "": no container has an exclusive GPU */
+	json_t *containers;    /* containers_list() */
+	bool made_file;        /* the configuration file was not there before */
 };
 
 /* ---- options ---- */
@@ -104,12 +105,11 @@ static int assign_look(struct assign *assign)
 	if (r)
 		return session_check(&assign->session, r);
 	count = assign->session.host->inventory.count;
-	assign->exclusive = calloc(count + 1, sizeof(*assign->exclusive));
 	assign->named = calloc(count + 1, sizeof(*assign->named));
 	assign->holders = calloc(count + 1, sizeof(*assign->holders));
-	if (!assign->exclusive || !assign->named || !assign->holders ||
-	    host_exclusive_find(assign->session.host, assign->exclusive, &assign->unknown) < 0)
+	if (!assign->named || !assign->holders || host_exclusive_find(assign->session.host, &assign->found) < 0)
 		return output_no_memory();
+	assign->exclusive = assign->found.marked;
 	if (assign->names)
 		r = host_exclusive_mark(assign->session.host, assign->names, assign->named, &context->err);
 	return session_check(&assign->session, r);
@@ -295,8 +295,8 @@ static int assign_print(const struct assign *assign)
 			r = assign_print_one(assign, i);
 			any |= assign->exclusive[i];
 		}
-	for (size_t i = 0; i < assign->unknown.count; i++) {
-		print_safe(stdout, "%-40.40s %-10s ", assign->unknown.items[i], "exclusive");
+	for (size_t i = 0; i < assign->found.unknown.count; i++) {
+		print_safe(stdout, "%-40.40s %-10s ", assign->found.unknown.items[i], "exclusive");
 		print_safe(stdout, "%s\n", "(this host does not have it)");
 	}
 	if (any && geteuid() != 0)
@@ -332,7 +332,7 @@ static int assign_print_json(const struct assign *assign)
 		if (assign_is_shown(assign, i))
 			r = json_array_append_new(gpus, assign_describe(assign, i)) < 0 ? -ENOMEM : 0;
 	return r == 0 ? print_write_json(json_pack("{s:s, s:O, s:o, s:b}", "version", CTR_GPU_VERSION, "gpus", gpus,
-						   "unknown", print_strings(&assign->unknown), "claimsRead",
+						   "unknown", print_strings(&assign->found.unknown), "claimsRead",
 						   geteuid() == 0),
 					 stdout)
 		      : r;
@@ -406,10 +406,10 @@ static int assign_write(struct assign *assign)
 	int r = 0;
 
 	for (size_t i = 0; i < assign->session.host->inventory.count && r == 0; i++)
-		if (assign->exclusive[i])
+		if (assign->exclusive[i] && !assign_adapter(assign, i)->unusable)
 			r = assign_add_name(assign, i, &names);
-	for (size_t i = 0; i < assign->unknown.count && r == 0; i++)
-		r = strv_add(&names, assign->unknown.items[i]);
+	for (size_t i = 0; i < assign->found.unknown.count && r == 0; i++)
+		r = strv_add(&names, assign->found.unknown.items[i]);
 	if (r < 0)
 		return output_no_memory();
 	r = config_file_read(assign->config ? assign->config : PATH_CONFIG, &file);
@@ -631,8 +631,7 @@ static int assign_show(const struct assign *assign)
 static void assign_clear(struct assign *assign)
 {
 	json_decref(assign->containers);
-	strv_clear(&assign->unknown);
-	free(assign->exclusive);
+	host_exclusive_clear(&assign->found);
 	free(assign->named);
 	free(assign->holders);
 	free(assign->names);

@@ -116,14 +116,24 @@ int host_load_guard(const struct ctr_gpu_host *host, struct err *err);
  */
 int host_exclusive_mark(const struct ctr_gpu_host *host, const char *names, bool *marked, struct err *err);
 
+/* What the settings say that one container at a time may have; two lists by position in the inventory. */
+struct host_exclusive {
+	bool *marked;
+	bool *possible;      /* one of the unknown names may mean it, as not all of its names are known */
+	struct strv unknown; /* names that no adapter is known by, or none that can be used */
+	char *failure;       /* why a vendor's library told no names; NULL */
+};
+
+void host_exclusive_clear(struct host_exclusive *exclusive);
+#define _cleanup_exclusive_ _cleanup_(host_exclusive_clear)
+
 /**
- * host_exclusive_find() - the adapters that the settings say one container at a time may have
- * @marked:      as above
- * @ret_unknown: names that no adapter has; appended; NULL
+ * host_exclusive_find() - look for them; a name of several adapters means each of them
+ * @ret: empty before; owned by the caller, also on failure (host_exclusive_clear())
  *
  * Return: 0 or -ENOMEM.
  */
-int host_exclusive_find(const struct ctr_gpu_host *host, bool *marked, struct strv *ret_unknown);
+int host_exclusive_find(const struct ctr_gpu_host *host, struct host_exclusive *ret);
 
 /** What claims call an adapter, the same in every process until the next boot: made of numbers, a name of a file. */
 enum { HOST_EXCLUSIVE_KEY_SIZE = 64 };

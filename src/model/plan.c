@@ -51,7 +51,7 @@ DEFINE_PLAN_LIST(env, env, name, value, free(entry->value))
 DEFINE_PLAN_LIST(override, override, path, by, free(entry->by))
 DEFINE_PLAN_LIST(obstacle, obstacles, path, remedy, (free(entry->library), free(entry->remedy)))
 DEFINE_PLAN_LIST(grant, grants, uuid, uuid, (free(entry->address), free(entry->name)))
-DEFINE_PLAN_LIST(claim, claims, gpu, name, free(entry->name))
+DEFINE_PLAN_LIST(claim, claims, gpu, name, (free(entry->name), free(entry->may_be)))
 DEFINE_PLAN_LIST(library_dir, library_dirs, path, path, (strv_clear(&entry->libraries), strv_clear(&entry->files)))
 
 bool plan_env_is_missing(const struct plan_env *env, const struct strv *environment)

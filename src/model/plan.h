@@ -124,8 +124,9 @@ struct plan_grant {
 
 /* A GPU that one container at a time may have. */
 struct plan_claim {
-	char *gpu;  /* what claims call it until the next boot */
-	char *name; /* as a user would recognise it, behind its number */
+	char *gpu;    /* what claims call it until the next boot */
+	char *name;   /* as a user would recognise it, behind its number */
+	char *may_be; /* a name of an exclusive GPU: whether of this one is not known, so no container has it; NULL */
 	char *reason;
 };
 

@@ -27,20 +27,87 @@ int host_exclusive_mark(const struct ctr_gpu_host *host, const char *names, bool
 	return r;
 }
 
-int host_exclusive_find(const struct ctr_gpu_host *host, bool *marked, struct strv *ret_unknown)
+void host_exclusive_clear(struct host_exclusive *exclusive)
+{
+	free(exclusive->marked);
+	free(exclusive->possible);
+	free(exclusive->failure);
+	strv_clear(&exclusive->unknown);
+	*exclusive = (struct host_exclusive){0};
+}
+
+/* ---- what the settings mean ---- */
+
+struct exclusive_search {
+	const struct ctr_gpu_host *host;
+	struct host_exclusive *found;
+	bool *matches;
+	bool asked; /* vendors' libraries, once at most: one that hangs is waited for */
+};
+
+/* Also where a library fails, several containers are not to get the GPU. */
+static int host_exclusive_ask(struct exclusive_search *search)
+{
+	struct err err = {0};
+	int r = host_identify(search->host, &err);
+
+	search->asked = true;
+	if (r == 0 || r == -ENOMEM)
+		return r;
+	search->found->failure = strdup(err.text);
+	return search->found->failure ? 0 : -ENOMEM;
+}
+
+/* A name that means none, or several as it is too short, is looked for again with all names that can be had. */
+static int host_exclusive_find_name(struct exclusive_search *search, const struct device_name *name)
+{
+	size_t matches = selection_find(search->host, name, search->matches), usable = 0;
+	int r = 0;
+
+	if (name->type == DEVICE_NAME_VOID || name->type == DEVICE_NAME_NONE)
+		return 0;
+	if (matches != 1 && name->is_uuid && !search->asked) {
+		r = host_exclusive_ask(search);
+		matches = selection_find(search->host, name, search->matches);
+	}
+	if (matches == 0)
+		selection_find_possible(search->host, name, search->found->possible);
+	for (size_t i = 0; i < search->host->inventory.count && matches > 0; i++) {
+		search->found->marked[i] |= search->matches[i];
+		usable += search->matches[i] && !search->host->inventory.adapters[i].unusable;
+	}
+	return r == 0 && usable == 0 ? strv_add(&search->found->unknown, name->text) : r;
+}
+
+/* An entry of the list may be a list. */
+static int host_exclusive_find_names(struct exclusive_search *search, const char *text)
+{
+	_cleanup_device_names_ struct device_names names = {0};
+	const size_t size = (search->host->inventory.count + 1) * sizeof(*search->matches);
+	int r = device_names_split(&names, text);
+
+	for (size_t i = 0; i < names.count && r == 0; i++) {
+		memset(search->matches, 0, size);
+		r = host_exclusive_find_name(search, &names.items[i]);
+	}
+	return r;
+}
+
+int host_exclusive_find(const struct ctr_gpu_host *host, struct host_exclusive *ret)
 {
 	const struct strv *names = &host->settings->exclusive;
+	const size_t count = host->inventory.count + 1;
+	_cleanup_free_ bool *matches = calloc(count, sizeof(*matches));
+	struct exclusive_search search = {.host = host, .found = ret, .matches = matches};
+	int r = 0;
 
-	for (size_t i = 0; i < names->count; i++) {
-		struct err err = {0};
-		int r = host_exclusive_mark(host, names->items[i], marked, &err);
-
-		if (r != 0 && r != -ENOMEM && ret_unknown)
-			r = strv_add(ret_unknown, names->items[i]);
-		if (r == -ENOMEM)
-			return r;
-	}
-	return 0;
+	ret->marked = calloc(count, sizeof(*ret->marked));
+	ret->possible = calloc(count, sizeof(*ret->possible));
+	if (!matches || !ret->marked || !ret->possible)
+		return -ENOMEM;
+	for (size_t i = 0; i < names->count && r == 0; i++)
+		r = host_exclusive_find_names(&search, names->items[i]);
+	return r;
 }
 
 void host_exclusive_key(const struct adapter *adapter, char ret[HOST_EXCLUSIVE_KEY_SIZE])
@@ -76,37 +143,68 @@ static bool host_exclusive_has(const struct adapter *adapter, const struct adapt
 	       adapter->minor == given->minor;
 }
 
-static int host_exclusive_add(const struct adapter *adapter, struct plan *plan)
+/* @may_be: the name that it may have; NULL: it is exclusive */
+static int host_exclusive_add(const struct adapter *adapter, const char *may_be, struct plan *plan)
 {
+	static const char reason[] = "it is exclusive: one container at a time has it (ctr-gpu assign)";
 	struct plan_claim claim = {0};
 	char key[HOST_EXCLUSIVE_KEY_SIZE];
+	int r = 0;
 
 	host_exclusive_key(adapter, key);
 	claim.gpu = strdup(key);
-	claim.reason = strdup("it is exclusive: one container at a time has it (ctr-gpu assign)");
+	claim.may_be = may_be ? strdup(may_be) : NULL;
+	if (may_be)
+		r = str_format(&claim.reason, "it may be \"%.64s\", which is exclusive: no container has it", may_be);
+	else
+		claim.reason = strdup(reason);
+	if (r < 0 || (may_be && !claim.may_be)) {
+		free(claim.reason);
+		claim.reason = NULL;
+	}
 	if (adapter_describe(adapter, &claim.name) < 0)
 		claim.name = NULL;
 	return plan_add_claim(plan, &claim);
 }
 
-int host_exclusive_plan(const struct ctr_gpu_host *host, const struct selection *selection, struct plan *plan)
+static int host_exclusive_add_selected(const struct ctr_gpu_host *host, const struct selection *selection,
+				       const bool *marked, const char *may_be, struct plan *plan)
 {
 	const struct inventory *inventory = &host->inventory;
-	_cleanup_strv_ struct strv unknown = {0};
-	_cleanup_free_ bool *marked = NULL;
+	int r = 0;
+
+	for (size_t i = 0; i < inventory->count && r == 0; i++)
+		for (size_t j = 0; j < selection->count && r == 0 && marked[i]; j++)
+			if (host_exclusive_has(&inventory->adapters[i], selection->adapters[j]))
+				r = host_exclusive_add(&inventory->adapters[i], may_be, plan);
+	return r;
+}
+
+static int host_exclusive_warn(const struct host_exclusive *found, struct plan *plan)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < found->unknown.count && r == 0; i++)
+		r = strv_format(&plan->warnings,
+				"no GPU of this host is \"%.64s\", which the settings say is exclusive: ctr-gpu assign",
+				found->unknown.items[i]);
+	if (r == 0 && found->unknown.count > 0 && found->failure)
+		r = strv_format(&plan->warnings, "not all names of this host's GPUs are known: %s", found->failure);
+	return r;
+}
+
+/* What is exclusive for sure comes first, and each once. */
+int host_exclusive_plan(const struct ctr_gpu_host *host, const struct selection *selection, struct plan *plan)
+{
+	_cleanup_exclusive_ struct host_exclusive found = {0};
 	int r;
 
 	if (host->settings->exclusive.count == 0)
 		return 0;
-	marked = calloc(inventory->count, sizeof(*marked));
-	r = marked ? host_exclusive_find(host, marked, &unknown) : -ENOMEM;
-	for (size_t i = 0; i < inventory->count && r == 0; i++)
-		for (size_t j = 0; j < selection->count && r == 0 && marked[i]; j++)
-			if (host_exclusive_has(&inventory->adapters[i], selection->adapters[j]))
-				r = host_exclusive_add(&inventory->adapters[i], plan);
-	for (size_t i = 0; i < unknown.count && r == 0; i++)
-		r = strv_format(&plan->warnings,
-				"no GPU of this host is \"%.64s\", which the settings say is exclusive: ctr-gpu assign",
-				unknown.items[i]);
-	return r;
+	r = host_exclusive_find(host, &found);
+	if (r == 0)
+		r = host_exclusive_add_selected(host, selection, found.marked, NULL, plan);
+	if (r == 0 && found.unknown.count > 0)
+		r = host_exclusive_add_selected(host, selection, found.possible, found.unknown.items[0], plan);
+	return r == 0 ? host_exclusive_warn(&found, plan) : r;
 }

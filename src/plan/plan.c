@@ -121,11 +121,17 @@ static int plan_backends(struct planner *planner, const struct selection *select
 	return r;
 }
 
-/* @ret: by position in the inventory */
+/* @ret: by position in the inventory; also what may be exclusive */
 static int plan_mark_exclusive(const struct planner *planner, bool **ret)
 {
-	*ret = calloc(planner->host->inventory.count + 1, sizeof(**ret));
-	return *ret ? host_exclusive_find(planner->host, *ret, NULL) : -ENOMEM;
+	_cleanup_exclusive_ struct host_exclusive exclusive = {0};
+	int r = host_exclusive_find(planner->host, &exclusive);
+
+	for (size_t i = 0; i < planner->host->inventory.count && r == 0; i++)
+		exclusive.marked[i] |= exclusive.possible[i];
+	if (r == 0)
+		*ret = steal_ptr(exclusive.marked);
+	return r;
 }
 
 static int plan_vcuda(struct planner *planner, const struct selection *selection)

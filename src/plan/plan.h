@@ -37,7 +37,22 @@ int selection_number_of(const struct ctr_gpu_host *host, const char *kind, const
 int selection_new(const struct ctr_gpu_host *host, const struct request *request, struct selection *ret,
 		  struct err *err);
 
-/** host_exclusive_plan() - put the exclusive GPUs of a selection into a plan. Return: 0 or -ENOMEM. */
+/**
+ * selection_find() - all adapters that a name in the settings means, be they several, or not usable
+ * @ret: by position in the inventory; all of it is false before
+ *
+ * Return: how many there are. No library is asked.
+ */
+size_t selection_find(const struct ctr_gpu_host *host, const struct device_name *name, bool *ret);
+
+/** selection_find_possible() - mark those that a name may mean that means none, as not all is known of them */
+void selection_find_possible(const struct ctr_gpu_host *host, const struct device_name *name, bool *marked);
+
+/**
+ * host_exclusive_plan() - put the exclusive GPUs of a selection into a plan, and those that may be exclusive
+ *
+ * Return: 0 or -ENOMEM.
+ */
 int host_exclusive_plan(const struct ctr_gpu_host *host, const struct selection *selection, struct plan *plan);
 
 /* Fits a plan to the image: programs in some images do not read the files that list libraries. */

@@ -211,8 +211,8 @@ static int print_plan_json(const struct plan *plan, FILE *file)
 		LIST_JSON(override, override, "s:o, s:o", "path", print_string(e->path), "by", print_string(e->by));
 	json_t *obstacles = LIST_JSON(obstacle, obstacles, "s:o, s:o, s:o", "path", print_string(e->path), "library",
 				      print_string(e->library), "remedy", print_string(e->remedy));
-	json_t *claims =
-		LIST_JSON(claim, claims, "s:o, s:o", "gpu", print_string(e->gpu), "name", print_string(e->name));
+	json_t *claims = LIST_JSON(claim, claims, "s:o, s:o, s:o", "gpu", print_string(e->gpu), "name",
+				   print_string(e->name), "mayBe", print_string(e->may_be));
 	json_t *library_dirs =
 		LIST_JSON(library_dir, library_dirs, "s:o, s:b, s:o", "path", print_string(e->path), "overridesImage",
 			  e->overrides_image, "libraries", print_strings(&e->libraries));

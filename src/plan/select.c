@@ -410,7 +410,7 @@ static int selection_identify(const struct scope *scope, const struct device_nam
 	return *ret > 0 && r != -ENOMEM ? 0 : r;
 }
 
-/* ---- what a request means ---- */
+/* ---- what sets mean ---- */
 
 /* "vendor:intel", "npu:all", "intel.com/npu=all", or of an unknown vendor "example.com/gpu=all". */
 static bool selection_is_set(const struct device_name *name)
@@ -439,6 +439,8 @@ static void selection_mark_set(const struct scope *scope, const struct device_na
 			wanted[i] = true;
 	}
 }
+
+/* ---- what a request means ---- */
 
 static int selection_mark_one(const struct scope *words, const struct device_name *name, bool *wanted, struct err *err)
 {
@@ -525,6 +527,51 @@ int selection_new(const struct ctr_gpu_host *host, const struct request *request
 		return selection_error_all(host, request, err);
 	*ret = steal_struct(&selection);
 	return 0;
+}
+
+/* ---- what the settings mean by a name ---- */
+
+/* A name that only the vendor's library knows was not told. */
+static bool selection_lacks_uuid(const struct adapter *adapter)
+{
+	return adapter->vendor_id == PCI_VENDOR_NVIDIA && !(adapter->is_part ? adapter->alias : adapter->uuid);
+}
+
+/* Whether a name that is none of the adapter's may be one of those that are not known of it. */
+static bool selection_may_have(const struct adapter *adapter, const struct device_name *name)
+{
+	if (name->type != DEVICE_NAME_OTHER || (name->is_npu && !adapter->is_npu))
+		return false;
+	/* It was one's until the last boot. */
+	if (name->has_luid)
+		return adapter->has_luid;
+	if (name->is_uuid)
+		return adapter->is_part == name->is_of_part && selection_lacks_uuid(adapter);
+	return !adapter->is_part && !(name->has_address ? adapter->pci_address : adapter->name);
+}
+
+size_t selection_find(const struct ctr_gpu_host *host, const struct device_name *name, bool *ret)
+{
+	const struct scope all = {.host = host}, scope = selection_scope_of_name(&all, name);
+	size_t count = 0;
+
+	if (!selection_is_set(name))
+		return selection_match(&scope, name, ret);
+	selection_mark_set(&scope, name, ret);
+	for (size_t i = 0; i < host->inventory.count; i++)
+		count += ret[i];
+	return count;
+}
+
+void selection_find_possible(const struct ctr_gpu_host *host, const struct device_name *name, bool *marked)
+{
+	const struct scope all = {.host = host}, scope = selection_scope_of_name(&all, name);
+
+	for (size_t i = 0; i < host->inventory.count; i++) {
+		const struct adapter *adapter = &host->inventory.adapters[i];
+
+		marked[i] |= selection_in_scope(&scope, adapter) && selection_may_have(adapter, name);
+	}
 }
 
 int selection_number_of(const struct ctr_gpu_host *host, const char *kind, const struct adapter *wanted)

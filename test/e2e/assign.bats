@@ -299,6 +299,24 @@ one_at_a_time() {
 	expect "without hooks, GPU 0 "
 }
 
+# NVML tells the UUID of the other GPU alone.
+@test "a GPU that may be the exclusive one is given to no container" {
+	with_runc wsl-two-nvidia '
+		mkdir -p /etc/ctr-gpu
+		mkdir -p /run/ctr-gpu; touch /run/ctr-gpu/nvml-knows-one
+		echo "{\"exclusive\": [\"GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4\"]}" >/etc/ctr-gpu/config.json
+		start one 0 && fail "it may be that one"
+		start two 1 || fail "it is another"
+		ctr-gpu configure --device 0 --dry-run --json /run | jq -c ".exclusive[0].mayBe"
+		ctr-gpu assign 0 --exclusive >/dev/null || fail assign
+		start one 0 || fail one
+		start three 0 && fail "three got it"
+		end one; end two'
+	expect_line '"GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4"'
+	expect "[E_EXCLUSIVE] GPU 0 NVIDIA GeForce RTX 4090 may be "
+	expect "Root can say which is exclusive: ctr-gpu assign 0 --exclusive"
+}
+
 @test "the configuration: other keys stay, and what is wrong in it is said" {
 	run sandbox native-amd bash -c '
 		mkdir -p /etc/ctr-gpu
