@@ -173,6 +173,9 @@ void undo_log_undo(struct undo_log *undo_log)
 		return;
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &mask);
+	/* A signal may have come between mapped_root_begin() and its end. */
+	(void)setfsuid(geteuid());
+	(void)setfsgid(getegid());
 	while (undo_log->count > 0) {
 		const struct undo_step *undo_step = &undo_log->items[undo_log->count - 1];
 		const struct mapped_root *owner = undo_step->as_owner ? &undo_log->owner : &nobody_else;
