@@ -163,26 +163,32 @@ com_adapters() {
 
 @test "what the command left running ends with it" {
 	marker="sleep 31.$$"
-	run timeout 10 "$enter" wsl-nvidia -- sh -c "setsid $marker >/dev/null 2>&1 & exit 3"
+	run timeout 60 "$enter" wsl-nvidia -- sh -c "setsid $marker >/dev/null 2>&1 & exit 3"
 	[ "$status" -eq 3 ]
 }
 
 @test "with --keep it goes on, and so does the host" {
 	marker="sleep 32.$$"
 	out=$BATS_TEST_TMPDIR/out
-	"$enter" --keep wsl-nvidia -- sh -c "(sleep 0.4; nvidia-smi -L >$out) >/dev/null 2>&1 &"
+	"$enter" --keep wsl-nvidia -- sh -c "(until [ -e $out.go ]; do sleep 0.05; done; nvidia-smi -L >$out) >/dev/null 2>&1 &"
 	[ ! -s "$out" ]
-	sleep 1
-	grep "GPU 0" "$out"
+	touch "$out.go"
+	for _ in {1..1200}; do
+		grep -s "GPU 0" "$out" && return
+		sleep 0.05
+	done
+	return 1
 }
 
 @test "all of it ends when enter is killed" {
 	marker="sleep 33.$$"
 	"$enter" wsl-nvidia -- sh -c "setsid $marker & $marker" >/dev/null 2>&1 3>&- &
-	sleep 0.5
-	pgrep -f "^$marker"
+	until pgrep -f "^$marker"; do sleep 0.05; done
 	kill -KILL $!
-	sleep 0.5
+	for _ in {1..1200}; do
+		pgrep -f "$marker" >/dev/null || break
+		sleep 0.05
+	done
 }
 
 @test "/etc and /usr/lib of the machine stay as they are" {
