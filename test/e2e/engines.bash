@@ -73,6 +73,20 @@ sandbox() {
 	"${host[@]}" "$@" 3>&-
 }
 
+# soon COMMAND…: again and again until it succeeds, on a machine that is never so busy, a minute at least. What it says is not shown.
+# For scripts in a sandbox, too.
+soon() {
+	local _
+
+	for _ in {1..1200}; do
+		"$@" >/dev/null 2>&1 && return
+		sleep 0.05
+	done
+	echo "not within a minute: $*" >&2
+	return 1
+}
+export -f soon
+
 # The files and directories of an engine, on a disk: overlayfs does not stack on every filesystem.
 engine_directory() {
 	local directory=$BATS_FILE_TMPDIR/$1
@@ -157,7 +171,7 @@ docker_start() {
 			--cgroup-parent "$CTR_GPU_TEST_CGROUP" --exec-opt native.cgroupdriver=cgroupfs
 	' "$directory" "${3-}" >"$directory/log" 2>&1 3>&- &
 	echo $! >"$directory/sandbox.pid"
-	for _ in {1..200}; do
+	for _ in {1..1200}; do
 		docker version >/dev/null 2>&1 && return
 		kill -0 "$(<"$directory/sandbox.pid")" 2>/dev/null || break
 		sleep 0.05
@@ -233,7 +247,7 @@ docker_stop() {
 	pid=$(<"$directory/sandbox.pid")
 	kill -TERM "$pid" 2>/dev/null || true
 	# The daemon may be the child of another shell: of setup_file's.
-	for _ in {1..100}; do
+	for _ in {1..1200}; do
 		kill -0 "$pid" 2>/dev/null || return 0
 		sleep 0.05
 	done
