@@ -229,7 +229,8 @@ trace() {
 	LD_PRELOAD=/none CANARY=in-a-coal-mine "$hook" prestart <"$BATS_TEST_TMPDIR/fifo" 7</etc/passwd &
 	pid=$!
 	exec 9>"$BATS_TEST_TMPDIR/fifo"
-	sleep 0.2
+	# It reads its standard input.
+	until [[ $(readlink "/proc/$pid/exe") == "$hook" && $(cut -d " " -f 1,2 "/proc/$pid/syscall") == "0 0x0" ]]; do sleep 0.02; done
 	ls -l "/proc/$pid/fd" >"$BATS_TEST_TMPDIR/fds"
 	cat "/proc/$pid/status" >"$BATS_TEST_TMPDIR/status"
 	cwd=$(readlink "/proc/$pid/cwd")
@@ -270,11 +271,11 @@ trace() {
 		mount -t tmpfs tmpfs /dev && mknod -m 666 /dev/null c 1 3 && exec 3>&- || exit
 		busybox syslogd -n -O "$log" &
 		trap "kill $!" EXIT
-		for _ in {1..100}; do [[ -S /dev/log ]] && break; sleep 0.02; done
+		for _ in {1..3000}; do [[ -S /dev/log ]] && break; sleep 0.02; done
 		"$hook" prestart <<<"{" 2>&1 | cat >"$log.heard"
 		"$hook" prestart <<<"[]" 2>/dev/null
 		"$hook" createRuntime <"$log.state" 2>"$log.started" && echo started >>"$log.started"
-		for _ in {1..100}; do grep -qs E_NO_DEVICE "$log" && break; sleep 0.02; done
+		for _ in {1..3000}; do grep -qs E_NO_DEVICE "$log" && break; sleep 0.02; done
 	'
 	grep -qF 'ctr-gpu-hook: [E_BAD_STATE]' "$log.heard"
 	[[ $(grep -cF 'daemon.err ctr-gpu-hook: [E_BAD_STATE]' "$log") -eq 1 ]]
@@ -300,7 +301,7 @@ trace() {
 		chroot "$0" /bin/busybox sh -c '\''
 			export PATH=/bin
 			busybox unshare -m busybox sleep 60 &
-			busybox sleep 0.5
+			until [ "$(busybox tr "\0" " " <"/proc/$!/cmdline")" = "busybox sleep 60 " ]; do busybox sleep 0.05; done
 			printf "{\"ociVersion\": \"1.0.2\", \"id\": \"t\", \"status\": \"creating\", \"pid\": %d, \"bundle\": \"/bundle\"}" $! |
 				ctr-gpu-hook createRuntime && busybox ls "/proc/$!/root/rootfs/usr/lib/wsl/lib" "/proc/$!/root/rootfs/dev"
 			status=$?

@@ -44,7 +44,7 @@ expect_log() {
 
 @test "the system's log" {
 	busybox syslogd --help >/dev/null 2>&1 || skip "needs busybox syslogd"
-	logged journal "$listen $doors"'; sleep 0.5; sed "s/^.*daemon.\([a-z]*\)/\1/; s/\(debug\|warn\) \([^:]*\):/\2: \1:/; s/warn:/warning:/" /run/syslog'
+	logged journal "$listen $doors"'; soon grep -q TARGET::LINK /run/syslog; sed "s/^.*daemon.\([a-z]*\)/\1/; s/\(debug\|warn\) \([^:]*\):/\2: \1:/; s/warn:/warning:/" /run/syslog'
 	expect_log
 }
 
@@ -75,5 +75,7 @@ expect_log() {
 	logged /run/log 'rm -f /dev/log; mkdir /run/theirs; ln -s theirs /run/ctr-gpu; ctr-gpu-hook createRuntime <<<"$state" 2>/dev/null
 		rm /run/ctr-gpu; mkdir -m 777 /run/ctr-gpu; ctr-gpu-hook createRuntime <<<"$state" 2>/dev/null
 		find /run/theirs /run/ctr-gpu'
+	expect_line "/run/theirs"
+	expect_line "/run/ctr-gpu"
 	expect_not "last-failure"
 }

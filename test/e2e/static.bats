@@ -154,7 +154,7 @@ alpine_recipe() {
 	relro=$(readelf -lW "$hook" | awk '$1 == "GNU_RELRO" { print $3 }')
 	[[ -n $relro ]]
 	coproc waits { exec "$hook" createRuntime 2>/dev/null; }
-	timeout 10 bash -c 'until [[ $(readlink "/proc/$0/exe") == */ctr-gpu-hook && $(cut -d " " -f 1 "/proc/$0/syscall") == 0 ]]; do sleep 0.01; done' \
+	timeout 60 bash -c 'until [[ $(readlink "/proc/$0/exe") == */ctr-gpu-hook && $(cut -d " " -f 1 "/proc/$0/syscall") == 0 ]]; do sleep 0.01; done' \
 		"$waits_PID"
 	run -0 awk -v file="$hook" '$6 == file { print $1, $2 }' "/proc/$waits_PID/maps"
 	kill "$waits_PID"
