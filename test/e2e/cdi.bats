@@ -363,10 +363,11 @@ podman_agrees() {
 # What a hook of a spec would do, what `configure` would do, and what the hook of an environment would do.
 @test "the plan is the same whether CDI, options or the environment ask" {
 	local script='
-		mkdir -p /run/bundle/rootfs && cd /run/bundle && unshare --pid --fork sleep 60 & child=$!
+		mkdir -p /run/bundle/rootfs && cd /run/bundle || exit
+		unshare --pid --fork sleep 60 & child=$!
 		jq -n --arg devices "$2" "{root: {path: \"rootfs\"}, process: {env: [\"NVIDIA_VISIBLE_DEVICES=\" + \$devices]}}" >/run/config.json
 		state="{\"ociVersion\": \"1.0.2\", \"id\": \"x\", \"status\": \"creating\", \"pid\": $child, \"bundle\": \"/run/bundle\"}"
-		mkdir -p /run/bundle && cp /run/config.json /run/bundle/
+		cp /run/config.json /run/bundle/
 		ctr-gpu configure --dry-run --json --device "$2" /run/bundle/rootfs >/run/configure
 		ctr-gpu-hook --dry-run createRuntime <<<"$state" >/run/environment
 		jq ".process.env = [\"NVIDIA_VISIBLE_DEVICES=void\"]" /run/config.json >/run/bundle/config.json

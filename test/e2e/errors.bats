@@ -233,11 +233,9 @@ broken_dxcore_in_hook() {
 
 	root=$(image debian)
 	run sandbox wsl-nvidia bash -c '
-		unshare --mount --pid --fork --root "$1" /bin/sleep 30 &
-		for _ in 1 2 3 4 5 6 7 8 9 10; do
-			pid=$(pgrep -x sleep) && break
-			sleep 0.1
-		done
+		unshare --mount --pid --fork --root "$1" /bin/sleep 600 &
+		soon pgrep -x sleep
+		pid=$(pgrep -x sleep)
 		"$0" configure --pid "$pid" "$1" 2>&1
 	' "$CTR_GPU_BUILD/bin/ctr-gpu" "$root"
 	expect_message E_CONTAINER_RUNNING
