@@ -120,7 +120,7 @@ start() {
 		uuid() { ctr-gpu info --json | jq -r ".adapters[0].uuid"; }
 		new() { rm $link && ln -s ../../../../bus/pci/drivers/nvidia $link; }
 		ls $kept 2>/dev/null
-		list first ctr-gpu; sleep 4; list settled ctr-gpu; list again ctr-gpu; stat -c "%a %U" $kept
+		ldconfig; list first ctr-gpu; sleep 4; list settled ctr-gpu; list again ctr-gpu; stat -c "%a %U" $kept
 		sed -i "s/GPU-b703df58/GPU-00000000/" $nvidia/gpus/*/information; uuid; new; uuid; list bound ctr-gpu; list again ctr-gpu; uuid
 		rm $link; list unbound ctr-gpu; ln -s ../../../../bus/pci/drivers/nvidia $link; list bound ctr-gpu
 		sed -i "s/580.159.04/580.159.05/" $nvidia/version; list version ctr-gpu; sed -i "s/580.159.05/580.159.04/" $nvidia/version; list again ctr-gpu
