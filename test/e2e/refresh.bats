@@ -186,7 +186,7 @@ END
 	for file in '/lib/modules/$(uname -r)/modules.dep.bin' /etc/ctr-gpu/config.json; do
 		inside bash -c ': >/run/work/output; date +%s%N >/run/work/started; cat >/run/systemd/system/ctr-gpu-refresh.service.d/ran.conf <<<"[Service]
 ExecStartPost=/usr/bin/touch /dev/shm/ran"; systemctl daemon-reload; rm -f /dev/shm/ran; echo "{}" >'"$file"
-		run inside bash -c 'for _ in {1..100}; do [[ -e /dev/shm/ran ]] && echo ran && break; sleep 0.05; done'
+		run inside bash -c 'for _ in {1..1200}; do [[ -e /dev/shm/ran ]] && echo ran && break; sleep 0.05; done'
 		expect_line ran
 	done
 	inside systemctl stop ctr-gpu-refresh.path

@@ -19,9 +19,9 @@ fi
 setup_file() {
 	mkdir -p "$BATS_FILE_TMPDIR/systemd"
 	why_not >"$BATS_FILE_TMPDIR/skip" || return 0
-	"$BATS_TEST_DIRNAME/systemd-world" start "$BATS_FILE_TMPDIR/systemd" "$version" 2>"$BATS_FILE_TMPDIR/skip" || {
-		echo "systemd does not start in namespaces here: $(tail -n 1 "$BATS_FILE_TMPDIR/skip")" >"$BATS_FILE_TMPDIR/skip"
+	"$BATS_TEST_DIRNAME/systemd-world" start "$BATS_FILE_TMPDIR/systemd" "$version" || {
 		"$BATS_TEST_DIRNAME/systemd-world" stop "$BATS_FILE_TMPDIR/systemd"
+		return 1
 	}
 }
 
@@ -63,7 +63,7 @@ scope() {
 	unit=$1
 	shift
 	inside systemd-run --scope --unit="$unit" "$@" sleep 600 >/dev/null 2>&1 &
-	for _ in {1..50}; do
+	for _ in {1..600}; do
 		member=$(inside head -n 1 "$processes/system.slice/$unit/cgroup.procs" 2>/dev/null) || member=
 		[ -z "$member" ] || { find_group && return; }
 		sleep 0.1
