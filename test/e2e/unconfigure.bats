@@ -27,6 +27,14 @@ by_hand() {
 		until grep -q master: "/proc/$peer/mountinfo"; do sleep 0.05; done
 		picture >/run/before
 		unchanged() { picture | diff /run/before -; }
+		# stops CALL NUMBER COMMAND…: in the background; it stops behind that system call, until "goes_on"
+		stops() {
+			strace -f -qq -o /run/trace -e trace="$1" -e inject="$1:signal=STOP:when=$2" "${@:3}" &
+			soon grep -q "stopped by SIGSTOP" /run/trace
+		}
+		goes_on() { pkill -CONT -x ctr-gpu; }
+		# locked PATH: until another process has locked it
+		locked() { while flock -n "$1" true; do sleep 0.05; done; }
 		eval "$2"
 	' by_hand "$(image debian)" "$1"
 	echo "$output"
@@ -123,26 +131,33 @@ by_hand() {
 @test "the owner of a directory on the way who changes it meanwhile leads nowhere else" {
 	by_hand 'ctr-gpu configure "$root" && umount -R "$root" && mkdir -p /run/other/{usr,etc} && cp -a "$root/usr/"{bin,lib} /run/other/usr
 		find /run/other | sort >/run/listed
-		strace -qq -o /dev/null -e trace=readlinkat -e inject=readlinkat:delay_exit=2000000:when=1 ctr-gpu unconfigure "$root" &
-		sleep 1 && mv "$root" /run/away && ln -s other "$root" && ! wait $! && find /run/other | sort | diff /run/listed -'
+		stops readlinkat 1 ctr-gpu unconfigure "$root"
+		mv "$root" /run/away && ln -s other "$root" && goes_on && ! wait $! && find /run/other | sort | diff /run/listed -'
 	expect "[ESTALE]"
 }
 
 # The directory is renamed between the mount over it and what follows; where it is not mounted on, it can be.
 @test "the owner of the directory above who renames it meanwhile leaves no shared mount there" {
 	by_hand 'mkdir /run/evil
-		unshare --mount --propagation private bash -ec "umount $root/dev; sleep 1.5; mv $root /run/away; mv /run/evil $root; sleep 3; mv $root /run/evil; mv /run/away $root" &
-		mover=$!
-		sleep 0.5 && strace -f -qq -o /dev/null -e trace=readlinkat -e inject=readlinkat:delay_exit=2000000:when=2 ctr-gpu configure "$root" || true
-		wait $mover
+		unshare --mount --propagation private sleep 600 &
+		elsewhere="nsenter --mount --target $! --"
+		soon grep -qx sleep "/proc/$!/comm"
+		$elsewhere umount "$root/dev"
+		stops move_mount 1 ctr-gpu configure "$root"
+		mounts self | grep " $root .* shared:"
+		$elsewhere mv "$root" /run/away
+		$elsewhere mv /run/evil "$root"
+		goes_on
+		wait $! || true
+		$elsewhere mv "$root" /run/evil
+		$elsewhere mv /run/away "$root"
 		! mounts self | grep " $root .* shared:"'
 }
 
 @test "nobody else can lock a file that is about to be written" {
 	by_hand 'file=$root/etc/.ctr-gpu-0
-		strace -f -qq -o /dev/null -e trace=flock -e inject=flock:delay_enter=700000 ctr-gpu configure "$root" &
-		until [[ -e $file ]]; do sleep 0.01; done
-		! setpriv --reuid 65534 --regid 65534 --clear-groups flock -n "$file" sleep 5 && wait $! && stat -c "%a %n" "$root/etc/ld.so.cache"'
+		stops flock 2 ctr-gpu configure "$root"
+		! setpriv --reuid 65534 --regid 65534 --clear-groups flock -n "$file" sleep 5 && goes_on && wait $! && stat -c "%a %n" "$root/etc/ld.so.cache"'
 	expect "cannot open lock file"
 	expect_line "644 /run/root/etc/ld.so.cache"
 }
@@ -159,12 +174,12 @@ by_hand() {
 		mkdir "$records/new"
 		touch "$records/new/of-another"
 		timeout 20 flock "$records" sh -c "sleep 2; ls $records/new" &
-		sleep 0.5
+		locked "$records"
 		ctr-gpu configure "$root"
 		wait $!
 		ls "$records" | tr "\n" " "
 		timeout 20 flock "$records" sh -c "sleep 2; ls $records/1" &
-		sleep 0.5
+		locked "$records"
 		ctr-gpu unconfigure "$root"
 		wait $!
 		unchanged'
@@ -175,8 +190,8 @@ by_hand() {
 
 @test "whoever does not let go of the records is named" {
 	by_hand 'ctr-gpu configure "$root"
-		flock --no-fork "$(echo "$configured"/*)" sleep 60 &
-		sleep 0.5
+		flock --no-fork "$(echo "$configured"/*)" sleep 600 &
+		locked "$(echo "$configured"/*)"
 		echo "holder $!"
 		naps() { strace -f -qq -o /dev/null -e trace=clock_nanosleep -e inject=clock_nanosleep:retval=0 "$@"; }
 		! naps ctr-gpu unconfigure "$root" && ! naps ctr-gpu configure "$root" && kill $! && ! wait $! && ctr-gpu unconfigure "$root" && unchanged'
@@ -190,7 +205,7 @@ by_hand() {
 		records=$(echo "$configured"/*)
 		umount -R "$root"
 		timeout 20 flock "$records" sh -c "sleep 2; rm -r $records" &
-		sleep 0.5
+		locked "$records"
 		ctr-gpu configure "$root"
 		wait $!
 		ls "$records"/0'
