@@ -136,6 +136,7 @@ static bool contexts_count(uint64_t handle, uint64_t gpu, uint64_t expected)
 	DRIVER_MEMORY_HOLD;
 	(void)quota_note(QUOTA_STACKS, handle, among, handle);
 	(void)quota_note(QUOTA_CONTEXT, handle, expected - among, handle);
+	driver_memory_add_context();
 	fits = driver_memory_fits();
 	if (!driver_memory_is_known())
 		return !context_limits_take_stacks(stack, handle);

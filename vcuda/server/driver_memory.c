@@ -45,6 +45,7 @@ static pthread_mutex_t driver_memory_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER
 static _Atomic bool driver_memory_stirred;
 static _Atomic uint32_t driver_memory_count_number;
 static _Atomic uint64_t driver_memory_little; /* since it was asked last */
+static bool driver_memory_begun;              /* there is a context, or was */
 static bool driver_memory_seen;               /* this process was among those that it counts */
 static bool driver_memory_known;              /* it said how much that is, when it was asked last */
 static uint64_t driver_memory_surplus;        /* counted, and noted for nobody */
@@ -185,6 +186,12 @@ bool driver_memory_is_known(void)
 
 /* ---- counting ---- */
 
+void driver_memory_add_context(void)
+{
+	DRIVER_MEMORY_HOLD;
+	driver_memory_begun = true;
+}
+
 /* What was asked for is looked at later, so that a pool that gives something back in between does not hide anything. */
 static void driver_memory_recount(uint64_t has)
 {
@@ -215,13 +222,13 @@ bool driver_memory_count(void)
 	driver_memory_little = 0;
 	driver_memory_known = overhead_ask && driver_memory_measure(&has, &there);
 	driver_memory_seen |= driver_memory_known && there;
-	/* There is a context now, or was. */
-	if (!driver_memory_seen) {
+	/* Before there is a context, none is counted: that says nothing of whether this one will be. */
+	if (!driver_memory_seen && driver_memory_begun) {
 		if (overhead_ask)
 			driver_memory_missing = "NVML does not count this process";
 		overhead_ask = NULL;
-		driver_memory_known = false;
 	}
+	driver_memory_known &= driver_memory_seen;
 	if (driver_memory_known)
 		driver_memory_recount(has);
 	return !quota_is_exceeded();

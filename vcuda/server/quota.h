@@ -133,7 +133,10 @@ void driver_memory_settle(void);
 enum { DRIVER_MEMORY_PAGE = 2 << 20 };
 void driver_memory_set_dirty_by(uint64_t bytes);
 
-/** Counts it, on any thread, once there was a context. Return: false if all that is counted is now more than may be. */
+/** There is a context. A process that NVML does not know when it is counted next, it will not know later either. */
+void driver_memory_add_context(void);
+
+/** Counts it, on any thread. Return: false if all that is counted is now more than may be. */
 bool driver_memory_count(void);
 
 /** The same, of which the manager is told. */

@@ -137,6 +137,9 @@ $(patsubst %,$(O)/vcuda/test/unit/%_test,$(addprefix manager/,cgroup manager bal
 $(O)/vcuda/test/unit/manager/manager_test: override LDFLAGS += -Wl,--wrap=setsockopt,--wrap=fork,--wrap=fstat,--wrap=statx
 $(O)/vcuda/test/unit/turns/turns_test: $(O)/vcuda/turns/turns.o
 $(O)/vcuda/test/unit/server/quota_test: $(O)/vcuda/server/quota.o
+$(O)/vcuda/test/unit/server/driver_memory_test: $(patsubst %,$(O)/vcuda/server/%.o,driver_memory quota)
+$(O)/vcuda/test/unit/server/driver_memory_test: override LDFLAGS += -Wl,--wrap=dlsym
+$(O)/vcuda/test/unit/server/driver_memory_test.o: $(vcuda_headers)
 $(O)/vcuda/test/unit/server/share_file_test: $(O)/vcuda/server/share_file.o
 $(O)/vcuda/test/unit/server/image_test: $(patsubst %,$(O)/vcuda/server/%.o,image ptx_parse)
 $(O)/vcuda/test/unit/server/handle_test: $(O)/vcuda/server/handle.o
