@@ -373,15 +373,20 @@ CUresult request_check_pool(CUmemPoolProps *properties)
 	return request_check_location(&properties->location) == CUDA_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Rows and planes that lie in one another the driver may place otherwise. */
+/*
+ * Rows and planes that lie in one another the driver may place otherwise, and by a pitch or a height of its own where
+ * there is none. Before the first ones there is nothing to be placed.
+ */
 static bool request_lies_apart(size_t pitch, size_t height, const size_t corner[3], const CUDA_MEMCPY3D *copy)
 {
+	const bool first_plane = corner[2] == 0 && copy->Depth == 1,
+		   first_row = first_plane && corner[1] == 0 && copy->Height == 1;
 	uint64_t width, rows;
 
 	if (__builtin_add_overflow(corner[0], copy->WidthInBytes, &width) ||
 	    __builtin_add_overflow(corner[1], copy->Height, &rows))
 		return false;
-	return (pitch >= width || (copy->Height == 1 && copy->Depth == 1)) && (height >= rows || copy->Depth == 1);
+	return (pitch >= width || first_row) && (height >= rows || first_plane);
 }
 
 /* Memory of the host that the GPU may read and write is what the client shares. */

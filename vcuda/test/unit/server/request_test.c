@@ -21,10 +21,12 @@ static struct start_quota quota;
 static const struct start_orders orders = {.limit = UINT64_MAX};
 static bool memory_is_out;
 
+/* What the client shares. */
+enum { ARENA = 0x10000, ARENA_BYTES = 4096 };
+
 bool arena_has(uint64_t at, uint64_t bytes)
 {
-	(void)at, (void)bytes;
-	return false;
+	return at >= ARENA && at <= ARENA + ARENA_BYTES && bytes <= ARENA + ARENA_BYTES - at;
 }
 
 void server_tell(enum start_event_kind kind, uint64_t number, const char *text)
@@ -101,11 +103,70 @@ static void an_upload_counts_while_it_is_used(void **state)
 	assert_int_equal(quota.locked[0], 0);
 }
 
+enum { HOST = 1, DEVICE };
+
+/* Of 8 bytes, which is how wide a box is that is @pitch bytes from row to row, and @height rows from plane to plane. */
+static CUDA_MEMCPY3D box(size_t y, size_t z, size_t pitch, size_t height)
+{
+	return (CUDA_MEMCPY3D){.srcMemoryType = HOST,
+			       .srcHost = (const void *)ARENA,
+			       .srcY = y,
+			       .srcZ = z,
+			       .srcPitch = pitch,
+			       .srcHeight = height,
+			       .dstMemoryType = DEVICE,
+			       .WidthInBytes = 8,
+			       .Height = 1,
+			       .Depth = 1};
+}
+
+static CUDA_MEMCPY3D turned(CUDA_MEMCPY3D box)
+{
+	return (CUDA_MEMCPY3D){.srcMemoryType = DEVICE,
+			       .dstMemoryType = HOST,
+			       .dstHost = (void *)(uintptr_t)box.srcHost,
+			       .dstY = box.srcY,
+			       .dstZ = box.srcZ,
+			       .dstPitch = box.srcPitch,
+			       .dstHeight = box.srcHeight,
+			       .WidthInBytes = box.WidthInBytes,
+			       .Height = box.Height,
+			       .Depth = box.Depth};
+}
+
+static bool is_refused(CUDA_MEMCPY3D copy)
+{
+	CUDA_MEMCPY3D back = turned(copy);
+	const CUresult r = request_check_copy(&copy);
+
+	assert_int_equal(r, request_check_copy(&back));
+	return r == CUDA_ERROR_INVALID_VALUE;
+}
+
+/* A driver that takes no height for the box's own would read and write wherever a corner says. */
+static void rows_and_planes_behind_the_first_have_a_place_of_their_own(void **state)
+{
+	(void)state;
+	assert_false(is_refused(box(0, 0, 0, 0)));
+	assert_false(is_refused(box(1, 0, 8, 0)));
+	assert_false(is_refused(box(ARENA_BYTES / 8 - 1, 0, 8, 0)));
+	assert_true(is_refused(box(ARENA_BYTES / 8, 0, 8, 0)));
+	assert_true(is_refused(box(1, 0, 0, 0)));
+	assert_true(is_refused(box(1, 0, 4, 0)));
+	assert_false(is_refused(box(0, 1, 8, 1)));
+	assert_false(is_refused(box(0, 1, 8, 4)));
+	assert_true(is_refused(box(0, ARENA_BYTES, 8, 0)));
+	assert_true(is_refused(box(0, 1, 0, 1)));
+	assert_true(is_refused(box(1, 1, 8, 1)));
+	assert_true(is_refused(box(0, SIZE_MAX, 8, 0)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(memory_that_was_not_to_be_had_is_not_counted, begin),
 		cmocka_unit_test_setup(an_upload_counts_while_it_is_used, begin),
+		cmocka_unit_test_setup(rows_and_planes_behind_the_first_have_a_place_of_their_own, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
