@@ -52,6 +52,9 @@ enum {
 	START_NAME = 64,
 };
 
+/* In start_quota.client, whatever the client says of itself. */
+#define START_CLIENT_SERVED ((uint64_t)1 << 63)
+
 enum start_copy { START_COPY_IN, START_COPY_OUT, START_COPIES };
 
 /*
@@ -62,7 +65,10 @@ struct start_quota {
 	_Atomic uint64_t used[START_QUOTA_SLOTS];
 	/* Of the host: page-locked, and sent by clients and not used yet. */
 	_Atomic uint64_t locked[START_QUOTA_SLOTS];
-	/* Whose place it is, for who asks NVML: the client's process id as it says, above it a bit for each GPU. */
+	/*
+	 * Whose place it is, for who asks NVML: the client's process id as it says, above it a bit for each GPU. And
+	 * whether it is one's at all: START_CLIENT_SERVED.
+	 */
 	_Atomic uint64_t client[START_QUOTA_SLOTS];
 	/* What each does: the order that it has obeyed, whole. */
 	_Atomic uint32_t obeyed[START_QUOTA_SLOTS];

@@ -259,6 +259,7 @@ static int server_init_driver(void)
 {
 	CUresult r;
 
+	quota_begin();
 	share_held_begin();
 	driver_memory_begin();
 	r = driver.cuInit(0);

@@ -83,6 +83,12 @@ uint64_t quota_left(void)
 	return sum < limit ? limit - sum : 0;
 }
 
+/* Whose slot it is counts for who takes back what is shared, from before its client is heard. */
+void quota_begin(void)
+{
+	server.quota->client[server.start.quota_slot] |= START_CLIENT_SERVED;
+}
+
 void quota_name_client(uint32_t process)
 {
 	_Atomic uint64_t *own = &server.quota->client[server.start.quota_slot];
@@ -104,7 +110,8 @@ void quota_report(uint64_t ordinal, struct wire_usage *to)
 
 		if (!(client >> 32 & (uint64_t)1 << ordinal % START_GPUS))
 			continue;
-		*process = (struct wire_process){(uint32_t)client, (uint32_t)(client >> 32), server.quota->used[i]};
+		*process = (struct wire_process){(uint32_t)client, client >> 32 & ((1U << START_GPUS) - 1),
+						 server.quota->used[i]};
 		to->count++;
 	}
 }
@@ -142,7 +149,6 @@ bool quota_try(uint64_t bytes)
 	return quota_add(server.quota->used, quota_used, bytes, quota_limit());
 }
 
-/* A server that lives has said whose it is. */
 bool quota_reap(void)
 {
 	struct shares *shares = &server.quota->shares;

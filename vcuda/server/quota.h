@@ -30,6 +30,9 @@ bool quota_is_limited(void);
 /** Return: how much is left. */
 uint64_t quota_left(void);
 
+/** Says that this server lives, which keeps what it is about to share from being taken back. Before it is heard. */
+void quota_begin(void);
+
 /** Says which process the client is, and that it uses a GPU of its numbering, for those of its container that ask. */
 void quota_name_client(uint32_t process);
 void quota_use_gpu(uint64_t ordinal);

@@ -158,6 +158,36 @@ static void what_is_shared_counts_once(void **state)
 	assert_int_equal(quota_left(), LIMIT);
 }
 
+/* It makes no context, has no process id to say, or says nothing at all. */
+static void what_a_client_without_a_name_shares_is_not_taken_back(void **state)
+{
+	enum { OTHER = 9 };
+	struct share *share = &server.quota->shares.place[0];
+	struct wire_usage usage = {0};
+
+	(void)state;
+	quota_begin();
+	server.quota->shares.used = 1;
+	share->bytes = LIMIT;
+	share->state = SHARE_READY;
+	share_hold(share, server.start.quota_slot);
+	server.start.quota_slot = OTHER;
+	assert_false(quota_reap());
+	assert_false(quota_take(1));
+	server.start.quota_slot = 0;
+	quota_name_client(0);
+	server.start.quota_slot = OTHER;
+	assert_false(quota_reap());
+	assert_false(quota_take(1));
+	server.start.quota_slot = 0;
+	quota_report(0, &usage);
+	assert_int_equal(usage.count, 0);
+	quota_use_gpu(0);
+	quota_report(0, &usage);
+	assert_int_equal(usage.count, 1);
+	assert_int_equal(usage.process[0].gpus, 1);
+}
+
 /* Physical memory, whose handle and mappings hold it; and the same when it counts in a place that others share. */
 static void what_is_held_counts_until_it_is_let_go(void **state)
 {
@@ -203,6 +233,7 @@ int main(void)
 		cmocka_unit_test_setup(what_the_driver_takes_is_known_apart, begin),
 		cmocka_unit_test_setup(page_locked_memory_is_the_containers, begin),
 		cmocka_unit_test_setup(what_is_shared_counts_once, begin),
+		cmocka_unit_test_setup(what_a_client_without_a_name_shares_is_not_taken_back, begin),
 		cmocka_unit_test_setup(what_is_held_counts_until_it_is_let_go, begin),
 		cmocka_unit_test_setup(the_hosts_memory_has_two_limits, begin),
 		cmocka_unit_test_setup(what_was_noted_for_one_key_is_added_up, begin),
