@@ -244,6 +244,18 @@ void turns_measure(struct turns *turns, bool measured)
 
 /* ---- which servers there are ---- */
 
+/* It has ended, or has no context there, or goes without turns: the next one in its slot waits for none. */
+static void server_forget(const struct server *server)
+{
+	const uint32_t rivals =
+		atomic_load_explicit(&server->container->page->rivals[server->slot], memory_order_relaxed);
+
+	if (rivals & 1U << server->gpu)
+		server_set_rivals(server, false);
+	if (atomic_load_explicit(server_turn(server), memory_order_relaxed))
+		server_set_turn(server, 0);
+}
+
 static void turns_scan_server(struct turns *turns, struct container *container, unsigned slot)
 {
 	const uint64_t client = atomic_load_explicit(&container->quota->client[slot], memory_order_relaxed);
@@ -252,8 +264,10 @@ static void turns_scan_server(struct turns *turns, struct container *container, 
 		struct gpu *gpu = &turns->gpus[container->gpus[i]];
 		const struct server server = {container, i, slot};
 
-		if (!(client >> CLIENT_GPUS & (uint64_t)1 << i) || gpu->server_count == TURNS_SERVERS)
+		if (!(client >> CLIENT_GPUS & (uint64_t)1 << i) || gpu->server_count == TURNS_SERVERS) {
+			server_forget(&server);
 			continue;
+		}
 		gpu->servers[gpu->server_count++] = server;
 		server_set_rivals(&server, gpu->rivals);
 	}

@@ -325,6 +325,33 @@ static void the_last_one_of_several_has_no_rival_any_more(void **state)
 	assert_int_equal(again, INT64_MAX);
 }
 
+/* One whose server ended while there was a rival: nobody looks any more when the next one comes into its slot. */
+static void who_comes_later_has_no_rival_of_an_earlier_one(void **state)
+{
+	struct client clients[] = {{.container = 0, .slot = 1, .kernel = 1000}, {.container = 1, .kernel = 60}};
+	const struct start_quota *had_quota;
+	struct start_turns *had_page;
+
+	(void)state;
+	add(0, 100);
+	add(1, 100);
+	connect(&clients[0]);
+	connect(&clients[1]);
+	run(clients, 2, 100000);
+	assert_true(has_rival(&clients[0]));
+	quota[0].client[1] = 0;
+	say(&clients[0], 0);
+	run(&clients[1], 1, 20000);
+	assert_false(has_rival(&clients[0]));
+	assert_int_equal(turn_of(&clients[0]), 0);
+	assert_true(turns_drop(turns, 2, &had_quota, &had_page));
+	again = 0;
+	run(clients, 0, 200000);
+	assert_int_equal(again, INT64_MAX);
+	connect(&clients[0]);
+	assert_false(has_rival(&clients[0]));
+}
+
 /* Whatever servers have written there. */
 static void pages_of_nonsense_harm_nobody_else(void **state)
 {
@@ -416,6 +443,7 @@ int main(void)
 		TEST(who_is_alone_needs_no_turn),
 		TEST(on_two_gpus_nobody_is_a_rival),
 		TEST(the_last_one_of_several_has_no_rival_any_more),
+		TEST(who_comes_later_has_no_rival_of_an_earlier_one),
 		TEST(pages_of_nonsense_harm_nobody_else),
 		TEST(measuring_makes_no_rivals),
 		TEST(who_forks_a_thousand_times_has_one_containers_part),
