@@ -121,18 +121,38 @@ static uint32_t turns_check_share(uint32_t share)
 	return share > 0 && share <= TURN_SHARE_MOST ? share : TURN_SHARE_USUAL;
 }
 
-/* GPUs are never forgotten. Return: its number; TURNS_GPUS if there are too many. */
-static unsigned turns_find_gpu(struct turns *turns, const uint8_t uuid[16])
+/* Some container has it, whose servers may be on it. */
+static bool turns_uses_gpu(const struct turns *turns, size_t gpu)
+{
+	for (size_t i = 0; i < turns->container_count; i++)
+		for (unsigned k = 0; k < turns->containers[i]->gpu_count; k++)
+			if (turns->containers[i]->gpus[k] == gpu)
+				return true;
+	return false;
+}
+
+/* Return: a number that stands for no GPU, or for one that no container has any more; TURNS_GPUS: there is none. */
+static unsigned turns_take_gpu(struct turns *turns, const uint8_t uuid[16])
 {
 	size_t i = 0;
 
-	while (i < turns->gpu_count && memcmp(turns->gpus[i].uuid, uuid, sizeof(turns->gpus[i].uuid)) != 0)
+	while (i < turns->gpu_count && turns_uses_gpu(turns, i))
 		i++;
-	if (i == turns->gpu_count && i < TURNS_GPUS) {
-		memcpy(turns->gpus[i].uuid, uuid, sizeof(turns->gpus[i].uuid));
-		turns->gpu_count++;
-	}
+	if (i == TURNS_GPUS)
+		return TURNS_GPUS;
+	turns->gpu_count += i == turns->gpu_count;
+	turns->gpus[i] = (struct gpu){0};
+	memcpy(turns->gpus[i].uuid, uuid, sizeof(turns->gpus[i].uuid));
 	return (unsigned)i;
+}
+
+/* Return: the GPU's number; TURNS_GPUS if there are too many. */
+static unsigned turns_find_gpu(struct turns *turns, const uint8_t uuid[16])
+{
+	for (size_t i = 0; i < turns->gpu_count; i++)
+		if (memcmp(turns->gpus[i].uuid, uuid, sizeof(turns->gpus[i].uuid)) == 0)
+			return (unsigned)i;
+	return turns_take_gpu(turns, uuid);
 }
 
 /* As if nobody had a turn, and nobody a rival: a decider before this one may have ended amid something. */
@@ -168,6 +188,8 @@ int turns_add(struct turns *turns, const struct turns_order *order, const struct
 	container->share = turns_check_share(order->share);
 	container->quota = quota;
 	container->page = page;
+	/* From here on, GPUs that it has keep their numbers. */
+	turns->containers[turns->container_count++] = container;
 	for (unsigned i = 0; i < order->gpu_count; i++) {
 		const unsigned gpu = turns_find_gpu(turns, order->gpus[i]);
 
@@ -177,7 +199,6 @@ int turns_add(struct turns *turns, const struct turns_order *order, const struct
 	}
 	container_empty_page(container);
 	container_measure(container, turns->measured);
-	turns->containers[turns->container_count++] = container;
 	turns->scanned_at = 0;
 	return 0;
 }

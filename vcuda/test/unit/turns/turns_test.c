@@ -302,6 +302,35 @@ static void on_two_gpus_nobody_is_a_rival(void **state)
 	assert_false(has_rival(&clients[1]));
 }
 
+/* As where MIG instances are made anew each day, which have other names then. */
+static void gpus_that_are_no_more_make_room_for_others(void **state)
+{
+	struct client clients[] = {{.container = 0, .kernel = 1000}, {.container = 1, .kernel = 60}};
+	const struct start_quota *had_quota;
+	struct start_turns *had_page;
+
+	(void)state;
+	for (unsigned i = 1; i < 3 * TURNS_GPUS; i++) {
+		const struct turns_order order = {.kind = TURNS_ADD,
+						  .user = 9,
+						  .share = 100,
+						  .gpu_count = 2,
+						  .gpus = {{8, (uint8_t)i}, {9, (uint8_t)i}}};
+
+		assert_int_equal(turns_add(turns, &order, &quota[2], &page[2]), 0);
+		now += 10000;
+		(void)turns_look(turns, now);
+		assert_true(turns_drop(turns, 9, &had_quota, &had_page));
+	}
+	add(0, 100);
+	add(1, 100);
+	connect(&clients[0]);
+	connect(&clients[1]);
+	run(clients, 2, 100000);
+	assert_true(has_rival(&clients[0]));
+	assert_true(has_rival(&clients[1]));
+}
+
 static void the_last_one_of_several_has_no_rival_any_more(void **state)
 {
 	struct client clients[] = {{.container = 0, .kernel = 1000}, {.container = 1, .kernel = 60}};
@@ -442,6 +471,7 @@ int main(void)
 		TEST(who_was_away_saves_nothing_up),
 		TEST(who_is_alone_needs_no_turn),
 		TEST(on_two_gpus_nobody_is_a_rival),
+		TEST(gpus_that_are_no_more_make_room_for_others),
 		TEST(the_last_one_of_several_has_no_rival_any_more),
 		TEST(who_comes_later_has_no_rival_of_an_earlier_one),
 		TEST(pages_of_nonsense_harm_nobody_else),
