@@ -118,29 +118,24 @@ static void code_load_library(uint64_t real)
 		(void)driver.cuLibraryGetModule(&module, real);
 }
 
-/* Others may end some of them meanwhile. */
 void code_load_libraries(void)
 {
-	struct object_ref hold = {WIRE_LIBRARY, 0};
+	struct object_ref hold;
 	uint32_t place = 0;
 
-	while (quota_is_limited() && handle_next(WIRE_LIBRARY, 0, &place, &hold.real))
-		if (object_ref_take(hold)) {
-			code_load_library(hold.real);
-			object_ref_let_go(hold);
-		}
+	while (quota_is_limited() && handle_take_next(WIRE_LIBRARY, 0, &place, &hold)) {
+		code_load_library(hold.real);
+		object_ref_let_go(hold);
+	}
 }
 
-/* Others may end some of them meanwhile. */
 static void code_load_in_contexts(uint64_t library)
 {
-	struct object_ref hold = {WIRE_CONTEXT, 0};
+	struct object_ref hold;
 	uint32_t place = 0;
 	CUcontext popped;
 
-	while (quota_is_limited() && handle_next(WIRE_CONTEXT, 0, &place, &hold.real)) {
-		if (!object_ref_take(hold))
-			continue;
+	while (quota_is_limited() && handle_take_next(WIRE_CONTEXT, 0, &place, &hold)) {
 		if (!driver.cuCtxPushCurrent_v2(hold.real)) {
 			code_load_library(library);
 			(void)driver.cuCtxPopCurrent_v2(&popped);

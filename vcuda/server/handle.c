@@ -446,6 +446,27 @@ uint64_t handle_next(enum wire_type type, uint64_t context, uint32_t *place, uin
 	return handle_find_next(type, false, context, place, ret);
 }
 
+/*
+ * Another thread may end it before it is held, and the driver may give its name to another object. A handle that is
+ * there still is of what is held: it is taken from the client first.
+ */
+bool handle_take_next(enum wire_type type, uint64_t context, uint32_t *place, struct object_ref *ret)
+{
+	struct object_ref hold = {type, 0};
+	uint64_t handle, real;
+
+	while ((handle = handle_next(type, context, place, &hold.real))) {
+		if (!object_ref_take(hold))
+			continue;
+		if (handle_look(handle, type, &real)) {
+			*ret = hold;
+			return true;
+		}
+		object_ref_let_go(hold);
+	}
+	return false;
+}
+
 uint64_t handle_next_busy(uint64_t context, uint32_t *place, CUstream *ret)
 {
 	return handle_find_next(WIRE_STREAM, true, context, place, ret);

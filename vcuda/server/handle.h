@@ -108,3 +108,6 @@ bool handle_rests(uint64_t handle);
  * Return: the handle of the next; 0: that was all.
  */
 uint64_t handle_next(enum wire_type type, uint64_t context, uint32_t *place, uint64_t *ret);
+
+/** The same without the lead: the object is held until object_ref_let_go(). Return: false: that was all. */
+bool handle_take_next(enum wire_type type, uint64_t context, uint32_t *place, struct object_ref *ret);

@@ -142,7 +142,8 @@ $(O)/vcuda/test/unit/server/driver_memory_test: override LDFLAGS += -Wl,--wrap=d
 $(O)/vcuda/test/unit/server/driver_memory_test.o: $(vcuda_headers)
 $(O)/vcuda/test/unit/server/share_file_test: $(O)/vcuda/server/share_file.o
 $(O)/vcuda/test/unit/server/image_test: $(patsubst %,$(O)/vcuda/server/%.o,image ptx_parse)
-$(O)/vcuda/test/unit/server/handle_test: $(O)/vcuda/server/handle.o
+$(O)/vcuda/test/unit/server/handle_test: $(patsubst %,$(O)/vcuda/server/%.o,handle object_ref)
+$(O)/vcuda/test/unit/server/handle_test: override LDFLAGS += -Wl,--wrap=object_ref_take
 $(O)/vcuda/test/unit/server/object_ref_test: $(O)/vcuda/server/object_ref.o
 $(O)/vcuda/test/unit/server/uvm_flags_test: $(O)/vcuda/server/driver.o
 $(O)/vcuda/test/unit/server/uvm_flags_test.o: $(vcuda_headers)

@@ -8,6 +8,22 @@
 struct server server;
 struct driver_api driver;
 
+/* What another thread does right before something is held. */
+static void (*meanwhile)(void);
+
+bool __real_object_ref_take(struct object_ref hold);
+bool __wrap_object_ref_take(struct object_ref hold);
+
+bool __wrap_object_ref_take(struct object_ref hold)
+{
+	void (*const act)(void) = meanwhile;
+
+	meanwhile = NULL;
+	if (act)
+		act();
+	return __real_object_ref_take(hold);
+}
+
 static bool there(uint64_t handle, enum wire_type type)
 {
 	uint64_t real = 0;
@@ -158,6 +174,50 @@ static void the_last_of_several_holders_ends_a_handle(void **state)
 	assert_false(handle_let_go(memory));
 }
 
+static uint64_t library;
+static unsigned ended;
+
+static CUresult end(uint64_t real)
+{
+	ended += real == 0x9000;
+	return CUDA_SUCCESS;
+}
+
+static void end_library(void)
+{
+	handle_hide(library);
+	assert_int_equal(object_ref_end((struct object_ref){WIRE_LIBRARY, 0x9000}, 0, end), CUDA_SUCCESS);
+	handle_drop(library);
+}
+
+static void what_another_thread_ends_first_is_not_taken(void **state)
+{
+	struct object_ref hold;
+	uint32_t place = 0;
+	uint64_t other;
+
+	(void)state;
+	library = handle_give(WIRE_LIBRARY, 0x9000, 0, 0);
+	other = handle_give(WIRE_LIBRARY, 0x9100, 0, 0);
+	meanwhile = end_library;
+	assert_true(handle_take_next(WIRE_LIBRARY, 0, &place, &hold));
+	assert_int_equal(hold.real, 0x9100);
+	assert_int_equal(ended, 1);
+	object_ref_let_go(hold);
+	assert_false(handle_take_next(WIRE_LIBRARY, 0, &place, &hold));
+	/* The driver has given the name to another. */
+	library = handle_give(WIRE_LIBRARY, 0x9000, 0, 0);
+	place = 0;
+	assert_true(handle_take_next(WIRE_LIBRARY, 0, &place, &hold));
+	assert_int_equal(hold.real, 0x9000);
+	/* And what is held is ended by who holds it. */
+	end_library();
+	assert_int_equal(ended, 1);
+	object_ref_let_go(hold);
+	assert_int_equal(ended, 2);
+	handle_drop(other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -169,6 +229,7 @@ int main(void)
 		cmocka_unit_test(graphs_of_captures_go_together_and_one_that_ended_well_stays),
 		cmocka_unit_test(handles_of_two_contexts_differ_by_their_tags),
 		cmocka_unit_test(the_last_of_several_holders_ends_a_handle),
+		cmocka_unit_test(what_another_thread_ends_first_is_not_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
