@@ -508,7 +508,7 @@ static int slurm_step(struct global_options *globals, int argc, char **argv)
 		session_run_in_child(&session, slurm_step_begin_in_child, &arguments);
 	if (arguments.count == 1)
 		arguments.step.step[0] = '\0';
-	slurm_record_remove(&arguments.step);
+	slurm_record_remove(&arguments.step, arguments.stepd);
 	if (arguments.count == 1)
 		slurm_group_remove_job(&arguments.step);
 	return 0;

@@ -377,7 +377,7 @@ static int step_hide_nodes(const struct step *step, FILE *file)
 
 static int step_tell(const struct step *step, const struct slurm_step *name, uid_t uid, pid_t stepd, FILE *file)
 {
-	_cleanup_record_ struct slurm_record record = {.uid = uid, .held = step->held};
+	_cleanup_record_ struct slurm_record record = {.uid = uid, .held = step->held, .stepd = stepd};
 	_cleanup_free_ char *directory = NULL;
 	int r = step_print_devices(step, true, &record.devices);
 
@@ -414,16 +414,28 @@ static bool step_has_parts(const struct ctr_gpu_host *host)
 	return parts;
 }
 
-int slurm_step_begin(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct slurm_step *name,
+/* By its cgroup's name what is left for it is found, which also has the component that plugins are not told. */
+static int step_find_name(const struct slurm_step *told, struct slurm_step *ret)
+{
+	int r = slurm_step_find_own(ret);
+
+	if (r == -ENOENT)
+		*ret = *told;
+	return r == -ENOENT ? 0 : r;
+}
+
+int slurm_step_begin(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct slurm_step *told,
 		     uid_t uid, const char *numbers, pid_t stepd, FILE *file)
 {
 	_cleanup_(step_clear) struct step step = {.context = context, .host = host, .cgroup = step_open_cgroup()};
 	const bool in_cgroup = step.cgroup >= 0;
-	int r = 0;
+	struct slurm_step name;
+	int r;
 
 	if (host && step_has_parts(host))
 		return 0;
-	if (host)
+	r = step_find_name(told, &name);
+	if (r == 0 && host)
 		r = slurm_gpus_list(context, host, &step.gpus);
 	if (r == 0)
 		r = step_look(&step);
@@ -434,6 +446,6 @@ int slurm_step_begin(struct ctr_gpu_context *context, const struct ctr_gpu_host 
 	if (r == 0)
 		r = step_hold(&step);
 	if (r == 0)
-		r = step_tell(&step, name, uid, stepd, file);
+		r = step_tell(&step, &name, uid, stepd, file);
 	return r;
 }

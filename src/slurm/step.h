@@ -52,6 +52,7 @@ void slurm_gpus_clear(struct slurm_gpus *gpus);
  * slurm_step_begin() - let a step have the GPUs that it was granted, and no others
  * @context: its message is set
  * @host:    NULL: it has no GPU
+ * @told:    as a plugin is told its name; its cgroup's counts, where it has one
  * @numbers: of the granted GPUs, as slurmstepd has them in SLURM_STEP_GPUS; "" for none
  * @stepd:   its slurmstepd: with it what it has by vCUDA ends
  * @file:    gets what the plugin has to do, a line each: "NAME=value" sets a variable, "NAME" unsets it, "NAME+=value"
@@ -63,5 +64,5 @@ void slurm_gpus_clear(struct slurm_gpus *gpus);
  * Return: 0, with a warning if the choice is not held and need not be; CTR_GPU_E_GUARD; CTR_GPU_E_UNKNOWN_DEVICE if
  * it does not follow from the numbers which GPUs are meant; negative errno.
  */
-int slurm_step_begin(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct slurm_step *step,
+int slurm_step_begin(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const struct slurm_step *told,
 		     uid_t uid, const char *numbers, pid_t stepd, FILE *file);

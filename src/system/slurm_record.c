@@ -78,6 +78,14 @@ int slurm_step_find(const char *membership, struct slurm_step *ret)
 	return r;
 }
 
+int slurm_step_find_own(struct slurm_step *ret)
+{
+	_cleanup_free_ char *membership = NULL;
+	int r = fd_read_kernel_file(AT_FDCWD, "/proc/self/cgroup", MEMBERSHIP_MAX, &membership);
+
+	return r < 0 ? r : slurm_step_find(membership, ret);
+}
+
 void slurm_record_clear(struct slurm_record *record)
 {
 	free(record->devices);
@@ -90,6 +98,8 @@ static int slurm_record_print(const struct slurm_record *record, char **ret)
 						"devices", record->devices);
 
 	if (json && record->vcuda && json_object_set_new(json, "vcuda", json_true()) < 0)
+		return -ENOMEM;
+	if (json && record->stepd > 0 && json_object_set_new(json, "stepd", json_integer(record->stepd)) < 0)
 		return -ENOMEM;
 	*ret = json ? json_dumps(json, JSON_COMPACT) : NULL;
 	return *ret ? 0 : -ENOMEM;
@@ -134,16 +144,16 @@ int slurm_record_write(const struct slurm_step *step, const struct slurm_record 
 }
 
 /* Return: 0; -ENOENT; -EINVAL; negative errno. */
-static int slurm_record_read(const struct slurm_step *step, struct slurm_record *ret)
+static int slurm_record_read_file(const char *name, struct slurm_record *ret)
 {
 	_cleanup_free_ char *path = NULL, *data = NULL;
 	_cleanup_json_ json_t *json = NULL;
 	_cleanup_close_ int fd = -1;
 	const char *devices;
-	json_int_t uid;
+	json_int_t uid, stepd = 0;
 	int held, vcuda = 0;
 	size_t size;
-	int r = str_format(&path, PATH_SLURM_STEPS "/%s.%s", step->job, step->step);
+	int r = str_format(&path, PATH_SLURM_STEPS "/%s", name);
 
 	if (r < 0)
 		return r;
@@ -153,11 +163,25 @@ static int slurm_record_read(const struct slurm_step *step, struct slurm_record 
 		r = json_parse(data, size, &json, NULL);
 	if (r < 0)
 		return r;
-	if (json_unpack(json, "{s:I,s:b,s?b,s:s}", "uid", &uid, "held", &held, "vcuda", &vcuda, "devices", &devices) <
-	    0)
+	if (json_unpack(json, "{s:I,s:b,s?b,s?I,s:s}", "uid", &uid, "held", &held, "vcuda", &vcuda, "stepd", &stepd,
+			"devices", &devices) < 0)
 		return -EINVAL;
-	*ret = (struct slurm_record){.uid = (uid_t)uid, .held = held, .vcuda = vcuda, .devices = strdup(devices)};
+	*ret = (struct slurm_record){
+		.uid = (uid_t)uid,
+		.held = held,
+		.vcuda = vcuda,
+		.stepd = (pid_t)stepd,
+		.devices = strdup(devices),
+	};
 	return ret->devices ? 0 : -ENOMEM;
+}
+
+static int slurm_record_read(const struct slurm_step *step, struct slurm_record *ret)
+{
+	_cleanup_free_ char *name = NULL;
+	int r = str_format(&name, "%s.%s", step->job, step->step);
+
+	return r < 0 ? r : slurm_record_read_file(name, ret);
 }
 
 static bool slurm_record_is_file(const char *name)
@@ -165,22 +189,33 @@ static bool slurm_record_is_file(const char *name)
 	return name[0] >= '0' && name[0] <= '9';
 }
 
-void slurm_record_remove(const struct slurm_step *step)
+/* Whether another slurmstepd has written it. One that cannot be read may be another's. */
+static bool slurm_record_is_of_another(const char *name, pid_t stepd)
+{
+	_cleanup_record_ struct slurm_record record = {0};
+
+	return slurm_record_read_file(name, &record) < 0 || (record.stepd > 0 && record.stepd != stepd);
+}
+
+void slurm_record_remove(const struct slurm_step *step, pid_t stepd)
 {
 	_cleanup_close_ int folder = trusted_file_open(PATH_SLURM_STEPS, S_IFDIR, TRUSTED_FILE_ROOT_ONLY, O_RDONLY);
 	_cleanup_strv_ struct strv names = {0};
 	_cleanup_free_ char *name = NULL;
+	size_t size;
 
 	if (folder < 0 || str_format(&name, "%s.%s", step->job, step->step) < 0)
 		return;
-	if (step->step[0]) {
-		(void)unlinkat(folder, name, 0);
-		return;
-	}
+	size = strlen(name);
 	(void)fd_list_names(folder, ".", slurm_record_is_file, RECORDS_MAX, &names);
-	for (size_t i = 0; i < names.count; i++)
-		if (strncmp(names.items[i], name, strlen(name)) == 0)
-			(void)unlinkat(folder, names.items[i], 0);
+	for (size_t i = 0; i < names.count; i++) {
+		const char *one = names.items[i];
+
+		if (strncmp(one, name, size) != 0 || (step->step[0] && one[size] && one[size] != '+'))
+			continue;
+		if (stepd <= 0 || !slurm_record_is_of_another(one, stepd))
+			(void)unlinkat(folder, one, 0);
+	}
 }
 
 /* ---- of the caller ---- */
@@ -234,15 +269,12 @@ static int slurm_record_find_of(const struct slurm_step *step, struct slurm_reco
 
 int slurm_record_find(const char *const *environment, struct slurm_record *ret)
 {
-	_cleanup_free_ char *membership = NULL;
 	struct slurm_step step;
 	int r;
 
 	if (access(PATH_SLURM_STEPS, F_OK) < 0)
 		return -ENOENT;
-	r = fd_read_kernel_file(AT_FDCWD, "/proc/self/cgroup", MEMBERSHIP_MAX, &membership);
-	if (r == 0)
-		r = slurm_step_find(membership, &step);
+	r = slurm_step_find_own(&step);
 	/* Where this cannot be read, the environment, which others write, does not count in its place. */
 	if (r == 0)
 		return slurm_record_find_of(&step, ret);

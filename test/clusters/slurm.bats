@@ -102,7 +102,7 @@ asks='echo "${CUDA_VISIBLE_DEVICES-unset} ${NVIDIA_VISIBLE_DEVICES-unset}"'
 @test "plugin: a job is told its GPUs and no others, whatever its user says" {
 	export asks
 	with_plugin wsl-two-nvidia '
-		user srun --gres=gpu:nvidia_rtx_a2000:1 sh -c "$asks; ls /run/ctr-gpu-slurm; cat /run/ctr-gpu-slurm/*; echo"
+		user srun --gres=gpu:nvidia_rtx_a2000:1 sh -c "$asks; ls /run/ctr-gpu-slurm; sed s/,.stepd.:[0-9]*// /run/ctr-gpu-slurm/*; echo"
 		user env SLURM_STEP_GPUS=0,1 SLURM_JOB_GPUS=0,1 CUDA_VISIBLE_DEVICES=0,1 NVIDIA_VISIBLE_DEVICES=all srun sh -c "$asks"
 		srun --gres=gpu:2 sh -c "$asks"
 		install -d -o 65534 "$directory/user"; cd "$directory/user"

@@ -183,6 +183,35 @@ check() {
 	[[ $(grep -c "status 1" <<<"$output") == 2 ]]
 }
 
+@test "components of a heterogeneous step are told apart by their cgroups, and each is forgotten when its own slurmstepd ends" {
+	run on wsl-two-nvidia 'cd /run; mkdir -p b/rootfs
+		printf "{\"ociVersion\": \"1.0.2\", \"process\": {\"args\": [\"sh\"], \"env\": [\"NVIDIA_VISIBLE_DEVICES=all\"], \"cwd\": \"/\"}, \"root\": {\"path\": \"rootfs\"}}" >b/config.json
+		top=/sys/fs/cgroup; [[ -e $top/cgroup.controllers ]] || top+=/freezer
+		before=$(sed -n "s/.*:freezer://p; s/^0:://p" /proc/self/cgroup | head -n 1) group=$top/slurm-$$
+		leave() { echo 0 >$top$before/cgroup.procs; }
+		trap "leave; rmdir $group/job_8/step_0+{0,1} $group/job_8 $group" EXIT
+		mkdir -p "$group/job_8/step_0+"{0,1}
+		ctr-gpu slurm nodes >/dev/null
+		for i in 0 1; do
+			echo 0 >"$group/job_8/step_0+$i/cgroup.procs"
+			ctr-gpu slurm step 8 0 --gpus=0,1 --slurmstepd=$((100 + i)) >/dev/null
+			sed -i "s/\"devices\":\"[^\"]*/\"devices\":\"$i/" "ctr-gpu-slurm/8.0+$i"
+			ctr-gpu-runtime --dry-run create --bundle b x | jq -c .adapters
+		done
+		leave; ctr-gpu slurm step 8 0 --slurmstepd=102 >/dev/null; ctr-gpu slurm step 8 01 >/dev/null
+		ends() { ctr-gpu slurm step --end "$@"; echo "$*:" $(ls ctr-gpu-slurm); }
+		ends --slurmstepd=99 8 0; ends --slurmstepd=100 8 0; echo "{" >ctr-gpu-slurm/8.0+0; ends --slurmstepd=101 8 0; ends 8 0; ends 8'
+	diff - <(echo "$output") <<-END
+		["0 NVIDIA GeForce RTX 4090"]
+		["1 NVIDIA RTX A2000"]
+		--slurmstepd=99 8 0: 8.0 8.0+0 8.0+1 8.01
+		--slurmstepd=100 8 0: 8.0 8.0+1 8.01
+		--slurmstepd=101 8 0: 8.0 8.0+0 8.01
+		8 0: 8.01
+		8:
+	END
+}
+
 @test "slots: each of NVIDIA's GPUs has so many lines and nodes, other vendors' have theirs" {
 	local slots='mkdir -p /etc/ctr-gpu; echo "{\"vcuda\": {\"slots\": 2}}" >/etc/ctr-gpu/config.json; '
 

@@ -243,7 +243,7 @@ static bool spank_identify(spank_t spank, struct spank_step *ret)
 	ret->batch = step == SLURM_BATCH_SCRIPT;
 	(void)snprintf(ret->job, sizeof(ret->job), "%" PRIu32, job);
 	(void)snprintf(ret->uid, sizeof(ret->uid), "%lu", (unsigned long)uid);
-	/* As Slurm names their cgroups. */
+	/* As Slurm names their cgroups, but for the component of a heterogeneous step, which it does not tell. */
 	if (ret->batch)
 		(void)snprintf(ret->step, sizeof(ret->step), "batch");
 	else if (step == SLURM_INTERACTIVE_STEP)
@@ -336,14 +336,17 @@ int slurm_spank_task_init_privileged(spank_t spank, int count, char *words[])
 	return done && all ? 0 : -1;
 }
 
-/* @step: NULL: of all steps of the job */
+/* @step: NULL: of all steps of the job, whatever slurmstepd they had */
 static void spank_end(int count, char *words[], const char *job, const char *step)
 {
 	const struct spank_options options = spank_read_options(count, words);
-	const char *const line[WORDS_MAX] = {options.program, "slurm", "step", "--end", job, step};
-	char answer[ANSWER_SIZE];
+	char answer[ANSWER_SIZE], stepd[NUMBER_SIZE];
+	const char *const line[WORDS_MAX] = {options.program, "slurm", "step", "--end",
+					     "--slurmstepd",  stepd,   job,    step};
+	const char *const all[WORDS_MAX] = {options.program, "slurm", "step", "--end", job};
 
-	if (!spank_run(&options, (char *const *)(uintptr_t)line, answer) && answer[0])
+	(void)snprintf(stepd, sizeof(stepd), "%ld", (long)getpid());
+	if (!spank_run(&options, (char *const *)(uintptr_t)(step ? line : all), answer) && answer[0])
 		slurm_error("%s", answer);
 }
 
