@@ -191,6 +191,16 @@ asks='echo "${CUDA_VISIBLE_DEVICES-unset} ${NVIDIA_VISIBLE_DEVICES-unset}"'
 	expect "ctr_gpu: $BATS_TEST_TMPDIR/long says more than 16383 bytes"
 }
 
+@test "plugin: what the user has in a list stays behind what is put in front of it, however long it is" {
+	printf '#!/bin/sh\necho LD_LIBRARY_PATH+=/ours\n' >"$BATS_TEST_TMPDIR/lists"
+	chmod -R go+rX "$BATS_TEST_TMPDIR" && chmod 755 "$BATS_TEST_TMPDIR/lists"
+	stack="required /run/slurm/spank_ctr_gpu.so program=$BATS_TEST_TMPDIR/lists" with_plugin wsl-two-nvidia '
+		says="echo \$LD_LIBRARY_PATH | cut -c-12; echo \${#LD_LIBRARY_PATH}"
+		LD_LIBRARY_PATH=/mine srun sh -c "$says"; LD_LIBRARY_PATH= srun sh -c "$says"
+		LD_LIBRARY_PATH=/mine:$(printf "%0100000d" 0) srun sh -c "$says"' >"$BATS_TEST_TMPDIR/said"
+	diff "$BATS_TEST_TMPDIR/said" <(printf '%s\n' /ours:/mine 11 /ours 5 /ours:/mine: 100012)
+}
+
 @test "plugin: nothing of a step is left, however it ends" {
 	with_plugin wsl-two-nvidia '
 		left() { until [[ -z $(squeue -h) ]]; do sleep 0.1; done; echo "$1"; ls -A /run/ctr-gpu-slurm; }

@@ -34,7 +34,7 @@ SPANK_PLUGIN(ctr_gpu, 1)
 enum {
 	NUMBER_SIZE = 24,
 	NUMBERS_SIZE = 2048,
-	LIST_SIZE = 8192,
+	LIST_SIZE = 128 * 1024, /* the most that execve(2) takes of one variable (MAX_ARG_STRLEN) */
 	ANSWER_SIZE = 16384,
 	WORDS_MAX = 12,
 	TIMEOUT_S = 90, /* above ctr-gpu's own "deadline" */
@@ -270,14 +270,34 @@ static bool spank_mount(char *words, bool *own)
 	return false;
 }
 
-/* In front of what the user has there. */
-static void spank_prepend(spank_t spank, const char *name, const char *value)
+/* Return: whether it was done. A task that lacked it might see GPUs that are another's. */
+static bool spank_set(spank_t spank, const char *name, const char *value)
 {
-	char old[LIST_SIZE], all[2 * LIST_SIZE];
-	const bool there = spank_getenv(spank, name, old, sizeof(old)) == ESPANK_SUCCESS && old[0];
+	const spank_err_t r = spank_setenv(spank, name, value, 1);
 
-	(void)snprintf(all, sizeof(all), "%s%s%s", value, there ? ":" : "", there ? old : "");
-	(void)spank_setenv(spank, name, all, 1);
+	if (r != ESPANK_SUCCESS)
+		slurm_error("ctr_gpu: %s cannot be set: %s", name, spank_strerror(r));
+	return r == ESPANK_SUCCESS;
+}
+
+/* In front of what the user has there, which has any length that the kernel lets a variable have. */
+static bool spank_prepend(spank_t spank, const char *name, const char *value)
+{
+	char *all = NULL, *old = calloc(1, LIST_SIZE);
+	const spank_err_t r = old ? spank_getenv(spank, name, old, LIST_SIZE) : ESPANK_NOSPACE;
+	bool done;
+
+	if (r != ESPANK_SUCCESS && r != ESPANK_ENV_NOEXIST) {
+		slurm_error("ctr_gpu: %s cannot be read: %s", name, spank_strerror(r));
+		free(old);
+		return false;
+	}
+	if (r == ESPANK_ENV_NOEXIST)
+		old[0] = '\0';
+	done = asprintf(&all, "%s%s%s", value, old[0] ? ":" : "", old) >= 0 && spank_set(spank, name, all);
+	free(all);
+	free(old);
+	return done;
 }
 
 /*
@@ -294,11 +314,13 @@ static bool spank_take_line(spank_t spank, char *line, bool done, bool *own)
 		return spank_mount(line + strlen(mounts), own);
 	if (name > 0 && line[name] == '=') {
 		line[name] = '\0';
-		(void)spank_setenv(spank, line, value + 1, 1);
-	} else if (name > 0 && value && strncmp(line + name, "+=", 2) == 0) {
+		return spank_set(spank, line, value + 1);
+	}
+	if (name > 0 && value && strncmp(line + name, "+=", 2) == 0) {
 		line[name] = '\0';
-		spank_prepend(spank, line, value + 1);
-	} else if (name > 0 && !line[name])
+		return spank_prepend(spank, line, value + 1);
+	}
+	if (name > 0 && !line[name])
 		(void)spank_unsetenv(spank, line);
 	else if (done)
 		slurm_info("%s", line);
