@@ -200,27 +200,32 @@ size_t choice_count_marked_for_kill(const struct choices *choices)
 	return condemned;
 }
 
-/* Another hierarchy of version 1 has the same numbers for other cgroups. */
-static bool choice_is_limited(int cgroup, const struct statfs *fs)
+int choice_hierarchy(int cgroup)
 {
-	return fs->f_type == CGROUP2_SUPER_MAGIC ||
-	       (fs->f_type == CGROUP_SUPER_MAGIC && faccessat(cgroup, "devices.list", F_OK, 0) == 0);
+	struct statfs fs;
+
+	if (fstatfs(cgroup, &fs) < 0)
+		return -errno;
+	if (fs.f_type == CGROUP2_SUPER_MAGIC)
+		return GUARD_CGROUP2;
+	/* Another hierarchy of version 1 has the same numbers for other cgroups. */
+	return fs.f_type == CGROUP_SUPER_MAGIC && faccessat(cgroup, "devices.list", F_OK, 0) == 0 ? GUARD_DEVICES
+												  : -EINVAL;
 }
 
 int choice_key(int cgroup, struct guard_key *ret)
 {
 	enum { ROOT = 1 }; /* the inode of a hierarchy's root, where the programs look for no choice */
-	struct statfs fs;
+	const int hierarchy = choice_hierarchy(cgroup);
 	struct stat st;
 
-	if (fstatfs(cgroup, &fs) < 0 || fstat(cgroup, &st) < 0)
+	if (hierarchy < 0)
+		return hierarchy;
+	if (fstat(cgroup, &st) < 0)
 		return -errno;
-	if (!S_ISDIR(st.st_mode) || st.st_ino == ROOT || !choice_is_limited(cgroup, &fs))
+	if (!S_ISDIR(st.st_mode) || st.st_ino == ROOT)
 		return -EINVAL;
-	*ret = (struct guard_key){
-		.cgroup = st.st_ino,
-		.hierarchy = fs.f_type == CGROUP2_SUPER_MAGIC ? GUARD_CGROUP2 : GUARD_DEVICES,
-	};
+	*ret = (struct guard_key){.cgroup = st.st_ino, .hierarchy = (uint32_t)hierarchy};
 	return 0;
 }
 

@@ -58,6 +58,9 @@ int choice_next(const struct choices *choices, const struct guard_key *last, str
 /** How many of the choices are of cgroups whose processes raced with the guard. */
 size_t choice_count_marked_for_kill(const struct choices *choices);
 
+/** Return: the enum guard_hierarchy in which the open directory is; -EINVAL: in neither; negative errno. */
+int choice_hierarchy(int cgroup);
+
 /**
  * choice_key() - the key of the cgroup whose directory is open
  *

@@ -24,18 +24,27 @@ static void expire_close(struct mounts *mounts)
 	cleanup_closep(&mounts->fds[1]);
 }
 
+/*
+ * Something else may be mounted over a hierarchy. Asked there for a cgroup, another file system says that it is gone.
+ */
+static int expire_open_mount(const char *path, enum guard_hierarchy hierarchy)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd >= 0 && choice_hierarchy(fd) == (int)hierarchy ? steal_fd(&fd) : -1;
+}
+
 static void expire_open(struct mounts *ret)
 {
 	_cleanup_(cleanup_fclosep) FILE *file = setmntent("/proc/self/mounts", "re");
 	const struct mntent *mount;
 
 	while (file && (mount = getmntent(file))) {
-		int *fd = streq(mount->mnt_type, "cgroup2")                                 ? &ret->fds[GUARD_CGROUP2]
-			  : streq(mount->mnt_type, "cgroup") && hasmntopt(mount, "devices") ? &ret->fds[GUARD_DEVICES]
-											    : NULL;
+		const bool is_v1 = streq(mount->mnt_type, "cgroup") && hasmntopt(mount, "devices");
+		const enum guard_hierarchy hierarchy = is_v1 ? GUARD_DEVICES : GUARD_CGROUP2;
 
-		if (fd && *fd < 0)
-			*fd = open(mount->mnt_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if ((is_v1 || streq(mount->mnt_type, "cgroup2")) && ret->fds[hierarchy] < 0)
+			ret->fds[hierarchy] = expire_open_mount(mount->mnt_dir, hierarchy);
 	}
 }
 
