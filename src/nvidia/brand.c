@@ -24,6 +24,14 @@ static const struct {
 	{"NVS", "nvs"},
 };
 
+/* "H200", "A100-SXM4-80GB", "GH200 480GB": those since Ampere have letters, a number, and no brand but the maker's. */
+static bool brand_is_of_data_centre(const char *model)
+{
+	const size_t letters = strspn(model, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+
+	return letters > 0 && isdigit((unsigned char)model[letters]);
+}
+
 const char *brand_of(const char *model)
 {
 	static const char maker[] = "NVIDIA ";
@@ -36,11 +44,7 @@ const char *brand_of(const char *model)
 	for (size_t i = 0; i < ARRAY_SIZE(brands); i++)
 		if (str_has_prefix(model, brands[i].prefix))
 			return brands[i].brand;
-	/*
-	 * "H200", "A100-SXM4-80GB": data centre GPUs since Ampere have a letter and a number, and no brand but the
-	 * maker's.
-	 */
-	return made && isupper((unsigned char)model[0]) && isdigit((unsigned char)model[1]) ? "nvidia" : NULL;
+	return made && brand_is_of_data_centre(model) ? "nvidia" : NULL;
 }
 
 /* Ranges of PCI device ids that belong to one chip family, from the driver's list of supported products. */
@@ -58,10 +62,14 @@ static const struct {
 	{0x2080, 0x20ff, "8.0"},  /* GA100 */
 	{0x2200, 0x22ff, "8.6"},  /* GA102 */
 	{0x2300, 0x23ff, "9.0"},  /* GH100 */
+	{0x2400, 0x247f, "8.6"},  /* GA103 */
 	{0x2480, 0x25ff, "8.6"},  /* GA104, GA106, GA107 */
 	{0x2680, 0x28ff, "8.9"},  /* AD102 to AD107 */
-	{0x2900, 0x29ff, "10.0"}, /* GB100 */
-	{0x2b80, 0x2dff, "12.0"}, /* GB202 to GB207 */
+	{0x2900, 0x29ff, "10.0"}, /* GB100, GB102 */
+	{0x2b80, 0x2dff, "12.0"}, /* GB202, GB203, GB206, GB207 */
+	{0x2e00, 0x2e7f, "12.1"}, /* GB20B, as in a GB10 */
+	{0x2f00, 0x2f7f, "12.0"}, /* GB205 */
+	{0x3180, 0x32ff, "10.3"}, /* GB110, GB112: B300, GB300 */
 };
 
 const char *architecture_of(uint32_t device_id)

@@ -154,6 +154,8 @@ static void brands(void **state)
 		{"GeForce GTX 1080 Ti", "geforce"},
 		{"Tesla V100-SXM2-32GB", "tesla"},
 		{"NVIDIA H200", "nvidia"},
+		{"NVIDIA GH200 480GB", "nvidia"},
+		{"NVIDIA GB10", "nvidia"},
 		{"NVIDIA RTX A6000", "nvidiartx"},
 		{"Quadro RTX 8000", "quadrortx"},
 		{"NVIDIA TITAN RTX", "titanrtx"},
@@ -170,10 +172,14 @@ static void brands(void **state)
 		if (brand != cases[i].brand && (!brand || !cases[i].brand || !streq(brand, cases[i].brand)))
 			fail_msg("%s: %s", cases[i].model, brand);
 	}
-	assert_string_equal(architecture_of(0x2335), "9.0"); /* H200 */
-	assert_string_equal(architecture_of(0x1db6), "7.0"); /* V100 */
-	assert_string_equal(architecture_of(0x1d01), "6.1"); /* GT 1030 */
-	assert_string_equal(architecture_of(0x2684), "8.9"); /* RTX 4090 */
+	assert_string_equal(architecture_of(0x2335), "9.0");  /* H200 */
+	assert_string_equal(architecture_of(0x1db6), "7.0");  /* V100 */
+	assert_string_equal(architecture_of(0x1d01), "6.1");  /* GT 1030 */
+	assert_string_equal(architecture_of(0x2684), "8.9");  /* RTX 4090 */
+	assert_string_equal(architecture_of(0x2420), "8.6");  /* RTX 3080 Ti, mobile */
+	assert_string_equal(architecture_of(0x2f04), "12.0"); /* RTX 5070 */
+	assert_string_equal(architecture_of(0x2e12), "12.1"); /* GB10 */
+	assert_string_equal(architecture_of(0x3182), "10.3"); /* B300 */
 	assert_null(architecture_of(0));
 	assert_null(architecture_of(0xffff));
 }
