@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DOMAIN_DIGITS = 8, DEVICES = 32, FUNCTIONS = 8 };
+#include "base/str.h"
+
+enum { DOMAIN_DIGITS = 8, DEVICES = 32, FUNCTIONS = 8, DRI_MINOR_DIGITS = 7 };
 
 /* Up to @digits hexadecimal ones and what stands behind them. Return: what follows; NULL: it is something else. */
 static const char *pci_address_read_part(const char *text, size_t digits, char behind, uint32_t *ret)
@@ -207,4 +209,19 @@ int inventory_take(struct inventory *inventory, struct adapter *adapter)
 	inventory->adapters[inventory->count++] = *adapter;
 	*adapter = (struct adapter){.index = -1, .minor = -1, .whole = -1};
 	return 0;
+}
+
+int adapter_dri_minor(const char *name)
+{
+	const char *digits = str_has_prefix(name, "card")      ? name + strlen("card")
+			     : str_has_prefix(name, "renderD") ? name + strlen("renderD")
+							       : "";
+	const size_t length = strspn(digits, "0123456789");
+
+	return length > 0 && length <= DRI_MINOR_DIGITS && !digits[length] ? atoi(digits) : -1;
+}
+
+bool adapter_is_dri_name(const char *name)
+{
+	return adapter_dri_minor(name) >= 0;
 }

@@ -158,3 +158,11 @@ bool adapter_read_uuid(const char *text, uint8_t ret[static 16]);
 
 /** Return: domain, bus, device and function in 16, 8, 5 and 3 bits; 0: it has no such number. */
 uint32_t pci_address_number(const char *text);
+
+/**
+ * adapter_dri_minor() - the minor of a node in /dev/dri, which its name has: card0, renderD128
+ *
+ * Return: -1 for another name.
+ */
+int adapter_dri_minor(const char *name);
+bool adapter_is_dri_name(const char *name);

@@ -88,8 +88,17 @@ int module_read(struct module *ret, struct err *err);
 /** The major number that a driver has for its nodes. @devices: /proc/devices. Return: 0; -ENOENT. */
 int module_major(const char *devices, const char *driver, unsigned *ret);
 
+/* Minors of nodes that have no GPU (kernel-open/nvidia/nv-linux.h, nvidia-modeset, nvidia-uvm, nvidia-nvswitch). */
+enum {
+	MINOR_CONTROL = 255,
+	MINOR_MODESET = 254,
+	MINOR_UVM = 0,
+	MINOR_UVM_TOOLS = 1,
+	MINOR_NVSWITCHCTL = 255,
+};
+
 /**
- * module_node() - what a node is, if it belongs to a driver
+ * module_node() - look at a node, which must be a driver's one with a certain minor
  * @driver: as /proc/devices calls it: "nvidia", "nvidia-uvm", "nvidia-caps"
  *
  * A name below /dev proves nothing: the number does.
@@ -97,7 +106,8 @@ int module_major(const char *devices, const char *driver, unsigned *ret);
  * Return: 0; -ENOENT if the node is missing; -ENXIO if the driver has no number; -ENODEV if the node is something
  * else; negative errno.
  */
-int module_node(const struct module *module, const char *path, const char *driver, struct stat *ret);
+int module_node(const struct module *module, const char *path, const char *driver, unsigned node_minor,
+		struct stat *ret);
 
 /** Whether it is for the module to drive. */
 bool module_is_gpu(const struct pci_function *function);

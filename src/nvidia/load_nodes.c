@@ -22,8 +22,6 @@
 #include "nvidia/internal.h"
 
 enum {
-	MINOR_CONTROL = 255,
-	MINOR_MODESET = 254,
 	MINOR_MAX = (1 << 20) - 1, /* MINORMASK of include/linux/kdev_t.h */
 	CAPABILITY_DEPTH_MAX = 6,  /* gpu0/mig/gi0/ci0/access has five */
 	CAPABILITIES_MAX = 4096,
@@ -304,9 +302,9 @@ static int load_nodes_add_switches(const struct wanted *wanted)
 
 	r = load_nodes_list(wanted->host, "nvidia-nvswitch/devices", load_nodes_is_no_dot, &switches);
 	if (r == 0 && switches.count > 0)
-		r = load_nodes_add_node(wanted, &permissions, "nvidia-nvswitch", MINOR_CONTROL, "nvidia-nvswitchctl",
-					"control of NVSwitches");
-	for (unsigned i = 0; i < switches.count && i < MINOR_CONTROL && r == 0; i++) {
+		r = load_nodes_add_node(wanted, &permissions, "nvidia-nvswitch", MINOR_NVSWITCHCTL,
+					"nvidia-nvswitchctl", "control of NVSwitches");
+	for (unsigned i = 0; i < switches.count && i < MINOR_NVSWITCHCTL && r == 0; i++) {
 		_cleanup_free_ char *name = NULL;
 
 		if (str_format(&name, "nvidia-nvswitch%u", i) < 0)

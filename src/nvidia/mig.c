@@ -140,7 +140,7 @@ int mig_plan_capability(const struct module *module, const char *name, const cha
 		return err_set(err, r, "cannot read the capability %s: %m", file);
 	if (str_format(&node, PATH_NVIDIA_CAPS "/nvidia-cap%u", number) < 0)
 		return -ENOMEM;
-	if (module_node(module, node, "nvidia-caps", &st) < 0)
+	if (module_node(module, node, "nvidia-caps", number, &st) < 0)
 		return err_set_advised(err, CTR_GPU_E_NO_ADAPTER,
 				       ("the node %s of the capability %s is missing or another driver's", node, name),
 				       ("ctr-gpu load makes it."));

@@ -45,7 +45,8 @@ int module_major(const char *devices, const char *driver, unsigned *ret)
 	return r;
 }
 
-static int module_check_node(const struct module *module, const struct stat *st, const char *driver)
+static int module_check_node(const struct module *module, const struct stat *st, const char *driver,
+			     unsigned node_minor)
 {
 	unsigned number;
 
@@ -53,17 +54,18 @@ static int module_check_node(const struct module *module, const struct stat *st,
 		return -ENODEV;
 	if (module_major(module->devices, driver, &number) < 0)
 		return -ENXIO;
-	return major(st->st_rdev) == number ? 0 : -ENODEV;
+	return st->st_rdev == makedev(number, node_minor) ? 0 : -ENODEV;
 }
 
-int module_node(const struct module *module, const char *path, const char *driver, struct stat *ret)
+int module_node(const struct module *module, const char *path, const char *driver, unsigned node_minor,
+		struct stat *ret)
 {
 	struct stat st;
 	int r;
 
 	if (stat(path, &st) < 0)
 		return -errno;
-	r = module_check_node(module, &st, driver);
+	r = module_check_node(module, &st, driver, node_minor);
 	if (r == 0)
 		*ret = st;
 	return r;
@@ -99,10 +101,9 @@ int module_read(struct module *ret, struct err *err)
 	r = module_read_file("/proc/devices", &module.devices);
 	if (r < 0)
 		return err_set(err, r, "cannot read /proc/devices: %m");
-	if (module_check_node(&module, &st, "nvidia") < 0)
+	if (module_check_node(&module, &st, "nvidia", MINOR_CONTROL) < 0)
 		return err_set_advised(err, CTR_GPU_E_NO_ADAPTER,
-				       (PATH_NVIDIACTL
-					" is device %u:%u, and /proc/devices gives that number to another driver",
+				       (PATH_NVIDIACTL " is device %u:%u, and by /proc/devices that is another",
 					major(st.st_rdev), minor(st.st_rdev)),
 				       ("Put the right one there: ctr-gpu load --replace"));
 	*ret = steal_struct(&module);

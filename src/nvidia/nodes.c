@@ -19,25 +19,27 @@ enum { SCREEN = CAPABILITY_GRAPHICS | CAPABILITY_DISPLAY, DRI_NODES_MAX = 64 };
 /* Nodes that belong to the driver and not to one GPU. */
 static const struct {
 	const char *path, *driver;
+	unsigned node_minor;
 	uint32_t capabilities; /* any of them */
 	const char *reason;
 	const char *remedy; /* how to make a missing one; NULL: nothing depends on it */
 } control_nodes[] = {
-	{PATH_NVIDIACTL, "nvidia", CAPABILITY_ALL, "the driver's control device", "ctr-gpu load"},
-	{PATH_NVIDIA_UVM, "nvidia-uvm", CAPABILITY_COMPUTE | CAPABILITY_VIDEO | CAPABILITY_NGX,
+	{PATH_NVIDIACTL, "nvidia", MINOR_CONTROL, CAPABILITY_ALL, "the driver's control device", "ctr-gpu load"},
+	{PATH_NVIDIA_UVM, "nvidia-uvm", MINOR_UVM, CAPABILITY_COMPUTE | CAPABILITY_VIDEO | CAPABILITY_NGX,
 	 "unified memory, without which CUDA does not start", "ctr-gpu load"},
-	{PATH_NVIDIA_UVM_TOOLS, "nvidia-uvm", CAPABILITY_COMPUTE, "unified memory, for debuggers and profilers", NULL},
-	{PATH_NVIDIA_MODESET, "nvidia", SCREEN, "display modes", "ctr-gpu load --modeset"},
+	{PATH_NVIDIA_UVM_TOOLS, "nvidia-uvm", MINOR_UVM_TOOLS, CAPABILITY_COMPUTE,
+	 "unified memory, for debuggers and profilers", NULL},
+	{PATH_NVIDIA_MODESET, "nvidia", MINOR_MODESET, SCREEN, "display modes", "ctr-gpu load --modeset"},
 };
 
 static int nodes_add_node(const struct nvidia_plan *nvidia_plan, const char *path, const char *driver,
-			  const char *reason)
+			  unsigned node_minor, const char *reason)
 {
 	struct plan_device device = {.access = "rw"};
 	struct stat st;
 	int r;
 
-	r = module_node(nvidia_plan->module, path, driver, &st);
+	r = module_node(nvidia_plan->module, path, driver, node_minor, &st);
 	if (r < 0)
 		return r;
 	device.number = st.st_rdev;
@@ -55,13 +57,13 @@ static int nodes_add_control(const struct nvidia_plan *nvidia_plan)
 
 		if (!(control_nodes[i].capabilities & nvidia_plan->capabilities))
 			continue;
-		r = nodes_add_node(nvidia_plan, path, control_nodes[i].driver, control_nodes[i].reason);
+		r = nodes_add_node(nvidia_plan, path, control_nodes[i].driver, control_nodes[i].node_minor,
+				   control_nodes[i].reason);
 		if (r == -ENOMEM)
 			return r;
 		if (r < 0 && remedy &&
 		    strv_format(&nvidia_plan->plan->warnings, "%s is %s: %s. This makes it: %s", path,
-				r == -ENOENT ? "missing" : "not a node of NVIDIA's driver", control_nodes[i].reason,
-				remedy) < 0)
+				r == -ENOENT ? "missing" : "another device", control_nodes[i].reason, remedy) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -92,17 +94,11 @@ static int nodes_add_dri_node(const struct nvidia_plan *nvidia_plan, const char 
 
 	if (str_format(&path, PATH_DRI "/%s", name) < 0)
 		return -ENOMEM;
-	r = nodes_add_node(nvidia_plan, path, "drm", "direct rendering");
+	r = nodes_add_node(nvidia_plan, path, "drm", (unsigned)adapter_dri_minor(name), "direct rendering");
 	/* A machine without nvidia-drm has no such nodes, and can render. */
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	return nodes_add_dri_link(nvidia_plan, address, name);
-}
-
-/* The names of a GPU's nodes in its directory "drm" of sysfs. */
-static bool nodes_is_dri_name(const char *name)
-{
-	return str_has_prefix(name, "card") || str_has_prefix(name, "renderD");
 }
 
 /* These nodes are for the whole GPU: a container that was given a part of it (MIG) gets none. */
@@ -116,7 +112,7 @@ static int nodes_add_dri(const struct nvidia_plan *nvidia_plan, const struct ada
 		return 0;
 	if (str_format(&path, "/sys/bus/pci/devices/%s/drm", adapter->pci_address) < 0)
 		return -ENOMEM;
-	r = fd_list_names(AT_FDCWD, path, nodes_is_dri_name, DRI_NODES_MAX, &names);
+	r = fd_list_names(AT_FDCWD, path, adapter_is_dri_name, DRI_NODES_MAX, &names);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	for (size_t i = 0; i < names.count && r == 0; i++)
@@ -134,7 +130,7 @@ static int nodes_add_gpu(const struct nvidia_plan *nvidia_plan, const struct ada
 	if (adapter_describe(adapter, &name) < 0 || str_format(&path, PATH_NVIDIA_GPU "%d", adapter->minor) < 0 ||
 	    str_format(&reason, "GPU %s", name) < 0)
 		return -ENOMEM;
-	r = nodes_add_node(nvidia_plan, path, "nvidia", reason);
+	r = nodes_add_node(nvidia_plan, path, "nvidia", (unsigned)adapter->minor, reason);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)
@@ -157,7 +153,8 @@ static int nodes_add_imex_channel(const struct nvidia_plan *nvidia_plan, const c
 			("NVIDIA_IMEX_CHANNELS and --imex-channel take a list such as 0,1, all, or none."));
 	if (str_format(&path, PATH_NVIDIA_IMEX "/channel%s", channel) < 0)
 		return -ENOMEM;
-	r = nodes_add_node(nvidia_plan, path, "nvidia-caps-imex-channels", "memory shared with other machines (IMEX)");
+	r = nodes_add_node(nvidia_plan, path, "nvidia-caps-imex-channels", (unsigned)strtoul(channel, NULL, 10),
+			   "memory shared with other machines (IMEX)");
 	if (r == 0 || r == -ENOMEM)
 		return r;
 	return err_set_advised(
@@ -210,7 +207,7 @@ static int nodes_add_nvswitches(const struct nvidia_plan *nvidia_plan)
 	static const char reason[] = "NVSwitch";
 	int r;
 
-	r = nodes_add_node(nvidia_plan, PATH_NVIDIA_NVSWITCHCTL, "nvidia-nvswitch", reason);
+	r = nodes_add_node(nvidia_plan, PATH_NVIDIA_NVSWITCHCTL, "nvidia-nvswitch", MINOR_NVSWITCHCTL, reason);
 	if (r < 0)
 		return r == -ENOMEM
 			       ? r
@@ -221,7 +218,7 @@ static int nodes_add_nvswitches(const struct nvidia_plan *nvidia_plan)
 
 		if (str_format(&path, PATH_NVIDIA_NVSWITCH "%u", i) < 0)
 			return -ENOMEM;
-		r = nodes_add_node(nvidia_plan, path, "nvidia-nvswitch", reason);
+		r = nodes_add_node(nvidia_plan, path, "nvidia-nvswitch", i, reason);
 	}
 	return r == -ENOMEM ? r : 0;
 }

@@ -56,7 +56,7 @@ static int gpu_check_node(const struct module *module, struct adapter *adapter)
 
 	if (str_format(&node, PATH_NVIDIA_GPU "%d", adapter->minor) < 0)
 		return -ENOMEM;
-	r = module_node(module, node, "nvidia", &st);
+	r = module_node(module, node, "nvidia", (unsigned)adapter->minor, &st);
 	if (r == 0)
 		return 0;
 	adapter->unusable = CTR_GPU_E_NO_ADAPTER;
@@ -64,7 +64,7 @@ static int gpu_check_node(const struct module *module, struct adapter *adapter)
 				       : "Put the right node there: sudo ctr-gpu load --replace";
 	if (r == -ENOENT)
 		return str_format(&adapter->reason, "its node %s is missing", node);
-	return str_format(&adapter->reason, "%s is not a node of NVIDIA's driver", node);
+	return str_format(&adapter->reason, "%s is not the GPU's node", node);
 }
 
 /* As sysfs and the driver tell it now. @ret: what the driver wrote */

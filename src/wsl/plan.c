@@ -327,18 +327,13 @@ static int wsl_plan_add_device(const struct adapter *adapter, struct plan *plan)
 	return plan_add_device(plan, &device);
 }
 
-static bool wsl_plan_is_dri_name(const char *name)
-{
-	return str_has_prefix(name, "card") || str_has_prefix(name, "renderD");
-}
-
 /* libva finds d3d12 by the nodes of the module vgem, and programs share its pictures; no GPU is behind them. */
 static int wsl_plan_add_vgem(struct plan *plan)
 {
 	_cleanup_strv_ struct strv names = {0};
 	int r;
 
-	r = fd_list_names(AT_FDCWD, "/sys/devices/platform/vgem/drm", wsl_plan_is_dri_name, VGEM_NODES_MAX, &names);
+	r = fd_list_names(AT_FDCWD, "/sys/devices/platform/vgem/drm", adapter_is_dri_name, VGEM_NODES_MAX, &names);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	for (size_t i = 0; i < names.count && r == 0; i++) {
@@ -346,8 +341,8 @@ static int wsl_plan_add_vgem(struct plan *plan)
 		struct stat st;
 
 		(void)str_format(&device.path, PATH_DRI "/%s", names.items[i]);
-		if (device.path &&
-		    (stat(device.path, &st) < 0 || !S_ISCHR(st.st_mode) || major(st.st_rdev) != DRM_MAJOR)) {
+		if (device.path && (stat(device.path, &st) < 0 || !S_ISCHR(st.st_mode) ||
+				    st.st_rdev != makedev(DRM_MAJOR, (unsigned)adapter_dri_minor(names.items[i])))) {
 			free(device.path);
 			continue;
 		}

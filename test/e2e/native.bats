@@ -90,7 +90,12 @@ start() {
 
 @test "nodes of another driver are not taken for NVIDIA's" {
 	run on prefix bash -c 'rm /dev/nvidia0 && mknod /dev/nvidia0 c 1 3 && ctr-gpu info'
-	expect "/dev/nvidia0 is not a node of NVIDIA's driver"
+	expect "/dev/nvidia0 is not the GPU's node"
+	# Another GPU's, under the name of this one.
+	run on prefix bash -c 'rm /dev/nvidia0 && mknod /dev/nvidia0 c 195 1 && ctr-gpu info'
+	expect "/dev/nvidia0 is not the GPU's node"
+	run on prefix bash -c 'rm /dev/nvidia-uvm && mknod /dev/nvidia-uvm c "$(awk "\$2 == \"nvidia-uvm\" { print \$1 }" /proc/devices)" 1 && ctr-gpu list'
+	expect_no_line "/dev/nvidia-uvm"
 	run on prefix bash -c 'rm /dev/nvidia-uvm && mknod /dev/nvidia-uvm c 1 3 && ctr-gpu list'
 	expect_no_line "/dev/nvidia-uvm"
 }
