@@ -193,14 +193,16 @@ one_at_a_time() {
 		exec {claims}</run/ctr-gpu/assigned
 		flock "$claims"
 		(exec {claims}<&-; exec ctr-gpu assign 0 --exclusive >/dev/null) & assign=$!
-		until grep -q "^Name:.ctr-gpu" "/proc/$assign/status"; do sleep 0.05; done
-		sleep 1
+		# It has looked at the containers, and has come to the lock.
+		comes() { [[ $(readlink "/proc/$assign/exe") == */ctr-gpu ]] && readlink "/proc/$assign/fd/"* | grep -x /run/ctr-gpu/assigned; }
+		soon comes || fail "it does not come to the lock"
 		end one
-		for _ in {1..50}; do
+		for _ in {1..200}; do
 			echo $((pid - 1)) >/proc/sys/kernel/ns_last_pid
 			sleep 600 {claims}<&- & other=$!
 			((other != pid)) || break
 			kill "$other"
+			sleep 0.02
 		done
 		((other == pid)) || fail "no process has the number"
 		flock --unlock "$claims"
@@ -220,16 +222,17 @@ one_at_a_time() {
 		slow=".hooks.prestart += [{path: \"/run/wait\"}]"
 		start one 0 "$slow" & until [[ -e /run/made ]]; do sleep 0.05; done
 		start two 0 || fail two
-		(ctr-gpu assign 0 --exclusive && echo both got it) >/run/said 2>&1 & sleep 0.5
-		[[ -z $(</run/said) ]] || fail "it did not wait: $(</run/said)"
+		(ctr-gpu assign 0 --exclusive && echo both got it) >/run/said 2>&1 & assign=$!
+		until [[ -n $(ls /run/ctr-gpu/assigned 2>/dev/null) ]] || ! kill -0 "$assign"; do sleep 0.05; done
 		start three 0 && fail "three, while it waits"
+		[[ -z $(</run/said) ]] || fail "it did not wait: $(</run/said)"
 		touch /run/go; wait
 		grep -o "GPU 0 .* is used by 2 containers: .*" /run/said || fail "$(</run/said)"
 		[[ ! -e /etc/ctr-gpu/config.json && $(mode 0) == "shared: one+two" ]] || fail "it is shared: $(mode 0)"
 		end one; end two
 		rm /run/go /run/made
 		start one 0 "$slow" & until [[ -e /run/made ]]; do sleep 0.05; done
-		ctr-gpu assign 0 --exclusive >/dev/null 2>/run/said & sleep 0.3
+		ctr-gpu assign 0 --exclusive >/dev/null 2>/run/said & soon test -e /etc/ctr-gpu/config.json
 		touch /run/go; wait
 		[[ $(mode 0) == "exclusive: one" ]] || fail "$(mode 0): $(</run/said)"
 		start two 0 && fail "two got it"
@@ -242,7 +245,9 @@ one_at_a_time() {
 		mkfifo /run/pager
 		exec {reader}<>/run/pager
 		dd if=/dev/zero of=/run/pager bs=64k count=1 2>/dev/null
-		ctr-gpu assign >/run/pager 2>/run/said & sleep 0.5
+		ctr-gpu assign >/run/pager 2>/run/said &
+		# It writes to that, on x86-64 or arm64.
+		until [[ $(cut -d " " -f 1,2 "/proc/$!/syscall") =~ ^(1|64)\ 0x1$ ]] || ! kill -0 $!; do sleep 0.05; done
 		[[ $(readlink "/proc/$!/exe") == */ctr-gpu ]] || fail "it has printed: $(</run/said)"
 		SECONDS=0
 		start one 0 || fail one
@@ -362,7 +367,7 @@ one_at_a_time() {
 		dockerd --config-file "$directory/daemon.json" --data-root "$directory/data" --exec-root /run/exec --pidfile /run/docker.pid \
 			--iptables=false --ip6tables=false --bridge=none --cgroup-parent "$CTR_GPU_TEST_CGROUP" \
 			--exec-opt native.cgroupdriver=cgroupfs >"$directory/log" 2>&1 &
-		for _ in {1..400}; do docker version >/dev/null 2>&1 && break; sleep 0.05; done
+		soon docker version || exit
 		tar -C "$2" -c . | docker import - debian >/dev/null || exit
 		run="docker run --network none"
 		$run --detach --name one --gpus device=0 debian sleep 600 >/dev/null || exit 1
