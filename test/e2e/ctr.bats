@@ -34,10 +34,7 @@ ctr_run() {
 			  address = "/run/containerd/containerd.sock"
 		END
 		containerd --config /run/containerd/config.toml >"$directory/log" 2>&1 &
-		for _ in {1..200}; do
-			ctr version >/dev/null 2>&1 && break
-			sleep 0.05
-		done
+		soon ctr version || exit
 		ctr image import "$directory/image.tar" >"$directory/import" 2>&1 || exit
 		# A weight of the processor, which ctr sets unasked, takes a controller that version 2 need not have.
 		# To a file, which the shim of containerd writes. From a named pipe ctr reads nothing, and says nothing, where the container has ended

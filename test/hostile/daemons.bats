@@ -64,7 +64,7 @@ untouched() {
 		export DOCKER_HOST
 		dockerd --data-root "$1/data" --exec-root "$1" --host "$DOCKER_HOST" --pidfile "$1/pid" --iptables=false \
 			--ip6tables=false --bridge=none --cgroup-parent "$CTR_GPU_TEST_CGROUP" --exec-opt native.cgroupdriver=cgroupfs >"$1/log" 2>&1 &
-		for _ in {1..200}; do docker version >/dev/null 2>&1 && break; sleep 0.05; done
+		soon docker version
 		tar -C "$2" -c . | docker import - debian >/dev/null
 		docker run --detach --name attack --pid=host --volume /:/host:ro debian sh -c "
 			printf \"#!/bin/sh\nsleep 60\n\" >/usr/bin/containerd && chmod 755 /usr/bin/containerd

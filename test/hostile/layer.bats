@@ -92,7 +92,7 @@ expect_bare() {
 }
 
 @test "another process lives on the same root filesystem: all stays" {
-	aftermath 'true' 'chroot merged /usr/bin/sleep 20 & sleep 0.5'
+	aftermath 'true' 'chroot merged /usr/bin/sleep 600 & soon grep -qx sleep "/proc/$!/comm"'
 	expect_line kept
 	expect_line "usr/lib/wsl/lib d "
 }
