@@ -66,12 +66,7 @@ dockerd_functions='
 			--pidfile "$directory/docker/pid" --iptables=false --ip6tables=false --bridge=none \
 			--cgroup-parent "$CTR_GPU_TEST_CGROUP" --exec-opt native.cgroupdriver=cgroupfs >"$directory/docker/log" 2>&1 &
 		dockerd=$!
-		for _ in {1..200}; do
-			docker version >/dev/null 2>&1 && return
-			sleep 0.05
-		done
-		cat "$directory/docker/log"
-		return 1
+		soon docker version || { cat "$directory/docker/log"; return 1; }
 	}
 	stop_dockerd() { kill "$dockerd" && wait "$dockerd" || true; }
 '
@@ -117,7 +112,7 @@ rootless_docker() {
 		export DOCKER_HOST=unix://$XDG_RUNTIME_DIR/docker.sock
 		sh /usr/share/docker.io/contrib/dockerd-rootless.sh --iptables=false --ip6tables=false --bridge=none \
 			>"$HOME/docker.log" 2>&1 &
-		for _ in {1..200}; do
+		for _ in {1..1200}; do
 			docker version >/dev/null 2>&1 && break
 			if ! kill -0 $! 2>/dev/null; then
 				tail -n 20 "$HOME/docker.log"

@@ -93,10 +93,7 @@ ctr_run() {
 		printf "version = 2\nroot = \"%s\"\nstate = \"/run/containerd\"\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n" \
 			"$directory/root" >/run/containerd/config.toml
 		containerd --config /run/containerd/config.toml >"$directory/log" 2>&1 &
-		for _ in {1..200}; do
-			ctr version >/dev/null 2>&1 && break
-			sleep 0.05
-		done
+		soon ctr version || exit
 		ctr image import "$directory/image.tar" >/dev/null 2>&1 || exit
 		exec ctr run --rm --cpu-shares 0 --cgroup "$CTR_GPU_TEST_CGROUP/container" "$@" docker.io/library/debian:latest "$name" probe
 	' ctr_run "$(engine_directory containerd)" "$BATS_TEST_NUMBER" "$@"

@@ -85,10 +85,7 @@ machine() {
 		starts() {
 			{ printf "root = \"%s/root\"\nstate = \"/run/state\"\n" "$1"; grep -vE "^(root|state) = |address = ./run/containerd/" /etc/containerd/config.toml; } >/run/all.toml
 			containerd --config /run/all.toml --address /run/socket >/run/log 2>&1 &
-			for _ in {1..200}; do
-				ctr --address /run/socket version >/dev/null 2>&1 && break
-				sleep 0.05
-			done
+			soon ctr --address /run/socket version || { cat /run/log; exit 1; }
 			ctr --address /run/socket plugins ls | grep -E "cri.* ok" || { ctr --address /run/socket plugins ls; cat /run/log; exit 1; }
 			containerd --config /run/all.toml config dump 2>/dev/null | grep -E "runtimes.(nvidia|runc)\]|BinaryName = .*ctr-gpu-runtime"
 			kill %% && wait %% || true
@@ -119,7 +116,7 @@ machine() {
 	run rootless wsl-nvidia bash -ec '
 		export DOCKER_HOST=unix://$XDG_RUNTIME_DIR/docker.sock
 		sh /usr/share/docker.io/contrib/dockerd-rootless.sh --iptables=false --ip6tables=false --bridge=none >"$HOME/docker.log" 2>&1 &
-		for _ in {1..200}; do
+		for _ in {1..1200}; do
 			docker version >/dev/null 2>&1 && break
 			sleep 0.05
 		done
@@ -127,7 +124,7 @@ machine() {
 		# It could be root'"'"'s that is meant, but for the daemon of this user.
 		ctr-gpu setup docker
 		kill -HUP "$(cat "$XDG_RUNTIME_DIR/docker.pid")"
-		for _ in {1..100}; do
+		for _ in {1..1200}; do
 			[[ $(docker info --format "{{json .Runtimes.nvidia}}") == null ]] || break
 			sleep 0.05
 		done
