@@ -479,6 +479,7 @@ as_user() {
 	as_user mkdir /sys/fs/bpf/ctr-gpu /sys/fs/bpf/ctr-gpu-next
 	setpriv --reuid 1000 --regid 1000 --clear-groups flock --no-fork /sys/fs/bpf sleep 100 3>&- &
 	holder=$!
+	soon eval "! flock -n /sys/fs/bpf true"
 	run ctr-gpu-guard status
 	expect "loaded      no"
 	ctr-gpu-guard load
@@ -520,7 +521,7 @@ as_user() {
 	mkdir -p /run/ctr-gpu
 	flock --no-fork /run/ctr-gpu/guard.lock sleep 100 3>&- &
 	holder=$!
-	sleep 1
+	soon eval "! flock -n /run/ctr-gpu/guard.lock true"
 	printf '%10d\n' "$holder" >/run/ctr-gpu/guard.lock
 	run ctr-gpu-guard load
 	[[ $status -ne 0 ]]
