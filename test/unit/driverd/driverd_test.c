@@ -295,12 +295,14 @@ static void bounds_what_a_library_answers(void **state)
 	assert_int_equal(str_format(&library, "%s/test/lib/answers.so", build), 0);
 	assert_non_null(mkdtemp(directory));
 	assert_int_equal(chmod(directory, 0755), 0);
-	settings.driver_timeout_ms = 1000;
 	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		const bool holds = streq(ways[i], "holds");
 		struct timespec start, end;
 		struct rusage before, after;
 		struct answer answer;
 		char *link;
+
+		settings.driver_timeout_ms = holds ? 1000 : 10000;
 
 		assert_int_equal(str_format(&link, "%s/%s", directory, ways[i]), 0);
 		assert_int_equal(symlink(library, link), 0);
@@ -314,9 +316,8 @@ static void bounds_what_a_library_answers(void **state)
 		if (after.ru_maxrss - before.ru_maxrss >= 1024)
 			print_error("%s: %ld KiB\n", ways[i], after.ru_maxrss - before.ru_maxrss);
 		assert_between(after.ru_maxrss - before.ru_maxrss, 0, 1023);
-		assert_between(end.tv_sec - start.tv_sec, 0, 4);
-		assert_error(&answer, streq(ways[i], "holds") ? CTR_GPU_E_DRIVER_TIMEOUT : CTR_GPU_E_DRIVER_LIBRARY,
-			     ways[i]);
+		assert_between(end.tv_sec - start.tv_sec, 0, holds ? 4 : 10);
+		assert_error(&answer, holds ? CTR_GPU_E_DRIVER_TIMEOUT : CTR_GPU_E_DRIVER_LIBRARY, ways[i]);
 		assert_null(answer.facts);
 	}
 	settings.driver_timeout_ms = 10000;
@@ -406,13 +407,29 @@ static pid_t start_waiting(const char *milliseconds, int *ret_socket)
 	return pid;
 }
 
+/* The filter is the last of what shuts it off. */
+static bool has_its_filter(pid_t pid)
+{
+	char path[64], line[256];
+	bool has = false;
+	FILE *status;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	status = fopen(path, "re");
+	while (status && !has && fgets(line, sizeof(line), status))
+		has = streq(line, "Seccomp:\t2\n");
+	if (status)
+		(void)fclose(status);
+	return has;
+}
+
 /* Return: whether the other end is closed within some seconds. */
 static bool is_closed_soon(int socket)
 {
 	struct pollfd end = {.fd = socket, .events = POLLIN};
 	char byte;
 
-	return poll(&end, 1, 8000) == 1 && read(socket, &byte, 1) == 0;
+	return poll(&end, 1, 60000) == 1 && read(socket, &byte, 1) == 0;
 }
 
 static void ends_by_itself_after_its_deadline(void **state)
@@ -449,10 +466,11 @@ static void ends_with_its_parent(void **state)
 	parent = fork();
 	if (parent == 0) {
 		int socket;
+		const pid_t child = start_waiting("600000", &socket);
 
-		(void)start_waiting("60000", &socket);
 		(void)pass_descriptor(passing[1], socket);
-		(void)usleep(300 * 1000);
+		for (int i = 0; i < 6000 && !has_its_filter(child); i++)
+			(void)usleep(10000);
 		_exit(0);
 	}
 	(void)close(passing[1]);
@@ -499,12 +517,16 @@ static char *library_path(const char *library)
 static void bounds_what_nvml_says(void **state)
 {
 	char *path = library_path("nvml");
-	int everybodys = open("/tmp/ctr-gpu-nvml-everybodys", O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	struct driverd_name *names = NULL;
 	struct err err = {0};
 	size_t count = 0;
+	int everybodys;
 
 	(void)state;
+	/* Of an earlier run that did not come to its end. */
+	(void)unlink("/tmp/ctr-gpu-nvml-test");
+	(void)unlink("/tmp/ctr-gpu-nvml-everybodys");
+	everybodys = open("/tmp/ctr-gpu-nvml-everybodys", O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	assert_int_equal(fchmod(everybodys, 0666), 0);
 	assert_int_equal(write(everybodys, "x", 1), 1);
 	close(everybodys);

@@ -1338,7 +1338,7 @@ static void what_is_left_is_freed_where_no_manager_comes(void **state)
 	forget_remnants(&world->manager);
 	assert_int_equal(kill(client, SIGKILL), 0);
 	assert_int_equal(waitpid(client, NULL, 0), client);
-	for (int i = 0; i < 200 && count_bytes(kept) > 0; i++)
+	for (int i = 0; i < 3000 && count_bytes(kept) > 0; i++)
 		(void)usleep(10000);
 	assert_int_equal(count_bytes(kept), 0);
 	assert_int_equal(count_bytes(also), LEFT_BYTES);
