@@ -338,6 +338,7 @@ ifdef NIGHTLY
 export CTR_GPU_TEST_NIGHTLY = 1
 export CTR_GPU_TEST_ROUNDS = 10000
 export CTR_GPU_TEST_TIMEOUT = 3600
+export FUZZ_TIMEOUT = 10
 export CTR_GPU_SHAPES = 1
 check_groups += $(nightly_groups)
 check-built: $(nightly_programs)
