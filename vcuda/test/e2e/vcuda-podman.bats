@@ -30,7 +30,7 @@ as_user() {
 		mkdir -p /etc/ctr-gpu && echo "{\"vcuda\": {\"mode\": \"allow\", \"users\": ['"${1//\"/\\\"}"']}}" >/etc/ctr-gpu/config.json
 		ctr-gpu-vcudad 2>>"$scratch/audit" &
 		until ctr-gpu vcuda list >/dev/null 2>&1; do sleep 0.02; done
-		'"${3-}" run rootless wsl-two-nvidia timeout --kill-after=1 120 bash -euc '
+		'"${3-}" run rootless wsl-two-nvidia timeout --kill-after=1 300 bash -euc '
 		go() { podman "${runtime[@]}" run --rm --network none -v /run/programs/test/real/cuda-add:/usr/bin/cuda-add:ro "$@"; }
 		ask() { go -e NVIDIA_VISIBLE_DEVICES=all -e CTR_GPU_MODE=vcuda "$@"; }
 		runtime=()
@@ -77,10 +77,10 @@ small="GPU-7b10aa04-0041-0000-0000-000084ef55fb: Small: 1048576 sums are right"
 # bats test_tags=nightly
 @test "containers of a user side by side share what is the user's, and one that ends leaves nothing" {
 	as_user "{\"uid\": $user, \"memory\": \"2G\", \"containers\": 2}" '
-		ask -d --name first -e CTR_GPU_MEMORY=1G debian sh -c "cuda-add; sleep 60" >/dev/null
+		ask -d --name first -e CTR_GPU_MEMORY=1G debian sh -c "cuda-add; sleep 300" >/dev/null
 		ask debian cuda-add
 		runtime=(--runtime runc)
-		ask -d --name second debian sleep 60 >/dev/null
+		ask -d --name second debian sleep 300 >/dev/null
 		if ask debian cuda-add; then exit 1; fi
 		podman kill first second >/dev/null
 		runtime=()
