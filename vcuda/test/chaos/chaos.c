@@ -334,14 +334,14 @@ static int chaos_crash_servers(pid_t manager, unsigned seed)
 	for (int round = 0; round < 5; round++) {
 		for (int i = 0; i < AT_ONCE; i++)
 			clients[i] = chaos_start("client", (unsigned)rand_r(&seed));
-		for (int tries = 0; tries < 200 && chaos_servers(manager, servers, 64) < AT_ONCE; tries++)
+		for (int tries = 0; tries < 3000 && chaos_servers(manager, servers, 64) < AT_ONCE; tries++)
 			chaos_sleep(10000);
 		chaos_sleep(20000 + (unsigned)rand_r(&seed) % 50000);
 		count = chaos_servers(manager, servers, 64);
 		for (int i = 0; i < count; i++)
 			(void)kill(servers[i], SIGSEGV);
 		for (int i = 0; i < AT_ONCE; i++) {
-			for (int tries = 0; tries < 500 && waitpid(clients[i], &status, WNOHANG) == 0; tries++)
+			for (int tries = 0; tries < 3000 && waitpid(clients[i], &status, WNOHANG) == 0; tries++)
 				chaos_sleep(10000);
 			if (kill(clients[i], 0) == 0 && waitpid(clients[i], &status, WNOHANG) == 0) {
 				stuck++;
@@ -361,7 +361,7 @@ static int chaos_left(pid_t manager)
 	pid_t servers[256];
 	int count = 0;
 
-	for (int tries = 0; tries < 300; tries++) {
+	for (int tries = 0; tries < 3000; tries++) {
 		count = chaos_servers(manager, servers, 256);
 		if (!count)
 			break;

@@ -208,7 +208,7 @@ static void stream_wait_never_recorded(void)
 
 /* ---- functions of the host ---- */
 
-static _Atomic int stream_called;
+static _Atomic int stream_called, stream_may_end;
 static volatile CUresult stream_inside;
 static CUdeviceptr stream_out;
 
@@ -218,6 +218,8 @@ static void stream_function(void *data)
 
 	stream_inside = cu.cuMemAlloc_v2(&pointer, 16);
 	(void)usleep(30000);
+	for (int i = 0; i < 10000 && !atomic_load(&stream_may_end); i++)
+		(void)usleep(1000);
 	atomic_fetch_add(&stream_called, *(int *)data);
 }
 
@@ -235,11 +237,13 @@ static void stream_host_function(void)
 	int add = 5;
 
 	atomic_store(&stream_called, 0);
+	atomic_store(&stream_may_end, 0);
 	stream_inside = -1;
 	OK(cu.cuEventCreate(&event, 0));
 	OK(cu.cuLaunchHostFunc(stream, stream_function, &add));
 	OK(cu.cuEventRecord(event, stream));
 	IS(600, cu.cuEventQuery(event));
+	atomic_store(&stream_may_end, 1);
 	OK(cu.cuEventSynchronize(event));
 	IS(5, atomic_load(&stream_called));
 	IS(800, stream_inside);
@@ -255,6 +259,7 @@ static void stream_host_order(void)
 	int add = 7;
 
 	atomic_store(&stream_called, 0);
+	atomic_store(&stream_may_end, 1);
 	stream_out = check_alloc(4);
 	for (int i = 0; i < 5; i++) {
 		OK(cu.cuLaunchHostFunc(stream, stream_function, &add));
