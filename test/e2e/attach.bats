@@ -42,7 +42,7 @@ with_docker() {
 		dockerd --data-root "$directory/data" --exec-root /run/exec --pidfile /run/docker.pid --iptables=false \
 			--ip6tables=false --bridge=none --cgroup-parent "$CTR_GPU_TEST_CGROUP" \
 			--exec-opt native.cgroupdriver=cgroupfs >"$directory/log" 2>&1 &
-		for _ in {1..400}; do docker version >/dev/null 2>&1 && break; sleep 0.05; done
+		soon docker version || exit
 		tar -C "$2" -c . | docker import - debian >/dev/null || exit
 		docker run --detach --name one --network none debian sleep 600 >/dev/null || exit
 		pid=$(docker inspect --format "{{.State.Pid}}" one)
@@ -93,7 +93,7 @@ with_docker() {
 	with_docker wsl-nvidia '
 		ctr-gpu attach one || fail attach
 		docker exec --detach one sh -c "exec 3</dev/dxg; : >/tmp/open; exec sleep 611"
-		for _ in {1..400}; do $in ls /tmp/open >/dev/null 2>&1 && break; sleep 0.05; done
+		soon $in ls /tmp/open || exit
 		ctr-gpu detach one && fail "it was taken from a process"
 		$in probe | grep cuInit=0 || fail "it is gone"
 		ctr-gpu detach --force one || fail force
@@ -213,7 +213,7 @@ of_a_runtime() {
 			  address = "/run/containerd/containerd.sock"
 		END
 		containerd --config /run/containerd/config.toml >"$1/log" 2>&1 &
-		for _ in {1..400}; do ctr version >/dev/null 2>&1 && break; sleep 0.05; done
+		soon ctr version || exit
 		ctr run --detach --env PATH=/usr/sbin:/usr/bin --cpu-shares 0 --cgroup "$CTR_GPU_TEST_CGROUP/five" --rootfs /run/rootfs five sleep 600 || exit
 		pid=$(ctr task ls | sed -n "s/^five *\([0-9]*\) .*/\1/p")
 		in="ctr task exec --exec-id x five"
@@ -221,7 +221,7 @@ of_a_runtime() {
 		ctr-gpu attach five && $in probe || fail attach
 		ctr-gpu detach five && unchanged || fail "it is not as before"
 		ctr task kill --signal KILL five
-		for _ in {1..400}; do ctr task ls | grep -q "^five .*STOPPED" && break; sleep 0.05; done
+		soon eval "ctr task ls | grep -q \"^five .*STOPPED\"" || exit
 		ctr task rm five >/dev/null
 	' attach "$(engine_directory containerd)" "$(image debian)"
 	expect_status 0
@@ -246,6 +246,8 @@ of_a_runtime() {
 
 of_podman() {
 	run "$@" bash -c "$lib"'
+		# Without root it has no cgroup.
+		[[ -z $memlock ]] || options="--cgroup-parent $CTR_GPU_TEST_CGROUP"
 		$memlock podman run --runtime crun --detach --name four $options debian sleep 600 >/dev/null || exit
 		pid=$(podman inspect --format "{{.State.Pid}}" four)
 		in="podman exec four"
@@ -267,7 +269,7 @@ of_podman() {
 	podman_setup
 	podman_remove_hooks
 	directory=$(engine_directory podman)
-	of_podman sandbox wsl-nvidia env memlock=memlock options="--cgroup-parent ctr-gpu-test" CONTAINERS_CONF="$directory/containers.conf" \
+	of_podman sandbox wsl-nvidia env memlock=memlock CONTAINERS_CONF="$directory/containers.conf" \
 		CONTAINERS_STORAGE_CONF="$directory/storage.conf"
 	of_podman rootless wsl-nvidia
 }
