@@ -427,18 +427,23 @@ on() {
 	rm -r "$tree/test/failing"
 }
 
-@test "why a unit test is skipped is shown" {
+@test "why a unit test is skipped is shown; one that ends early has failed" {
 	local program=$tree/build/test/unit/skipping/skipping_test
 
 	mkdir -p "${program%/*}"
-	printf '#!/bin/sh\nprintf "1..3\\n# SKIP needs %%s\\nnot ok 1 # SKIP one\\nok 2 - two\\nok 3 # SKIP three\\n# SKIP needs more\\nok 4 - four # SKIP \\n" root; echo "umask $(umask)"\n' >"$program"
-	chmod 755 "$program"
+	printf '#!/bin/sh\nprintf "1..4\\n# SKIP needs %%s\\nnot ok 1 # SKIP one\\nok 2 - two\\nok 3 # SKIP three\\n# SKIP needs more\\nok 4 - four # SKIP \\n" root; echo "umask $(umask)"\n' >"$program"
+	# Nor has one that ends early, or says nothing, passed.
+	printf '#!/bin/sh\nprintf "1..3\\nok 1 - one\\nok 2 - two\\n"\n' >"${program/skipping_/ending_}"
+	printf '#!/bin/sh\n' >"${program/skipping_/silent_}"
+	chmod 755 "$program" "${program/skipping_/ending_}" "${program/skipping_/silent_}"
 	in_tree bash -c 'umask 002; test/run build unit'
 	rm -r "${program%/*}"
 	expect_line "umask 0022"
 	expect_line "ok 1 # SKIP one: needs root  (unit: skipping/skipping)"
 	expect_line "ok 3 # SKIP three  (unit: skipping/skipping)"
 	expect_line "ok 4 - four # SKIP: needs more  (unit: skipping/skipping)"
+	expect_line "not ok - it has 2 results, and its plan 3  (unit: skipping/ending)"
+	expect_line "not ok - it has no plan  (unit: skipping/silent)"
 }
 
 @test "two files run at once, one that is tagged alone by itself, and what each says stays together" {
@@ -447,8 +452,8 @@ on() {
 	mkdir -p "$tree/test/pairs" "$tree/build"
 	mkfifo "$said"
 	# Neither ends before the other runs.
-	printf '@test "writes" {\n\ttimeout 20 sh -c "echo here >%s"\n\techo "from a"\n\tfalse\n}\n' "$said" >"$tree/test/pairs/a.bats"
-	printf '@test "reads" {\n\ttimeout 20 cat %s\n\techo "from b"\n\tfalse\n}\n' "$said" >"$tree/test/pairs/b.bats"
+	printf '@test "writes" {\n\ttimeout 300 sh -c "echo here >%s"\n\techo "from a"\n\tfalse\n}\n' "$said" >"$tree/test/pairs/a.bats"
+	printf '@test "reads" {\n\ttimeout 300 cat %s\n\techo "from b"\n\tfalse\n}\n' "$said" >"$tree/test/pairs/b.bats"
 	printf '# bats file_tags=alone\n@test "sees nobody" {\n\ttouch %s\n\tsleep 0.5\n\trm %s\n}\n' "$said.0" "$said.0" >"$tree/test/pairs/alone.bats"
 	for name in c d; do
 		printf '@test "nor is seen" {\n\tfor i in 1 2 3; do sleep 0.1; [[ ! -e %s ]]; done\n}\n' "$said.0" >"$tree/test/pairs/$name.bats"
@@ -462,8 +467,8 @@ on() {
 	# What is stopped leaves nothing that runs. Others on this machine wait for another number of seconds.
 	long=$((100000 + BASHPID))
 	printf '@test "waits" {\n\tsleep %d\n}\n' "$long" | tee "$tree/test/pairs/a.bats" >"$tree/test/pairs/b.bats"
-	in_tree timeout 60 bash -c 'test/run build pairs & until [[ $(pgrep -c -f "^sleep $0\$") == 2 ]]; do sleep 0.1; done
-		kill "$!"; wait "$!"; echo "status $?"; for i in {1..50}; do pgrep -f "^sleep $0\$" >/dev/null || break; sleep 0.1; done; pgrep -f "^sleep $0\$" || echo "nothing runs"' "$long"
+	in_tree timeout 300 bash -c 'test/run build pairs & until [[ $(pgrep -c -f "^sleep $0\$") == 2 ]]; do sleep 0.1; done
+		kill "$!"; wait "$!"; echo "status $?"; for i in {1..600}; do pgrep -f "^sleep $0\$" >/dev/null || break; sleep 0.1; done; pgrep -f "^sleep $0\$" || echo "nothing runs"' "$long"
 	expect_line "status 130"
 	expect_line "nothing runs"
 	rm -r "$tree/test/pairs"
@@ -475,13 +480,13 @@ on() {
 	mkfifo "$begun"
 	mkdir -p "$tree/test/quick" "$fuzzers"
 	printf '@test "one is one" {\n\tread -r nice <%s\n\t[[ $nice == 19 || $nice -gt $(nice) ]]\n}\n' "$begun" >"$tree/test/quick/sums.bats"
-	printf '#!/bin/sh\ntimeout 20 sh -c "nice >%s"\n' "$begun" >"$fuzzers/span_fuzz"
+	printf '#!/bin/sh\ntimeout 300 sh -c "nice >%s"\n' "$begun" >"$fuzzers/span_fuzz"
 	chmod +x "$fuzzers/span_fuzz"
-	in_tree timeout 60 test/run build fuzz quick
+	in_tree timeout 600 test/run build fuzz quick
 	expect_status 0
 	expect "== fuzz  "
 	[[ ${lines[-1]} == "2 passed, 0 failed, 0 skipped" ]]
-	printf '#!/bin/sh\ntimeout 20 sh -c "nice >%s"\nexit 77\n' "$begun" >"$fuzzers/span_fuzz"
+	printf '#!/bin/sh\ntimeout 300 sh -c "nice >%s"\nexit 77\n' "$begun" >"$fuzzers/span_fuzz"
 	in_tree test/run build fuzz quick
 	expect_status 1
 	expect "not ok 1 - span_fuzz: see below"
