@@ -1,8 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2016,SC2089,SC2090,SC2154
+# bats file_tags=alone
 #
-# Slurm's own daemons and clients on simulated hosts, with what `ctr-gpu slurm` tells them.
+# Slurm's own daemons and clients on simulated hosts, with what `ctr-gpu slurm` tells them. Alone: they have the machine's network, and
+# cgroups of one name.
 
 bats_require_minimum_version 1.5.0
 load ../e2e/engines
