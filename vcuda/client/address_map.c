@@ -224,3 +224,11 @@ bool address_map_has_host(uint64_t at, size_t bytes)
 	r = syscall(SYS_process_vm_readv, syscall(SYS_getpid), &to, 1L, from, 2L, 0L);
 	return r == (long)sizeof(ends) || (r < 0 && errno != EFAULT);
 }
+
+bool address_map_is_device_alone(uint64_t at, size_t bytes)
+{
+	struct range range;
+
+	return address_map_find(at, &range) && !address_map_is_host(&range) && !address_map_is_managed(&range) &&
+	       !address_map_has_host(at, bytes);
+}

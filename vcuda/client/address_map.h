@@ -77,6 +77,14 @@ bool address_map_is_locked(const void *at, uint64_t bytes);
 bool address_map_is_device(CUdeviceptr pointer);
 
 /**
+ * address_map_is_device_alone() - whether what a program calls the host's is a device's
+ *
+ * In the server's process the driver may have given the device an address where this process has memory of its own,
+ * which is meant then.
+ */
+bool address_map_is_device_alone(uint64_t at, size_t bytes);
+
+/**
  * address_map_has_host() - whether there is memory of the host, at both ends at least
  *
  * What was the device's and is freed is none. Where a filter of the program's does not let us look, it is believed.

@@ -51,6 +51,7 @@ static CUresult array_read_memory(int type, const void *host, CUdeviceptr device
 		  corner[0];
 	if (unified && ret->host && !address_map_has_host(ret->at, copy->WidthInBytes))
 		return CUDA_ERROR_INVALID_VALUE;
+	ret->host = ret->host && !address_map_is_device_alone(ret->at, copy->WidthInBytes);
 	return ret->at ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

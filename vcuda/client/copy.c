@@ -139,6 +139,8 @@ CUresult on_cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes,
 
 	if (r || bytes == 0)
 		return r;
+	if (address_map_is_device_alone((uint64_t)from, bytes))
+		return cuMemcpyDtoDAsync_v2(to, (CUdeviceptr)from, bytes, stream);
 	if (address_map_is_locked(from, bytes))
 		return known ? call_async(OP_cuMemcpyHtoDAsync_v2, words, 4, NULL, 0)
 			     : call_sync(OP_cuMemcpyHtoDAsync_v2, words, 4, NULL, 0, NULL, 0);
@@ -182,6 +184,8 @@ CUresult on_cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstr
 
 	if (r || bytes == 0)
 		return r;
+	if (address_map_is_device_alone((uint64_t)to, bytes))
+		return cuMemcpyDtoDAsync_v2((CUdeviceptr)to, from, bytes, stream);
 	if (address_map_is_locked(to, bytes))
 		return known ? call_async(OP_cuMemcpyDtoHAsync_v2, words, 4, NULL, 0)
 			     : call_sync(OP_cuMemcpyDtoHAsync_v2, words, 4, NULL, 0, NULL, 0);
@@ -261,9 +265,10 @@ static CUresult copy_plane(int type, const void *host, CUdeviceptr device, size_
 {
 	if (type < COPY_HOST || type > COPY_UNIFIED || (pitch && pitch < width))
 		return CUDA_ERROR_INVALID_VALUE;
-	ret->device = type == COPY_DEVICE || (type == COPY_UNIFIED && address_map_is_device(device));
 	ret->pitch = pitch ? pitch : width;
 	ret->at = (type == COPY_HOST ? (uint64_t)host : device) + y * ret->pitch + x;
+	ret->device = type == COPY_DEVICE || (type == COPY_UNIFIED && address_map_is_device(device)) ||
+		      (type == COPY_HOST && address_map_is_device_alone(ret->at, width));
 	return CUDA_SUCCESS;
 }
 

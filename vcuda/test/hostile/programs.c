@@ -921,6 +921,37 @@ static void program_names_streams_that_are_none(void)
 	MUST(cuCtxSynchronize());
 }
 
+/* The driver goes by the address. */
+static void program_calls_the_devices_memory_the_hosts(void)
+{
+	enum { HOST = 1, BYTES = 1 << 20 };
+	CUdeviceptr pointer, other;
+	CUDA_MEMCPY2D plane = {
+		.src_type = HOST, .src_pitch = 64, .dst_type = HOST, .dst_pitch = 64, .width = 8, .height = 4};
+	unsigned word = 0;
+
+	begin();
+	MUST(cuMemAlloc_v2(&pointer, BYTES));
+	MUST(cuMemAlloc_v2(&other, BYTES));
+	MUST(cuMemsetD8_v2(pointer, 5, BYTES));
+	for (size_t bytes = 16; bytes <= BYTES; bytes *= BYTES / 16) {
+		MUST(cuMemsetD8_v2(other, 0, BYTES));
+		MUST(cuMemcpyHtoD_v2(other, (const void *)(uintptr_t)pointer, bytes));
+		MUST(cuMemcpyDtoH_v2(&word, other + bytes - 4, 4));
+		is("what was copied in", 0x05050505, word);
+		MUST(cuMemsetD8_v2(other, 0, BYTES));
+		MUST(cuMemcpyDtoH_v2((void *)(uintptr_t)other, pointer, bytes));
+		MUST(cuMemcpyDtoH_v2(&word, other + bytes - 4, 4));
+		is("what was copied out", 0x05050505, word);
+	}
+	MUST(cuMemsetD8_v2(other, 0, BYTES));
+	plane.src_host = (const void *)(uintptr_t)pointer;
+	plane.dst_host = (void *)(uintptr_t)other;
+	MUST(cuMemcpy2D_v2(&plane));
+	MUST(cuMemcpyDtoH_v2(&word, other + 3 * 64, 4));
+	is("a plane", 0x05050505, word);
+}
+
 /* As the CUDA runtime does. */
 static void program_asks_for_managed_variables_without_a_context(void)
 {
@@ -977,6 +1008,7 @@ static const struct {
 	{"that links with many options", program_links_with_many_options, false},
 	{"that asks for managed variables without a context", program_asks_for_managed_variables_without_a_context,
 	 false},
+	{"that calls the device's memory the host's", program_calls_the_devices_memory_the_hosts, false},
 	{"that copies planes without end", program_copies_planes_without_end, false},
 };
 enum { CASES = sizeof(cases) / sizeof(cases[0]) };
