@@ -212,8 +212,10 @@ static CUresult array_copy_memory(const CUDA_MEMCPY3D *copy, bool source, CUstre
 	    copy->WidthInBytes > WIRE_LARGE_BYTES)
 		return CUDA_ERROR_INVALID_VALUE;
 	ready = array_place(copy, &memory, source);
-	if (!memory.host)
-		return array_send(&ready, stream);
+	if (!memory.host) {
+		r = array_send(&ready, stream);
+		return waits ? copy_finish(r, memory.at, 0, stream) : r;
+	}
 	if (!address_map_is_locked((const void *)memory.at, array_extent(&memory, copy)))
 		return array_copy_staged(&ready, &memory, stream, bytes);
 	r = array_send(&ready, stream);

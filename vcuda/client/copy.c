@@ -152,17 +152,17 @@ CUresult on_cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes,
 	return r ? r : copy_in_staged(to, from, bytes, stream);
 }
 
-/* Whether the host may read it at its own address, which it does once the call has returned. */
-static bool copy_is_read(CUdeviceptr pointer)
+/* Whether the host has it at the same address, and may use it once the call has returned. */
+static bool copy_is_shared(CUdeviceptr pointer)
 {
 	struct range range;
 
 	return address_map_find(pointer, &range) && (address_map_is_host(&range) || address_map_is_managed(&range));
 }
 
-static CUresult copy_finish(CUresult r, CUdeviceptr to, CUstream stream)
+CUresult copy_finish(CUresult r, CUdeviceptr to, CUdeviceptr from, CUstream stream)
 {
-	return !r && copy_is_read(to) ? cuStreamSynchronize(stream) : r;
+	return !r && (copy_is_shared(to) || copy_is_shared(from)) ? cuStreamSynchronize(stream) : r;
 }
 
 CUresult on_cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
@@ -172,7 +172,7 @@ CUresult on_cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes, CUst
 	/* From page-locked memory, which may change once the call has returned. */
 	if (!r && bytes > 0 && address_map_is_locked(from, bytes))
 		return cuStreamSynchronize(stream);
-	return copy_finish(r, to, stream);
+	return copy_finish(r, to, 0, stream);
 }
 
 CUresult on_cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
@@ -207,7 +207,7 @@ CUresult on_cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes, CUstream s
 CUresult on_cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
 	return bytes == 0 ? call_fail(CUDA_SUCCESS)
-			  : copy_finish(cuMemcpyDtoDAsync_v2(to, from, bytes, stream), to, stream);
+			  : copy_finish(cuMemcpyDtoDAsync_v2(to, from, bytes, stream), to, from, stream);
 }
 
 /* What is known to be the device's is; the rest is the host's. */
@@ -249,7 +249,7 @@ CUresult on_cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstre
 CUresult on_cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,
 			 CUstream stream)
 {
-	return cuMemcpyPeerAsync(to, to_context, from, from_context, bytes, stream);
+	return copy_finish(cuMemcpyPeerAsync(to, to_context, from, from_context, bytes, stream), to, from, stream);
 }
 
 /* ---- in two dimensions ---- */
@@ -294,7 +294,7 @@ static CUresult copy_rows(const struct plane *to, const struct plane *from, size
 		const uint64_t words[] = {to->at, to->pitch, from->at, from->pitch, width, height, stream};
 
 		r = call_sync(OP_cuMemcpy2DAsync_v2, words, 7, NULL, 0, NULL, 0);
-		return waits ? copy_finish(r, to->at, stream) : r;
+		return waits ? copy_finish(r, to->at, from->at, stream) : r;
 	}
 	if (to->pitch == width && from->pitch == width) {
 		if (__builtin_mul_overflow(width, height, &width))
@@ -430,6 +430,7 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *copy, CUstream stream, bo
 	const uint64_t words[] = {sizeof(*copy), stream};
 	CUDA_MEMCPY3D_PEER ready;
 	struct call_part part;
+	CUresult r;
 
 	if (!copy)
 		return call_fail(CUDA_ERROR_INVALID_VALUE);
@@ -442,7 +443,10 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *copy, CUstream stream, bo
 	ready.srcContext = context_handle(ready.srcContext);
 	ready.dstContext = context_handle(ready.dstContext);
 	part = (struct call_part){&ready, sizeof(ready)};
-	return call_sync(OP_cuMemcpy3DPeerAsync, words, 2, &part, 1, NULL, 0);
+	r = call_sync(OP_cuMemcpy3DPeerAsync, words, 2, &part, 1, NULL, 0);
+	return waits ? copy_finish(r, ready.dstMemoryType == COPY_DEVICE ? ready.dstDevice : 0,
+				   ready.srcMemoryType == COPY_DEVICE ? ready.srcDevice : 0, stream)
+		     : r;
 }
 
 CUresult on_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *copy, CUstream stream)
@@ -457,15 +461,15 @@ CUresult on_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *copy, CUstream stream)
 
 /* ---- filling, which waits where the host may read ---- */
 
-#define COPY_FILL(bits, type)                                                                                      \
-	CUresult on_cuMemsetD##bits##_v2(CUdeviceptr to, type value, size_t count, CUstream stream)                \
-	{                                                                                                          \
-		return copy_finish(cuMemsetD##bits##Async(to, value, count, stream), to, stream);                  \
-	}                                                                                                          \
-	CUresult on_cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height,  \
-					   CUstream stream)                                                        \
-	{                                                                                                          \
-		return copy_finish(cuMemsetD2D##bits##Async(to, pitch, value, width, height, stream), to, stream); \
+#define COPY_FILL(bits, type)                                                                                         \
+	CUresult on_cuMemsetD##bits##_v2(CUdeviceptr to, type value, size_t count, CUstream stream)                   \
+	{                                                                                                             \
+		return copy_finish(cuMemsetD##bits##Async(to, value, count, stream), to, 0, stream);                  \
+	}                                                                                                             \
+	CUresult on_cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height,     \
+					   CUstream stream)                                                           \
+	{                                                                                                             \
+		return copy_finish(cuMemsetD2D##bits##Async(to, pitch, value, width, height, stream), to, 0, stream); \
 	}
 
 COPY_FILL(8, unsigned char)

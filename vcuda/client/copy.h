@@ -7,6 +7,14 @@
 
 enum { COPY_HOST = 1, COPY_DEVICE = 2, COPY_ARRAY = 3, COPY_UNIFIED = 4 };
 
+/**
+ * copy_finish() - wait for what has begun with @r, where the host may read what it writes, or write what it reads
+ * @to, @from: 0: neither is memory at an address
+ *
+ * What is a device's alone is not waited for: commands that follow find it done.
+ */
+CUresult copy_finish(CUresult r, CUdeviceptr to, CUdeviceptr from, CUstream stream);
+
 /** Copies of which one side at least is an array. @waits: until it is done */
 CUresult array_copy(const CUDA_MEMCPY3D *copy, CUstream stream, bool waits);
 

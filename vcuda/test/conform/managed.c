@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -509,12 +510,62 @@ static void managed_device(void)
 	}
 }
 
+static void managed_comes_late(void *milliseconds)
+{
+	(void)usleep((unsigned)(uintptr_t)milliseconds * 1000);
+}
+
+/* What the stream does before it takes a while. */
+#define LATE OK(cu.cuLaunchHostFunc(NULL, managed_comes_late, (void *)(uintptr_t)50))
+
+/* A copy that waits is done when it returns, whatever its sides are called. */
+static void managed_is_waited_for(void)
+{
+	const CUDA_ARRAY_DESCRIPTOR what = {16, 1, CU_ARRAY_U32, 1};
+	const CUdeviceptr pointer = managed_alloc(BYTES), device = check_alloc(64);
+	volatile uint32_t *words = (uint32_t *)(uintptr_t)pointer;
+	CUDA_MEMCPY3D box = {
+		.src_type = 2, .src_device = device, .src_pitch = 64, .src_height = 1, .src_context = context};
+	CUarray array = NULL;
+
+	box.dst_type = 2;
+	box.dst_device = pointer;
+	box.dst_pitch = 64;
+	box.dst_height = 1;
+	box.dst_context = context;
+	box.width = 64;
+	box.height = box.depth = 1;
+	OK(cu.cuArrayCreate_v2(&array, &what));
+	OK(cu.cuMemsetD32_v2(device, 7, 16));
+	OK(cu.cuMemcpyDtoA_v2(array, 0, device, 64));
+	LATE;
+	OK(cu.cuMemcpyAtoD_v2(pointer, array, 0, 64));
+	IS(7, words[15]);
+	words[15] = 0;
+	LATE;
+	OK(cu.cuMemcpyPeer(pointer, context, device, context, 64));
+	IS(7, words[15]);
+	words[15] = 0;
+	LATE;
+	OK(cu.cuMemcpy3DPeer(&box));
+	IS(7, words[15]);
+	words[0] = 8;
+	LATE;
+	OK(cu.cuMemcpy(device, pointer, 4));
+	words[0] = 9;
+	IS(8, check_word(device));
+	OK(cu.cuArrayDestroy(array));
+	OK(cu.cuMemFree_v2(pointer));
+	OK(cu.cuMemFree_v2(device));
+}
+
 const struct check managed_checks[] = {
 	{"what devices say of it", managed_device, false},
 	{"allocating", managed_alloc_errors, false},
 	{"read and written by both", managed_shared, false},
 	{"written while a kernel reads it", managed_concurrent, false},
 	{"copies", managed_copies, false},
+	{"copies that are waited for", managed_is_waited_for, false},
 	{"filling", managed_fills, false},
 	{"words (declared)", managed_words, false},
 	{"attributes of a pointer", managed_pointer, false},
