@@ -154,8 +154,11 @@ static void image_copy_log(char *to, size_t room, void **told, const char *from,
 {
 	const size_t fits = bytes < room ? bytes : room;
 
-	if (to && fits)
+	if (to && fits) {
 		memcpy(to, from, fits);
+		/* Programs print it as a string, also what is cut off. */
+		to[fits - 1] = '\0';
+	}
 	if (told)
 		*told = (void *)(uintptr_t)fits;
 }
