@@ -188,12 +188,16 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdate
 
 /* ---- what a kernel was given ---- */
 
-/* The driver's copies are valid until the node's parameters change; these, until the next question about the node. */
+/*
+ * The driver's copies are valid until the node's parameters change. These have the values of the last question about the
+ * node, and stay where they are for another that has as many: what a program got from an earlier one it may still use.
+ */
 enum { GRAPH_SHOWN = 1024, GRAPH_SHOWN_WORDS = 6 };
 
 struct shown {
 	struct shown *next;
-	uint32_t index; /* of the node's handle */
+	uint64_t node;
+	uint64_t function;
 	void *parameters[WIRE_PARAMETERS];
 	uint8_t bytes[];
 };
@@ -201,21 +205,27 @@ struct shown {
 static struct lock shown_lock;
 static struct shown *shown_nodes[GRAPH_SHOWN];
 
-static void graph_keep_shown(uint64_t node, struct shown *shown)
+/* Takes it. Return: where its values are from now on. It ends what is of another node in the same place. */
+static struct shown *graph_keep_shown(struct shown *shown, size_t bytes)
 {
-	struct shown **at = &shown_nodes[wire_handle_index(node) % GRAPH_SHOWN], *old;
+	struct shown **at = &shown_nodes[wire_handle_index(shown->node) % GRAPH_SHOWN], *old;
 
 	LOCK_HOLD(&shown_lock);
-	shown->index = wire_handle_index(node);
-	while (*at && (*at)->index != shown->index)
+	while (*at && wire_handle_index((*at)->node) != wire_handle_index(shown->node))
 		at = &(*at)->next;
 	old = *at;
+	if (old && old->node == shown->node && old->function == shown->function) {
+		memcpy(old->bytes, shown->bytes, bytes);
+		free(shown);
+		return old;
+	}
 	shown->next = old ? old->next : NULL;
 	*at = shown;
 	free(old);
+	return shown;
 }
 
-static CUresult graph_show_values(uint64_t node, const struct function *function, void ***ret)
+static CUresult graph_show_values(uint64_t node, uint64_t handle, const struct function *function, void ***ret)
 {
 	struct shown *shown = malloc(sizeof(*shown) + function->info.bytes);
 	CUresult r = shown ? call_download(0, shown->bytes, function->info.bytes) : CUDA_ERROR_OUT_OF_MEMORY;
@@ -224,9 +234,11 @@ static CUresult graph_show_values(uint64_t node, const struct function *function
 		free(shown);
 		return r;
 	}
+	shown->node = node;
+	shown->function = handle;
 	for (unsigned i = 0; i < function->info.parameters; i++)
 		shown->parameters[i] = shown->bytes + function->info.parameter[i].offset;
-	graph_keep_shown(node, shown);
+	shown = graph_keep_shown(shown, function->info.bytes);
 	*ret = function->info.parameters ? shown->parameters : NULL;
 	return CUDA_SUCCESS;
 }
@@ -246,7 +258,7 @@ CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS
 	if (!r && words[5] != function->info.bytes)
 		r = CUDA_ERROR_UNKNOWN;
 	if (!r)
-		r = graph_show_values(node, function, &values);
+		r = graph_show_values(node, words[0], function, &values);
 	if (r)
 		return r;
 	*parameters = (CUDA_KERNEL_NODE_PARAMS){

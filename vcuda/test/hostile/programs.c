@@ -952,6 +952,52 @@ static void program_calls_the_devices_memory_the_hosts(void)
 	is("a plane", 0x05050505, word);
 }
 
+/* What it was told first, it may use as long as the node has the same parameters. */
+static void program_asks_for_parameters_twice(void)
+{
+	static const char text[] =
+		".version 6.0\n.target sm_50\n.address_size 64\n"
+		".visible .entry fill(.param .u64 to, .param .u32 value, .param .u32 count)\n{\n\tret;\n}\n";
+	CUDA_KERNEL_NODE_PARAMS parameters, found = {0}, again = {0};
+	CUdeviceptr to = 0;
+	unsigned value = 4711, count = 0;
+	CUgraphNode node = NULL;
+	CUgraph graph = NULL;
+	CUmodule module;
+
+	begin();
+	memset(&parameters, 0, sizeof(parameters));
+	MUST(cuModuleLoadData(&module, text));
+	MUST(cuModuleGetFunction(&parameters.function, module, "fill"));
+	parameters.grid_x = parameters.grid_y = parameters.grid_z = 1;
+	parameters.block_x = parameters.block_y = parameters.block_z = 1;
+	parameters.parameters = (void *[]){&to, &value, &count};
+	MUST(cuGraphCreate(&graph, 0));
+	MUST(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &parameters));
+	MUST(cuGraphKernelNodeGetParams_v2(node, &found));
+	MUST(cuGraphKernelNodeGetParams_v2(node, &again));
+	is("the first answer", 4711, *(unsigned *)found.parameters[1]);
+	MUST(cuGraphKernelNodeSetParams_v2(node, &found));
+	MUST(cuGraphKernelNodeGetParams_v2(node, &again));
+	is("the last answer", 4711, *(unsigned *)again.parameters[1]);
+}
+
+static void program_has_little_room_for_a_log(void)
+{
+	enum { ERROR = 5, ERROR_BYTES = 6 };
+	int options[] = {ERROR, ERROR_BYTES};
+	char log[16];
+	void *values[] = {log, (void *)(uintptr_t)8};
+	CUmodule module;
+
+	begin();
+	memset(log, 'x', sizeof(log));
+	is_failure("wrong code", cu.cuModuleLoadDataEx(&module, ".version 6.0\nnonsense\n", 2, options, values));
+	is("the end of the log", 0, log[7]);
+	is("what is behind it", 'x', log[8]);
+	is("the length of the log", 7, (long long)strlen(log));
+}
+
 /* As the CUDA runtime does. */
 static void program_asks_for_managed_variables_without_a_context(void)
 {
@@ -1009,6 +1055,8 @@ static const struct {
 	{"that asks for managed variables without a context", program_asks_for_managed_variables_without_a_context,
 	 false},
 	{"that calls the device's memory the host's", program_calls_the_devices_memory_the_hosts, false},
+	{"that asks for a kernel's parameters twice", program_asks_for_parameters_twice, false},
+	{"that has little room for a log", program_has_little_room_for_a_log, false},
 	{"that copies planes without end", program_copies_planes_without_end, false},
 };
 enum { CASES = sizeof(cases) / sizeof(cases[0]) };
