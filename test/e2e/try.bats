@@ -87,14 +87,14 @@ nothing_remains() {
 @test "given up or ended from outside, nothing remains" {
 	# A client that takes its time before and after it has run the container.
 	mkdir "$BATS_TEST_TMPDIR/bin"
-	printf '#!/bin/bash\n[[ $1 != run ]] || { %s "${@/--rm/--init=false}" >/dev/null; touch %s; sleep 30; }\nexec %s "$@"\n' "$(type -P docker)" "$BATS_TEST_TMPDIR/runs" "$(type -P docker)" \
+	printf '#!/bin/bash\n[[ $1 != run ]] || { %s "${@/--rm/--init=false}" >/dev/null; touch %s; sleep 60; }\nexec %s "$@"\n' "$(type -P docker)" "$BATS_TEST_TMPDIR/runs" "$(type -P docker)" \
 		>"$BATS_TEST_TMPDIR/bin/docker"
 	chmod 755 "$BATS_TEST_TMPDIR/bin/docker"
 	for signal in INT TERM HUP; do
 		rm -f "$BATS_TEST_TMPDIR/runs"
 		# Not from a background job, in which the shell ignores SIGINT.
 		PATH=$CTR_GPU_BUILD/bin:$BATS_TEST_TMPDIR/bin:$PATH perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' ctr-gpu doctor --try=docker 2>"$BATS_TEST_TMPDIR/message" 3>&- &
-		for _ in {1..200}; do [[ -e $BATS_TEST_TMPDIR/runs ]] && break; sleep 0.05; done
+		soon test -e "$BATS_TEST_TMPDIR/runs"
 		[[ -n $(docker ps --all --quiet) ]]
 		kill -"$signal" $!
 		status=0
@@ -113,13 +113,13 @@ deaf_client() {
 }
 
 @test "a client that closes its output and lives on is given up by a signal, also one that ignores that" {
-	local script
+	local script begun="exec >&- 2>&-; touch $BATS_TEST_TMPDIR/runs"
 
-	for script in 'exec sleep 60' 'trap "" TERM INT; while :; do read -t 60 <>/dev/zero || :; done'; do
-		deaf_client "exec >&- 2>&-; touch $BATS_TEST_TMPDIR/runs; $script"
+	for script in "$begun; exec sleep 600" "trap '' TERM INT; $begun; while :; do read -t 60 <>/dev/zero || :; done"; do
+		deaf_client "$script"
 		rm -f "$BATS_TEST_TMPDIR/runs"
-		PATH=$CTR_GPU_BUILD/bin:$BATS_TEST_TMPDIR/bin:$PATH perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' timeout -s KILL 20 ctr-gpu doctor --try=docker 2>"$BATS_TEST_TMPDIR/message" 3>&- &
-		for _ in {1..200}; do [[ -e $BATS_TEST_TMPDIR/runs ]] && break; sleep 0.02; done
+		PATH=$CTR_GPU_BUILD/bin:$BATS_TEST_TMPDIR/bin:$PATH perl -e '$SIG{INT} = "DEFAULT"; exec @ARGV' timeout -s KILL 120 ctr-gpu doctor --try=docker 2>"$BATS_TEST_TMPDIR/message" 3>&- &
+		soon test -e "$BATS_TEST_TMPDIR/runs"
 		sleep 0.1
 		pkill -INT -P $! ctr-gpu
 		status=0
@@ -171,13 +171,13 @@ podman_shell() {
 		directory=$(mktemp -d /run/containerd-XXXXXX)
 		export CONTAINERD_ADDRESS=$directory/socket
 		containerd --root "$directory/root" --state "$directory/state" --address "$CONTAINERD_ADDRESS" --log-level error >"$directory/log" 2>&1 &
-		for _ in {1..200}; do ctr version >/dev/null 2>&1 && break; sleep 0.05; done
+		soon ctr version || exit
 		ctr-gpu doctor --try=containerd
 		echo "status $?"
 		ctr container ls --quiet; ls -d /tmp/ctr-gpu-try-* 2>/dev/null
 		mkdir /run/bin; ln -s /bin/false /run/bin/nvidia-container-cli
 		kill %%; wait; PATH=/run/bin:$PATH containerd --root "$directory/root" --state "$directory/state" --address "$CONTAINERD_ADDRESS" --log-level error >"$directory/log" 2>&1 &
-		for _ in {1..200}; do ctr version >/dev/null 2>&1 && break; sleep 0.05; done
+		soon ctr version || exit
 		PATH=/run/bin:$PATH ctr-gpu doctor --try=containerd
 		echo "status $?"
 		ctr container ls --quiet; ls -d /tmp/ctr-gpu-try-* 2>/dev/null
