@@ -484,7 +484,7 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 			ctr-gpu setup --runtime=/run/bin/ctr-gpu-runtime docker --engine-config=daemon.json >out$i 2>message$i 9<&- &
 			started[i]=$!
 		done
-		for _ in {1..500}; do
+		for _ in {1..6000}; do
 			[[ ! -s message1 || ! -s message2 ]] || break
 			sleep 0.01
 		done
@@ -503,11 +503,11 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		echo "{\"debug\": true}" >daemon.json
 		mkdir -m 755 -p /var/lib/ctr-gpu
 		chmod 755 /var/lib
-		setpriv --reuid 65534 --regid 65534 --clear-groups flock /var/lib/ctr-gpu sleep 20 &
+		setpriv --reuid 65534 --regid 65534 --clear-groups flock /var/lib/ctr-gpu sleep 600 &
 		until grep -q FLOCK /proc/locks; do sleep 0.01; done
-		timeout 10 ctr-gpu setup --runtime=/run/bin/ctr-gpu-runtime docker --engine-config=daemon.json
+		timeout 60 ctr-gpu setup --runtime=/run/bin/ctr-gpu-runtime docker --engine-config=daemon.json
 		[[ $(stat -c %a /var/lib/ctr-gpu) == 700 ]]
-		timeout 10 ctr-gpu setup docker --engine-config=daemon.json --remove
+		timeout 60 ctr-gpu setup docker --engine-config=daemon.json --remove
 		[[ $(cat daemon.json) == "{\"debug\": true}" ]]
 		kill $!'
 }
@@ -841,12 +841,7 @@ gpu_machine() {
 			dockerd --data-root "$1/docker/data" --exec-root "$1/docker/exec" --host "$DOCKER_HOST" --pidfile "$1/docker/pid" \
 				--iptables=false --ip6tables=false --bridge=none --cgroup-parent "$CTR_GPU_TEST_CGROUP" \
 				--exec-opt native.cgroupdriver=cgroupfs >"$1/docker/log" 2>&1 &
-			for _ in {1..200}; do
-				docker version >/dev/null 2>&1 && return
-				sleep 0.05
-			done
-			cat "$1/docker/log"
-			return 1
+			soon docker version || { cat "$1/docker/log"; return 1; }
 		}
 		'"$1" gpu_machine "$directory" "$(image debian)"
 }
@@ -860,10 +855,7 @@ gpu_machine() {
 		jq -c . /etc/docker/daemon.json
 		ls /etc/cdi
 		kill -HUP "$(<"$1/docker/pid")"
-		for _ in {1..100}; do
-			[[ $(docker info --format "{{json .Runtimes.nvidia}}") == null ]] || break
-			sleep 0.05
-		done
+		soon eval "[[ \$(docker info --format \"{{json .Runtimes.nvidia}}\") != null ]]"
 		docker run --rm --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=all debian probe
 		ctr-gpu setup docker
 		ctr-gpu setup docker --remove
@@ -893,7 +885,7 @@ gpu_machine() {
 		tar -C "$2" -c . | docker import - debian >/dev/null
 		ctr-gpu setup docker --set-as-default
 		kill -HUP "$(<"$1/docker/pid")"
-		for _ in {1..100}; do [[ $(docker info --format "{{.DefaultRuntime}}") != nvidia ]] || break; sleep 0.05; done
+		soon eval "[[ \$(docker info --format \"{{.DefaultRuntime}}\") == nvidia ]]"
 		docker run --rm -e NVIDIA_VISIBLE_DEVICES=all debian probe
 		docker run --detach --name lasting debian sleep 1000 >/dev/null
 		docker create --name made debian true >/dev/null
@@ -1402,10 +1394,7 @@ assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-r
 		# The keys before the first table come first.
 		{ grep -E "^(root|state)" main.toml; cat /etc/containerd/config.toml; sed -n "/^.grpc/,\$p" main.toml; } >all.toml
 		containerd --config "$PWD/all.toml" >log 2>&1 &
-		for _ in {1..200}; do
-			ctr --address /run/socket version >/dev/null 2>&1 && break
-			sleep 0.05
-		done
+		soon ctr --address /run/socket version || { cat log; exit 1; }
 		ctr --address /run/socket plugins ls | grep -E "io.containerd.grpc.v1 +cri +.* ok" || { ctr --address /run/socket plugins ls; cat log; exit 1; }
 		ends'
 }
