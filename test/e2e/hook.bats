@@ -167,9 +167,9 @@ annotated() {
 
 	mkfifo "$BATS_TEST_TMPDIR/fifo"
 	for log in /none/log "$BATS_TEST_TMPDIR/fifo"; do
-		run timeout 5 "$hook" -debug="$log" prestart < <(state)
+		run timeout 60 "$hook" -debug="$log" prestart < <(state)
 		[[ $status -eq 0 && -z $output ]]
-		refused 1 "cannot write the log of --debug: No such" timeout 5 "$hook" -debug="$log" prestart < <(state NVIDIA_VISIBLE_DEVICES=all)
+		refused 1 "cannot write the log of --debug: No such" timeout 60 "$hook" -debug="$log" prestart < <(state NVIDIA_VISIBLE_DEVICES=all)
 	done
 }
 

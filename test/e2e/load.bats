@@ -257,8 +257,8 @@ nodes() {
 }
 
 @test "what modprobe leaves running does not hold us up" {
-	run timeout 30 bash -c "$(declare -f on); $(declare -p e2e modprobe_functions); $(declare -p CTR_GPU_BUILD BATS_TEST_TMPDIR); export BATS_TEST_TMPDIR
-		on native-nvidia 'unload nvidia; modprobe_is \"sleep 60 & echo modprobe: no >&2; exit 1\"; ctr-gpu load || echo afterwards'"
+	run timeout 120 bash -c "$(declare -f on); $(declare -p e2e modprobe_functions); $(declare -p CTR_GPU_BUILD BATS_TEST_TMPDIR); export BATS_TEST_TMPDIR
+		on native-nvidia 'unload nvidia; modprobe_is \"sleep 600 & echo modprobe: no >&2; exit 1\"; ctr-gpu load || echo afterwards'"
 	expect "afterwards"
 }
 

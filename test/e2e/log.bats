@@ -54,7 +54,7 @@ expect_log() {
 		expect_line "started"
 	done
 	# A FIFO that nobody reads, a link to somebody's file.
-	logged /run/log 'mkfifo /run/log; timeout 5 ctr-gpu-hook createRuntime <<<"$state" && echo started'
+	logged /run/log 'mkfifo /run/log; timeout 60 ctr-gpu-hook createRuntime <<<"$state" && echo started'
 	expect_line "started"
 	logged /run/log 'echo theirs >/run/theirs; ln -s theirs /run/log; ctr-gpu-hook createRuntime <<<"$state" && cat /run/theirs'
 	expect_line "theirs"

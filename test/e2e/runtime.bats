@@ -488,14 +488,14 @@ user_namespace() {
 	prepare
 	run sandbox wsl-nvidia bash -c '
 		mkdir /run/first /run/second && ln -s "$(command -v ctr-gpu-runtime)" /run/first/runc && ln /run/first/runc /run/second/crun
-		PATH=/run/first:/run/second:$PATH timeout 10 nvidia-container-runtime --version
+		PATH=/run/first:/run/second:$PATH timeout 60 nvidia-container-runtime --version
 	'
 	expect_status 0
 	[[ ${lines[0]} == "ctr-gpu-runtime version "* && ${lines[1]} == "runc version"* ]]
 	run sandbox wsl-nvidia bash -c '
 		mkdir -p /etc/ctr-gpu && ln -s "$(command -v ctr-gpu-runtime)" /run/runc
 		echo "{\"runtimes\": [\"/run/runc\"]}" >/etc/ctr-gpu/config.json
-		timeout 10 ctr-gpu-runtime --version
+		timeout 60 ctr-gpu-runtime --version
 	'
 	expect_status 1
 	expect "[ENOENT] no OCI runtime was found"
@@ -527,7 +527,7 @@ life() {
 		memlock $shim create --bundle "$1" --pid-file /run/pid container </dev/null >/dev/null 2>&1 || exit 3
 		$shim state container | jq -r .status && $shim start container && $shim state container | jq -r .status
 		$shim exec container probe && $shim kill container KILL
-		for _ in {1..50}; do [[ $($shim state container | jq -r .status) != stopped ]] || break; sleep 0.1; done
+		for _ in {1..600}; do [[ $($shim state container | jq -r .status) != stopped ]] || break; sleep 0.1; done
 		echo "{\"nonsense\": 1, \"runtimes\": [\"$2\"]}" >/etc/ctr-gpu/config.json
 		$shim state container | jq -r .status
 		mkdir /run/first && ln -s "$(command -v "$2")" /run/first/runc && export PATH=/run/first:$PATH && echo broken >/etc/ctr-gpu/config.json
@@ -665,7 +665,7 @@ rootless_run() {
 # odd TEXT COMMANDS: what becomes of a bundle in which COMMANDS were run
 odd() {
 	prepare
-	run sandbox wsl-nvidia bash -c 'known_runtime runc; cd "$1" && eval "$2" && timeout 10 ctr-gpu-runtime run container' odd "$(directory)" "$2"
+	run sandbox wsl-nvidia bash -c 'known_runtime runc; cd "$1" && eval "$2" && timeout 60 ctr-gpu-runtime run container' odd "$(directory)" "$2"
 	[[ $status -ne 0 && $status -ne 124 ]]
 	expect "ctr-gpu-runtime: [E_BAD_"
 	expect "$1"
