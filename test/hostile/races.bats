@@ -49,6 +49,8 @@ race() {
 	' race "$here" "$1" "$rounds" "${3-:}" "$2" "$outside"
 	echo "$output" | sort | uniq -c
 	expect "started"
+	# Or nothing was tried.
+	expect_no_line "0 of $rounds started"
 }
 
 # swapper WHEN A B: a peer that exchanges two names of the root filesystem: "always", or from the moment at which the shim has
