@@ -37,7 +37,7 @@ static struct {
 static void *gpus[START_GPUS]; /* by number; NULL: one that cannot be asked */
 static unsigned gpu_count;
 static uint64_t free_before[START_GPUS];
-static bool known;
+static bool known[START_GPUS]; /* NVML said what these processes have of it */
 static struct start_orders *orders;
 
 /* What root loads is root's. */
@@ -102,23 +102,27 @@ static unsigned room_number(const struct room_process *process, unsigned gpu)
 	return gpu;
 }
 
-/* Adds what these have of a GPU to the numbers under which they have it. Return: how much; 0 if it knows none. */
-static uint64_t room_sum(unsigned gpu, const struct room_process *processes, int count, uint64_t *sums)
+/*
+ * Adds what these have of a GPU to the numbers under which they have it, and to *all. Return: whether NVML says it of
+ * all that it lists.
+ */
+static bool room_sum(unsigned gpu, const struct room_process *processes, int count, uint64_t *sums, uint64_t *all)
 {
 	static struct process list[PROCESSES_MAX];
 	unsigned listed = PROCESSES_MAX;
-	uint64_t all = 0;
+	bool said = true;
 
 	if (!gpus[gpu] || nvml.processes(gpus[gpu], &listed, list))
-		return 0;
+		return false;
 	for (unsigned k = 0; k < listed && k < PROCESSES_MAX; k++)
 		for (int i = 0; i < count; i++) {
-			if (list[k].used == ROOM_NOT_KNOWN || list[k].pid != (unsigned)processes[i].pid)
+			if (list[k].pid != (unsigned)processes[i].pid)
 				continue;
-			sums[room_number(&processes[i], gpu)] += list[k].used;
-			all += list[k].used;
+			said = said && list[k].used != ROOM_NOT_KNOWN;
+			sums[room_number(&processes[i], gpu)] += list[k].used == ROOM_NOT_KNOWN ? 0 : list[k].used;
+			*all += list[k].used == ROOM_NOT_KNOWN ? 0 : list[k].used;
 		}
-	return all;
+	return said;
 }
 
 /* Of processes that were saved already there is nothing now: what was written down then holds. */
@@ -130,37 +134,46 @@ static void room_write_down(unsigned number, uint64_t bytes)
 
 void room_note(const struct room_process *processes, int count)
 {
-	uint64_t sums[START_GPUS] = {0};
+	uint64_t sums[START_GPUS] = {0}, all = 0;
 
-	known = false;
 	for (unsigned gpu = 0; gpu < gpu_count; gpu++) {
 		free_before[gpu] = room_measure_free(gpu);
-		known |= room_sum(gpu, processes, count, sums) > 0;
+		known[gpu] = room_sum(gpu, processes, count, sums, &all);
 	}
+	/* One that lists none of them on any GPU knows them by other numbers. */
+	for (unsigned gpu = 0; gpu < gpu_count; gpu++)
+		known[gpu] = known[gpu] && all > 0;
 	for (unsigned number = 0; number < gpu_count; number++)
 		room_write_down(number, sums[number]);
 }
 
 void room_note_freed(const struct room_process *processes, int count)
 {
-	for (unsigned gpu = 0; gpu < gpu_count && count > 0 && !known; gpu++) {
+	for (unsigned gpu = 0; gpu < gpu_count && count > 0; gpu++) {
 		const uint64_t now = room_measure_free(gpu);
 
-		if (now > free_before[gpu])
+		if (!known[gpu] && now > free_before[gpu])
 			room_write_down(room_number(&processes[0], gpu), now - free_before[gpu]);
 	}
 }
 
+/* Return: how much there is for what comes back to it. */
+static uint64_t room_measure(unsigned gpu, const struct room_process *processes, int count)
+{
+	uint64_t sums[START_GPUS] = {0}, there = 0;
+
+	(void)room_sum(gpu, processes, count, sums, &there);
+	return room_measure_free(gpu) + there;
+}
+
 bool room_is_there(uint64_t places, const struct room_process *processes, int count)
 {
-	uint64_t sums[START_GPUS] = {0};
-
 	for (unsigned number = 0; number < START_GPUS; number++) {
 		const uint64_t away = orders->away[number];
 		const unsigned gpu = start_place(places, number);
 
-		if (away && (gpu >= gpu_count || room_measure_free(gpu) + room_sum(gpu, processes, count, sums) <
-							 away + away / PART_MORE + ROOM_MORE))
+		if (away &&
+		    (gpu >= gpu_count || room_measure(gpu, processes, count) < away + away / PART_MORE + ROOM_MORE))
 			return false;
 	}
 	return true;
