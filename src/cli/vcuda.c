@@ -429,6 +429,10 @@ static int vcuda_check_state(const struct vcudad_grant *grant, const char *wante
 			("It goes on where it was; ctr-gpu vcuda list shows what is on which GPU."));
 	if (streq(grant->state, wanted) || streq(wanted, "moved"))
 		return 0;
+	if (streq(grant->state, "waiting") && streq(wanted, "suspended") && *grant->trouble)
+		return output_print_advised(
+			("it was not suspended: %.300s; it is resumed when its GPUs have room again", grant->trouble),
+			("Suspend another container, or end a program: ctr-gpu vcuda list shows them."));
 	if (streq(grant->state, "waiting"))
 		return output_print_advised(
 			("its GPUs have no room for what it has; it is resumed when they do"),

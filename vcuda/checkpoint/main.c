@@ -257,13 +257,6 @@ static bool checkpoint_put_away(void)
 	return true;
 }
 
-static enum checkpoint_end checkpoint_suspend(uint64_t from)
-{
-	if (checkpoint_put_away())
-		return CHECKPOINT_DONE;
-	return !changed || checkpoint_bring_back(from) ? CHECKPOINT_UNDONE : CHECKPOINT_LOST;
-}
-
 /* Nothing is tried that has no room. */
 static enum checkpoint_end checkpoint_resume(uint64_t to)
 {
@@ -276,14 +269,37 @@ static enum checkpoint_end checkpoint_resume(uint64_t to)
 	return !changed || checkpoint_put_away() ? CHECKPOINT_UNDONE : CHECKPOINT_LOST;
 }
 
-/* Has all where they were. @end: what that is then */
+static bool checkpoint_is_any(enum process_state state)
+{
+	for (int i = 0; i < process_count; i++)
+		if (checkpoint_look(processes[i].pid) == state)
+			return true;
+	return false;
+}
+
+/*
+ * Has all where they were. @end: what that is then. Where another container has taken what the first ones had there,
+ * all are put away, or stand still if the driver does not save the rest of them.
+ */
 static enum checkpoint_end checkpoint_undo(uint64_t from, enum checkpoint_end end)
 {
 	if (checkpoint_is_one(from, false) && !checkpoint_put_away())
 		return CHECKPOINT_LOST;
 	if (checkpoint_has_room(from))
 		return checkpoint_bring_back(from) ? end : CHECKPOINT_LOST;
-	return checkpoint_put_away() ? CHECKPOINT_AWAY : CHECKPOINT_LOST;
+	return checkpoint_put_away() || !checkpoint_is_any(FAILED) ? CHECKPOINT_AWAY : CHECKPOINT_LOST;
+}
+
+static enum checkpoint_end checkpoint_suspend(uint64_t from)
+{
+	enum checkpoint_end end = CHECKPOINT_UNDONE;
+
+	if (checkpoint_put_away())
+		return CHECKPOINT_DONE;
+	if (changed)
+		end = checkpoint_undo(from, CHECKPOINT_UNDONE);
+	/* The driver may have saved them at the second try. */
+	return end == CHECKPOINT_AWAY && checkpoint_is_all(SAVED) ? CHECKPOINT_DONE : end;
 }
 
 /* All are away before the first one comes back elsewhere: so if one is there, nothing but that is left to do. */

@@ -352,7 +352,7 @@ static void suspension_queue(struct manager *manager, struct tenant *tenant)
 	suspension->try_at = manager_now() + AGAIN_MS;
 }
 
-/* What was to be moved is where it was; if it is @away, it comes back when there is room. */
+/* What was to be moved or suspended is where it was; if it is @away, it comes back when there is room. */
 static void suspension_stay(struct manager *manager, struct tenant *tenant, const char *why, bool away)
 {
 	suspension_fail(manager, tenant, away ? SUSPENSION_SUSPENDED : SUSPENSION_NONE, why);
@@ -401,6 +401,8 @@ static void suspension_end(struct manager *manager, struct tenant *tenant, int w
 		suspension_succeed(manager, tenant, resumes ? SUSPENSION_NONE : SUSPENSION_SUSPENDED);
 	else if (end == CHECKPOINT_NO_ROOM)
 		suspension_queue(manager, tenant);
+	else if (end == CHECKPOINT_AWAY)
+		suspension_stay(manager, tenant, why, true);
 	else if (end == CHECKPOINT_UNDONE || end == EXIT_NOT_RUN)
 		suspension_fail(manager, tenant, before, why);
 	else

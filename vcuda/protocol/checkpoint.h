@@ -23,7 +23,7 @@ enum checkpoint_end {
 	CHECKPOINT_UNDONE = 3, /* the processes are as they were */
 	CHECKPOINT_NO_ROOM,    /* the same: the GPU has not enough memory for them now */
 	CHECKPOINT_LOST,       /* not all of them are as they were, nor as they should be */
-	CHECKPOINT_AWAY,       /* they were to be moved and are suspended: neither GPU has room for them now */
+	CHECKPOINT_AWAY,       /* something failed, and there is no room any more to undo it: resume them later */
 };
 
 /* What failed first. */

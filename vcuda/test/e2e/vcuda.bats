@@ -757,6 +757,39 @@ slot() {
 	'
 }
 
+@test "what cannot be saved whole comes back once there is room, and is not lost where another container took it" {
+	devices=0 on_host '
+		driver && manager
+		mkfifo "$scratch/bundle/rootfs/tmp/one" "$scratch/bundle/rootfs/tmp/other"
+		container one "exec 3<>/tmp/one 4<>/tmp/other; holds 4194304 <&3 & holds 4194304 <&4"
+		soon eval "[[ \$(grep -c ^held \"$scratch/one.out\") == 2 ]]"
+		# The second server is saved at the second try.
+		touch /run/driver/full
+		echo "FAULTS=cuCheckpointProcessCheckpoint@2=2" >>/run/driver/sim.conf
+		ctr-gpu vcuda suspend one
+		is one suspended
+		rm /run/driver/full
+		ctr-gpu vcuda resume one
+		asks one check
+		asks other check
+		soon answers one 2 right
+		# Or not at that either.
+		touch /run/driver/full
+		sed -i "s/^FAULTS=.*/&,cuCheckpointProcessCheckpoint@2=2/" /run/driver/sim.conf
+		ctr-gpu vcuda suspend one >"$scratch/why" 2>&1 && exit 1
+		grep "cuCheckpointProcessCheckpoint(): 2" "$scratch/why"
+		audited suspend-failed
+		audited resume-waits
+		is one waiting
+		asks one check
+		rm /run/driver/full
+		soon answers one 3 right
+		asks other check
+		soon answers one 4 right
+		is one running
+	'
+}
+
 lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 
 @test "a GPU that is lost: its programs get an error, new ones another GPU, until it is cleared" {

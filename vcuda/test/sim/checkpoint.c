@@ -414,8 +414,10 @@ CUresult cuCheckpointProcessLock(int pid, void *arguments)
 
 CUresult cuCheckpointProcessCheckpoint(int pid, void *arguments)
 {
+	CUresult r = call_fault(__func__);
+
 	(void)arguments;
-	return checkpoint_ask(pid, (struct question){.what = ASK_CHECKPOINT}, NULL);
+	return r ? r : checkpoint_ask(pid, (struct question){.what = ASK_CHECKPOINT}, NULL);
 }
 
 CUresult cuCheckpointProcessRestore(int pid, void *arguments)
