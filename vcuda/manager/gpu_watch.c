@@ -185,7 +185,7 @@ static void gpu_watch_begin(struct manager *manager)
 /* It may be in the driver for long: its end is looked for, and not waited for. */
 static void gpu_watch_end(struct watcher *watcher)
 {
-	cleanup_closep(&watcher->fd);
+	fd_closer_close(&watcher->fd);
 	watcher->watches = false;
 	(void)kill(watcher->pid, SIGKILL);
 }
@@ -196,7 +196,7 @@ static void gpu_watch_receive(struct manager *manager)
 
 	for (int i = 0; i < WATCHER_HEARD; i++) {
 		struct start_event event;
-		const ssize_t size = recv(watcher->fd, &event, sizeof(event), MSG_DONTWAIT);
+		const ssize_t size = fd_closer_receive(watcher->fd, &event, sizeof(event));
 
 		if (size < 0 && errno == EAGAIN)
 			return;

@@ -210,11 +210,22 @@ static void vcudad_gather_tenants(struct loop *loop)
 	}
 }
 
+static void vcudad_gather_worker(struct loop *loop, struct worker *worker)
+{
+	if (!lender_is_at_work(worker)) {
+		vcudad_wait_for(loop, worker->pidfd, POLLIN, worker);
+		vcudad_wait_for(loop, worker->events, POLLIN, worker);
+	} else if (worker->lender_pidfd >= 0) {
+		vcudad_wait_for(loop, worker->lender_pidfd, POLLIN, worker);
+	} else {
+		vcudad_wake_at(loop, loop->now + AGAIN_MS);
+	}
+}
+
 static void vcudad_gather_workers(struct loop *loop)
 {
 	for (struct worker *worker = loop->manager.workers; worker; worker = worker->next) {
-		vcudad_wait_for(loop, worker->pidfd, POLLIN, worker);
-		vcudad_wait_for(loop, worker->events, POLLIN, worker);
+		vcudad_gather_worker(loop, worker);
 		if (worker->kill_at)
 			vcudad_wake_at(loop, worker->kill_at);
 		else
@@ -334,7 +345,7 @@ static void vcudad_serve_worker(struct loop *loop, struct worker *worker)
 {
 	if (vcudad_is_ready(loop, worker, worker->events))
 		server_process_receive_reply(&loop->manager, worker);
-	if (vcudad_is_ready(loop, worker, worker->pidfd)) {
+	if (vcudad_is_ready(loop, worker, worker->pidfd) && !lender_is_at_work(worker)) {
 		server_process_remove(&loop->manager, worker);
 		return;
 	}

@@ -130,6 +130,8 @@ struct worker {
 	int64_t told_at; /* until then */
 	unsigned asked;  /* for descriptors of others, lately */
 	int64_t asked_at;
+	pid_t lender;      /* which gets it one; 0: none does */
+	int lender_pidfd;  /* -1: it could not be opened */
 	uint64_t rests;    /* as it told last */
 	int64_t rested_at; /* since when it has told the same */
 	int64_t kill_at;   /* 0: it may live */
@@ -439,7 +441,7 @@ int server_process_reattach(struct manager *manager, struct tenant *tenant, cons
  */
 void server_process_sweep(const struct manager *manager);
 
-/** Reads what it tells, and gives it what it wants of another server of its container. */
+/** Reads what it tells, and has it given what it wants of another server of its container. */
 void server_process_receive_reply(struct manager *manager, struct worker *worker);
 
 /** Its client or its container has ended, or it is no longer wanted: asks it to end, and notes when to kill it. */
@@ -447,6 +449,20 @@ void server_process_stop(struct worker *worker);
 
 /** Forgets one that has ended, gives back what it had of its container's quota, and says so if it crashed. */
 void server_process_remove(struct manager *manager, struct worker *worker);
+
+/*
+ * What one server has for another of its container, a descriptor, is taken from the one and sent to the other by a
+ * process of its own, the lender. It may be of any file, for a client can have sent the server that, and then the
+ * lender may not end for as long as that file's file system likes (vcuda/protocol/pidref.h). Each server has one at a
+ * time. While it is at work, the server is neither heard nor forgotten, so a container has no more of them than it may
+ * have servers.
+ */
+
+/** Answers a server that wants something; without a descriptor, where it gets none. @event: what it said */
+void lender_lend(const struct manager *manager, struct worker *worker, const struct start_event *event);
+
+/** Whether one is. */
+bool lender_is_at_work(struct worker *worker);
 
 enum { SERVER_PROGRAM_FDS = START_SHARED + 1 - START_CLIENT, SERVER_PROGRAM_NOT_RUN = 127 };
 

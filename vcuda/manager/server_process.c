@@ -25,7 +25,6 @@
 #include "base/str.h"
 #include "process/privilege.h"
 #include "vcuda/manager/page.h"
-#include "vcuda/protocol/descriptors.h"
 #include "vcuda/protocol/pidref.h"
 #include "vcuda/protocol/wire.h"
 
@@ -34,7 +33,6 @@ enum {
 	REPORTED_EACH_S = 2,     /* and so many more each second */
 	HEARD_MAX = 32,          /* of its datagrams before others have their turn */
 	UNHEARD_MAX = 1024,      /* of one that has ended: more than its socket holds */
-	SENT_MAX = 253,          /* descriptors with one datagram */
 	WANTED_MAX = 512,        /* descriptors of others that one server gets at once */
 	WANTED_RATE = 64,        /* and in each second afterwards */
 	ABOVE = 16,              /* no descriptor of the server's is as high */
@@ -408,27 +406,7 @@ void server_process_sweep(const struct manager *manager)
 static void server_process_stop_receiving(struct worker *worker)
 {
 	(void)shutdown(worker->events, SHUT_RDWR);
-	fd_closer_close(&worker->events, 1);
-}
-
-/* Return: as recvmsg(2). What comes with it is closed, and nothing more is taken from who sends such. */
-static ssize_t server_process_receive(struct worker *worker, struct start_event *ret)
-{
-	struct iovec data = {ret, sizeof(*ret)};
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(SENT_MAX * sizeof(int))];
-	} control;
-	struct msghdr message = {
-		.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-	ssize_t size = recvmsg(worker->events, &message, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
-	int fds[SENT_MAX];
-
-	if (size < 0 || message.msg_controllen < sizeof(control.header) || control.header.cmsg_type != SCM_RIGHTS)
-		return size;
-	memcpy(fds, CMSG_DATA(&control.header), control.header.cmsg_len - CMSG_LEN(0));
-	fd_closer_close(fds, (control.header.cmsg_len - CMSG_LEN(0)) / sizeof(int));
-	return 0;
+	fd_closer_close(&worker->events);
 }
 
 /* ---- what one server has for another ---- */
@@ -448,55 +426,18 @@ static bool server_process_may_want(struct worker *worker, int64_t now)
 }
 
 /*
- * Memory, and what NVIDIA's driver makes of memory of a GPU: a descriptor of its control node. A client may have sent
- * the server a file of a file system of its own (FUSE), which would not answer: so the kernel is asked what it knows.
+ * One that does not read its answers gets no more: descriptors on their way count as this process's. One that has ended
+ * reads none.
  */
-static bool server_process_is_memory(int fd)
+static bool server_process_answer(const struct manager *manager, struct worker *worker, const struct start_event *event)
 {
-	enum { NVIDIA_MAJOR = 195, NVIDIA_CONTROL = 255 };
-	struct statx st;
-
-	return fcntl(fd, F_GET_SEALS) >= 0 ||
-	       (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) == 0 && S_ISCHR(st.stx_mode) &&
-		st.stx_rdev_major == NVIDIA_MAJOR && st.stx_rdev_minor == NVIDIA_CONTROL);
-}
-
-/*
- * A server has what it gives others at numbers where nothing of its driver's is. Return: a descriptor of the
- * container's server in that slot; -1.
- */
-static int server_process_take_memory(const struct manager *manager, const struct tenant *tenant, uint64_t wanted)
-{
-	for (const struct worker *worker = manager->workers; worker; worker = worker->next) {
-		int fd;
-
-		if (worker->tenant != tenant || worker->slot != wanted >> 32 || (uint32_t)wanted < SHARE_FD)
-			continue;
-		fd = (int)syscall(SYS_pidfd_getfd, worker->pidfd, (int)(uint32_t)wanted, 0);
-		if (fd < 0 || server_process_is_memory(fd))
-			return fd;
-		fd_closer_close(&fd, 1);
-	}
-	return -1;
-}
-
-/* One that does not read its answers gets no more: descriptors on their way count as this process's. */
-static bool server_process_answer(const struct manager *manager, struct worker *worker, struct start_event *event)
-{
-	int unread = 0, fd;
-	bool sent;
+	int unread = 0;
 
 	if (!server_process_may_want(worker, manager_now()) || ioctl(worker->events, SIOCOUTQ, &unread) < 0 ||
-	    unread > 0)
+	    unread > 0 || pidref_has_ended(worker->pidfd))
 		return false;
-	fd = server_process_take_memory(manager, worker->tenant, event->number);
-	sent = descriptors_send(worker->events, event, sizeof(*event), &fd, fd >= 0, MSG_DONTWAIT) == sizeof(*event);
-	/* Whoever closes a device's last may have to wait. */
-	if (fd >= 0 && fcntl(fd, F_GET_SEALS) < 0)
-		fd_closer_close(&fd, 1);
-	else
-		cleanup_closep(&fd);
-	return sent;
+	lender_lend(manager, worker, event);
+	return true;
 }
 
 /* Return: whether that were too many. */
@@ -513,9 +454,9 @@ static bool server_process_reports_too_much(struct worker *worker, int64_t now)
 
 static void server_process_receive_events(struct manager *manager, struct worker *worker, int most)
 {
-	for (int i = 0; i < most && worker->events >= 0; i++) {
+	for (int i = 0; i < most && worker->events >= 0 && !worker->lender; i++) {
 		struct start_event event;
-		ssize_t size = server_process_receive(worker, &event);
+		const ssize_t size = fd_closer_receive(worker->events, &event, sizeof(event));
 
 		if (size < 0 && errno == EAGAIN)
 			return;
@@ -526,7 +467,7 @@ static void server_process_receive_events(struct manager *manager, struct worker
 			audit_server(worker->tenant, &event, manager_now());
 			gpu_trouble_receive(manager, worker->tenant, &event);
 		}
-		/* Whoever goes on would keep us at work, and an honest server notices nothing. */
+		/* Whoever goes on would keep us at work. An honest server notices nothing, and sends no descriptors. */
 		if (size <= 0 || server_process_reports_too_much(worker, manager_now()))
 			server_process_stop_receiving(worker);
 	}
@@ -579,7 +520,7 @@ void server_process_remove(struct manager *manager, struct worker *worker)
 	worker->tenant->clients--;
 	manager->worker_count--;
 	manager->changed = true;
-	fd_closer_close(&worker->events, 1);
+	fd_closer_close(&worker->events);
 	remnant_leave(manager, worker);
 	pinned_memory_host_memory(manager);
 	cleanup_closep(&worker->shared);

@@ -112,7 +112,7 @@ void tenant_free(struct tenant *tenant)
 	cleanup_closep(&tenant->quota_fd);
 	cleanup_closep(&tenant->orders_fd);
 	cleanup_closep(&tenant->turns_fd);
-	fd_closer_close(&tenant->listener, 1);
+	fd_closer_close(&tenant->listener);
 	cleanup_closep(&tenant->group);
 	cleanup_closep(&tenant->pidfd);
 	free(tenant->library);
@@ -500,7 +500,7 @@ void tenant_accept(struct manager *manager, struct tenant *tenant)
 	if (tenant->tokens > 0)
 		tenant->tokens--;
 	tenant_serve(manager, tenant, client);
-	fd_closer_close(&client, 1);
+	fd_closer_close(&client);
 }
 
 /* ---- its end ---- */
@@ -514,7 +514,7 @@ void tenant_end(struct manager *manager, struct tenant *tenant, const char *why)
 	audit_tell_omitted(tenant);
 	tenant->ending = true;
 	manager->changed = true;
-	fd_closer_close(&tenant->listener, 1);
+	fd_closer_close(&tenant->listener);
 	tenant_remove_directory(manager, tenant->owner.uid, tenant->id);
 	for (struct worker *worker = manager->workers; worker; worker = worker->next)
 		if (worker->tenant == tenant)

@@ -50,14 +50,6 @@ static void fd_closer_reap(void)
 		;
 }
 
-static bool fd_closer_needs_another(const int *fds, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (fds[i] >= 0 && !fd_closer_was_refused(fds[i]))
-			return true;
-	return false;
-}
-
 /* Return: whether another process has them, too, until the pipe is closed. */
 static bool fd_closer_share(int ret_until[2])
 {
@@ -75,43 +67,50 @@ static bool fd_closer_share(int ret_until[2])
 	return false;
 }
 
-static void fd_closer_close_all(int *fds, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		cleanup_closep(&fds[i]);
-}
-
 static void fd_closer_go_on(int number)
 {
 	(void)number;
 }
 
 /* Where there is no other process to be had. A signal ends what SO_LINGER waits for, if nothing else. */
-static void fd_closer_close_interrupted(int *fds, size_t count)
+static void fd_closer_close_interrupted(int *fd)
 {
 	const struct itimerval soon = {{0, INTERVAL_US}, {0, INTERVAL_US}}, never = {0};
 	const struct sigaction go_on = {.sa_handler = fd_closer_go_on};
 
 	(void)sigaction(SIGALRM, &go_on, NULL);
 	(void)setitimer(ITIMER_REAL, &soon, NULL);
-	fd_closer_close_all(fds, count);
+	cleanup_closep(fd);
 	(void)setitimer(ITIMER_REAL, &never, NULL);
 }
 
-void fd_closer_close(int *fds, size_t count)
+void fd_closer_close(int *fd)
 {
 	int until[2];
 
 	fd_closer_reap();
-	if (!fd_closer_needs_another(fds, count)) {
-		fd_closer_close_all(fds, count);
+	if (*fd < 0 || fd_closer_was_refused(*fd)) {
+		cleanup_closep(fd);
 		return;
 	}
 	if (!fd_closer_share(until)) {
-		fd_closer_close_interrupted(fds, count);
+		fd_closer_close_interrupted(fd);
 		return;
 	}
-	fd_closer_close_all(fds, count);
+	cleanup_closep(fd);
 	(void)close(until[0]);
 	(void)close(until[1]);
+}
+
+/* Nothing is taken out of the socket before it is known that none came with it: who only looks, gets none. */
+ssize_t fd_closer_receive(int fd, void *data, size_t size)
+{
+	struct iovec vector = {data, size};
+	struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
+	const ssize_t r = recvmsg(fd, &message, MSG_DONTWAIT | MSG_TRUNC | MSG_PEEK);
+
+	if (r <= 0 || message.msg_flags & MSG_CTRUNC)
+		return r < 0 ? r : 0;
+	(void)recv(fd, data, 0, MSG_DONTWAIT);
+	return r;
 }

@@ -44,12 +44,21 @@ bool pidref_is_ctr_gpu(pid_t pid);
 
 /*
  * Descriptors that lie in a socket, sent and never read, are closed with it, by whoever closes it last; and that takes
- * as long as they have it: what is left in a TCP socket is waited for as long as its SO_LINGER says. The manager is not
- * to be kept by what a container has sent.
+ * as long as they have it: what is left in a TCP socket is waited for as long as its SO_LINGER says. Worse is one that
+ * was received: at every close(2) its file system is told, and one of a user's own (FUSE) need not answer; the kernel
+ * waits for it in such a way that no signal ends that. The manager is not to be kept by what a container has sent.
  */
 
 /** Refuses descriptors that are sent to a socket, or to those that are accepted on it. Before Linux 6.16 it cannot. */
 void fd_closer_refuse(int fd);
 
-/** Closes sockets, or what came through one, without waiting for what is in them; below 0 is none. They are -1 then. */
-void fd_closer_close(int *fds, size_t count);
+/** Closes a socket without waiting for what lies in it; below 0 is none. It is -1 then. */
+void fd_closer_close(int *fd);
+
+/**
+ * fd_closer_receive() - takes a datagram, if one is there
+ *
+ * Return: how long it is, which may be more than @size; 0 at the end, or if descriptors came with it: they stay in the
+ * socket, from which nothing more can be received; -1 with errno.
+ */
+ssize_t fd_closer_receive(int fd, void *data, size_t size);

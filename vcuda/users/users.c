@@ -77,7 +77,7 @@ static void users_refuse_for_good(struct counter *counter, int *connection, cons
 
 	wish_refuse(*connection, why);
 	if (counter->refused[at].connection > 0)
-		fd_closer_close(&counter->refused[at].connection, 1);
+		fd_closer_close(&counter->refused[at].connection);
 	counter->refused[at].connection = steal_fd(connection);
 	counter->refused[at].until = clock_now_ms() + REFUSED_MS;
 }
@@ -94,7 +94,7 @@ static bool users_close_refused(struct counter *counter)
 			any = true;
 			continue;
 		}
-		fd_closer_close(&counter->refused[i].connection, 1);
+		fd_closer_close(&counter->refused[i].connection);
 		counter->refused[i].connection = 0;
 	}
 	return any;
@@ -151,7 +151,7 @@ static size_t users_count(const struct counter *counter, uid_t uid, bool at_work
 
 static void users_leave(struct counter *counter, size_t number)
 {
-	fd_closer_close(&counter->seats[number].connection, 1);
+	fd_closer_close(&counter->seats[number].connection);
 	cleanup_closep(&counter->seats[number].peer);
 	counter->seats[number] = counter->seats[--counter->count];
 }

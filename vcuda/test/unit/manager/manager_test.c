@@ -7,11 +7,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/fuse.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -1430,6 +1433,115 @@ static void what_a_server_said_before_its_end_is_heard(void **state)
 	assert_null(world->manager.workers);
 }
 
+/* ---- a file whose file system does not answer ---- */
+
+/* Where servers have what they give, for which the daemon raises the limit, too. */
+static int have_high(int fd)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	return fcntl(fd, F_DUPFD_CLOEXEC, SHARE_FD);
+}
+
+/* Who has one open, and has it in @pair, too, in a datagram for the manager; and who owns the file system. */
+struct silent {
+	pid_t giver, owner;
+	int pidfd, number, pair[2];
+};
+
+/* All is answered but FUSE_FLUSH, for which the kernel waits at each close(2). It ends by itself should a test hang. */
+static _Noreturn void own_silent_file(int fuse)
+{
+	static char request[1 << 16];
+	const struct fuse_in_header *in = (const struct fuse_in_header *)(const void *)request;
+	const struct fuse_init_out init = {
+		.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION, .max_write = 4096};
+	const struct fuse_attr_out attr = {.attr = {.ino = 1, .mode = S_IFREG | 0666, .nlink = 1, .blksize = 4096}};
+	const struct fuse_open_out opened = {.fh = 1};
+
+	(void)alarm(20);
+	while (read(fuse, request, sizeof(request)) > 0 || errno == EINTR || errno == ENOENT) {
+		struct fuse_out_header out = {.len = sizeof(out), .unique = in->unique};
+		struct iovec parts[] = {{&out, sizeof(out)}, {NULL, 0}};
+
+		if (in->opcode == FUSE_FLUSH)
+			continue;
+		if (in->opcode == FUSE_INIT)
+			parts[1] = (struct iovec){(void *)(uintptr_t)&init, sizeof(init)};
+		else if (in->opcode == FUSE_GETATTR)
+			parts[1] = (struct iovec){(void *)(uintptr_t)&attr, sizeof(attr)};
+		else if (in->opcode == FUSE_OPEN)
+			parts[1] = (struct iovec){(void *)(uintptr_t)&opened, sizeof(opened)};
+		else
+			out.error = -ENOSYS;
+		out.len += (uint32_t)parts[1].iov_len;
+		(void)!writev(fuse, parts, 2);
+	}
+	_exit(0);
+}
+
+/* The mount is in the child's namespace alone. */
+static _Noreturn void give_silent_file(struct silent *silent, const char *path, int tell)
+{
+	const struct start_event event = {.kind = START_EVENT_READY};
+	int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC), fd;
+	char options[96];
+
+	(void)alarm(20);
+	(void)snprintf(options, sizeof(options), "fd=%d,rootmode=100000,user_id=0,group_id=0", fuse);
+	if (fuse < 0 || unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("silent", path, "fuse", 0, options) < 0)
+		_exit(1);
+	silent->giver = getpid();
+	silent->owner = fork();
+	if (silent->owner == 0)
+		own_silent_file(fuse);
+	(void)close(fuse);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	silent->number = fcntl(fd, F_DUPFD_CLOEXEC, SHARE_FD);
+	if (fd < 0 || silent->number < 0 ||
+	    descriptors_send(silent->pair[1], &event, sizeof(event), &fd, 1, 0) != sizeof(event) ||
+	    write(tell, silent, sizeof(*silent)) != sizeof(*silent))
+		_exit(1);
+	for (;;)
+		(void)pause();
+}
+
+/* Return: whether such a file can be had here. */
+static bool open_silent_file(const struct world *world, struct silent *ret)
+{
+	_cleanup_close_ int file = open(world->server, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	int told[2], wait_status;
+	bool there;
+	pid_t pid;
+
+	assert_int_equal(pipe2(told, O_CLOEXEC), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ret->pair), 0);
+	(void)close(have_high(file));
+	pid = fork();
+	if (pid == 0)
+		give_silent_file(ret, world->server, told[1]);
+	(void)close(told[1]);
+	there = read(told[0], ret, sizeof(*ret)) == sizeof(*ret);
+	(void)close(told[0]);
+	(void)unlink(world->server);
+	ret->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (!there)
+		assert_int_equal(waitpid(pid, &wait_status, 0), pid);
+	return there;
+}
+
+/* Whoever waited for it goes on. */
+static void close_silent_file(const struct silent *silent)
+{
+	(void)kill(silent->owner, SIGKILL);
+	(void)kill(silent->giver, SIGKILL);
+	assert_int_equal(waitpid(silent->giver, NULL, 0), silent->giver);
+}
+
 /* ---- what one server has for another ---- */
 
 static bool nobody_answers;
@@ -1452,6 +1564,13 @@ int __wrap_statx(int folder, const char *path, int flags, unsigned mask, struct 
 	return __real_statx(folder, path, flags, mask, ret);
 }
 
+static void wait_for_lender(struct worker *worker)
+{
+	if (lender_is_at_work(worker))
+		assert_int_equal(poll(&(struct pollfd){.fd = worker->lender_pidfd, .events = POLLIN}, 1, 10000), 1);
+	assert_false(lender_is_at_work(worker));
+}
+
 /* Return: the descriptor that came; -1: none did; -2: no answer. */
 static int want(struct manager *manager, struct worker *worker, int end, uint64_t slot, int fd)
 {
@@ -1467,23 +1586,13 @@ static int want(struct manager *manager, struct worker *worker, int end, uint64_
 
 	assert_int_equal(send(end, &event, sizeof(event), MSG_NOSIGNAL), sizeof(event));
 	server_process_receive_reply(manager, worker);
+	wait_for_lender(worker);
 	if (recvmsg(end, &message, MSG_DONTWAIT) != sizeof(answer))
 		return -2;
 	assert_true(answer.kind == START_EVENT_WANT && answer.number == event.number);
 	if (message.msg_controllen > 0)
 		memcpy(&got, CMSG_DATA(&control.header), sizeof(got));
 	return got;
-}
-
-/* Where servers have what they give, for which the daemon raises the limit, too. */
-static int have_high(int fd)
-{
-	struct rlimit limit;
-
-	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	limit.rlim_cur = limit.rlim_max;
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	return fcntl(fd, F_DUPFD_CLOEXEC, SHARE_FD);
 }
 
 static void a_server_gets_memory_of_its_containers_alone(void **state)
@@ -1521,7 +1630,10 @@ static void a_server_gets_memory_of_its_containers_alone(void **state)
 
 		assert_int_equal(send(pair[1], &event, sizeof(event), MSG_NOSIGNAL), sizeof(event));
 	}
-	server_process_receive_reply(&manager, &taker);
+	for (int i = 0; i < 3; i++) {
+		server_process_receive_reply(&manager, &taker);
+		wait_for_lender(&taker);
+	}
 	assert_int_equal(recv(pair[1], &(struct start_event){0}, sizeof(struct start_event), MSG_DONTWAIT),
 			 sizeof(struct start_event));
 	assert_int_equal(recv(pair[1], &(struct start_event){0}, sizeof(struct start_event), MSG_DONTWAIT), -1);
@@ -1538,6 +1650,50 @@ static void a_server_gets_memory_of_its_containers_alone(void **state)
 	(void)close(device);
 	(void)close(null);
 	(void)close(self);
+}
+
+/* SIGKILL does not end who closes it, so the manager is never to have it. */
+static void a_file_that_never_closes_keeps_no_manager(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 0);
+	const int64_t began = manager_now();
+	struct start_event event = {.kind = START_EVENT_WANT}, answer;
+	struct silent silent;
+	struct worker giver = {.tenant = one, .slot = 3}, taker = {.next = &giver, .tenant = one, .slot = 2};
+	struct manager manager = {.workers = &taker};
+	int pair[2];
+
+	if (!open_silent_file(world, &silent))
+		skip("needs root and FUSE");
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
+	giver.pidfd = silent.pidfd;
+	taker.pidfd = one->pidfd;
+	giver.events = silent.pair[0];
+	taker.events = pair[0];
+	event.number = 3ULL << 32 | (unsigned)silent.number;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(send(pair[1], &event, sizeof(event), MSG_NOSIGNAL), sizeof(event));
+	server_process_receive_reply(&manager, &taker);
+	assert_int_equal(poll(&(struct pollfd){.fd = pair[1], .events = POLLIN}, 1, 10000), 1);
+	assert_int_equal(recv(pair[1], &answer, sizeof(answer), MSG_DONTWAIT), sizeof(answer));
+	/* What took it ends with the file system, and until then there is no other for that server. */
+	assert_true(lender_is_at_work(&taker));
+	server_process_receive_reply(&manager, &taker);
+	assert_int_equal(poll(&(struct pollfd){.fd = pair[1], .events = POLLIN}, 1, 100), 0);
+	/* One that is sent, where the kernel cannot refuse that. */
+	server_process_receive_reply(&manager, &giver);
+	assert_int_equal(giver.events, -1);
+	assert_between(manager_now() - began, 0, AT_ONCE_MS);
+	close_silent_file(&silent);
+	wait_for_lender(&taker);
+	server_process_receive_reply(&manager, &taker);
+	wait_for_lender(&taker);
+	assert_int_equal(recv(pair[1], &answer, sizeof(answer), MSG_DONTWAIT), sizeof(answer));
+	(void)close(pair[0]);
+	(void)close(pair[1]);
+	(void)close(silent.pair[1]);
+	(void)close(silent.pidfd);
 }
 
 /* ---- what nobody reads ---- */
@@ -1975,6 +2131,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(the_decider_is_told_of_all_containers_before_it_reads),
 		cmocka_unit_test(names_are_those_of_directories),
 		WITH_WORLD(a_server_gets_memory_of_its_containers_alone),
+		WITH_WORLD(a_file_that_never_closes_keeps_no_manager),
 		cmocka_unit_test(gpus_are_exchanged_and_each_stays_one),
 		WITH_WORLD(a_container_moves_where_it_may),
 		WITH_WORLD(a_lost_gpu_is_of_who_is_there),
