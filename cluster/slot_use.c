@@ -12,6 +12,9 @@
 #include "vcuda/protocol/control.h"
 #include "vcuda_rpc.h"
 
+/* Of the time for a look, which must not end for want of an answer: all GPUs would be unhealthy then. */
+enum { SLOT_USE_PATIENCE_MS = 500 };
+
 static json_t *slot_use_describe(const struct vcudad_grant *grant)
 {
 	const uint64_t bytes = STR_SHARE_BYTES(grant->limits.memory);
@@ -57,7 +60,7 @@ int slot_use_read(json_t *slots, json_t *lost)
 	int r = control_open(&fd);
 
 	if (r == 0)
-		r = control_ask(fd, VCUDAD_LIST, &nothing, &list);
+		r = control_ask_within(fd, VCUDAD_LIST, &nothing, SLOT_USE_PATIENCE_MS, &list);
 	if (r == 0)
 		r = slot_use_list_slots(&list, slots);
 	if (r == 0)

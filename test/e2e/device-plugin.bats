@@ -120,6 +120,8 @@ one=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4 two=GPU-7b10aa04-0041-0000-0000-000
 		0 cdi ctr-gpu.org/vgpu=$two:1
 	END
 	play native-four slots ctr-gpu.org/vgpu nvidia.com/gpu
+	# They are as healthy as their GPUs while the manager hangs.
+	[[ $(prepare="$slotted; kill -STOP \$!" play wsl-two-nvidia stays ctr-gpu.org/vgpu | grep -c ":[0-2] Healthy") -eq 6 ]]
 	# CDI, hook and shim know them by these names.
 	sandbox wsl-two-nvidia bash -ec "$slotted"'
 		ctr-gpu cdi generate >/dev/null

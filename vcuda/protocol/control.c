@@ -215,9 +215,9 @@ static size_t control_write_call(size_t procedure, const void *arguments, char *
 	return control_mark((unsigned char *)buffer, xdr_getpos(&xdr));
 }
 
-int control_ask(int fd, unsigned procedure, const void *arguments, void *ret)
+int control_ask_within(int fd, unsigned procedure, const void *arguments, int patience_ms, void *ret)
 {
-	const int64_t end = clock_now_ms() + CONTROL_PATIENCE_MS;
+	const int64_t end = clock_now_ms() + patience_ms;
 	_cleanup_free_ char *buffer = malloc(CONTROL_CALL_MAX), *reply = NULL;
 	size_t number = control_find(procedure), size;
 	unsigned char mark[CONTROL_MARK];
@@ -240,6 +240,11 @@ int control_ask(int fd, unsigned procedure, const void *arguments, void *ret)
 		return reply ? -EBADMSG : -ENOMEM;
 	r = control_transfer(fd, reply, size, false, end);
 	return r == 0 ? control_read_reply(reply, size, number, ret) : r;
+}
+
+int control_ask(int fd, unsigned procedure, const void *arguments, void *ret)
+{
+	return control_ask_within(fd, procedure, arguments, CONTROL_PATIENCE_MS, ret);
 }
 
 void control_free_reply(unsigned procedure, void *reply)

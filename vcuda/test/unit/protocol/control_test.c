@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "vcuda/protocol/control.h"
 #include "vcuda_rpc.h"
@@ -163,6 +164,19 @@ static void a_reply_arrives_as_it_was_written(void **state)
 	control_free_reply(VCUDAD_GRANT, &broken);
 }
 
+static void who_does_not_answer_is_waited_for_as_long_as_was_said(void **state)
+{
+	struct vcudad_granted granted = {0};
+	const int64_t began = clock_now_ms();
+	struct peers peers;
+
+	(void)state;
+	peers_open(&peers);
+	assert_int_equal(control_ask_within(peers.ours, VCUDAD_GRANT, &wish, 50, &granted), -ETIMEDOUT);
+	assert_between(clock_now_ms() - began, 50, CONTROL_PATIENCE_MS - 1000);
+	peers_close(&peers);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -171,6 +185,7 @@ int main(void)
 		cmocka_unit_test(a_damaged_call_harms_nobody),
 		cmocka_unit_test(marks_are_of_whole_messages),
 		cmocka_unit_test(a_reply_arrives_as_it_was_written),
+		cmocka_unit_test(who_does_not_answer_is_waited_for_as_long_as_was_said),
 	};
 
 	return cmocka_run_group_tests_name("control", tests, NULL, NULL);
