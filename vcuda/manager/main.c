@@ -280,6 +280,12 @@ static void vcudad_start_users(struct loop *loop)
 		r = pidref_open(loop->users, 0, &loop->users_pidfd, NULL);
 	if (r == 0)
 		return;
+	/* It would go on, and its end would not be seen. */
+	if (loop->users > 0) {
+		(void)kill(loop->users, SIGKILL);
+		(void)waitpid(loop->users, NULL, 0);
+		loop->users = 0;
+	}
 	audit_write("users-not-answered", NULL, json_pack("{s:s}", "error", strerror(-r)));
 	loop->users_at = manager_now() + USERS_AGAIN_MS;
 }
