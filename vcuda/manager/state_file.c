@@ -72,23 +72,28 @@ static json_t *state_file_describe_owner(const struct owner *owner)
 	return described;
 }
 
+static json_t *state_file_describe_suspension(const struct suspension *suspension)
+{
+	return json_pack("{s:s, s:I, s:b, s:b, s:b}", "suspension", suspension_name(suspension), "target",
+			 (json_int_t)suspension->target, "byHand", suspension->by_hand, "forSleep",
+			 suspension->for_sleep, "begun", suspension_has_begun(suspension));
+}
+
 static json_t *state_file_describe(const struct manager *manager, const struct tenant *tenant)
 {
 	struct vcuda_limits limits = tenant->limits;
 	json_t *entry = json_pack(
-		"{s:s, s:o, s:i, s:I, s:I, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:i, s:o, s:o, s:o}",
-		"id", tenant->id, "owner", state_file_describe_owner(&tenant->owner), "pid", (int)tenant->pid,
-		"started", (json_int_t)tenant->started, "uid", (json_int_t)tenant->uid, "library", tenant->library,
-		"first", (int)tenant->first, "places", (json_int_t)tenant->places, "target",
-		(json_int_t)tenant->suspension.target, "movedAt", (json_int_t)tenant->moved_at, "connects",
-		(json_int_t)tenant->connects, "denied", (json_int_t)tenant->denied, "crashes",
-		(json_int_t)tenant->crashes, "suspension", suspension_name(&tenant->suspension), "byHand",
-		tenant->suspension.by_hand, "forSleep", tenant->suspension.for_sleep, "slot", (int)tenant->slot, "gpus",
-		state_file_list_gpus(tenant), "servers", state_file_list_workers(manager, tenant), "remnants",
-		state_file_list_remnants(manager, tenant));
+		"{s:s, s:o, s:i, s:I, s:I, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:i, s:o, s:o, s:o}", "id", tenant->id,
+		"owner", state_file_describe_owner(&tenant->owner), "pid", (int)tenant->pid, "started",
+		(json_int_t)tenant->started, "uid", (json_int_t)tenant->uid, "library", tenant->library, "first",
+		(int)tenant->first, "places", (json_int_t)tenant->places, "movedAt", (json_int_t)tenant->moved_at,
+		"connects", (json_int_t)tenant->connects, "denied", (json_int_t)tenant->denied, "crashes",
+		(json_int_t)tenant->crashes, "slot", (int)tenant->slot, "gpus", state_file_list_gpus(tenant), "servers",
+		state_file_list_workers(manager, tenant), "remnants", state_file_list_remnants(manager, tenant));
 
 	limits.share = tenant->wanted_share;
 	(void)json_object_update_new(entry, vcuda_limits_write(&limits));
+	(void)json_object_update_new(entry, state_file_describe_suspension(&tenant->suspension));
 	return entry;
 }
 
@@ -254,7 +259,8 @@ static int state_file_reattach(struct manager *manager, const json_t *entry)
 	}
 	state_file_reattach_remnants(manager, adopted, json_object_get(entry, "remnants"));
 	suspension_take_over(manager, adopted, state_file_text(entry, "suspension"),
-			     (uint64_t)state_file_number(entry, "target"));
+			     (uint64_t)state_file_number(entry, "target"),
+			     json_is_true(json_object_get(entry, "begun")));
 	audit_write("adopt", adopted, json_pack("{s:i}", "clients", (int)adopted->clients));
 	return 0;
 }

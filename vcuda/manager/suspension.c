@@ -115,6 +115,7 @@ static void suspension_become(struct manager *manager, struct tenant *tenant, en
 	if (state != SUSPENSION_RESUMING && state != SUSPENSION_SUSPENDED)
 		suspension->queued = 0;
 	suspension->moves = suspension->moves && state == SUSPENSION_PARKING;
+	suspension->begun = false;
 	suspension->state = state;
 	suspension->began = manager_now();
 	suspension->try_at = suspension->began;
@@ -378,6 +379,13 @@ static void suspension_end_move(struct manager *manager, struct tenant *tenant, 
 	}
 }
 
+/* What was begun cannot be left as it is: a program has to end it, however it goes. */
+static void suspension_try_again(struct suspension *suspension)
+{
+	suspension->state = SUSPENSION_PARKING;
+	suspension->begun = true;
+}
+
 /* Of a program that was killed nothing is known. */
 static void suspension_end(struct manager *manager, struct tenant *tenant, int wait_status)
 {
@@ -389,8 +397,13 @@ static void suspension_end(struct manager *manager, struct tenant *tenant, int w
 	/* It carries on from whatever it has left. */
 	if (WIFSIGNALED(wait_status) && tenant->suspension.state == SUSPENSION_MOVING && !tenant->suspension.ending &&
 	    !tenant->suspension.again) {
-		tenant->suspension.state = SUSPENSION_PARKING;
+		suspension_try_again(&tenant->suspension);
 		tenant->suspension.again = true;
+		return;
+	}
+	if (end == EXIT_NOT_RUN && tenant->suspension.begun) {
+		suspension_try_again(&tenant->suspension);
+		tenant->suspension.try_at = manager_now() + AGAIN_MS;
 		return;
 	}
 	if (end != CHECKPOINT_DONE)
@@ -455,16 +468,23 @@ static bool suspension_is_awaited(const struct manager *manager, const struct te
 	return false;
 }
 
+/* What a program has begun to move is neither here nor there, and comes before all that only waits. */
+static bool suspension_comes_first(const struct suspension *other, const struct suspension *own)
+{
+	if (other->state == SUSPENSION_RESUMING || other->state == SUSPENSION_MOVING)
+		return true;
+	if (own->begun)
+		return false;
+	return (other->begun && other->moves) || (other->queued && (!own->queued || other->queued < own->queued));
+}
+
 /* One at a time comes to a GPU: each looks whether there is room before it begins. */
 static bool suspension_is_next(const struct manager *manager, const struct tenant *tenant)
 {
-	const int64_t queued = tenant->suspension.queued;
-
 	for (const struct tenant *other = manager->tenants; other; other = other->next)
 		if (other != tenant && !other->ending &&
 		    suspension_share_gpu(tenant, suspension_places(tenant), other) &&
-		    (other->suspension.state == SUSPENSION_RESUMING || other->suspension.state == SUSPENSION_MOVING ||
-		     (other->suspension.queued && (!queued || other->suspension.queued < queued))))
+		    suspension_comes_first(&other->suspension, &tenant->suspension))
 			return false;
 	return true;
 }
@@ -557,24 +577,33 @@ bool suspension_moves_any(const struct manager *manager)
 	return false;
 }
 
+/* Return: what it waits for; NULL. Servers had parked before a program began, and those that are away cannot say so. */
+static const char *suspension_explain_parking(const struct manager *manager, const struct tenant *tenant)
+{
+	if (!tenant->suspension.begun && !suspension_is_obeyed(manager, tenant))
+		return "one of its programs is in the middle of something for more than 30 seconds";
+	if (tenant->suspension.moves && !suspension_is_next(manager, tenant))
+		return "other containers come to its GPU for more than 30 seconds";
+	return NULL;
+}
+
 static void suspension_look_at_parking(struct manager *manager, struct tenant *tenant, int64_t now)
 {
-	const bool moves = tenant->suspension.moves;
-	const char *why = NULL;
+	const bool moves = tenant->suspension.moves, begun = tenant->suspension.begun;
+	const char *why = suspension_explain_parking(manager, tenant);
 	int r;
 
-	if (!suspension_is_obeyed(manager, tenant))
-		why = "one of its programs is in the middle of something for more than 30 seconds";
-	else if (moves && !suspension_is_next(manager, tenant))
-		why = "other containers come to its GPU for more than 30 seconds";
-	if (why && now >= tenant->suspension.deadline)
+	if (why && now >= tenant->suspension.deadline && !begun)
 		suspension_fail(manager, tenant, SUSPENSION_NONE, why);
-	if (why)
+	if (why || (begun && now < tenant->suspension.try_at))
 		return;
 	tenant->suspension.state = moves ? SUSPENSION_MOVING : SUSPENSION_SAVING;
 	manager->changed = true;
 	r = suspension_start(manager, tenant, moves ? "move" : "suspend");
-	if (r < 0)
+	if (r < 0 && begun) {
+		suspension_try_again(&tenant->suspension);
+		tenant->suspension.try_at = now + AGAIN_MS;
+	} else if (r < 0)
 		suspension_fail(manager, tenant, SUSPENSION_NONE, strerror(-r));
 	else if (!tenant->suspension.program && moves)
 		suspension_end_move(manager, tenant, CHECKPOINT_DONE, "");
@@ -716,7 +745,12 @@ void suspension_wake(struct manager *manager)
 
 /* ---- both ---- */
 
-void suspension_take_over(struct manager *manager, struct tenant *tenant, const char *name, uint64_t target)
+bool suspension_has_begun(const struct suspension *suspension)
+{
+	return suspension->begun || suspension->state == SUSPENSION_SAVING || suspension->state == SUSPENSION_MOVING;
+}
+
+void suspension_take_over(struct manager *manager, struct tenant *tenant, const char *name, uint64_t target, bool begun)
 {
 	struct suspension *suspension = &tenant->suspension;
 	const bool rests = streq(name, "suspended") || streq(name, "resuming") || streq(name, "waiting");
@@ -725,6 +759,7 @@ void suspension_take_over(struct manager *manager, struct tenant *tenant, const 
 		suspension->state = SUSPENSION_PARKING;
 		suspension->moves = streq(name, "moving");
 		suspension->target = target;
+		suspension->begun = begun;
 		suspension->deadline = manager_now() + PARK_MS;
 	} else if (rests) {
 		suspension->state = SUSPENSION_SUSPENDED;

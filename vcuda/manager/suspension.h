@@ -42,6 +42,7 @@ struct suspension {
 	enum suspension_state state;
 	bool moves;      /* what parks is to be moved */
 	bool again;      /* the program was killed, and begins once more */
+	bool begun;      /* one that ended early has: what parks may be away already, or some of it elsewhere */
 	uint64_t target; /* and where: an arrangement of its GPUs (start_place()) */
 	bool by_hand;
 	bool for_sleep;    /* it is resumed when all are */
@@ -71,8 +72,17 @@ static inline void suspension_close(struct suspension *suspension)
 /** "running", "suspending", "suspended", "resuming", "waiting", "moving". */
 const char *suspension_name(const struct suspension *suspension);
 
-/** Takes over where an earlier manager was. @name: as above; what is none is "running". @target: of one that moves */
-void suspension_take_over(struct manager *manager, struct tenant *tenant, const char *name, uint64_t target);
+/** Whether servers may be put away though the container is not suspended: the next manager must know. */
+bool suspension_has_begun(const struct suspension *suspension);
+
+/**
+ * suspension_take_over() - go on where an earlier manager was
+ * @name: as above; what is none is "running"
+ * @target: of one that moves
+ * @begun: what suspension_has_begun() said
+ */
+void suspension_take_over(struct manager *manager, struct tenant *tenant, const char *name, uint64_t target,
+			  bool begun);
 
 /**
  * suspension_ask() - suspend a container

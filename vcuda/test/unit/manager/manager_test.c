@@ -182,6 +182,44 @@ static void a_container_moves_where_it_may(void **state)
 	assert_int_equal(places, 0);
 }
 
+/* Its programs would wait for what is away: so it is ended, however long that takes, and before others begin. */
+static void a_move_that_a_program_has_begun_is_ended(void **state)
+{
+	struct world *world = *state;
+	struct manager *manager = &world->manager;
+	struct tenant *one = add_movable(manager, "one"), *two = add_tenant(manager, "two", second_gpu, 0);
+	const uint64_t places = start_exchange(0, 0, 1);
+	struct worker server = {.tenant = one, .pid = getpid()};
+	const int64_t late = manager_now() + 3600 * 1000;
+	char *const programs[] = {(char *)"/nonexistent/program", (char *)"/bin/true"};
+
+	suspension_take_over(manager, one, "moving", places, true);
+	manager->workers = &server;
+	one->clients = 1;
+	/* It comes back there, and then waits for room. */
+	two->suspension.state = SUSPENSION_RESUMING;
+	suspension_look(manager, one, late);
+	assert_int_equal(one->suspension.state, SUSPENSION_PARKING);
+	two->suspension.state = SUSPENSION_SUSPENDED;
+	two->suspension.by_hand = two->suspension.wanted = true;
+	two->suspension.queued = 1;
+	suspension_look(manager, two, manager_now());
+	assert_int_equal(two->suspension.state, SUSPENSION_SUSPENDED);
+	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
+		manager->checkpoint = programs[i];
+		suspension_look(manager, one, late + (int64_t)i * 2000);
+		assert_true(suspension_has_begun(&one->suspension));
+	}
+	assert_int_equal(one->suspension.state, SUSPENSION_MOVING);
+	assert_int_equal(poll(&(struct pollfd){.fd = one->suspension.program_pidfd, .events = POLLIN}, 1, 10000), 1);
+	suspension_look(manager, one, manager_now());
+	assert_int_equal(one->suspension.state, SUSPENSION_NONE);
+	assert_true(one->places == places);
+	assert_false(suspension_has_begun(&one->suspension));
+	manager->workers = NULL;
+	one->clients = 0;
+}
+
 /* What counts is where something is, and not where it was granted. */
 static void a_lost_gpu_is_of_who_is_there(void **state)
 {
@@ -2134,6 +2172,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(a_file_that_never_closes_keeps_no_manager),
 		cmocka_unit_test(gpus_are_exchanged_and_each_stays_one),
 		WITH_WORLD(a_container_moves_where_it_may),
+		WITH_WORLD(a_move_that_a_program_has_begun_is_ended),
 		WITH_WORLD(a_lost_gpu_is_of_who_is_there),
 		WITH_WORLD(nothing_begins_on_a_drained_gpu),
 		WITH_WORLD(a_drain_tells_why_what_stays_stays),
