@@ -106,28 +106,45 @@ static struct keeper keeper_start(struct manager *manager)
 	return (struct keeper){0};
 }
 
-/* Return: whether there is something that it is to have. */
-static bool keeper_mark(const struct manager *manager)
+/* Whether there is something that it is to have. */
+static bool keeper_is_needed(const struct manager *manager)
 {
 	bool any = manager->remnants;
 
-	for (struct worker *worker = manager->workers; worker; worker = worker->next) {
-		worker->events_kept = worker->events >= 0 ? worker->events : 0;
+	for (const struct worker *worker = manager->workers; worker; worker = worker->next)
 		any |= worker->events >= 0;
-	}
 	return any;
 }
 
-/* The one that the file names stays, and one that it never named goes. */
+/* What it has, by the numbers that they have here. */
+static void keeper_mark(const struct manager *manager)
+{
+	for (struct worker *worker = manager->workers; worker; worker = worker->next)
+		worker->events_kept = worker->events >= 0 ? worker->events : 0;
+	for (struct remnant *remnant = manager->remnants; remnant; remnant = remnant->next)
+		remnant->kept = true;
+}
+
+/*
+ * The one that the file names stays, and one that it never named goes. Where none can be started, the one before is
+ * better than none: it has what there was then.
+ */
 static void keeper_renew(struct manager *manager)
 {
-	const bool needed = keeper_mark(manager);
+	struct keeper next = {0};
 
+	if (keeper_is_needed(manager)) {
+		next = keeper_start(manager);
+		manager->remnants_changed = !next.pid;
+		manager->keeper.began = manager_now();
+		if (!next.pid)
+			return;
+	}
 	if (manager->keeper.pid != manager->keeper_written.pid)
 		keeper_end(&manager->keeper);
-	manager->keeper = needed ? keeper_start(manager) : (struct keeper){0};
-	manager->remnants_changed = needed && !manager->keeper.pid;
-	manager->channels_changed = false;
+	keeper_mark(manager);
+	manager->keeper = next;
+	manager->remnants_changed = manager->channels_changed = false;
 	manager->changed = true;
 }
 
@@ -142,7 +159,9 @@ int keeper_wait_for(const struct manager *manager, int64_t now, int64_t *ret_nex
 	const int64_t may = manager->keeper.began + AGAIN_MS;
 	const bool ended = keeper_has_ended(manager);
 
-	*ret_next = !ended && !manager->channels_changed ? INT64_MAX : may > now ? may : now;
+	*ret_next = !ended && !manager->channels_changed && !manager->remnants_changed ? INT64_MAX
+		    : may > now                                                        ? may
+										       : now;
 	return manager->keeper.pid && !ended ? manager->keeper.pidfd : -1;
 }
 

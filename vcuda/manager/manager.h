@@ -151,6 +151,7 @@ struct remnant {
 	uint64_t freed; /* as far as this, nothing is in it */
 	bool frees;     /* the rest, too */
 	bool waits;     /* it could not be freed further */
+	bool kept;      /* the keeper has it, too */
 	int64_t look_at;
 };
 

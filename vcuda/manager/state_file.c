@@ -44,7 +44,7 @@ static json_t *state_file_list_remnants(const struct manager *manager, const str
 	json_t *list = json_array();
 
 	for (const struct remnant *remnant = manager->remnants; remnant; remnant = remnant->next)
-		if (remnant->tenant == tenant)
+		if (remnant->tenant == tenant && remnant->kept)
 			(void)json_array_insert_new(list, 0,
 						    json_pack("{s:i, s:i, s:I}", "fd", remnant->fd, "client",
 							      (int)remnant->client_pid, "clientStarted",

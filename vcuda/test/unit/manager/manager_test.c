@@ -1279,31 +1279,45 @@ static void a_new_manager_knows_which_was_left_last(void **state)
 	world->manager.keeper = world->manager.keeper_written = (struct keeper){0};
 }
 
-static void a_keeper_that_cannot_be_written_down_ends(void **state)
+static void a_keeper_stays_while_no_other_can_be_started(void **state)
 {
 	struct world *world = *state;
 	struct manager *manager = &world->manager;
 	struct tenant *one = add_tenant(manager, "one", second_gpu, 0);
 	struct rlimit before, none;
-	pid_t client;
-	int kept = leave_with_keeper(manager, one, &client);
+	pid_t client, first, second;
+	int kept = leave_with_keeper(manager, one, &client), also;
+	int64_t next;
 
+	first = manager->keeper.pid;
+	also = leave(manager, one, fcntl(manager->remnants->client, F_DUPFD_CLOEXEC, 0), 4096);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = (struct rlimit){1, before.rlim_max};
-	manager->remnants_changed = true;
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	keeper_look(manager);
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	assert_int_equal(manager->keeper.pid, 0);
+	for (int i = 0; i < 2; i++) {
+		no_process = i == 0;
+		manager->remnants_changed = true;
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, i == 0 ? &before : &none), 0);
+		keeper_look(manager);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+		no_process = false;
+		assert_int_equal(manager->keeper.pid, first);
+		assert_int_equal(waitpid(first, NULL, WNOHANG), 0);
+		/* The file says nothing of what that one has not. */
+		assert_true(manager->remnants->next->kept);
+		assert_false(manager->remnants->kept);
+		assert_true(keeper_wait_for(manager, manager_now(), &next) >= 0 && next <= manager_now() + 2000);
+	}
 	/* There is another as soon as there may be. */
 	keeper_look(manager);
-	assert_true(manager->keeper.pid > 0);
+	second = manager->keeper.pid;
+	assert_true(second > 0 && second != first && manager->remnants->kept);
 	assert_int_equal(kill(client, SIGKILL), 0);
 	assert_int_equal(waitpid(client, NULL, 0), client);
 	(void)free_remnants(manager, manager_now());
 	keeper_look(manager);
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 	(void)close(kept);
+	(void)close(also);
 }
 
 /* With /run full, say: the file has the one before, whose descriptors are those that it has. */
@@ -2203,7 +2217,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(a_container_has_so_many_remnants),
 		WITH_WORLD(a_new_manager_knows_what_servers_had_left),
 		WITH_WORLD(a_new_manager_knows_which_was_left_last),
-		WITH_WORLD(a_keeper_that_cannot_be_written_down_ends),
+		WITH_WORLD(a_keeper_stays_while_no_other_can_be_started),
 		WITH_WORLD(a_keeper_stays_until_the_next_one_is_in_the_file),
 		WITH_WORLD(a_keeper_that_was_killed_has_a_successor),
 		WITH_WORLD(what_is_left_is_freed_where_no_manager_comes),
