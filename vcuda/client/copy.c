@@ -210,6 +210,28 @@ CUresult on_cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUst
 			  : copy_finish(cuMemcpyDtoDAsync_v2(to, from, bytes, stream), to, from, stream);
 }
 
+/* At once, behind what the stream does before: the driver does not let the program go on, either. */
+static CUresult copy_within_host(uint64_t to, uint64_t from, size_t bytes, CUstream stream, bool waits)
+{
+	const CUDA_MEMCPY3D row = {.srcMemoryType = COPY_HOST,
+				   .srcHost = (const void *)from,
+				   .srcPitch = bytes,
+				   .dstMemoryType = COPY_HOST,
+				   .dstHost = (void *)to,
+				   .dstPitch = bytes,
+				   .WidthInBytes = bytes,
+				   .Height = 1,
+				   .Depth = 1};
+	CUresult r;
+
+	if (!waits && paged_captures(stream, &row))
+		return paged_capture(stream, &row);
+	r = cuStreamSynchronize(stream);
+	if (!r)
+		memmove((void *)to, (const void *)from, bytes);
+	return r;
+}
+
 /* What is known to be the device's is; the rest is the host's. */
 static CUresult copy_any(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream, bool waits)
 {
@@ -230,10 +252,7 @@ static CUresult copy_any(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstrea
 	if (from_device)
 		return waits ? on_cuMemcpyDtoH_v2((void *)to, from, bytes, stream)
 			     : on_cuMemcpyDtoHAsync_v2((void *)to, from, bytes, stream);
-	r = cuStreamSynchronize(stream);
-	if (!r)
-		memmove((void *)to, (const void *)from, bytes);
-	return r;
+	return copy_within_host(to, from, bytes, stream, waits);
 }
 
 CUresult on_cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)

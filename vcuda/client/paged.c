@@ -54,6 +54,22 @@ static bool paged_is(const CUDA_MEMCPY3D *copy)
 		paged_is_plain(copy->dstMemoryType, copy->dstHost, copy->dstDevice));
 }
 
+/* Whether it is the host's, page-locked or not. */
+static bool paged_is_there(int type, const void *host, CUdeviceptr device)
+{
+	const uint64_t at = type == COPY_UNIFIED ? device : (uint64_t)host;
+
+	return paged_is_host(type, device) && address_map_has_host(at, 1);
+}
+
+/* A stream that captures has it copied later, which the client does then. */
+static bool paged_is_within_host(const CUDA_MEMCPY3D *copy)
+{
+	return copy->WidthInBytes && copy->Height && copy->Depth &&
+	       paged_is_there(copy->srcMemoryType, copy->srcHost, copy->srcDevice) &&
+	       paged_is_there(copy->dstMemoryType, copy->dstHost, copy->dstDevice);
+}
+
 struct paged_rows {
 	char *at;
 	size_t pitch, plane;
@@ -484,7 +500,8 @@ bool paged_captures(CUstream stream, const CUDA_MEMCPY3D *copy)
 {
 	CUstreamCaptureStatus status = 0;
 
-	return client.captures > 0 && !cuStreamIsCapturing(stream, &status) && status == 1 && paged_is(copy);
+	return client.captures > 0 && !cuStreamIsCapturing(stream, &status) && status == 1 && copy &&
+	       (paged_is(copy) || paged_is_within_host(copy));
 }
 
 CUresult paged_capture(CUstream stream, const CUDA_MEMCPY3D *copy)

@@ -479,6 +479,40 @@ static void capture_first_forms(void)
 	OK(cu.cuStreamDestroy_v2(stream));
 }
 
+/* Copied each time that the graph runs. */
+static void capture_within_host(void)
+{
+	CUstream stream = capture_stream();
+	uint32_t *pinned = check_pinned(4096);
+	CUDA_MEMCPY2D plane = {.src_type = 1,
+			       .src_host = pinned,
+			       .src_pitch = 16,
+			       .dst_type = 1,
+			       .dst_host = pinned + 512,
+			       .dst_pitch = 16,
+			       .width = 8,
+			       .height = 2};
+	CUgraphExec exec = NULL;
+	CUgraph graph = NULL;
+
+	OK(cu.cuStreamBeginCapture_v2(stream, 0));
+	OK(cu.cuMemcpyAsync((uintptr_t)(pinned + 256), (uintptr_t)pinned, 16, stream));
+	OK(cu.cuMemcpy2DAsync_v2(&plane, stream));
+	OK(cu.cuStreamEndCapture(stream, &graph));
+	OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+	for (uint32_t i = 1; i < 3; i++) {
+		pinned[3] = pinned[5] = i;
+		OK(cu.cuGraphLaunch(exec, stream));
+		OK(cu.cuStreamSynchronize(stream));
+		IS(i, pinned[256 + 3]);
+		IS(i, pinned[512 + 5]);
+	}
+	OK(cu.cuGraphExecDestroy(exec));
+	OK(cu.cuGraphDestroy(graph));
+	OK(cu.cuMemFreeHost(pinned));
+	OK(cu.cuStreamDestroy_v2(stream));
+}
+
 const struct check capture_checks[] = {
 	{"first forms", capture_first_forms, true},
 	{"set, kernel and copy", capture_simple, false},
@@ -501,5 +535,6 @@ const struct check capture_checks[] = {
 	{"a callback", capture_callback, true},
 	{"memory of the graph's own", capture_memory, true},
 	{"memory that is not page-locked", capture_ordinary, true},
+	{"copies within the host", capture_within_host, true},
 	END,
 };
