@@ -130,6 +130,15 @@ static CUresult copy_probe(CUdeviceptr device, size_t bytes, bool known)
 	return known ? CUDA_SUCCESS : call_sync(WIRE_PROBE, words, 2, NULL, 0, NULL, 0);
 }
 
+CUresult copy_await(const void *from, CUstream stream)
+{
+	struct range range;
+
+	return address_map_find((uint64_t)from, &range) && range.kind == ADDRESS_MAP_REGISTERED
+		       ? cuStreamSynchronize(stream)
+		       : CUDA_SUCCESS;
+}
+
 CUresult on_cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
 	const uint64_t words[] = {to, (uint64_t)from, bytes, stream};
@@ -146,6 +155,9 @@ CUresult on_cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes,
 			     : call_sync(OP_cuMemcpyHtoDAsync_v2, words, 4, NULL, 0, NULL, 0);
 	if (paged_captures_row(stream, to, from, bytes, true, &captured))
 		return paged_capture(stream, &captured);
+	r = copy_await(from, stream);
+	if (r)
+		return r;
 	if (bytes <= COPY_INLINE)
 		return copy_inline(to, from, bytes, stream, known);
 	r = copy_probe(to, bytes, known);

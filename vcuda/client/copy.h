@@ -15,13 +15,21 @@ enum { COPY_HOST = 1, COPY_DEVICE = 2, COPY_ARRAY = 3, COPY_UNIFIED = 4 };
  */
 CUresult copy_finish(CUresult r, CUdeviceptr to, CUdeviceptr from, CUstream stream);
 
+/**
+ * copy_await() - wait until what a copy reads through the staging memory is what the stream wants copied
+ *
+ * Memory that the program has registered is to be read when the stream is there: it may have a function of the host fill
+ * it first. Other ordinary memory is read when the call is made.
+ */
+CUresult copy_await(const void *from, CUstream stream);
+
 /** Copies of which one side at least is an array. @waits: until it is done */
 CUresult array_copy(const CUDA_MEMCPY3D *copy, CUstream stream, bool waits);
 
 /** Return: a plane as what it is with one more dimension. */
 CUDA_MEMCPY3D array_box_of(const CUDA_MEMCPY2D *copy);
 
-/* Copies in graphs of which one side is ordinary memory. */
+/* Copies in graphs of which one side is ordinary memory, or both are the host's. */
 
 /** Whether the stream captures, and the copy is such a one. */
 bool paged_captures(CUstream stream, const CUDA_MEMCPY3D *copy);

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -93,6 +94,31 @@ static void copy_pinned_late(void)
 	OK(cu.cuStreamDestroy_v2(stream));
 	OK(cu.cuMemFreeHost(pinned));
 	OK(cu.cuMemFree_v2(pointer));
+}
+
+static void copy_fill_late(void *data)
+{
+	(void)usleep(50000);
+	memcpy(data, four, sizeof(four));
+}
+
+/* So it is from memory that was registered, which the stream has filled before. */
+static void copy_registered_late(void)
+{
+	uint32_t *memory = aligned_alloc(4096, 65536);
+	CUdeviceptr pointer = check_alloc(65536);
+
+	for (size_t bytes = 16; bytes <= 65536; bytes += 65520) {
+		memset(memory, 0, 65536);
+		OK(cu.cuMemHostRegister_v2(memory, 65536, 0));
+		OK(cu.cuLaunchHostFunc(NULL, copy_fill_late, memory));
+		OK(cu.cuMemcpyHtoDAsync_v2(pointer, memory, bytes, NULL));
+		OK(cu.cuCtxSynchronize());
+		IS(4, check_word(pointer + 12));
+		OK(cu.cuMemHostUnregister(memory));
+	}
+	OK(cu.cuMemFree_v2(pointer));
+	free(memory);
 }
 
 static void copy_pinned_event(void)
@@ -467,6 +493,7 @@ const struct check copy_checks[] = {
 	{"what was copied from may change", copy_reused, false},
 	{"from locked memory not before its turn", copy_pinned_late, false},
 	{"to locked memory, seen after an event", copy_pinned_event, false},
+	{"from registered memory that is filled before", copy_registered_late, false},
 	{"within the device", copy_device, false},
 	{"by unified addresses", copy_unified, false},
 	{"in the thread's own default stream", copy_own_default, false},
