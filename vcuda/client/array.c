@@ -140,11 +140,16 @@ static CUresult array_send_piece(const CUDA_MEMCPY3D *copy, const struct array_p
 static CUresult array_copy_staged(const CUDA_MEMCPY3D *copy, const struct array_memory *memory, CUstream stream,
 				  size_t bytes)
 {
-	const struct staged staged = staged_begin(bytes);
-	const struct array_pieces pieces = array_divide(copy, staged.piece);
 	const bool in = copy->dstMemoryType == COPY_ARRAY;
-	CUresult r = CUDA_SUCCESS;
+	CUresult r = in ? copy_await((const void *)memory->at, stream) : CUDA_SUCCESS;
+	struct array_pieces pieces;
+	struct staged staged;
 
+	if (!r)
+		r = staged_begin(bytes, stream, &staged);
+	if (r)
+		return r;
+	pieces = array_divide(copy, staged.piece);
 	for (size_t i = 0; i < pieces.count + staged.depth && !r; i++) {
 		const uint32_t chunk = staged.chunk[i % staged.depth];
 		struct array_piece piece;

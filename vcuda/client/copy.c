@@ -39,10 +39,12 @@ static size_t copy_piece(const struct staged *staged, size_t bytes, size_t numbe
 
 static CUresult copy_in_staged(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
-	const struct staged staged = staged_begin(bytes);
-	CUresult r = CUDA_SUCCESS;
+	struct staged staged;
+	CUresult r = staged_begin(bytes, stream, &staged);
 	size_t number = 0;
 
+	if (r)
+		return r;
 	for (size_t done = 0; done < bytes && !r; number++) {
 		const uint32_t chunk = staged.chunk[number % staged.depth];
 		const size_t piece = copy_piece(&staged, bytes, number);
@@ -66,12 +68,14 @@ static CUresult copy_in_staged(CUdeviceptr to, const void *from, size_t bytes, C
 
 static CUresult copy_out_staged(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-	const struct staged staged = staged_begin(bytes);
-	const size_t pieces = (bytes + staged.piece - 1) / staged.piece;
+	struct staged staged;
+	CUresult r = staged_begin(bytes, stream, &staged);
+	const size_t pieces = r ? 0 : (bytes + staged.piece - 1) / staged.piece;
 	struct thread *thread = thread_self();
-	CUresult r = CUDA_SUCCESS;
 	uint32_t copy = 0;
 
+	if (r)
+		return r;
 	for (size_t i = 0; i < pieces + staged.depth && !r; i++) {
 		const uint32_t chunk = staged.chunk[i % staged.depth];
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "vcuda/client/call.h"
+#include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
 enum { STAGED_SHARED = 1 << 20, STAGED_HELPERS = 3 };
@@ -75,23 +76,40 @@ static struct lock chunk_lock;
 static bool chunk_taken[WIRE_CHUNKS];
 static struct bell chunk_freed;
 
-/* Return: a chunk of the staging memory that nobody uses. */
-static uint32_t staged_take_chunk(bool large)
+/* Return: how many chunks were free of those between two numbers, at most staged->depth, which are the copy's now. */
+static unsigned staged_take_chunks(struct staged *staged, uint32_t from, uint32_t to)
 {
-	for (;;) {
-		const uint32_t seen = BELL_LOAD(&chunk_freed.value);
+	unsigned count = 0;
 
-		lock_take(&chunk_lock);
-		for (uint32_t i = large ? WIRE_SMALL : 0; i < (large ? (uint32_t)WIRE_CHUNKS : (uint32_t)WIRE_SMALL);
-		     i++)
-			if (!chunk_taken[i]) {
-				chunk_taken[i] = true;
-				lock_release(&chunk_lock);
-				return i;
-			}
-		lock_release(&chunk_lock);
+	LOCK_HOLD(&chunk_lock);
+	for (uint32_t i = from; i < to && count < staged->depth; i++)
+		if (!chunk_taken[i]) {
+			chunk_taken[i] = true;
+			staged->chunk[count++] = i;
+		}
+	return count;
+}
+
+/*
+ * A copy has its chunks until its stream has come to it, which may be behind what other threads have still to copy. So
+ * none waits for chunks of such: where there are no others, it waits for its stream, with none, and then has those that
+ * are kept for copies that begin at once.
+ */
+static CUresult staged_wait_for_chunks(struct staged *staged, uint32_t from, uint32_t to, CUstream stream)
+{
+	CUresult r = cuStreamSynchronize(stream);
+
+	while (!r) {
+		const uint32_t seen = BELL_LOAD(&chunk_freed.value);
+		const unsigned count = staged_take_chunks(staged, from, to);
+
+		if (count > 0) {
+			staged->depth = count;
+			break;
+		}
 		bell_sleep(&chunk_freed, seen, &(const struct timespec){.tv_nsec = 1000000});
 	}
+	return r;
 }
 
 static void staged_give_chunk(uint32_t chunk)
@@ -109,23 +127,30 @@ CUresult staged_wait(uint32_t chunk)
 	return call_sync(WIRE_STAGE_WAIT, &word, 1, NULL, 0, NULL, 0);
 }
 
-struct staged staged_begin(size_t bytes)
+CUresult staged_begin(size_t bytes, CUstream stream, struct staged *ret)
 {
+	enum { KEPT_SMALL = 4, KEPT_LARGE = 2 };
 	const bool large = bytes > WIRE_SMALL_BYTES;
+	const uint32_t from = large ? WIRE_SMALL : 0, to = large ? WIRE_CHUNKS : WIRE_SMALL;
 	struct staged staged = {.piece = large ? WIRE_LARGE_BYTES : WIRE_SMALL_BYTES, .shared = bytes >= STAGED_SHARED};
 	const size_t pieces = (bytes + staged.piece - 1) / staged.piece;
+	CUresult r = CUDA_SUCCESS;
+	unsigned count;
 
 	staged.depth = pieces < STAGED_DEPTH ? (unsigned)pieces : STAGED_DEPTH;
-	/* All large chunks may be wanted twice over at once; two who have half of them each would wait for ever. */
-	static struct lock taking;
-	LOCK_HOLD(&taking);
-	for (unsigned i = 0; i < staged.depth; i++)
-		staged.chunk[i] = staged_take_chunk(large);
+	count = staged_take_chunks(&staged, from, to - (large ? KEPT_LARGE : KEPT_SMALL));
+	if (count > 0)
+		staged.depth = count;
+	else
+		r = staged_wait_for_chunks(&staged, from, to, stream);
+	if (r)
+		return r;
 	/* Whoever has their help may wait for long. */
 	staged.shared = staged.shared && lock_try(&helper_lock);
 	if (staged.shared)
 		staged_get_help();
-	return staged;
+	*ret = staged;
+	return CUDA_SUCCESS;
 }
 
 void staged_end(const struct staged *staged)

@@ -17,8 +17,12 @@ struct staged {
 	bool shared;  /* with the threads that help */
 };
 
-/** Takes chunks for a copy of so many bytes, more than 0, until staged_end(). */
-struct staged staged_begin(size_t bytes);
+/**
+ * staged_begin() - take chunks for a copy of so many bytes, more than 0, until staged_end()
+ *
+ * It may wait for what the stream does before. Return: what that failed with; there is nothing to end then.
+ */
+CUresult staged_begin(size_t bytes, CUstream stream, struct staged *ret);
 void staged_end(const struct staged *staged);
 
 /** memcpy(3), with the others' help if the copy has it. */

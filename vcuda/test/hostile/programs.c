@@ -998,6 +998,62 @@ static void program_has_little_room_for_a_log(void)
 	is("the length of the log", 7, (long long)strlen(log));
 }
 
+static void function_waits(void *flag)
+{
+	while (!__atomic_load_n((int *)flag, __ATOMIC_ACQUIRE))
+		(void)usleep(1000);
+}
+
+struct stuck {
+	CUcontext context;
+	CUstream stream;
+	CUdeviceptr pointer;
+	char *memory;
+};
+
+enum { STUCK = 3, STUCK_BYTES = 20 << 20 };
+
+static void *thread_copies(void *argument)
+{
+	const struct stuck *stuck = argument;
+
+	MUST(cuCtxSetCurrent(stuck->context));
+	MUST(cuMemcpyDtoHAsync_v2(stuck->memory, stuck->pointer, STUCK_BYTES, stuck->stream));
+	return NULL;
+}
+
+/* Threads copy much from streams that go on only when another thread has copied. */
+static void program_copies_beside_copies_that_wait(void)
+{
+	struct stuck stuck[STUCK + 1];
+	pthread_t thread[STUCK];
+	CUevent event = NULL;
+	int flag = 0;
+
+	begin();
+	MUST(cuEventCreate(&event, 2));
+	for (int i = 0; i <= STUCK; i++) {
+		MUST(cuCtxGetCurrent(&stuck[i].context));
+		MUST(cuStreamCreate(&stuck[i].stream, 1));
+		MUST(cuMemAlloc_v2(&stuck[i].pointer, STUCK_BYTES));
+		stuck[i].memory = calloc(1, STUCK_BYTES);
+	}
+	MUST(cuMemsetD8_v2(stuck[0].pointer, 7, STUCK_BYTES));
+	MUST(cuLaunchHostFunc(stuck[0].stream, function_waits, &flag));
+	MUST(cuEventRecord(event, stuck[0].stream));
+	for (int i = 0; i < STUCK; i++) {
+		MUST(cuStreamWaitEvent(stuck[i].stream, event, 0));
+		(void)pthread_create(&thread[i], NULL, thread_copies, &stuck[i]);
+	}
+	(void)usleep(100000);
+	MUST(cuMemcpyHtoDAsync_v2(stuck[STUCK].pointer, stuck[STUCK].memory, STUCK_BYTES, stuck[STUCK].stream));
+	MUST(cuMemcpyDtoHAsync_v2(stuck[STUCK].memory, stuck[STUCK].pointer, STUCK_BYTES, stuck[STUCK].stream));
+	__atomic_store_n(&flag, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < STUCK; i++)
+		(void)pthread_join(thread[i], NULL);
+	is("what came of it", 7, stuck[0].memory[STUCK_BYTES - 1]);
+}
+
 /* As the CUDA runtime does. */
 static void program_asks_for_managed_variables_without_a_context(void)
 {
@@ -1057,6 +1113,7 @@ static const struct {
 	{"that calls the device's memory the host's", program_calls_the_devices_memory_the_hosts, false},
 	{"that asks for a kernel's parameters twice", program_asks_for_parameters_twice, false},
 	{"that has little room for a log", program_has_little_room_for_a_log, false},
+	{"that copies beside copies which wait for it", program_copies_beside_copies_that_wait, false},
 	{"that copies planes without end", program_copies_planes_without_end, false},
 };
 enum { CASES = sizeof(cases) / sizeof(cases[0]) };
