@@ -30,7 +30,7 @@
 #include "vcuda/grant/backend.h"
 #include "vcuda/grant/grant.h"
 
-enum { ID_MAP_MAX = 1 << 16, SOURCES_MAX = 64 };
+enum { SOURCES_MAX = 64 };
 
 struct apply {
 	const struct plan *plan;
@@ -226,37 +226,9 @@ static int apply_find_cgroup(struct apply *apply)
 	return devcgroup_open(container->pid, container->process, &apply->cgroup, apply->err);
 }
 
-/* The identity that @inside 0 has outside, by a line of uid_map(5): "inside outside count". */
-static int apply_read_root_id(const struct apply *apply, const char *map, unsigned *ret)
-{
-	_cleanup_free_ char *text = NULL;
-	unsigned inside, outside, count;
-	int r;
-
-	r = fd_read_file_at(apply->container->process, map, ID_MAP_MAX, &text, NULL);
-	if (r < 0)
-		return r;
-	for (const char *line = text; line && *line; line = strchr(line, '\n'), line += line != NULL)
-		if (sscanf(line, "%u %u %u", &inside, &outside, &count) == 3 && inside == 0)
-			*ret = outside;
-	return 0;
-}
-
 static int apply_find_owner(struct apply *apply)
 {
-	int r;
-
-	if (apply->container->enter_user_namespace || !container_has_own_user_namespace(apply->container))
-		return 0;
-	*apply->owner = (struct mapped_root){.uid = geteuid(), .gid = getegid()};
-	r = apply_read_root_id(apply, "uid_map", &apply->owner->uid);
-	if (r == 0)
-		r = apply_read_root_id(apply, "gid_map", &apply->owner->gid);
-	if (r < 0)
-		return err_set(apply->err, r, "cannot read the user namespace of process %d: %m",
-			       (int)apply->container->pid);
-	apply->owner->other = apply->owner->uid != geteuid() || apply->owner->gid != getegid();
-	return 0;
+	return namespaces_find_owner(apply->container, apply->owner, apply->err);
 }
 
 /*

@@ -254,7 +254,7 @@ int undo_record_read_running(const struct undo_records *records, unsigned number
 
 /**
  * undo_record_undo_running() - take back what a record has, in the container's mount namespace
- * @rootfs:   the container's, with its mount map and proc_self_fd
+ * @rootfs:   the container's, with its mount map, proc_self_fd and an undo log whose owner its files have
  * @restored: of the records that were undone just before, which were written later; begins empty
  *
  * Return: 0; -EBUSY with @err set if a mount stays; negative errno.
@@ -284,6 +284,14 @@ int namespaces_enter(const struct ctr_gpu_container *container, int ret_fds[2], 
 /** The same in two steps: the user namespace, where that must be entered, and the mount namespace. */
 int namespaces_enter_user(const struct ctr_gpu_container *container, int ret_fds[2], struct err *err);
 int namespaces_enter_mounts(const struct ctr_gpu_container *container, int ret_fds[2], struct err *err);
+
+/**
+ * namespaces_find_owner() - whose are files of the container's root
+ * @ret: written if the container has a user namespace of its own, which is not entered: its root, as it is called here
+ *
+ * Return: 0; negative errno with @err set.
+ */
+int namespaces_find_owner(const struct ctr_gpu_container *container, struct mapped_root *ret, struct err *err);
 
 /* What was given to a container that runs, and how it is taken back. */
 

@@ -244,8 +244,9 @@ static struct sum layer_sum_up(const struct span *parts, size_t count)
  * What the cache would be without us is the image's, unless an ldconfig ran in the container, in this start or an
  * earlier one. Then it is written in its place. The image's own is seen by now.
  */
+/* @owner: of the one that was there */
 static void layer_put_back_cache(const struct layer_overlay *overlay, const struct place *place,
-				 const struct ldcache_merged *without)
+				 const struct mapped_root *owner, const struct ldcache_merged *without)
 {
 	_cleanup_close_ int handle = openat(place->parent, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	const struct sum own = layer_sum_up(without->parts, LDCACHE_PARTS);
@@ -263,7 +264,9 @@ static void layer_put_back_cache(const struct layer_overlay *overlay, const stru
 		return;
 	if (handle >= 0)
 		(void)unlinkat(place->parent, place->name, 0);
+	mapped_root_begin(owner);
 	fd = openat(place->parent, place->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	mapped_root_end(owner);
 	if (fd >= 0)
 		(void)fd_write_parts(fd, without->parts, LDCACHE_PARTS);
 }
@@ -274,16 +277,19 @@ static void layer_take_back_cache(struct layer_overlay *overlay, const struct pl
 	struct ldcache_merged without = {0};
 	_cleanup_free_ char *data = NULL;
 	struct span content;
+	struct mapped_root owner;
 	size_t size;
+	struct stat st;
 
 	if (handle < 0 || rootfs_read_handle(&overlay->merged, handle, LDCACHE_MAX_SIZE, &data, &size) < 0)
 		return;
 	content = (struct span){(const unsigned char *)data, size};
-	if (ldcache_merge(&content, former, NULL, 0, &without) < 0)
+	if (fstat(handle, &st) < 0 || ldcache_merge(&content, former, NULL, 0, &without) < 0)
 		return;
+	owner = (struct mapped_root){st.st_uid != geteuid() || st.st_gid != getegid(), st.st_uid, st.st_gid};
 	if (unlinkat(place->parent, place->name, 0) == 0) {
 		layer_overlay_uncover(overlay, place->parent, place->name);
-		layer_put_back_cache(overlay, place, &without);
+		layer_put_back_cache(overlay, place, &owner, &without);
 	}
 	free(without.owned);
 }

@@ -8,12 +8,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "apply/internal.h"
+#include "base/fd.h"
 #include "ctr-gpu-error.h"
 #include "lib/container.h"
 #include "process/phase.h"
+
+enum { ID_MAP_MAX = 1 << 16 };
 
 /* @ret_fd: the namespace, for the process that undoes */
 static int namespaces_join(const struct ctr_gpu_container *container, const char *name, int type, int *ret_fd,
@@ -59,4 +64,37 @@ int namespaces_enter(const struct ctr_gpu_container *container, int ret_fds[2], 
 	int r = namespaces_enter_user(container, ret_fds, err);
 
 	return r == 0 ? namespaces_enter_mounts(container, ret_fds, err) : r;
+}
+
+/* The identity that 0 inside has outside, by a line of uid_map(5): "inside outside count". */
+static int namespaces_read_root_id(const struct ctr_gpu_container *container, const char *map, unsigned *ret)
+{
+	_cleanup_free_ char *text = NULL;
+	unsigned inside, outside, count;
+	int r;
+
+	r = fd_read_file_at(container->process, map, ID_MAP_MAX, &text, NULL);
+	if (r < 0)
+		return r;
+	for (const char *line = text; line && *line; line = strchr(line, '\n'), line += line != NULL)
+		if (sscanf(line, "%u %u %u", &inside, &outside, &count) == 3 && inside == 0)
+			*ret = outside;
+	return 0;
+}
+
+int namespaces_find_owner(const struct ctr_gpu_container *container, struct mapped_root *ret, struct err *err)
+{
+	struct mapped_root owner = {.uid = geteuid(), .gid = getegid()};
+	int r;
+
+	if (container->enter_user_namespace || !container_has_own_user_namespace(container))
+		return 0;
+	r = namespaces_read_root_id(container, "uid_map", &owner.uid);
+	if (r == 0)
+		r = namespaces_read_root_id(container, "gid_map", &owner.gid);
+	if (r < 0)
+		return err_set(err, r, "cannot read the user namespace of process %d: %m", (int)container->pid);
+	owner.other = owner.uid != geteuid() || owner.gid != getegid();
+	*ret = owner;
+	return 0;
 }

@@ -322,8 +322,11 @@ static int running_clean_cache(struct rootfs *rootfs, const json_t *more)
 	r = ldcache_merge(&content, &gone, NULL, 0, &without);
 	for (i = 0; r == 0 && i < LDCACHE_PARTS; i++)
 		left += without.parts[i].size;
-	if (r == 0 && left < size)
+	if (r == 0 && left < size) {
+		mapped_root_begin(&rootfs->undo_log->owner);
 		r = rootfs_replace_file(rootfs, LOADER_CACHE, without.parts, LDCACHE_PARTS, 0644);
+		mapped_root_end(&rootfs->undo_log->owner);
+	}
 	free(without.owned);
 	return r == -ENOMEM ? r : 0;
 }
@@ -357,12 +360,15 @@ static int running_undo_inside(struct running *running, struct err *err)
 								 : 0;
 	}
 	if (r == 0)
+		r = namespaces_find_owner(running->container, &undo_log->owner, err);
+	if (r == 0)
 		r = namespaces_enter(running->container, namespaces, err);
 	if (r == 0)
 		r = container_open_rootfs(running->container, &rootfs, err);
 	rootfs.mount_map = &mount_map;
 	rootfs.proc_self_fd = proc_self_fd;
 	rootfs.undo_log = undo_log;
+	rootfs.owned = undo_log && undo_log->owner.other;
 	for (unsigned number = UNDO_RECORDS_MAX; number-- > 0 && r == 0;)
 		if (running->taken[number])
 			r = running_undo_one(running, number, &rootfs, &restored, err);

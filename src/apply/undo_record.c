@@ -567,6 +567,7 @@ static int undo_record_read_step(struct reader *reader, const json_t *entry)
 	    (!undo_record_is_whole(kind) && !*name))
 		return 0;
 	undo_step.undo = kinds[kind].undo;
+	undo_step.as_owner = reader->rootfs.owned && !undo_record_is_whole(kind);
 	undo_step.number = (unsigned)json_integer_value(json_object_get(entry, "number"));
 	undo_step.fds[0] = undo_record_open_place(reader, entry, kind);
 	if (undo_step.fds[0] < 0)
@@ -701,6 +702,7 @@ int undo_record_undo_running(const struct undo_records *records, unsigned number
 
 	if (!reader.undo_log)
 		return -ENOMEM;
+	reader.undo_log->owner = rootfs->undo_log->owner;
 	reader.undo_log->proc_self_fd = fcntl(rootfs->proc_self_fd, F_DUPFD_CLOEXEC, 0);
 	if (r >= 0)
 		r = reader.undo_log->proc_self_fd < 0 ? -errno : undo_record_read(&reader, "", "");

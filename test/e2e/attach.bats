@@ -229,6 +229,39 @@ of_a_runtime() {
 	expect_gpu
 }
 
+# Where a root file system is mounted with the identities of the container's user namespace (Podman's --rootfs DIRECTORY:idmap), this
+# machine's root can remove files and make none.
+# bats test_tags=cgroup
+@test "an idmapped root file system in a user namespace" {
+	bundle debian "$BATS_TEST_TMPDIR/bundle" 'del(.hooks) | .process.args = ["sleep", "600"] | .process.env = ["PATH=/usr/bin"]
+		| .linux.namespaces += [{"type": "user"}]
+		| .linux.uidMappings = [{"containerID": 0, "hostID": 100000, "size": 65536}] | .linux.gidMappings = .linux.uidMappings
+		| .mounts |= map(select(.type != "sysfs" and .type != "mqueue" and .type != "cgroup"))'
+	run sandbox wsl-nvidia bash -c "$lib"'
+		mkdir -p /run/bundle/rootfs /run/image && cp "$1/config.json" /run/bundle && cp -a "$1/rootfs/." /run/image && cd /run/bundle
+		idmap /run/image rootfs 100000 65536 || exit
+		mount -t tmpfs tmpfs rootfs/tmp && chown 100000:100000 rootfs/tmp
+		jq --arg path "$CTR_GPU_TEST_CGROUP/three" ".linux.cgroupsPath = \$path" config.json >config.new && mv config.new config.json
+		memlock runc run --detach three </dev/null >/run/log 2>&1 || { cat /run/log; exit 1; }
+		pid=$(runc state three | jq .pid)
+		in="runc exec three"
+		before() { $in busybox stat -c "%u %a" /etc/ld.so.cache; $in busybox md5sum /etc/ld.so.cache; $in ls /etc/ld.so.conf.d; }
+		before >"$before"
+		ctr-gpu attach three && $in probe || fail attach
+		ctr-gpu detach three || fail detach
+		before | diff "$before" - || fail "it is not as before"
+		cp /sbin/ldconfig /run/image/sbin/
+		ctr-gpu attach three && $in /sbin/ldconfig && ctr-gpu detach three || fail "with an ldconfig"
+		echo "cache of $($in busybox stat -c %u /etc/ld.so.cache), with $($in /sbin/ldconfig -p | grep -c wsl) of ours"
+		runc delete --force three
+	' attach "$BATS_TEST_TMPDIR/bundle"
+	[[ $status -ne 77 ]] || skip "this kernel has no idmapped mounts of this file system"
+	expect_status 0
+	expect_not "FAILED: "
+	expect_line "cache of 0, with 0 of ours"
+	expect_gpu
+}
+
 # A read-only root filesystem, in which nothing can be made.
 @test "a container that is read-only has what the image has room for" {
 	with_bundle runc '
