@@ -1031,6 +1031,50 @@ while (accept \$c, S) {
 	expect_line nvidia.yaml
 }
 
+@test "a CDI spec is of the kind that it says, and of no other that is in its text" {
+	run gpu_machine '
+		mkdir /etc/cdi
+		printf "# before nvidia.com/gpu\ncdiVersion: 0.5.0\nkind: management.nvidia.com/gpu\ndevices: []\n" >/etc/cdi/management.yaml
+		ctr-gpu setup crio >/dev/null
+		ls /etc/cdi
+		echo "again: $(ctr-gpu setup crio)"
+		ctr-gpu setup crio --remove >/dev/null
+		echo "left: $(ls /etc/cdi)"'
+	expect_status 0
+	expect_line ctr-gpu-nvidia.json
+	expect_line "again: crio: /etc/crio/crio.conf.d/99-ctr-gpu.conf: everything is there"
+	expect_line "left: management.yaml"
+}
+
+@test "CDI specs stay as long as an engine is set up in a file that is not its usual one" {
+	run gpu_machine '
+		mkdir -p /etc/docker /etc/containerd
+		echo "{}" >/etc/docker/other.json
+		ctr-gpu setup docker --engine-config=/etc/docker/other.json >/dev/null
+		ctr-gpu setup podman >/dev/null && ctr-gpu setup podman --remove >/dev/null
+		echo "docker: $(ls /etc/cdi)"
+		ctr-gpu setup docker --remove --engine-config=/etc/docker/other.json >/dev/null
+		echo "none: $(ls /etc/cdi)"
+		# The file that its own option names.
+		printf "version = 2\n" | tee /run/before >/etc/containerd/other.toml
+		cp /bin/sh /run/containerd && echo "read line" >/run/script && mkfifo /run/wait
+		/run/containerd /run/script -c /etc/containerd/other.toml <>/run/wait &
+		until [[ $(cat /proc/$!/comm) == containerd ]]; do sleep 0.01; done
+		ctr-gpu setup containerd >/dev/null
+		kill -KILL $! && wait $! || true
+		ctr-gpu setup podman >/dev/null && ctr-gpu setup podman --remove >/dev/null
+		echo "containerd: $(ls /etc/cdi)"
+		ctr-gpu setup --remove all >/dev/null
+		cmp /run/before /etc/containerd/other.toml
+		echo "all: $(ls /etc/cdi /var/lib/ctr-gpu)"'
+	expect_status 0
+	expect_line "docker: ctr-gpu-nvidia.json"
+	expect_line "none: "
+	expect_line "containerd: ctr-gpu-nvidia.json"
+	expect_line "all: /etc/cdi:"
+	expect_not ctr-gpu-nvidia.json$'\n'"/var"
+}
+
 @test "a CDI spec that cannot be written: the engine file stays as it is, and --remove takes the specs written before" {
 	profile=wsl-hybrid run gpu_machine '
 		# Room for the first of two specs.

@@ -2,6 +2,7 @@
 
 /* CDI specs in the directories that engines read, as `ctr-gpu cdi check` judges them. */
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,6 +73,25 @@ int cdi_list_kinds(const struct doctor_context *examination, const struct strv *
 	for (size_t i = 0; r == 0 && i < report->file_count; i++)
 		if (cdi_is_usable(&report->files[i]) && !strv_contains(ret, report->files[i].spec.kind))
 			r = strv_add(ret, report->files[i].spec.kind);
+	ctr_gpu_cdi_report_unref(report);
+	return r;
+}
+
+int cdi_find_spec(struct ctr_gpu_context *context, const char *kind, char **ret_path, bool *ret_ours)
+{
+	struct ctr_gpu_cdi_report *report = NULL;
+	const struct cdi_file *found = NULL;
+	int r = ctr_gpu_cdi_report_new(context, &report);
+
+	for (size_t i = 0; i < ARRAY_SIZE(directories) && r == 0; i++)
+		r = ctr_gpu_cdi_report_read_directory(report, directories[i]);
+	for (size_t i = 0; r == 0 && !found && i < report->file_count; i++)
+		if (report->files[i].spec.kind && streq(report->files[i].spec.kind, kind))
+			found = &report->files[i];
+	if (r == 0)
+		r = found ? str_format(ret_path, "%s", found->path) : -ENOENT;
+	if (r == 0)
+		*ret_ours = found->spec.is_ours;
 	ctr_gpu_cdi_report_unref(report);
 	return r;
 }

@@ -22,6 +22,15 @@
 /** The kinds of specs of GPUs that can be used, in these directories. Return: 0; negative errno. */
 int cdi_list_kinds(const struct doctor_context *examination, const struct strv *places, struct strv *ret);
 
+/**
+ * cdi_find_spec() - the first spec of a kind on this machine, whether or not engines can use it
+ * @ret_path: of its file, owned by the caller
+ * @ret_ours: whether this program has written it
+ *
+ * Return: 0; -ENOENT; another negative errno.
+ */
+int cdi_find_spec(struct ctr_gpu_context *context, const char *kind, char **ret_path, bool *ret_ours);
+
 /** Sets the kinds of GPU devices by a host that was read already. */
 void machine_take_kinds(struct doctor_context *examination);
 

@@ -462,6 +462,17 @@ static bool setup_is_named(const char *path)
 	       memmem(file.text.data, file.text.size, name, sizeof(name) - 1);
 }
 
+/* Whether an engine is set up in a file that is not its usual one. What cannot be read may say so. */
+static bool setup_has_saved(const struct setup *setup)
+{
+	_cleanup_state_ struct saved_state state = SAVED_STATE_CLOSED;
+	const size_t own = setup->dry_run && setup->entry;
+
+	if (setup->state.entries)
+		return json_object_size(setup->state.entries) > own;
+	return saved_state_open(&state, false) || json_object_size(state.entries) > 0;
+}
+
 /* Whether an engine of root's is set up still; CDI specs are root's. */
 static bool setup_is_needed(const struct setup *setup)
 {
@@ -473,7 +484,7 @@ static bool setup_is_needed(const struct setup *setup)
 	}
 	if (setup->engine != &setup_vcuda && setup_vcuda_is_on())
 		return true;
-	return setup->rootless || json_object_size(setup->state.entries) > (setup->dry_run && setup->entry);
+	return setup->rootless || setup_has_saved(setup);
 }
 
 static int setup_remove_file(struct setup *setup)
@@ -503,9 +514,12 @@ static int setup_remove(struct setup *setup)
 	return r || setup->all || setup_is_needed(setup) ? r : setup_cdi_remove(setup, SETUP_CDI_OURS);
 }
 
+/* A TOML file in another place than usual is found again by its entry. */
 static bool setup_is_saved(const struct setup *setup)
 {
-	return setup->engine->facts->format == ENGINE_JSON || setup->config;
+	_cleanup_free_ char *usual = setup_usual_path(setup);
+
+	return setup->engine->facts->format == ENGINE_JSON || setup->config || !usual || !streq(setup->path, usual);
 }
 
 /* What --remove needs besides the file: the text that daemon.json has then. Return: 0 or the exit status. */

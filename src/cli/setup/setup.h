@@ -23,8 +23,8 @@
 /*
  * What --remove restores in Docker's daemon.json: its text before, missing if there was no file, and after setup. It is
  * in /var/lib/ctr-gpu/setup.json, or below the user's state directory for a user's own file; written before
- * daemon.json is, and removed after that is as it was. TOML files say themselves what was written into them; one that
- * --engine-config named has an entry, so that "--remove all" finds it.
+ * daemon.json is, and removed after that is as it was. TOML files say themselves what was written into them; one in
+ * another place than usual has an entry, so that "--remove all" finds it.
  *
  *	{"version": 1, "files": {"/etc/docker/daemon.json": {"engine": "docker", "before": "…", "after": "…"}}}
  *

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "cli/doctor/doctor.h"
 #include "cli/output.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
@@ -31,28 +32,17 @@ static int setup_cdi_find(const char *name, struct strv *ret)
 	return r < 0 ? output_no_memory() : 0;
 }
 
-static bool setup_cdi_has(const struct config_file *spec, const char *text)
-{
-	return spec->text.size && memmem(spec->text.data, spec->text.size, text, strlen(text));
-}
-
 /* Whether some file has the kind. Engines ignore devices that two files have. */
-static bool setup_cdi_has_spec(const struct setup *setup, const char *kind)
+static bool setup_cdi_has_spec(const struct setup *setup, const struct session *session, const char *kind)
 {
-	_cleanup_strv_ struct strv specs = {0};
-	bool found = false;
+	_cleanup_free_ char *path = NULL;
+	bool ours = false;
 
-	if (setup_cdi_find("*.{json,yaml}", &specs))
+	if (cdi_find_spec(session->context, kind, &path, &ours) < 0)
 		return false;
-	for (size_t i = 0; i < specs.count && !found; i++) {
-		_cleanup_config_file_ struct config_file file = {0};
-
-		found = config_file_read(specs.items[i], &file) == 0 && setup_cdi_has(&file, kind);
-		if (found && !setup_cdi_has(&file, OURS))
-			setup_print(setup, "%s has devices of %s already, so no CDI spec of them is written",
-				    specs.items[i], kind);
-	}
-	return found;
+	if (!ours)
+		setup_print(setup, "%s has devices of %s already, so no CDI spec of them is written", path, kind);
+	return true;
 }
 
 static int setup_cdi_save(const struct setup *setup, const struct session *session, const char *kind)
@@ -73,7 +63,7 @@ static int setup_cdi_save(const struct setup *setup, const struct session *sessi
 
 static int setup_cdi_put_kind(const struct setup *setup, const struct session *session, const char *kind)
 {
-	if (setup_cdi_has_spec(setup, kind))
+	if (setup_cdi_has_spec(setup, session, kind))
 		return 0;
 	if (!setup->rootless && !setup->dry_run)
 		return setup_cdi_save(setup, session, kind);
@@ -136,7 +126,7 @@ static int setup_cdi_remove_spec(const struct setup *setup, const char *path)
 	_cleanup_config_file_ struct config_file file = {0};
 	int r = config_file_read(path, &file);
 
-	if (r || !setup_cdi_has(&file, OURS))
+	if (r || !file.text.size || !memmem(file.text.data, file.text.size, OURS, strlen(OURS)))
 		return r;
 	if (setup->dry_run) {
 		setup_print(setup, "%s would be removed, unless another engine needs it", path);
