@@ -369,6 +369,14 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 			if grep nvidia /etc/containerd/config.toml; then exit 1; fi
 			cp before.json /etc/docker/daemon.json && cp before.toml /etc/containerd/config.toml
 		done
+		# Nor does it need what setup remembers to be readable.
+		setup docker >/dev/null && setup containerd >/dev/null
+		echo "{\"version\": 1, \"files\": {\"$PWD/before.json\": {\"engine\": \"docker\", \"before\": 1}}}" >/var/lib/ctr-gpu/setup.json
+		refused setup --remove all
+		grep -q "setup.json is damaged" message
+		[[ $(jq -c "[.debug, .runtimes.nvidia]" /etc/docker/daemon.json before.json | sort -u) == "[true,null]" ]]
+		cmp before.toml /etc/containerd/config.toml
+		rm -r /var/lib/ctr-gpu && cp before.json /etc/docker/daemon.json
 		# One that is not valid stops nothing that is not ours, and does not keep the other engines from being undone.
 		mkdir -p /etc/crio && echo "[" >/etc/containerd/config.toml
 		setup --remove all

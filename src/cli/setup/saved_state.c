@@ -117,6 +117,7 @@ static int saved_state_parse(struct saved_state *state)
 		state->entries = json_incref(json_object_get(document, "files"));
 	if (saved_state_has_entries(state->entries))
 		return 0;
+	json_decref(steal_ptr(state->entries));
 	return output_print_advised(("%s is damaged", state->file.path),
 				    ("Restore it, or remove it and see to what \"ctr-gpu setup\" wrote yourself."));
 }

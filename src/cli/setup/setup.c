@@ -623,7 +623,7 @@ static int setup_do_file(struct setup *setup)
 
 	if (!r)
 		r = setup->node ? 0 : setup_check_config(setup);
-	if (!r && setup_is_saved(setup))
+	if (!r && setup_is_saved(setup) && !setup->forgetful)
 		r = saved_state_open(&setup->state, !setup->dry_run);
 	/* Behind the lock: a setup that was waited for may have changed it. */
 	if (!r)
@@ -705,15 +705,14 @@ static int setup_remove_one(const struct setup *all, const struct setup_engine *
 	return path && str_replace(&setup.path, path) < 0 ? output_no_memory() : setup_do_file(&setup);
 }
 
-/* If one setup cannot be undone, the others still are. */
+/* If one setup cannot be undone, the others still are, also where what is remembered of them is lost. */
 static int setup_remove_all(struct setup *setup)
 {
 	int r, worst = saved_state_open(&setup->state, false);
 	const char *path;
 	json_t *entry;
 
-	if (worst)
-		return worst;
+	setup->forgetful = worst;
 	for (size_t i = 0; i < ARRAY_SIZE(engines); i++) {
 		json_object_foreach (setup->state.entries, path, entry) {
 			const char *name = json_string_value(json_object_get(entry, "engine"));

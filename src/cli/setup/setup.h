@@ -80,11 +80,12 @@ struct setup {
 	bool unreached;       /* the daemon does not read that file, or cannot run our program; that has been said */
 	bool needs_restart;   /* reloading is not enough for what was changed */
 	struct saved_state state;
-	json_t *entry;              /* of the state, for daemon.json; NULL: it is not there */
-	struct config_file file;    /* as it is */
-	struct text_buffer to;      /* what is to be in it */
-	bool gone;                  /* it is to be removed */
-	json_t *now, *then;         /* what both say */
+	bool forgetful;          /* it cannot be read, and that has been said: what is recognizably ours is taken out */
+	json_t *entry;           /* of the state, for daemon.json; NULL: it is not there */
+	struct config_file file; /* as it is */
+	struct text_buffer to;   /* what is to be in it */
+	bool gone;               /* it is to be removed */
+	json_t *now, *then;      /* what both say */
 	struct engine_config found; /* what the engine reads, before the file is changed */
 };
 
