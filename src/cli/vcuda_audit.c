@@ -15,7 +15,11 @@
 #include "cli/verbs.h"
 #include "system/program_output.h"
 
-enum { AUDIT_MAX = 16 << 20, KEY_JSON = 0x100 };
+enum {
+	AUDIT_MAX = 16 << 20,
+	JOURNAL_MS = 60 * 1000, /* of a large journal on a slow disk it takes long */
+	KEY_JSON = 0x100,
+};
 
 #define AUDIT_FILE "/var/log/ctr-gpu-vcudad.log"
 
@@ -57,7 +61,7 @@ static int vcuda_audit_read(char **ret, size_t *ret_size)
 	int r;
 
 	if (access("/run/systemd/system", F_OK) == 0) {
-		if (program_output_read(journal, AUDIT_MAX, ret, ret_size))
+		if (program_output_read(journal, JOURNAL_MS, AUDIT_MAX, ret, ret_size))
 			return 0;
 		return output_print_advised(
 			("journalctl does not show the audit of ctr-gpu-vcudad"),

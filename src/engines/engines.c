@@ -120,7 +120,7 @@ static json_t *engine_dump_containerd(const char *file)
 	trusted = trusted_file_open(program.path, S_IFREG, TRUSTED_FILE_ROOT_ONLY, O_PATH);
 	if (trusted < 0 ||
 	    !program_output_read((const char *const[]){program.path, "--config", file, "config", "dump", NULL},
-				 CONTAINERD_DUMP_MAX, &text.data, &text.size))
+				 PROGRAM_OUTPUT_USUAL_MS, CONTAINERD_DUMP_MAX, &text.data, &text.size))
 		return NULL;
 	return toml_parse_read(&text, &json, &error) == 0 ? json : NULL;
 }

@@ -84,7 +84,7 @@ bool oci_runtime_holds_places(const char *program)
 	(void)snprintf(name, sizeof(name), "runtime-%016" PRIx64, str_hash(program));
 	if (boot_cache_read(name, ANSWER_MAX + 128, &kept, &size) == 0 && str_has_prefix(kept, identity))
 		return oci_runtime_is_known(kept + strlen(identity));
-	(void)program_output_read(arguments, ANSWER_MAX - 1, &answer, &size);
+	(void)program_output_read(arguments, PROGRAM_OUTPUT_USUAL_MS, ANSWER_MAX - 1, &answer, &size);
 	if (!answer || !*answer || str_format(&text, "%s%s", identity, answer) < 0)
 		return false;
 	boot_cache_write(name, text);

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-enum { PATIENCE_MS = 5000, TICK_MS = 10 };
+enum { TICK_MS = 10 };
 
 static _Noreturn void program_output_run(const char *const arguments[], int output)
 {
@@ -68,9 +68,9 @@ static bool program_output_wait(pid_t pid, long end)
 	return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
 }
 
-bool program_output_read(const char *const arguments[], size_t max, char **ret, size_t *ret_size)
+bool program_output_read(const char *const arguments[], int time_ms, size_t max, char **ret, size_t *ret_size)
 {
-	const long end = clock_now_ms() + PATIENCE_MS;
+	const long end = clock_now_ms() + time_ms;
 	_cleanup_close_ int ours = -1;
 	int pair[2];
 	bool complete;

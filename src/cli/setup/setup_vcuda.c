@@ -21,7 +21,10 @@
 #define SERVICE "ctr-gpu-vcudad"
 #define SPEC "ctr-gpu-vcuda.json"
 
-enum { ANSWER_MAX = 4096 };
+enum {
+	ANSWER_MAX = 4096,
+	SERVICE_MS = 300 * 1000, /* above the 90 s that systemd gives a unit to start, and as much to stop */
+};
 
 static const char *const files[] = {PATH_CONFIG, NULL};
 static const struct engine facts = {.name = "vcuda", .label = "vCUDA", .format = ENGINE_JSON, .files = files};
@@ -118,7 +121,7 @@ static int vcuda_run_service(const struct setup *setup)
 		setup_print(setup, "systemctl %s --now %s %s would be run", verb, units[0], units[1]);
 		return 0;
 	}
-	if (!program_output_read(arguments, ANSWER_MAX, &answer, &size))
+	if (!program_output_read(arguments, SERVICE_MS, ANSWER_MAX, &answer, &size))
 		return output_print_advised(
 			("systemctl %s --now %s %s has failed", verb, units[0], units[1]),
 			("What it says: run it by hand; what the manager said: journalctl -u " SERVICE));
