@@ -293,9 +293,8 @@ static const char *daemon_behind(const char *argument, const char *name)
 	return str_has_prefix(argument, name) && (*rest == '=' || !*rest) ? rest : NULL;
 }
 
-/* The option's next value, behind @value, which an earlier call returned. @name: NULL: no such option. */
-static const char *daemon_next_option(const struct daemon *daemon, const char *name, const char *letter,
-				      const char *value)
+/* @name: NULL: no such option */
+const char *daemon_next_option(const struct daemon *daemon, const char *name, const char *letter, const char *value)
 {
 	/* From inside of "--name=value", too, the next string is the next argument. */
 	for (const char *at = daemon_next_argument(daemon, value); name && at; at = daemon_next_argument(daemon, at)) {

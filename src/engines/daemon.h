@@ -165,6 +165,9 @@ bool daemon_stands_alone(const struct daemon *daemon);
  */
 const char *daemon_option(const struct daemon *daemon, const char *name, const char *letter);
 
+/** The same of the option's next value, behind @value, which an earlier call returned; NULL: of the first. */
+const char *daemon_next_option(const struct daemon *daemon, const char *name, const char *letter, const char *value);
+
 /** Whether an argument is @name, or begins with it and has '=' behind it. */
 bool daemon_has_option(const struct daemon *daemon, const char *name);
 

@@ -612,6 +612,10 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		fake dockerd --add-runtime nvidia=/x
 		refused setup docker
 		grep -q -- "--add-runtime nvidia=/x" message
+		ends
+		fake dockerd --add-runtime=other=/y --add-runtime nvidia=/z
+		refused setup docker
+		grep -q -- "--add-runtime nvidia=/z" message
 		[[ ! -e /etc/docker/daemon.json ]]'
 }
 

@@ -52,12 +52,13 @@ static int docker_check_arguments(const struct setup *setup)
 {
 	static const char again[] = "Remove the option from the daemon's command line, and try again.";
 	const struct daemon *daemon = &setup->daemon;
-	const char *runtime = daemon_option(daemon, "--add-runtime", NULL);
+	const char *runtime = NULL;
 
-	if (runtime && strncmp(runtime, "nvidia=", 7) == 0)
-		return output_print_advised(
-			("dockerd (process %d) was started with --add-runtime %s", daemon->pid, runtime),
-			("%s", again));
+	while ((runtime = daemon_next_option(daemon, "--add-runtime", NULL, runtime)))
+		if (strncmp(runtime, "nvidia=", 7) == 0)
+			return output_print_advised(
+				("dockerd (process %d) was started with --add-runtime %s", daemon->pid, runtime),
+				("%s", again));
 	if (setup->set_default && daemon_has_option(daemon, "--default-runtime"))
 		return output_print_advised(
 			("dockerd (process %d) was started with --default-runtime, and does not start with both that "
