@@ -405,6 +405,18 @@ bool daemon_is_older(const struct daemon *daemon, const struct timespec *than)
 				   (than->tv_sec == started->tv_sec && than->tv_nsec > started->tv_nsec));
 }
 
+/* Of ours the directory of its package counts, which an upgrade leaves. */
+bool daemon_is_older_than(const struct daemon *daemon, const struct program *program)
+{
+	struct timespec birth = program->st.st_ctim;
+	struct statx directory;
+
+	if (program->ours && statx(AT_FDCWD, "/usr/share/doc/ctr-gpu-nvidia-compat", 0, STATX_BTIME, &directory) == 0 &&
+	    (directory.stx_mask & STATX_BTIME) && directory.stx_btime.tv_sec < birth.tv_sec)
+		birth = (struct timespec){.tv_sec = directory.stx_btime.tv_sec, .tv_nsec = directory.stx_btime.tv_nsec};
+	return program->path && daemon_is_older(daemon, &birth);
+}
+
 bool daemon_look_up(const struct daemon *daemon, const char *name, struct program *ret)
 {
 	const char *path = daemon->pid > 0 ? daemon_variable(daemon, "PATH") : PATH_LOOKUP_PATH;

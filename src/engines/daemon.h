@@ -183,6 +183,9 @@ bool daemon_sees(const struct daemon *daemon, const char *path);
 /** Whether something happened since the daemon has started. */
 bool daemon_is_older(const struct daemon *daemon, const struct timespec *than);
 
+/** Whether a program got its name since then. An upgrade of our packages makes names anew that were there. */
+bool daemon_is_older_than(const struct daemon *daemon, const struct program *program);
+
 /**
  * daemon_look_up() - what the daemon executes by this name; where none runs, what one would that is started as services
  * are

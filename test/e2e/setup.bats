@@ -828,6 +828,16 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		cp /bin/true /run/names/ctr-gpu-hook
 		ln -s ctr-gpu-hook /run/names/nvidia-container-runtime-hook
 		setup docker --dry-run 2>&1 | { if grep -e "--gpus"; then exit 1; fi; }
+		# An upgrade of the package makes the name anew, and the daemon has found it before.
+		mkdir -p /run/documents/ctr-gpu-nvidia-compat /etc/docker && mount --bind /run/documents /usr/share/doc
+		ends
+		sleep 1.1
+		PATH=/run/names:/usr/bin:/bin fake dockerd
+		ln -sf ctr-gpu-hook /run/names/nvidia-container-runtime-hook
+		setup docker >/dev/null
+		setup docker | { if grep -F "next: "; then exit 1; fi; }
+		setup docker --remove >/dev/null
+		rm -r /run/documents/*
 		# It was not there yet when the daemon started, so reloading does not do.
 		mkdir -p /run/systemd/system /etc/docker
 		echo "{\"features\": {\"cdi\": true}}" >/etc/docker/daemon.json

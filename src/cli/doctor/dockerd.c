@@ -115,18 +115,6 @@ static bool dockerd_has_gpus_by_cdi(const struct docker *docker)
 	       (!docker->hook.path && version >= check->engine->gpus_amd && strv_contains(kinds, "amd.com/gpu"));
 }
 
-/* Compares when the name was made. An upgrade makes our package's links anew, but not its own directory. */
-static bool dockerd_is_older(const struct docker *docker, const struct program *program)
-{
-	struct timespec birth = program->st.st_ctim;
-	struct statx directory;
-
-	if (program->ours && statx(AT_FDCWD, "/usr/share/doc/ctr-gpu-nvidia-compat", 0, STATX_BTIME, &directory) == 0 &&
-	    (directory.stx_mask & STATX_BTIME) && directory.stx_btime.tv_sec < birth.tv_sec)
-		birth = (struct timespec){.tv_sec = directory.stx_btime.tv_sec, .tv_nsec = directory.stx_btime.tv_nsec};
-	return program->path && daemon_is_older(&docker->look.daemon, &birth);
-}
-
 /* Whether there is a hook that we can see and the daemon cannot. */
 static bool dockerd_check_path(struct engine_check *check)
 {
@@ -163,7 +151,7 @@ static void dockerd_check_gpus(struct docker *docker)
 			" is missing from the daemon's PATH\n"
 			"Install ctr-gpu-nvidia-compat (or: sudo make install-compat) and restart Docker; without it, "
 			"for --runtime=nvidia: sudo ctr-gpu setup docker");
-	else if (has && dockerd_is_older(docker, hook))
+	else if (has && daemon_is_older_than(&docker->look.daemon, hook))
 		engine_check_add(check, "restart", SEVERITY_PROBLEM, METHOD(GPUS),
 				 "the daemon looked for its hook before %s was there\n"
 				 "%s",

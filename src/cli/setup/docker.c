@@ -281,7 +281,7 @@ static void docker_name_restart(const struct setup *setup)
 	_cleanup_program_ struct program hook = {0};
 
 	if (!daemon_variable(&setup->daemon, "PATH") || !daemon_look_up(&setup->daemon, compat_names[0], &hook) ||
-	    !hook.ours || daemon_is_older(&setup->daemon, &hook.st.st_ctim))
+	    !hook.ours || daemon_is_older_than(&setup->daemon, &hook))
 		return;
 	command = engine_restart_command(&engine_docker, &setup->daemon, setup->rootless, ENGINE_RESTART);
 	setup_print(setup, "docker run --gpus calls ctr-gpu's hook until Docker is restarted, and fails without it: %s",
@@ -316,7 +316,7 @@ static bool docker_advise_compat(const struct setup *setup)
 			continue;
 		if (!program.ours)
 			setup_print(setup, "--gpus runs %s, which is not ctr-gpu's", program.path);
-		return daemon_is_older(daemon, &program.st.st_ctim);
+		return daemon_is_older_than(daemon, &program);
 	}
 	setup_print(setup, "--gpus needs %s on the daemon's PATH (%s)", compat_names[0],
 		    daemon_variable(daemon, "PATH"));
