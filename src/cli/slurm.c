@@ -227,24 +227,60 @@ static bool slurm_list_has(const char *list, const char *name)
 
 /* ---- a line ---- */
 
-static void slurm_check_files(struct slurm_check *check, const char *pattern)
+/* @at: behind "[". Return: whether it is a range, with nothing behind it. */
+static bool slurm_check_range(struct slurm_check *check, const char *start, const char *at)
 {
-	const char *open = strchr(pattern, '['), *at;
 	struct slurm_range range;
 
-	if (!open) {
-		slurm_check_file(check, pattern);
-		return;
-	}
-	for (at = open + 1; slurm_read_range(&at, &range); at++) {
+	for (; slurm_read_range(&at, &range) && range.from <= range.to; at++) {
 		for (unsigned i = range.from; i <= range.to && i - range.from < SLURM_GPUS_MAX; i++) {
 			_cleanup_free_ char *file = NULL;
 
-			if (str_format(&file, "%.*s%0*u", (int)(open - pattern), pattern, range.width, i) == 0)
+			if (str_format(&file, "%s%0*u", start, range.width, i) == 0)
 				slurm_check_file(check, file);
 		}
 		if (*at != ',')
-			break;
+			return streq(at, "]");
+	}
+	return false;
+}
+
+/* "/dev/nvidia0" or "/dev/nvidia[0-3,5]" */
+static void slurm_check_item(struct slurm_check *check, char *item)
+{
+	_cleanup_free_ char *what = NULL, *whole = strdup(item);
+	char *open = strchr(item, '[');
+
+	if (!open) {
+		slurm_check_file(check, item);
+		return;
+	}
+	*open = '\0';
+	if (!slurm_check_range(check, item, open + 1) && whole &&
+	    str_format(&what, "%s is neither a file nor a range of files", whole) == 0)
+		slurm_report(
+			check, what,
+			"Slurm reads /dev/nvidia0,/dev/nvidia1 and /dev/nvidia[0-1], with nothing behind the range.");
+}
+
+/* Goes behind the next item of a list. Return: the item, owned by the caller; NULL: there is none, or no memory. */
+static char *slurm_next_item(const char **list)
+{
+	const char *start = *list + strspn(*list, ","), *end = start;
+
+	for (bool inside = false; *end && (inside || *end != ','); end++)
+		inside = *end == '[' || (inside && *end != ']');
+	*list = end;
+	return end > start ? strndup(start, (size_t)(end - start)) : NULL;
+}
+
+static void slurm_check_files(struct slurm_check *check, const char *list)
+{
+	char *item;
+
+	while ((item = slurm_next_item(&list))) {
+		slurm_check_item(check, item);
+		free(item);
 	}
 }
 
@@ -360,9 +396,7 @@ static int slurm_open(struct session *session, struct global_options *globals, s
 
 	if (r == 0)
 		r = session_check(session, ctr_gpu_host_new(session->context, &session->host));
-	if (r == 0 && slurm_gpus_list(session->context, session->host, ret) < 0)
-		return output_no_memory();
-	return r;
+	return r ? r : session_check(session, slurm_gpus_list(session->context, session->host, ret));
 }
 
 static int slurm_gres(struct global_options *globals, int argc, char **argv)

@@ -83,6 +83,10 @@ check() {
 	[[ $status == 0 && $output == *"4 GPUs" ]]
 	check native-four 'Name=gpu File=/dev/nvidia[00-03]\n'
 	[[ $status == 1 && $output == *"/dev/nvidia00 is not there"* && $output == *"/dev/nvidia03 is not there"* ]]
+	check native-four 'Name=gpu File=/dev/nvidia0,/dev/nvidia[1-2],/dev/nvidia3\n'
+	[[ $status == 0 && $output == *"4 GPUs" ]]
+	check native-four 'Name=gpu File=/dev/nvidia[0-3]x\nName=gpu File=/dev/nvidia[1,y],/dev/nvidia[3-2]\n'
+	[[ $status == 1 && $output == *":1: /dev/nvidia[0-3]x is neither"*":2: /dev/nvidia[1,y] is neither"*":2: /dev/nvidia[3-2] is neither"* ]]
 	# Of strange ranges there is an end.
 	check native-four 'Name=gpu File=/dev/nvidia[0-4294967295]\nName=gpu File=/dev/x[\nName=gpu File=[3-1,\n'
 	[[ $status == 1 && $(wc -l <<<"$output") -lt 1100 ]]
