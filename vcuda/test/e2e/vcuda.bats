@@ -392,27 +392,34 @@ slot() {
 		printf "%s\n" "#!/bin/sh" "echo \"\$*\" >>\"$scratch/systemctl\"" >"$scratch/fake" && chmod +x "$scratch/fake"
 		[[ -e /usr/bin/systemctl ]] && mount --bind "$scratch/fake" /usr/bin/systemctl
 		ctr-gpu setup vcuda --dry-run >"$scratch/shown" 2>"$scratch/remarks"
-		grep -q "^+.*\"mode\": \"allow\"" "$scratch/shown" && grep -q "would be written" "$scratch/remarks"
+		grep -q "^+.*\"mode\": \"allow\"" "$scratch/shown"
+		grep -q "would be written" "$scratch/remarks"
 		[[ ! -e /etc/ctr-gpu/config.json && ! -e /etc/cdi && ! -e $scratch/systemctl ]]
 		ctr-gpu setup vcuda >"$scratch/remarks"
-		grep -q "next: .*ctr-gpu-vcudad" "$scratch/remarks" && [[ ! -e $scratch/systemctl ]]
+		grep -q "next: .*ctr-gpu-vcudad" "$scratch/remarks"
+		[[ ! -e $scratch/systemctl ]]
 		jq -e ".vcuda.mode == \"allow\"" /etc/ctr-gpu/config.json
 		jq -e ".kind == \"ctr-gpu.org/vcuda\"" /etc/cdi/ctr-gpu-vcuda.json
 		manager
 		container one "cuda-add"
 		wait "$container"
 		said one ".*sums are right"
-		ctr-gpu setup vcuda >"$scratch/remarks" && cat "$scratch/remarks" && grep -q "everything is there" "$scratch/remarks"
+		ctr-gpu setup vcuda >"$scratch/remarks"
+		cat "$scratch/remarks"
+		grep -q "everything is there" "$scratch/remarks"
 		ctr-gpu setup vcuda --set-as-default >/dev/null
 		jq -e ".vcuda.mode == \"default\"" /etc/ctr-gpu/config.json
 		ctr-gpu setup vcuda --remove >/dev/null
 		[[ ! -e /etc/ctr-gpu/config.json && -z $(ls /etc/cdi) && ! -e /var/lib/ctr-gpu/setup.json ]]
 
 		# What an engine needs stays.
-		ctr-gpu setup podman >/dev/null && ctr-gpu setup vcuda >/dev/null && [[ -e /etc/cdi/ctr-gpu-vcuda.json ]]
+		ctr-gpu setup podman >/dev/null
+		ctr-gpu setup vcuda >/dev/null
+		[[ -e /etc/cdi/ctr-gpu-vcuda.json ]]
 		ctr-gpu setup vcuda --remove >/dev/null
 		[[ ! -e /etc/cdi/ctr-gpu-vcuda.json && -n $(ls /etc/cdi) ]]
-		ctr-gpu setup vcuda >/dev/null && ctr-gpu setup podman --remove >/dev/null
+		ctr-gpu setup vcuda >/dev/null
+		ctr-gpu setup podman --remove >/dev/null
 		[[ -e /etc/cdi/ctr-gpu-vcuda.json ]]
 		ctr-gpu setup vcuda --remove >/dev/null
 		[[ -z $(ls /etc/cdi) ]]
@@ -533,7 +540,8 @@ slot() {
 		soon said one more
 		audited resume
 		asks one check && soon answers one 3 right
-		ctr-gpu vcuda suspend one && ctr-gpu vcuda resume one
+		ctr-gpu vcuda suspend one
+		ctr-gpu vcuda resume one
 		asks one check && soon answers one 4 right
 		ctr-gpu vcuda resume one 2>&1 | grep "it is not suspended"
 		ctr-gpu vcuda suspend one
@@ -580,7 +588,8 @@ slot() {
 		audited wake
 		# What rests comes back by itself alone.
 		soon is rests suspended
-		ctr-gpu vcuda suspend --all && ctr-gpu vcuda resume --all
+		ctr-gpu vcuda suspend --all
+		ctr-gpu vcuda resume --all
 		is rests suspended
 		is runs running
 		is command suspended
@@ -689,7 +698,8 @@ slot() {
 @test "top shows how long a GPU works for programs, what they copy and how they are; who only looks, ends" {
 	devices=0 on_host '
 		driver && manager
-		ctr-gpu vcuda top >"$scratch/top.out" && grep -x "No container has GPUs by vCUDA." "$scratch/top.out"
+		ctr-gpu vcuda top >"$scratch/top.out"
+		grep -x "No container has GPUs by vCUDA." "$scratch/top.out"
 		mkfifo "$scratch/bundle/rootfs/tmp/one"
 		container one "exec 3<>/tmp/one; holds 4194304 <&3 & turns 2000000 ahead 0 1e11"
 		soon said one held # one after the other, since both runtimes make the places of mounts in one root
@@ -718,7 +728,8 @@ slot() {
 		soon listed ".containers | length == 1"
 		soon top "program(\"two\"; \"turns\") | .gpuTime[0] > 0.02 and .gpuTime[0] < 0.9 and .state == \"running\""
 		ctr-gpu vcuda top >"$scratch/text"
-		grep -E "^two  .* % .*running" "$scratch/text" && grep -E "running     turns$" "$scratch/text"
+		grep -E "^two  .* % .*running" "$scratch/text"
+		grep -E "running     turns$" "$scratch/text"
 		[[ $(grep -c CONTAINER "$scratch/text") == 1 && $(grep -c "$(printf "\033")" "$scratch/text") == 0 ]]
 		# On a terminal it goes on until q, or SIGINT.
 		(until [[ $(grep -c CONTAINER "$scratch/screen") -ge 2 ]]; do sleep 0.1; done 2>/dev/null; printf q; sleep 300) |
@@ -1058,7 +1069,8 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		manager
 		listed "[.containers[] | select(.stays > 500)] | length == 1"
 		[[ $(grep -c "\"event\":\"balance\"" "$scratch/audit") == 1 ]]
-		ctr-gpu vcuda limit one --balance=0 && listed ".containers | any(.balance == 0)"
+		ctr-gpu vcuda limit one --balance=0
+		listed ".containers | any(.balance == 0)"
 		runc --root /run/runtime kill one KILL
 		runc --root /run/runtime kill two KILL
 	'
