@@ -89,6 +89,43 @@ static int undo_record_read_path(int proc_self_fd, int fd, char **ret)
 	return fd_read_link_at(proc_self_fd, number, ret);
 }
 
+/* ---- paths, which are bytes, in JSON, which is UTF-8 ---- */
+
+/* Bytes that are not printable ASCII, and backslashes, as \\ooo. Return: new string; NULL. */
+static char *undo_record_escape(const char *path)
+{
+	char *text = malloc(strlen(path) * (sizeof("\\ooo") - 1) + 1), *end = text;
+
+	if (!text)
+		return NULL;
+	for (; *path; path++)
+		if (*path < ' ' || *path > '~' || *path == '\\')
+			end += snprintf(end, sizeof("\\ooo"), "\\%03o", (unsigned char)*path);
+		else
+			*end++ = *path;
+	*end = '\0';
+	return text;
+}
+
+/* Return: 0; -ENOMEM. */
+static int undo_record_set_path(json_t *object, const char *key, const char *path)
+{
+	_cleanup_free_ char *text = undo_record_escape(path);
+
+	return text && json_object_set_new(object, key, json_string(text)) == 0 ? 0 : -ENOMEM;
+}
+
+/* The object has the path's own bytes then, which is for reading alone. Return: 0; -ENOMEM. */
+static int undo_record_unescape(json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+	_cleanup_free_ char *path = text ? mountinfo_unescape(mountinfo_field_of(text)) : NULL;
+
+	if (!text)
+		return 0;
+	return path && json_object_set_new(object, key, json_string_nocheck(path)) == 0 ? 0 : -ENOMEM;
+}
+
 /* ---- writing ---- */
 
 struct writer {
@@ -155,7 +192,9 @@ static int undo_record_write_step(const struct writer *writer, const struct undo
 	if (!str_is_below(path, writer->root))
 		return 1;
 	(void)json_object_set_new(entry, "kind", json_string(kinds[kind].name));
-	(void)json_object_set_new(entry, "path", json_string(path + strlen(writer->root)));
+	r = undo_record_set_path(entry, "path", path + strlen(writer->root));
+	if (r < 0)
+		return r;
 	if (kind == KIND_MOUNT) {
 		r = undo_record_find_mount(writer->rootfs, undo_step->fds[0], &mount);
 		if (r == 0 && fstat(undo_step->fds[0], &st) == 0 && S_ISCHR(st.st_mode))
@@ -163,7 +202,9 @@ static int undo_record_write_step(const struct writer *writer, const struct undo
 		return r < 0 ? r : json_object_set_new(entry, "mount", json_integer(mount));
 	}
 	(void)json_object_set_new(entry, "number", json_integer(undo_step->number));
-	(void)json_object_set_new(entry, "name", json_string(undo_step->name));
+	r = undo_record_set_path(entry, "name", undo_step->name);
+	if (r < 0)
+		return r;
 	return kind == KIND_REPLACEMENT ? undo_record_write_replacement(writer, undo_step, number, entry) : 0;
 }
 
@@ -195,7 +236,9 @@ static int undo_record_write_list(const struct writer *writer)
 	_cleanup_close_ int fd = -1;
 	int r;
 
-	record = json_pack("{s:s, s:s, s:O}", "rootfs", writer->root, "boot", writer->boot, "deeds", writer->list);
+	record = json_pack("{s:s, s:O}", "boot", writer->boot, "deeds", writer->list);
+	if (record && undo_record_set_path(record, "rootfs", writer->root) < 0)
+		return -ENOMEM;
 	if (record && writer->more && json_object_set(record, "running", writer->more) < 0)
 		return -ENOMEM;
 	r = record ? json_print(record, JSON_INDENT(1), &text) : -ENOMEM;
@@ -563,7 +606,7 @@ static int undo_record_read_step(struct reader *reader, const json_t *entry)
 
 	while (kind < ARRAY_SIZE(kinds) && !streq(kinds[kind].name, undo_record_text(entry, "kind")))
 		kind++;
-	if (kind == ARRAY_SIZE(kinds) || strchr(name, '/') || strchr(old, '/') ||
+	if (kind == ARRAY_SIZE(kinds) || !json_object_get(entry, "path") || strchr(name, '/') || strchr(old, '/') ||
 	    (!undo_record_is_whole(kind) && !*name))
 		return 0;
 	undo_step.undo = kinds[kind].undo;
@@ -600,16 +643,36 @@ static int undo_record_check_mounts(const struct reader *reader, const char *roo
 	return 0;
 }
 
-static int undo_record_read(struct reader *reader, const char *root, const char *boot)
+static int undo_record_read_list(int home, json_t **ret)
 {
 	_cleanup_free_ char *text = NULL;
-	const json_t *entry;
+	_cleanup_json_ json_t *record = NULL;
+	json_t *entry;
 	size_t size, i;
 	int r;
 
-	r = fd_read_file_at(reader->home, LIST, UNDO_RECORD_MAX, &text, &size);
+	r = fd_read_file_at(home, LIST, UNDO_RECORD_MAX, &text, &size);
 	if (r == 0)
-		r = json_parse(text, size, &reader->record, NULL);
+		r = json_parse(text, size, &record, NULL);
+	if (r == 0)
+		r = undo_record_unescape(record, "rootfs");
+	json_array_foreach (json_object_get(record, "deeds"), i, entry) {
+		if (r == 0)
+			r = undo_record_unescape(entry, "path");
+		if (r == 0)
+			r = undo_record_unescape(entry, "name");
+	}
+	if (r == 0)
+		*ret = steal_ptr(record);
+	return r;
+}
+
+static int undo_record_read(struct reader *reader, const char *root, const char *boot)
+{
+	const json_t *entry;
+	size_t i;
+	int r = undo_record_read_list(reader->home, &reader->record);
+
 	if (r < 0 || !streq(undo_record_text(reader->record, "rootfs"), root))
 		return r < 0 ? r : -EINVAL;
 	reader->same_boot = streq(boot, undo_record_text(reader->record, "boot"));
@@ -686,11 +749,8 @@ static int undo_record_open_running(const struct undo_records *records, unsigned
 int undo_record_read_running(const struct undo_records *records, unsigned number, json_t **ret)
 {
 	_cleanup_close_ int home = undo_record_open_running(records, number);
-	_cleanup_free_ char *text = NULL;
-	size_t size;
-	int r = home < 0 ? home : fd_read_file_at(home, LIST, UNDO_RECORD_MAX, &text, &size);
 
-	return r == 0 ? json_parse(text, size, ret, NULL) : r;
+	return home < 0 ? home : undo_record_read_list(home, ret);
 }
 
 int undo_record_undo_running(const struct undo_records *records, unsigned number, const struct rootfs *rootfs,

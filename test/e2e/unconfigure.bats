@@ -68,6 +68,15 @@ by_hand() {
 		cmp "$root/etc/ld.so.cache" "$1/etc/ld.so.cache" && [[ ! -e $root/usr/lib/wsl && ! -e $root/usr/bin/nvidia-smi ]]'
 }
 
+# File names are bytes; a record is JSON, which is UTF-8.
+@test "paths that are not UTF-8, of a root and in an image" {
+	by_hand 'odd=$(printf "\\351\\\\101")
+		mv "$root/etc" "$root/$odd" && ln -s "$odd" "$root/etc" && mv "$root" "$root$odd" && root+=$odd
+		picture >/run/before
+		ctr-gpu configure "$root" && chroot "$root" probe && ctr-gpu unconfigure "$root" && unchanged && ! ls "$configured"/*'
+	expect_line "cuInit=0"
+}
+
 @test "the numbers of mounts are those of one boot" {
 	by_hand 'ctr-gpu configure "$root" && sed -i "s/\"boot\": \"./\"boot\": \"x/" "$configured"/*/0/deeds.json && ctr-gpu unconfigure "$root"
 		grep -c " $root/usr/lib/wsl" /proc/self/mountinfo'
