@@ -99,20 +99,24 @@ static void control_client_refuse(struct vcudad_done *ret, int error, const char
 	ret->message = (char *)(uintptr_t)why;
 }
 
-static bool control_client_is_same_request(const struct tenant *tenant, const struct vcudad_request *wish)
+/* What it has may be other: what was left of something, not on a drained GPU, changed by an administrator. */
+static json_t *control_client_describe_request(const struct vcudad_request *wish)
 {
 	const struct vcuda_limits *limits = &wish->limits;
+	json_t *gpus = json_array();
 
-	/* Of a user's, the memory is what was left. */
-	if (tenant->pid != wish->pid || tenant->owner.uid != wish->owner.uid || tenant->slot != wish->slot ||
-	    tenant->gpu_count != wish->gpus.gpus_len || (!wish->owner.uid && tenant->limits.memory != limits->memory) ||
-	    tenant->limits.max_clients != limits->max_clients ||
-	    (limits->host_memory && tenant->limits.host_memory != limits->host_memory))
-		return false;
-	for (size_t i = 0; i < tenant->gpu_count; i++)
-		if (!streq(tenant->gpus[i].uuid, wish->gpus.gpus_val[i].uuid))
-			return false;
-	return true;
+	for (size_t i = 0; i < wish->gpus.gpus_len; i++)
+		(void)json_array_append_new(gpus, json_string(wish->gpus.gpus_val[i].uuid));
+	return json_pack("{s:i, s:I, s:i, s:I, s:I, s:i, s:o}", "pid", wish->pid, "user", (json_int_t)wish->owner.uid,
+			 "slot", (int)wish->slot, "memory", (json_int_t)limits->memory, "hostMemory",
+			 (json_int_t)limits->host_memory, "maxClients", (int)limits->max_clients, "gpus", gpus);
+}
+
+static bool control_client_is_same_request(const struct tenant *tenant, const struct vcudad_request *wish)
+{
+	_cleanup_json_ json_t *asked = control_client_describe_request(wish);
+
+	return asked && json_equal(tenant->asked, asked);
 }
 
 static unsigned control_client_least(unsigned one, unsigned other)
@@ -140,7 +144,8 @@ static int control_client_make_tenant(const struct vcudad_request *wish, struct 
 	tenant->slot = wish->slot;
 	tenant->wanted_share = tenant->limits.share;
 	tenant->library = strdup(wish->library);
-	if (r == 0 && !tenant->library)
+	tenant->asked = control_client_describe_request(wish);
+	if (r == 0 && (!tenant->library || !tenant->asked))
 		r = -ENOMEM;
 	for (size_t i = 0; i < wish->gpus.gpus_len && r == 0; i++)
 		r = tenant_add_gpu(tenant, wish->gpus.gpus_val[i].uuid, wish->gpus.gpus_val[i].address,

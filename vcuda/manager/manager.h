@@ -80,6 +80,7 @@ struct tenant {
 	uint64_t places; /* which of these stands for which (start_place()) */
 	ssize_t first;   /* the GPU that its programs find first; -1: nothing has connected yet */
 	char *library;
+	json_t *asked; /* what was asked for, by which the same is known that is asked for again; NULL: not known */
 	struct vcuda_limits limits;
 	unsigned slot;         /* of its GPU, from 1; 0: none */
 	unsigned wanted_share; /* of time, before its owner's is divided */

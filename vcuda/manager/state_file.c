@@ -94,6 +94,7 @@ static json_t *state_file_describe(const struct manager *manager, const struct t
 	limits.share = tenant->wanted_share;
 	(void)json_object_update_new(entry, vcuda_limits_write(&limits));
 	(void)json_object_update_new(entry, state_file_describe_suspension(&tenant->suspension));
+	(void)json_object_set(entry, "asked", tenant->asked);
 	return entry;
 }
 
@@ -191,6 +192,7 @@ static int state_file_fill(const json_t *entry, struct tenant *tenant)
 	tenant->crashes = (uint64_t)state_file_number(entry, "crashes");
 	tenant->moved_at = (int64_t)state_file_number(entry, "movedAt");
 	tenant->library = strdup(state_file_text(entry, "library"));
+	tenant->asked = json_deep_copy(json_object_get(entry, "asked"));
 	tenant->suspension.by_hand = json_is_true(json_object_get(entry, "byHand"));
 	tenant->suspension.for_sleep = json_is_true(json_object_get(entry, "forSleep"));
 	tenant->kept = true;

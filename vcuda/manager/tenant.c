@@ -116,6 +116,7 @@ void tenant_free(struct tenant *tenant)
 	cleanup_closep(&tenant->group);
 	cleanup_closep(&tenant->pidfd);
 	free(tenant->library);
+	json_decref(tenant->asked);
 	free(tenant);
 }
 

@@ -30,9 +30,11 @@
 #include "process/privilege.h"
 #include "vcuda/manager/manager.h"
 #include "vcuda/manager/page.h"
+#include "vcuda/protocol/control.h"
 #include "vcuda/protocol/descriptors.h"
 #include "vcuda/protocol/pidref.h"
 #include "vcuda/protocol/wire.h"
+#include "vcuda_rpc.h"
 
 #define UUID_A "GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4"
 #define UUID_B "GPU-7b10aa04-0041-0000-0000-000084ef55fb"
@@ -278,6 +280,66 @@ static void nothing_begins_on_a_drained_gpu(void **state)
 	assert_int_equal(drain_avoid(&world->manager, one), -EHOSTDOWN);
 	assert_int_equal(gpu_trouble_clear(&world->manager, UUID_B), 0);
 	assert_int_equal(drain_avoid(&world->manager, one), 0);
+}
+
+/* As the hook asks. Return: an errno of the manager's; 0. */
+static int ask_for(struct manager *manager, struct vcudad_request *wish)
+{
+	struct control_client *peers = calloc(1, sizeof(*peers));
+	struct vcudad_granted granted = {0};
+	int pair[2], error, wait_status;
+	pid_t hook;
+
+	assert_non_null(peers);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	peers->fd = pair[0];
+	peers->in = malloc(CONTROL_MARK + CONTROL_CALL_MAX);
+	hook = fork();
+	if (hook == 0)
+		_exit(control_ask(pair[1], VCUDAD_GRANT, wish, &granted) == 0 ? granted.error : 255);
+	assert_int_equal(fcntl(pair[0], F_SETFL, O_NONBLOCK), 0);
+	while (!peers->granted[0] && waitpid(hook, &wait_status, WNOHANG) == 0) {
+		(void)poll(&(struct pollfd){.fd = pair[0], .events = POLLIN}, 1, 20);
+		assert_true(control_client_serve(manager, peers));
+	}
+	error = peers->granted[0] ? 0 : WEXITSTATUS(wait_status);
+	if (peers->granted[0])
+		assert_int_equal(waitpid(hook, &wait_status, 0), hook);
+	if (tenant_find(manager, wish->id))
+		tenant_find(manager, wish->id)->kept = true;
+	control_client_close(manager, &peers, peers);
+	(void)close(pair[1]);
+	return error;
+}
+
+static void what_is_asked_for_again_is_the_same_whatever_became_of_it(void **state)
+{
+	struct world *world = *state;
+	struct manager *manager = &world->manager, next = *manager;
+	char empty[] = "", name[] = "one", first[] = UUID_A, second[] = UUID_B;
+	struct vcudad_gpu gpus[] = {{first, empty, empty}, {second, empty, empty}};
+	struct vcudad_request wish = {.id = name,
+				      .pid = getpid(),
+				      .gpus = {ARRAY_SIZE(gpus), gpus},
+				      .library = empty,
+				      .limits = {.memory = 1 << 30, .max_clients = 4}};
+	const char *why;
+
+	assert_int_equal(drain_begin(manager, UUID_A, &why), 0);
+	assert_int_equal(ask_for(manager, &wish), 0);
+	assert_int_equal(tenant_find(manager, "one")->gpu_count, 1);
+	tenant_set_memory(tenant_find(manager, "one"), 1 << 20);
+	assert_int_equal(ask_for(manager, &wish), 0);
+	/* So it is for a manager that was started again. */
+	assert_int_equal(state_file_write(manager), 0);
+	assert_int_equal(state_file_read(&next), 0);
+	assert_int_equal(ask_for(&next, &wish), 0);
+	assert_int_equal(next.tenant_count, 1);
+	wish.limits.memory++;
+	assert_int_equal(ask_for(&next, &wish), EEXIST);
+	world_end(&next);
+	assert_int_equal(drain_end(&next, UUID_A, &why), 0);
+	assert_int_equal(drain_end(manager, UUID_A, &why), 0);
 }
 
 static void a_drain_tells_why_what_stays_stays(void **state)
@@ -2191,6 +2253,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(a_move_that_a_program_has_begun_is_ended),
 		WITH_WORLD(a_lost_gpu_is_of_who_is_there),
 		WITH_WORLD(nothing_begins_on_a_drained_gpu),
+		WITH_WORLD(what_is_asked_for_again_is_the_same_whatever_became_of_it),
 		WITH_WORLD(a_drain_tells_why_what_stays_stays),
 		WITH_WORLD(the_least_loaded_gpu_is_first),
 		WITH_WORLD(a_gpu_that_is_lost_is_nobodys),
