@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/lock_file.h"
 #include "base/print.h"
 #include "base/str.h"
 #include "cli/config_file.h"
@@ -26,9 +27,13 @@
 #include "system/claim_file.h"
 
 #define SETTING "exclusive"
+#define LOCK "lock" /* in the directory of claims; no GPU is called so */
 
 enum { KEY_EXCLUSIVE = 0x100, KEY_SHARED, KEY_JSON, NAMES_SIZE = 100, NAME_SIZE = 80, SHORT_ID = 12 };
-enum { STARTS_MS = 10 * 1000 /* which containers that are being made have until they run */ };
+enum {
+	STARTS_MS = 10 * 1000, /* which containers that are being made have until they run */
+	WAIT_S = 60,           /* for another process that changes the same settings, and looks at containers */
+};
 
 _Static_assert((int)HOST_EXCLUSIVE_KEY_SIZE <= (int)CLAIM_GPU_SIZE, "a claim has the name");
 
@@ -41,9 +46,11 @@ struct assign {
 	struct host_exclusive found;
 	bool *exclusive;       /* of it, by position in the inventory */
 	bool *named;           /* the same */
+	bool *added;           /* the same: exclusive by this process alone */
 	struct claim *holders; /* the same; whose process is "": no container has an exclusive GPU */
 	json_t *containers;    /* containers_list() */
 	bool made_file;        /* the configuration file was not there before */
+	int folder, lock;      /* assign_begin() */
 };
 
 /* ---- options ---- */
@@ -106,8 +113,10 @@ static int assign_look(struct assign *assign)
 		return session_check(&assign->session, r);
 	count = assign->session.host->inventory.count;
 	assign->named = calloc(count + 1, sizeof(*assign->named));
+	assign->added = calloc(count + 1, sizeof(*assign->added));
 	assign->holders = calloc(count + 1, sizeof(*assign->holders));
-	if (!assign->named || !assign->holders || host_exclusive_find(assign->session.host, &assign->found) < 0)
+	if (!assign->named || !assign->added || !assign->holders ||
+	    host_exclusive_find(assign->session.host, &context->settings.exclusive, &assign->found) < 0)
 		return output_no_memory();
 	assign->exclusive = assign->found.marked;
 	if (assign->names)
@@ -340,6 +349,45 @@ static int assign_print_json(const struct assign *assign)
 
 /* ---- what is changed ---- */
 
+static int assign_take_lock(struct assign *assign, pid_t *ret_holder)
+{
+	assign->lock = lock_file_take(assign->folder, LOCK, 0, ret_holder);
+	if (assign->lock != -ETIMEDOUT)
+		return assign->lock;
+	(void)output_print("waiting for another \"ctr-gpu assign\" to end (process %d)", (int)*ret_holder);
+	assign->lock = lock_file_take(assign->folder, LOCK, WAIT_S * 1000, ret_holder);
+	return assign->lock;
+}
+
+/*
+ * One process at a time reads the settings, looks at the containers and changes the settings. It is not the lock of the
+ * claims, which starts of containers wait for. Return: 0 or the exit status.
+ */
+static int assign_begin(struct assign *assign)
+{
+	pid_t holder = 0;
+	int r;
+
+	assign->folder = claim_file_open_directory();
+	r = assign->folder < 0 ? assign->folder : assign_take_lock(assign, &holder);
+	errno = -r;
+	return r == -ETIMEDOUT
+		       ? output_print_advised(
+				 ("another \"ctr-gpu assign\" (process %d) has not ended in %d s", (int)holder, WAIT_S),
+				 ("Nothing was changed. See what it waits for, or end it; then try again."))
+	       : r < 0 ? output_print("cannot lock " CLAIM_DIRECTORY "/" LOCK ": %m")
+		       : 0;
+}
+
+/* The file goes, too: a child that looks at a container and waits in the kernel has it open, and so its lock. */
+static void assign_end(struct assign *assign)
+{
+	if (assign->lock >= 0)
+		lock_file_release(assign->folder, LOCK, assign->lock);
+	assign->lock = -1;
+	cleanup_closep(&assign->folder);
+}
+
 /* Whether a name means this adapter and no other. */
 static bool assign_names_it(const struct assign *assign, const char *name, size_t position)
 {
@@ -378,47 +426,114 @@ static int assign_add_name(const struct assign *assign, size_t position, struct 
 	return strv_add(names, number);
 }
 
-static int assign_edit(const struct config_file *file, const struct strv *names, struct text_buffer *ret)
+/* Return: 0, with what a list in the file means; -ENOMEM. */
+static int assign_find_exclusive(struct assign *assign, const json_t *list)
+{
+	_cleanup_strv_ struct strv names = {0};
+	const json_t *item;
+	size_t i;
+	int r = 0;
+
+	json_array_foreach (list, i, item)
+		if (r == 0 && json_string_value(item))
+			r = strv_add(&names, json_string_value(item));
+	host_exclusive_clear(&assign->found);
+	if (r == 0)
+		r = host_exclusive_find(assign->session.host, &names, &assign->found);
+	assign->exclusive = assign->found.marked;
+	return r;
+}
+
+/*
+ * What the settings say now: a person, or another program, may have changed them since this process began. Return: 0 or
+ * the exit status.
+ */
+static int assign_read(struct assign *assign, struct config_file *ret_file, json_t **ret_json)
 {
 	struct text_buffer_error error;
-	_cleanup_json_ json_t *json = NULL;
-	int r = json_file_read(&file->text, &json, &error);
+	int r = config_file_read(assign->config ? assign->config : PATH_CONFIG, ret_file);
 
+	if (r)
+		return r;
+	r = json_file_read(&ret_file->text, ret_json, &error);
 	if (r == -EINVAL)
-		return output_print_advised(("%s, line %zu: %s", file->path, error.line, error.reason),
+		return output_print_advised(("%s, line %zu: %s", ret_file->path, error.line, error.reason),
 					    ("Mend it, and try again."));
-	if (r == 0 && names->count > 0)
-		r = json_object_set_new(json, SETTING, print_strings(names)) < 0 ? -ENOMEM : 0;
-	else if (r == 0)
-		(void)json_object_del(json, SETTING);
 	if (r == 0)
-		r = text_buffer_set(ret, file->text.data ? file->text.data : "", file->text.size);
-	if (r == 0)
-		r = json_file_write(ret, json);
+		r = assign_find_exclusive(assign, json_object_get(*ret_json, SETTING));
 	return r < 0 ? output_no_memory() : 0;
 }
 
-static int assign_write(struct assign *assign)
+static int assign_list_names(const struct assign *assign, struct strv *ret)
 {
-	_cleanup_config_file_ struct config_file file = {0};
-	_cleanup_text_buffer_ struct text_buffer text = {0};
-	_cleanup_strv_ struct strv names = {0};
 	int r = 0;
 
 	for (size_t i = 0; i < assign->session.host->inventory.count && r == 0; i++)
 		if (assign->exclusive[i] && !assign_adapter(assign, i)->unusable)
-			r = assign_add_name(assign, i, &names);
+			r = assign_add_name(assign, i, ret);
 	for (size_t i = 0; i < assign->found.unknown.count && r == 0; i++)
-		r = strv_add(&names, assign->found.unknown.items[i]);
-	if (r < 0)
+		r = strv_add(ret, assign->found.unknown.items[i]);
+	return r;
+}
+
+/* Return: 0, with the file's text and those names in it; -ENOMEM. */
+static int assign_edit(const struct config_file *file, json_t *json, const struct strv *names, struct text_buffer *ret)
+{
+	int r = 0;
+
+	if (names->count > 0)
+		r = json_object_set_new(json, SETTING, print_strings(names)) < 0 ? -ENOMEM : 0;
+	else
+		(void)json_object_del(json, SETTING);
+	if (r == 0)
+		r = text_buffer_set(ret, file->text.data ? file->text.data : "", file->text.size);
+	return r == 0 ? json_file_write(ret, json) : r;
+}
+
+/* Return: 0 or the exit status. */
+static int assign_write(struct assign *assign, struct config_file *file, json_t *json)
+{
+	_cleanup_text_buffer_ struct text_buffer text = {0};
+	_cleanup_strv_ struct strv names = {0};
+	const bool existed = file->exists;
+	int r;
+
+	if (assign_list_names(assign, &names) < 0 || assign_edit(file, json, &names, &text) < 0)
 		return output_no_memory();
-	r = config_file_read(assign->config ? assign->config : PATH_CONFIG, &file);
-	if (!r)
-		r = assign_edit(&file, &names, &text);
-	if (r || text_buffer_is_same(&file.text, &text) || (!file.exists && names.count == 0))
-		return r;
-	assign->made_file = !file.exists;
-	return config_file_write(&file, &text, 0644);
+	/* What else has come into it since stays. */
+	if (assign->made_file && existed && json_object_size(json) == 0)
+		return config_file_unlink(file);
+	if (text_buffer_is_same(&file->text, &text) || (!existed && names.count == 0))
+		return 0;
+	r = config_file_write(file, &text, 0644);
+	assign->made_file |= !r && !existed;
+	return r;
+}
+
+/* Return: 0 or the exit status. */
+static int assign_add(struct assign *assign)
+{
+	_cleanup_config_file_ struct config_file file = {0};
+	_cleanup_json_ json_t *json = NULL;
+	int r = assign_read(assign, &file, &json);
+
+	for (size_t i = 0; i < assign->session.host->inventory.count && !r; i++) {
+		assign->added[i] = assign->named[i] && !assign->exclusive[i];
+		assign->exclusive[i] |= assign->named[i];
+	}
+	return r ? r : assign_write(assign, &file, json);
+}
+
+/* @which: of them, by position. Return: 0 or the exit status. */
+static int assign_remove(struct assign *assign, const bool *which)
+{
+	_cleanup_config_file_ struct config_file file = {0};
+	_cleanup_json_ json_t *json = NULL;
+	int r = assign_read(assign, &file, &json);
+
+	for (size_t i = 0; i < assign->session.host->inventory.count && !r; i++)
+		assign->exclusive[i] &= !which[i];
+	return r ? r : assign_write(assign, &file, json);
 }
 
 /* Which process was listed with the number: another may have it by now. */
@@ -463,14 +578,14 @@ static int assign_claim(const struct assign *assign, size_t position, int claims
 	return claim_file_write(claims, key, &claim);
 }
 
-/* For each GPU that was named, until one fails. */
-static int assign_each(const struct assign *assign, int claims,
+/* For each GPU of those, until one fails. */
+static int assign_each(const struct assign *assign, const bool *which, int claims,
 		       int (*act)(const struct assign *assign, size_t position, int claims))
 {
 	int r = 0;
 
 	for (size_t i = 0; i < assign->session.host->inventory.count && !r; i++)
-		if (assign->named[i])
+		if (which[i])
 			r = act(assign, i, claims);
 	return r;
 }
@@ -540,34 +655,30 @@ static int assign_claim_all(const struct assign *assign)
 	if (r)
 		return r;
 	assign_read_claims(assign, claims);
-	r = assign_each(assign, claims, assign_claim);
+	r = assign_each(assign, assign->named, claims, assign_claim);
 	if (r == 0)
 		assign_read_claims(assign, claims);
 	(void)close(claims);
 	errno = -r;
-	return r == -EBUSY ? assign_each(assign, -1, assign_check)
+	return r == -EBUSY ? assign_each(assign, assign->named, -1, assign_check)
 	       : r < 0     ? output_print("cannot write down who has the GPU: %m")
 			   : 0;
 }
 
-/* Also the claims that were made of what was shared before. */
-static int assign_take_back(struct assign *assign, const bool *before)
+/* What this process has made exclusive, and no more: also the claims that were made of what was shared before. */
+static void assign_take_back(struct assign *assign)
 {
-	_cleanup_config_file_ struct config_file file = {0};
 	int claims = -1;
 
-	for (size_t i = 0; i < assign->session.host->inventory.count; i++) {
-		assign->named[i] &= !before[i];
-		assign->exclusive[i] = before[i];
+	if (assign_remove(assign, assign->added) != 0) {
+		(void)output_print_advised(("what was to be exclusive is so yet"),
+					   ("Take it back with --shared: ctr-gpu assign shows it."));
+		return;
 	}
 	if (assign_lock(&claims) == 0) {
-		(void)assign_each(assign, claims, assign_free);
+		(void)assign_each(assign, assign->added, claims, assign_free);
 		(void)close(claims);
 	}
-	if (!assign->made_file)
-		return assign_write(assign);
-	return config_file_read(assign->config ? assign->config : PATH_CONFIG, &file) ? EXIT_STATUS_FAILURE
-										      : config_file_unlink(&file);
 }
 
 /*
@@ -576,32 +687,27 @@ static int assign_take_back(struct assign *assign, const bool *before)
  */
 static int assign_make_exclusive(struct assign *assign)
 {
-	const size_t count = assign->session.host->inventory.count;
-	_cleanup_free_ bool *before = calloc(count + 1, sizeof(*before));
-	int r = before ? assign_check_known(assign) : output_no_memory();
+	int r = assign_check_known(assign);
 
 	if (!r)
-		r = assign_each(assign, -1, assign_check);
+		r = assign_each(assign, assign->named, -1, assign_check);
+	if (!r)
+		r = assign_add(assign);
 	if (r)
 		return r;
-	memcpy(before, assign->exclusive, count * sizeof(*before));
-	for (size_t i = 0; i < count; i++)
-		assign->exclusive[i] |= assign->named[i];
-	r = assign_write(assign);
-	if (!r)
-		r = assign_claim_all(assign);
+	r = assign_claim_all(assign);
 	if (!r)
 		r = assign_settle(assign);
 	if (!r)
 		r = assign_claim_all(assign);
 	if (r)
-		(void)assign_take_back(assign, before);
+		assign_take_back(assign);
 	return r;
 }
 
 /*
  * The settings come first: as long as they say that a GPU is exclusive, it must be known who has it. The lock is held
- * meanwhile, so that the claims are not those of another process that makes the GPU exclusive again.
+ * meanwhile, so that no start claims what is shared by then.
  */
 static int assign_make_shared(struct assign *assign)
 {
@@ -609,12 +715,11 @@ static int assign_make_shared(struct assign *assign)
 
 	if (r)
 		return r;
-	for (size_t i = 0; i < assign->session.host->inventory.count; i++)
-		assign->exclusive[i] &= !assign->named[i];
-	r = assign_write(assign);
-	if (!r)
-		(void)assign_each(assign, claims, assign_free);
-	assign_read_claims(assign, claims);
+	r = assign_remove(assign, assign->named);
+	if (!r) {
+		(void)assign_each(assign, assign->named, claims, assign_free);
+		assign_read_claims(assign, claims);
+	}
 	(void)close(claims);
 	return r;
 }
@@ -633,9 +738,26 @@ static void assign_clear(struct assign *assign)
 	json_decref(assign->containers);
 	host_exclusive_clear(&assign->found);
 	free(assign->named);
+	free(assign->added);
 	free(assign->holders);
 	free(assign->names);
 	session_close(&assign->session);
+}
+
+/* As the settings are now, and with what is wished for. Return: 0 or the exit status. */
+static int assign_do(struct assign *assign, const struct global_options *globals)
+{
+	int r = session_open(&assign->session, globals);
+
+	if (!r)
+		r = assign_look(assign);
+	if (!r)
+		r = assign_list(assign);
+	if (!r)
+		r = assign_look_at_claims(assign);
+	if (r || !assign->wish)
+		return r;
+	return assign->wish == KEY_EXCLUSIVE ? assign_make_exclusive(assign) : assign_make_shared(assign);
 }
 
 int verb_assign(struct global_options *globals, int argc, char **argv)
@@ -648,23 +770,19 @@ int verb_assign(struct global_options *globals, int argc, char **argv)
 		.doc = "Say that one container at a time may have a GPU, or any number; without GPU, show which "
 		       "containers have which GPUs. GPU is its number, UUID, PCI address or LUID, or all.",
 	};
-	struct assign assign = {0};
-	int r;
+	struct assign assign = {.folder = -1, .lock = -1};
+	int r = 0;
 
 	global_options_parse_verb(globals, &argp, argc, argv, &assign);
 	output_set_json(assign.json);
 	assign.config = globals->config;
-	r = assign.wish && geteuid() != 0
-		    ? output_print_advised(("only root may say who may have a GPU"), ("Try it with sudo."))
-		    : session_open(&assign.session, globals);
+	if (assign.wish && geteuid() != 0)
+		r = output_print_advised(("only root may say who may have a GPU"), ("Try it with sudo."));
+	else if (assign.wish)
+		r = assign_begin(&assign);
 	if (!r)
-		r = assign_look(&assign);
-	if (!r)
-		r = assign_list(&assign);
-	if (!r)
-		r = assign_look_at_claims(&assign);
-	if (!r && assign.wish)
-		r = assign.wish == KEY_EXCLUSIVE ? assign_make_exclusive(&assign) : assign_make_shared(&assign);
+		r = assign_do(&assign, globals);
+	assign_end(&assign);
 	if (!r)
 		r = assign_show(&assign);
 	assign_clear(&assign);

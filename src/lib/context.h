@@ -116,7 +116,7 @@ int host_load_guard(const struct ctr_gpu_host *host, struct err *err);
  */
 int host_exclusive_mark(const struct ctr_gpu_host *host, const char *names, bool *marked, struct err *err);
 
-/* What the settings say that one container at a time may have; two lists by position in the inventory. */
+/* What settings say that one container at a time may have; two lists by position in the inventory. */
 struct host_exclusive {
 	bool *marked;
 	bool *possible;      /* one of the unknown names may mean it, as not all of its names are known */
@@ -129,11 +129,12 @@ void host_exclusive_clear(struct host_exclusive *exclusive);
 
 /**
  * host_exclusive_find() - look for them; a name of several adapters means each of them
- * @ret: empty before; owned by the caller, also on failure (host_exclusive_clear())
+ * @names: as the settings have them; an entry may be a list
+ * @ret:  empty before; owned by the caller, also on failure (host_exclusive_clear())
  *
  * Return: 0 or -ENOMEM.
  */
-int host_exclusive_find(const struct ctr_gpu_host *host, struct host_exclusive *ret);
+int host_exclusive_find(const struct ctr_gpu_host *host, const struct strv *names, struct host_exclusive *ret);
 
 /** What claims call an adapter, the same in every process until the next boot: made of numbers, a name of a file. */
 enum { HOST_EXCLUSIVE_KEY_SIZE = 64 };

@@ -93,9 +93,8 @@ static int host_exclusive_find_names(struct exclusive_search *search, const char
 	return r;
 }
 
-int host_exclusive_find(const struct ctr_gpu_host *host, struct host_exclusive *ret)
+int host_exclusive_find(const struct ctr_gpu_host *host, const struct strv *names, struct host_exclusive *ret)
 {
-	const struct strv *names = &host->settings->exclusive;
 	const size_t count = host->inventory.count + 1;
 	_cleanup_free_ bool *matches = calloc(count, sizeof(*matches));
 	struct exclusive_search search = {.host = host, .found = ret, .matches = matches};
@@ -201,7 +200,7 @@ int host_exclusive_plan(const struct ctr_gpu_host *host, const struct selection 
 
 	if (host->settings->exclusive.count == 0)
 		return 0;
-	r = host_exclusive_find(host, &found);
+	r = host_exclusive_find(host, &host->settings->exclusive, &found);
 	if (r == 0)
 		r = host_exclusive_add_selected(host, selection, found.marked, NULL, plan);
 	if (r == 0 && found.unknown.count > 0)

@@ -125,7 +125,7 @@ static int plan_backends(struct planner *planner, const struct selection *select
 static int plan_mark_exclusive(const struct planner *planner, bool **ret)
 {
 	_cleanup_exclusive_ struct host_exclusive exclusive = {0};
-	int r = host_exclusive_find(planner->host, &exclusive);
+	int r = host_exclusive_find(planner->host, &planner->host->settings->exclusive, &exclusive);
 
 	for (size_t i = 0; i < planner->host->inventory.count && r == 0; i++)
 		exclusive.marked[i] |= exclusive.possible[i];

@@ -13,11 +13,8 @@
 
 #include "base/fd.h"
 #include "base/lock_file.h"
-#include "base/paths.h"
 #include "base/str.h"
 #include "system/trusted_file.h"
-
-#define DIRECTORY PATH_RUN "/assigned"
 
 enum { WAIT_MS = 10 * 1000, TEXT_MAX = 256 };
 
@@ -27,13 +24,17 @@ static bool claim_file_is_name(const char *gpu)
 	return *gpu && *gpu != '.' && !strchr(gpu, '/') && strlen(gpu) < CLAIM_GPU_SIZE;
 }
 
+int claim_file_open_directory(void)
+{
+	if ((mkdir(PATH_RUN, 0700) < 0 && errno != EEXIST) || (mkdir(CLAIM_DIRECTORY, 0700) < 0 && errno != EEXIST))
+		return -errno;
+	return trusted_file_open(CLAIM_DIRECTORY, S_IFDIR, TRUSTED_FILE_ROOT_ONLY, O_RDONLY);
+}
+
 int claim_file_lock(pid_t *ret_holder)
 {
-	_cleanup_close_ int directory = -1;
+	_cleanup_close_ int directory = claim_file_open_directory();
 
-	if ((mkdir(PATH_RUN, 0700) < 0 && errno != EEXIST) || (mkdir(DIRECTORY, 0700) < 0 && errno != EEXIST))
-		return -errno;
-	directory = trusted_file_open(DIRECTORY, S_IFDIR, TRUSTED_FILE_ROOT_ONLY, O_RDONLY);
 	return directory < 0 ? directory : lock_file_take_directory(directory, WAIT_MS, ret_holder);
 }
 

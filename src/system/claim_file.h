@@ -10,7 +10,10 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "base/paths.h"
 #include "system/machine.h"
+
+#define CLAIM_DIRECTORY PATH_RUN "/assigned"
 
 enum {
 	CLAIM_GPU_SIZE = 64,
@@ -22,6 +25,9 @@ struct claim {
 	char container[CLAIM_CONTAINER_SIZE]; /* its engine's name for it; "": not known */
 	time_t since;
 };
+
+/** Makes their directory where it is missing. Return: descriptor; negative errno. */
+int claim_file_open_directory(void);
 
 /**
  * claim_file_lock() - have this process alone look at claims, and change them

@@ -229,6 +229,16 @@ one_at_a_time() {
 		touch /run/go; wait
 		grep -o "GPU 0 .* is used by 2 containers: .*" /run/said || fail "$(</run/said)"
 		[[ ! -e /etc/ctr-gpu/config.json && $(mode 0) == "shared: one+two" ]] || fail "it is shared: $(mode 0)"
+		end one
+		rm /run/go /run/made
+		start one 0 "$slow" & until [[ -e /run/made ]]; do sleep 0.05; done
+		ctr-gpu assign 0 --exclusive >/run/said 2>&1 & until [[ -s /etc/ctr-gpu/config.json ]]; do sleep 0.05; done
+		jq ".deadline = 30 | .exclusive += [\"1\"]" /etc/ctr-gpu/config.json >/run/new && cp /run/new /etc/ctr-gpu/config.json
+		touch /run/go; wait
+		grep -q "is used by 2 containers" /run/said || fail "$(</run/said)"
+		[[ $(jq .deadline /etc/ctr-gpu/config.json) == 30 ]] || fail "what another process wrote: $(</etc/ctr-gpu/config.json)"
+		[[ $(mode 0)/$(mode 1) == "shared: one+two/exclusive: " ]] || fail "it took back: $(mode 0), $(mode 1)"
+		rm /etc/ctr-gpu/config.json
 		end one; end two
 		rm /run/go /run/made
 		start one 0 "$slow" & until [[ -e /run/made ]]; do sleep 0.05; done
@@ -237,6 +247,29 @@ one_at_a_time() {
 		[[ $(mode 0) == "exclusive: one" ]] || fail "$(mode 0): $(</run/said)"
 		start two 0 && fail "two got it"
 		end one'
+}
+
+# Who has the list of claims keeps both between their look at the settings and what they write.
+@test "two at once, each with a GPU of its own: what one has written stays" {
+	with_runc native-amd '
+		ctr-gpu assign >/dev/null
+		exec {claims}</run/ctr-gpu/assigned
+		both() {
+			flock "$claims"
+			for gpu in 0 1; do
+				(exec {claims}<&-; exec ctr-gpu assign "$gpu" "$1") &
+			done >/run/said 2>&1
+			for _ in {1..100}; do
+				grep -q "waiting for another .ctr-gpu assign. to end" /run/said && break
+				sleep 0.05
+			done
+			flock --unlock "$claims"
+			wait
+		}
+		both --exclusive
+		[[ $(mode 0)/$(mode 1) == "exclusive: /exclusive: " ]] || fail "$(mode 0), $(mode 1)"
+		both --shared
+		[[ $(mode 0)/$(mode 1) == "shared: /shared: " && -z $(ls /run/ctr-gpu/assigned) ]] || fail "$(mode 0), $(mode 1)"'
 }
 
 @test "who reads the list slowly keeps no container from its start" {
