@@ -209,9 +209,11 @@ const char *daemon_socket_path(const struct daemon_kind *kind, const struct daem
  * @path: of the socket
  * @ret:  the answer's body
  *
- * Return: whether there was an answer within two seconds that is not an error.
+ * Return: 0; -ENOENT: the daemon answers that it has no such thing; -EACCES: it refuses; -EPROTO: it answers with
+ * another error, or not in HTTP; -ETIMEDOUT: nothing within two seconds; -EFBIG; -ENOTCONN: the socket is missing;
+ * negative errno.
  */
-bool daemon_http_get(const char *path, const char *what, struct text_buffer *ret);
+int daemon_http_get(const char *path, const char *what, struct text_buffer *ret);
 
 /* ---- daemon root ---- */
 

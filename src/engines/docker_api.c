@@ -26,15 +26,23 @@ static int docker_api_find_socket(const struct daemon *daemon, char **ret)
 		   : str_format(ret, "/run/user/%u/docker.sock", (unsigned)daemon->uid);
 }
 
-json_t *docker_api_get(const struct daemon *daemon, const char *what)
+int docker_api_ask(const struct daemon *daemon, const char *what, json_t **ret)
 {
 	_cleanup_text_buffer_ struct text_buffer answer = {0};
 	_cleanup_free_ char *path = NULL;
+	int r = docker_api_find_socket(daemon, &path);
+
+	r = r == -ENOENT ? -ENOTCONN : r < 0 ? r : daemon_http_get(path, what, &answer);
+	if (r == 0)
+		r = json_parse(answer.data, answer.size, ret, NULL);
+	return r == -EINVAL ? -EPROTO : r;
+}
+
+json_t *docker_api_get(const struct daemon *daemon, const char *what)
+{
 	json_t *json = NULL;
 
-	if (docker_api_find_socket(daemon, &path) < 0 || !daemon_http_get(path, what, &answer))
-		return NULL;
-	return json_parse(answer.data, answer.size, &json, NULL) == 0 ? json : NULL;
+	return docker_api_ask(daemon, what, &json) == 0 ? json : NULL;
 }
 
 int docker_api_check_access(const struct daemon *daemon)

@@ -242,11 +242,15 @@ pid_t container_start_wait(int milliseconds);
 /* One question to a Docker daemon, over its socket. */
 
 /**
- * docker_api_get() - ask for something such as "/version"
+ * docker_api_ask() - ask for something such as "/version"
  * @daemon: one that was found; asking another could start one that a service manager starts on demand
+ * @ret:    the answer, a new reference
  *
- * Return: the answer, a new reference; NULL if there was none within two seconds, for whatever reason.
+ * Return: as daemon_http_get(); -ENOTCONN also if it listens at no socket.
  */
+int docker_api_ask(const struct daemon *daemon, const char *what, json_t **ret);
+
+/** Return: the answer, a new reference; NULL if there was none, for whatever reason. */
 json_t *docker_api_get(const struct daemon *daemon, const char *what);
 
 /** Whether the caller may connect to it. Return: 0; -EACCES, -ENOENT, … */

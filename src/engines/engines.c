@@ -173,7 +173,7 @@ static json_t *engine_ask_crio(const struct daemon *daemon)
 	struct text_buffer_error error;
 	json_t *json = NULL;
 
-	if (!path || !daemon_http_get(path, "/config", &answer))
+	if (!path || daemon_http_get(path, "/config", &answer) < 0)
 		return NULL;
 	return toml_parse_read(&answer, &json, &error) == 0 ? json : NULL;
 }
