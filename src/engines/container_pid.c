@@ -667,11 +667,12 @@ time_t container_pid_read_time(int process)
 
 bool container_pid_is(const struct container_pid *found, int process)
 {
-	_cleanup_free_ char *membership = NULL;
+	_cleanup_free_ char *membership = NULL, *cgroup = NULL;
 
 	if (found->started)
 		return container_pid_read_start(process) == found->started;
-	if (fd_read_kernel_file(process, "cgroup", MEMBERSHIP_MAX, &membership) == 0 && strstr(membership, found->id))
+	if (fd_read_kernel_file(process, "cgroup", MEMBERSHIP_MAX, &membership) == 0 &&
+	    container_pid_find_cgroup(membership, found->id, &cgroup) == 0 && cgroup)
 		return true;
 	/* Without a right to cgroups there is nothing but the daemon's answer. */
 	return found->asked && geteuid() != 0;
@@ -690,6 +691,16 @@ static bool container_pid_is_bound(char c)
 	return !isalnum((unsigned char)c) && c != '_';
 }
 
+/* Behind an id is the end of a directory's name, or of the name of a unit; or a colon, as in "slice:prefix:id". */
+static bool container_pid_is_end(const char *rest)
+{
+	static const char scope[] = ".scope";
+
+	if (str_has_prefix(rest, scope))
+		rest += sizeof(scope) - 1;
+	return strchr("/:\n", *rest);
+}
+
 int container_pid_find_cgroup(const char *membership, const char *id, char **ret)
 {
 	const size_t length = strlen(id);
@@ -699,7 +710,7 @@ int container_pid_find_cgroup(const char *membership, const char *id, char **ret
 
 		while (line > membership && line[-1] != '\n')
 			line--;
-		if (found == line || !container_pid_is_bound(found[-1]) || !container_pid_is_bound(found[length]))
+		if (found == line || !container_pid_is_bound(found[-1]) || !container_pid_is_end(found + length))
 			continue;
 		*ret = strndup(line, (size_t)(found - line) + strcspn(found, "/\n"));
 		return *ret ? 0 : -ENOMEM;

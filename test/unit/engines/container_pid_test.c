@@ -170,6 +170,31 @@ static void another_process_of_the_number_is_not_it(void **state)
 	assert_false(container_pid_is(&found, process));
 }
 
+/* Where this machine has cgroups. */
+static void a_part_of_a_cgroups_name_is_another(void **state)
+{
+	_cleanup_close_ int process = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_free_ char *membership = NULL;
+	struct container_pid found = {.pid = getpid()};
+	char *name = NULL;
+
+	(void)state;
+	assert_int_equal(fd_read_kernel_file(process, "cgroup", 4096, &membership), 0);
+	/* The longest line has one. */
+	for (char *line = strtok(membership, "\n"); line; line = strtok(NULL, "\n"))
+		if (strrchr(line, '/') && (!name || strlen(strrchr(line, '/')) > strlen(name)))
+			name = strrchr(line, '/');
+	if (!name || strlen(name) < sizeof("/abc") - 1)
+		skip("needs a cgroup with a name");
+	found.id = name + 1;
+	assert_true(container_pid_is(&found, process));
+	found.id = name + 2;
+	assert_false(container_pid_is(&found, process));
+	name[strlen(name) - 1] = '\0';
+	found.id = name + 1;
+	assert_false(container_pid_is(&found, process));
+}
+
 /* Each process once, with the name and the bundle that its files have. What begins later has begun now. */
 static void all_that_run_are_listed_once(void **state)
 {
@@ -214,6 +239,9 @@ static void a_cgroup_says_whose_a_process_is(void **state)
 		{"0::/test/web\n", "web", "0::/test/web"},
 		{"0::/webs/my_web/web2/user.slice\n", "web", NULL},
 		{"0::/web:other/web\n", "web", "0::/web:other"},
+		{"0::/system.slice/web.service\n", "web", NULL},
+		{"0::/default/web-2\n1:cpu:/default/web.2\n", "web", NULL},
+		{"0::/system.slice/default-web.scope\n", "web", "0::/system.slice/default-web.scope"},
 		{"", "web", NULL},
 	};
 	char id[CONTAINER_PID_ID_SIZE];
@@ -250,6 +278,7 @@ int main(void)
 		cmocka_unit_test(two_of_one_name_are_told),
 		cmocka_unit_test(a_file_that_others_can_write_is_not_read),
 		cmocka_unit_test(another_process_of_the_number_is_not_it),
+		cmocka_unit_test(a_part_of_a_cgroups_name_is_another),
 		cmocka_unit_test(all_that_run_are_listed_once),
 		cmocka_unit_test(a_cgroup_says_whose_a_process_is),
 	};
