@@ -627,6 +627,10 @@ static int assign_check_known(const struct assign *assign)
 	json_array_foreach (assign->containers, i, container) {
 		if (!*assign_text(container, "error"))
 			continue;
+		if (!*assign_text(container, "id"))
+			return output_print_advised(("which containers of %s run is not known: %s",
+						     assign_text(container, "engine"), assign_text(container, "error")),
+						    ("Mend that, or leave the GPU shared."));
 		assign_format_container(container, name);
 		return output_print_advised(
 			("which GPUs the container %s has is not known: %s", name, assign_text(container, "error")),

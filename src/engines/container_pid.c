@@ -28,7 +28,8 @@ enum {
 	NAME_LENGTH_MAX = 255,
 	ID_LENGTH_MIN = 8, /* of the beginning of an id */
 	NAMESPACES_MAX = 256,
-	CONTAINERS_MAX = 4096,
+	CONTAINERS_MAX = 64 * 1024,
+	SILENT_MAX = 2, /* questions that a daemon does not answer, until it is asked no more */
 	STAT_MAX = 4096,
 	MEMBERSHIP_MAX = 16 * 1024,
 	NAMES_SHOWN = 3,
@@ -44,7 +45,8 @@ static const struct container_pid_runtime {
 	{"crun", "/run/crun", "crun", "status", "pid", "process-start-time"},
 };
 
-#define CONTAINERD_TASKS "/run/containerd/io.containerd.runtime.v2.task"
+/* Below the directory of a containerd: a directory for each namespace, and below that one for each container. */
+#define TASKS "io.containerd.runtime.v2.task"
 
 void container_pid_clear(struct container_pid *found)
 {
@@ -52,6 +54,7 @@ void container_pid_clear(struct container_pid *found)
 	free(found->name);
 	free(found->bundle);
 	free(found->cgroup);
+	free(found->error);
 	*found = (struct container_pid){0};
 }
 
@@ -59,7 +62,10 @@ void container_pids_clear(struct container_pids *list)
 {
 	for (size_t i = 0; i < list->count; i++)
 		container_pid_clear(&list->items[i]);
+	for (size_t i = 0; i < list->unknown_count; i++)
+		container_pid_clear(&list->unknown[i]);
 	free(list->items);
+	free(list->unknown);
 	*list = (struct container_pids){0};
 }
 
@@ -74,22 +80,46 @@ static bool container_pid_is_name(const char *name)
 	return true;
 }
 
-/* A file that root, or the caller, has put there. Return: owned by the caller; NULL. */
-static char *container_pid_read(const char *path, size_t *ret_size)
+/*
+ * A file that root, or the caller, has put there. Return: 0, with the text, owned by the caller; -ENOENT, also where a
+ * file is in the place of its directory; negative errno.
+ */
+static int container_pid_read(const char *path, char **ret, size_t *ret_size)
 {
 	_cleanup_close_ int fd = trusted_file_open(path, S_IFREG, geteuid(), O_RDONLY);
-	char *text = NULL;
 
-	return fd >= 0 && fd_read_all(fd, STATE_MAX, &text, ret_size) == 0 ? text : NULL;
+	if (fd < 0)
+		return fd == -ENOTDIR ? -ENOENT : fd;
+	return fd_read_all(fd, STATE_MAX, ret, ret_size);
 }
 
-static json_t *container_pid_read_json(const char *path)
+/* Return: 0, with a new reference; as container_pid_read(). */
+static int container_pid_read_json(const char *path, json_t **ret)
 {
+	_cleanup_free_ char *text = NULL;
 	size_t size = 0;
-	_cleanup_free_ char *text = container_pid_read(path, &size);
-	json_t *json = NULL;
+	int r = container_pid_read(path, &text, &size);
 
-	return text && json_parse(text, size, &json, NULL) == 0 ? json : NULL;
+	return r == 0 ? json_parse(text, size, ret, NULL) : r;
+}
+
+/* Notes why it is not known which process a container is, unless it is known. Return: 0 or -ENOMEM. */
+static int container_pid_fail(struct container_pid *found, const char *engine, const char *id, int error,
+			      const char *what)
+{
+	int r;
+
+	if (found->pid || found->error)
+		return 0;
+	errno = -error;
+	r = error == -EPERM    ? str_format(&found->error, "%s is not trusted: others than root can write it", what)
+	    : error == -EINVAL ? str_format(&found->error, "%s is damaged", what)
+	    : error == -EFBIG  ? str_format(&found->error, "%s: there is too much to be read", what)
+			       : str_format(&found->error, "%s: %m", what);
+	if (r == 0 && id)
+		r = str_replace(&found->id, id);
+	found->engine = engine;
+	return r;
 }
 
 /* Return: whether it is one more process; -ENOMEM. */
@@ -102,9 +132,9 @@ static int container_pid_take(struct container_pid *found, pid_t pid, const char
 		found->other = engine;
 		return 1;
 	}
-	found->id = strdup(id);
-	if (!found->id)
+	if (str_replace(&found->id, id) < 0)
 		return -ENOMEM;
+	free(steal_ptr(found->error));
 	found->pid = pid;
 	found->engine = engine;
 	found->started = started;
@@ -112,6 +142,20 @@ static int container_pid_take(struct container_pid *found, pid_t pid, const char
 }
 
 /* ---- Docker ---- */
+
+/* @ret: what is asked for; NULL, with the reason noted: there was no answer. Return: 0 or -ENOMEM. */
+static int container_pid_ask(const struct daemon *daemon, const char *what, const char *id, struct container_pid *found,
+			     json_t **ret)
+{
+	int r = docker_api_ask(daemon, what, ret);
+
+	if (r == 0 || r == -ENOENT || r == -ENOMEM)
+		return r == -ENOENT ? 0 : r;
+	return container_pid_fail(found, engine_docker.name, id, r,
+				  r == -EPROTO   ? "Docker answers with an error"
+				  : r == -EACCES ? "Docker refuses to say it"
+						 : "Docker does not answer");
+}
 
 static int container_pid_inspect(const struct daemon *daemon, const char *name, struct container_pid *found)
 {
@@ -122,22 +166,40 @@ static int container_pid_inspect(const struct daemon *daemon, const char *name, 
 
 	if (str_format(&what, "/containers/%s/json", name) < 0)
 		return -ENOMEM;
-	answer = docker_api_get(daemon, what);
+	r = container_pid_ask(daemon, what, name, found, &answer);
 	id = json_string_value(json_at(answer, "Id"));
-	if (!id)
-		return 0;
-	r = container_pid_take(found, (pid_t)json_integer_value(json_at(answer, "State/Pid")), "docker", id, 0);
+	if (r < 0 || !id)
+		return r;
+	r = container_pid_take(found, (pid_t)json_integer_value(json_at(answer, "State/Pid")), engine_docker.name, id,
+			       0);
 	found->asked = r == 1 && !found->other;
 	return r < 0 ? r : 0;
+}
+
+/* A daemon that is not taken for Docker's may be Docker's all the same. */
+static int container_pid_find_daemon(struct daemon *ret, struct container_pid *found)
+{
+	_cleanup_free_ char *what = NULL;
+	int r = daemon_find(&engine_docker.daemon, geteuid(), ret);
+
+	if (r < 0)
+		return container_pid_fail(found, engine_docker.name, NULL, r, "cannot look for Docker");
+	if (ret->pid || !ret->rejected_pid)
+		return 0;
+	if (str_format(&what, "process %d is called dockerd, but not taken for it: %s", (int)ret->rejected_pid,
+		       ret->rejected_why) < 0)
+		return -ENOMEM;
+	found->engine = engine_docker.name;
+	found->error = steal_ptr(what);
+	return 0;
 }
 
 static int container_pid_ask_docker(const char *name, struct container_pid *found)
 {
 	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
+	int r = container_pid_find_daemon(&daemon, found);
 
-	if (daemon_find(&engine_docker.daemon, geteuid(), &daemon) < 0 || daemon.pid == 0)
-		return 0;
-	return container_pid_inspect(&daemon, name, found);
+	return r == 0 && daemon.pid ? container_pid_inspect(&daemon, name, found) : r;
 }
 
 /* ---- runtimes ---- */
@@ -172,9 +234,11 @@ static int container_pid_find_state(const struct container_pid_runtime *runtime,
 		 : str_format(&path, "%s/%s/%s", runtime->root, id, runtime->file);
 	if (r < 0)
 		return r;
-	state = container_pid_read_json(path);
-	r = container_pid_take(found, (pid_t)json_integer_value(json_object_get(state, runtime->pid)),
-			       engine ? engine : runtime->engine, id,
+	engine = engine ? engine : runtime->engine;
+	r = container_pid_read_json(path, &state);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r == -ENOMEM ? r : container_pid_fail(found, engine, id, r, path);
+	r = container_pid_take(found, (pid_t)json_integer_value(json_object_get(state, runtime->pid)), engine, id,
 			       (unsigned long long)json_integer_value(json_object_get(state, runtime->started)));
 	return r == 1 ? container_pid_take_bundle(found, state) : r;
 }
@@ -190,38 +254,64 @@ static int container_pid_find_states(const char *id, const char *engine, struct 
 
 /* ---- containerd ---- */
 
-static bool container_pid_is_namespace(const char *name)
-{
-	return container_pid_is_name(name);
-}
-
-static int container_pid_find_task(const char *namespace, const char *id, struct container_pid *found)
+static int container_pid_find_task(const char *directory, const char *id, struct container_pid *found)
 {
 	_cleanup_free_ char *bundle = NULL, *path = NULL, *text = NULL;
-	int r = str_format(&bundle, CONTAINERD_TASKS "/%s/%s", namespace, id);
+	int r;
 
-	if (r < 0 || str_format(&path, "%s/init.pid", bundle) < 0)
+	if (str_format(&bundle, "%s/%s", directory, id) < 0 || str_format(&path, "%s/init.pid", bundle) < 0)
 		return -ENOMEM;
-	text = container_pid_read(path, NULL);
-	r = text ? container_pid_take(found, (pid_t)strtol(text, NULL, 10), "containerd", id, 0) : 0;
+	r = container_pid_read(path, &text, NULL);
+	if (r == 0 && !isdigit((unsigned char)*text))
+		r = -EINVAL;
+	if (r < 0)
+		return r == -ENOENT ? 0 : r == -ENOMEM ? r : container_pid_fail(found, "containerd", id, r, path);
+	r = container_pid_take(found, (pid_t)strtol(text, NULL, 10), "containerd", id, 0);
 	if (r == 1 && !found->other)
 		found->bundle = steal_ptr(bundle);
 	return r < 0 ? r : 0;
 }
 
-static int container_pid_list_namespaces(struct strv *ret)
+/* The names in a directory, which may be missing. @found: why these are not all. Return: 0 or -ENOMEM. */
+static int container_pid_list_directory(const char *path, size_t max, const char *engine, struct container_pid *found,
+					struct strv *ret)
 {
-	int r = geteuid() == 0
-			? fd_list_names(AT_FDCWD, CONTAINERD_TASKS, container_pid_is_namespace, NAMESPACES_MAX, ret)
-			: 0;
+	int r = fd_list_names(AT_FDCWD, path, container_pid_is_name, max, ret);
 
-	return r == -ENOMEM ? r : 0;
+	if (r == -ENOENT || r == -ENOTDIR || r == -ENOMEM)
+		return r == -ENOMEM ? r : 0;
+	if (r == 0 && ret->count == max)
+		r = -EFBIG;
+	return r < 0 ? container_pid_fail(found, engine, NULL, r, path) : 0;
+}
+
+static int container_pid_add_namespaces(const char *state, struct container_pid *found, struct strv *ret)
+{
+	_cleanup_strv_ struct strv names = {0};
+	_cleanup_free_ char *path = NULL;
+	int r = str_format(&path, "%s/" TASKS, state);
+
+	if (r == 0)
+		r = container_pid_list_directory(path, NAMESPACES_MAX, "containerd", found, &names);
+	for (size_t i = 0; i < names.count && r == 0; i++)
+		r = strv_format(ret, "%s/%s", path, names.items[i]);
+	return r;
+}
+
+/* The directories of all namespaces of each containerd. Return: 0 or -ENOMEM. */
+static int container_pid_list_namespaces(struct container_pid *found, struct strv *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; engine_containerd_states[i] && geteuid() == 0 && r == 0; i++)
+		r = container_pid_add_namespaces(engine_containerd_states[i], found, ret);
+	return r;
 }
 
 static int container_pid_find_tasks(const char *id, struct container_pid *found)
 {
 	_cleanup_strv_ struct strv namespaces = {0};
-	int r = container_pid_list_namespaces(&namespaces);
+	int r = container_pid_list_namespaces(found, &namespaces);
 
 	for (size_t i = 0; i < namespaces.count && r == 0; i++)
 		r = container_pid_find_task(namespaces.items[i], id, found);
@@ -230,7 +320,8 @@ static int container_pid_find_tasks(const char *id, struct container_pid *found)
 
 /* ---- Podman and CRI-O ---- */
 
-/* Their containers' names, in the storage that both have. */
+/* Their containers' names, in the storage that both have. That they run is what a runtime has written down. */
+
 static bool container_pid_is_called(const json_t *container, const char *id, const char *name)
 {
 	const size_t length = strlen(name);
@@ -271,8 +362,8 @@ static int container_pid_read_storages(struct strv *ret)
 
 	if (r < 0 || !path)
 		return r;
-	data = container_pid_read(path, &size);
-	if (!data || text_buffer_set(&text, data, size) < 0 || toml_parse_read(&text, &conf, &ignored) < 0)
+	if (container_pid_read(path, &data, &size) < 0 || text_buffer_set(&text, data, size) < 0 ||
+	    toml_parse_read(&text, &conf, &ignored) < 0)
 		return 0;
 	for (size_t i = 0; i < ARRAY_SIZE(keys) && r == 0; i++) {
 		const char *root = json_string_value(json_at(conf, keys[i]));
@@ -309,13 +400,12 @@ static bool container_pid_is_folder(const char *name)
 static int container_pid_add_list(const char *storage, const char *folder, const char *file, json_t *lists)
 {
 	_cleanup_free_ char *path = NULL;
-	json_t *list;
+	json_t *list = NULL;
 	int r = str_format(&path, "%s/%s/%s", storage, folder, file);
 
 	if (r < 0)
 		return r;
-	list = container_pid_read_json(path);
-	return list && json_array_append_new(lists, list) < 0 ? -ENOMEM : 0;
+	return container_pid_read_json(path, &list) == 0 && json_array_append_new(lists, list) < 0 ? -ENOMEM : 0;
 }
 
 /*
@@ -439,7 +529,13 @@ static int container_pid_refuse(const char *name, const struct container_pid *fo
 			err, CTR_GPU_E_BAD_ARGUMENT,
 			("%s is a container of %s and another of %s.", name, found->engine, found->other),
 			("Name the one by its first process (docker inspect, podman inspect)."));
-	return found->pid ? 0 : container_pid_refuse_unknown(name, err);
+	if (found->pid)
+		return 0;
+	return found->error
+		       ? err_set_advised(err, CTR_GPU_E_BAD_ARGUMENT,
+					 ("which process the container %s is is not known: %s", name, found->error),
+					 ("Name it by its first process (docker inspect, podman inspect)."))
+		       : container_pid_refuse_unknown(name, err);
 }
 
 int container_pid_find(const char *name, struct container_pid *ret, struct err *err)
@@ -474,6 +570,22 @@ static unsigned long long container_pid_read_start(int process)
 
 /* ---- lists ---- */
 
+/* Takes what is not known, unless that is known of. Return: 0 or -ENOMEM. */
+static int container_pid_append_unknown(struct container_pids *list, struct container_pid *found)
+{
+	struct container_pid *items;
+
+	for (size_t i = 0; i < list->unknown_count; i++)
+		if (streq(list->unknown[i].error, found->error))
+			return 0;
+	items = array_grow(list->unknown, list->unknown_count, sizeof(*items));
+	if (!items)
+		return -ENOMEM;
+	list->unknown = items;
+	list->unknown[list->unknown_count++] = steal_struct(found);
+	return 0;
+}
+
 /* Takes what was found, unless it is known; where that has no bundle, takes the bundle. Return: 0 or -ENOMEM. */
 static int container_pid_append(struct container_pids *list, struct container_pid *found, const char *name)
 {
@@ -485,38 +597,52 @@ static int container_pid_append(struct container_pids *list, struct container_pi
 				list->items[i].bundle = steal_ptr(found->bundle);
 			return 0;
 		}
+	if (name && str_replace(&found->name, name) < 0)
+		return -ENOMEM;
 	if (!found->pid)
-		return 0;
+		return found->error ? container_pid_append_unknown(list, found) : 0;
 	items = array_grow(list->items, list->count, sizeof(*items));
-	if (!items || (name && str_replace(&found->name, name) < 0))
+	if (!items)
 		return -ENOMEM;
 	list->items = items;
 	list->items[list->count++] = steal_struct(found);
 	return 0;
 }
 
+/* @silent: how many questions were not answered */
+static int container_pid_list_one(const struct daemon *daemon, const json_t *item, unsigned *silent,
+				  struct container_pids *list)
+{
+	const char *id = json_string_value(json_object_get(item, "Id"));
+	const char *name = json_string_value(json_array_get(json_object_get(item, "Names"), 0));
+	_cleanup_container_pid_ struct container_pid found = {0};
+	int r;
+
+	if (!id || !container_pid_is_name(id))
+		return 0;
+	r = *silent < SILENT_MAX
+		    ? container_pid_inspect(daemon, id, &found)
+		    : container_pid_fail(&found, engine_docker.name, id, -ETIMEDOUT, "Docker does not answer");
+	*silent += found.error ? 1 : 0;
+	return r == 0 ? container_pid_append(list, &found, name && name[0] == '/' ? name + 1 : name) : r;
+}
+
 static int container_pid_list_docker(struct container_pids *list)
 {
+	_cleanup_container_pid_ struct container_pid all = {0};
 	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
 	_cleanup_json_ json_t *answer = NULL;
 	const json_t *item;
+	unsigned silent = 0;
 	size_t i;
-	int r = 0;
+	int r = container_pid_find_daemon(&daemon, &all);
 
-	if (daemon_find(&engine_docker.daemon, geteuid(), &daemon) < 0 || daemon.pid == 0)
-		return 0;
-	answer = docker_api_get(&daemon, "/containers/json");
-	json_array_foreach (answer, i, item) {
-		const char *id = json_string_value(json_object_get(item, "Id"));
-		const char *name = json_string_value(json_array_get(json_object_get(item, "Names"), 0));
-		_cleanup_container_pid_ struct container_pid found = {0};
-
-		if (r == 0 && id && container_pid_is_name(id))
-			r = container_pid_inspect(&daemon, id, &found);
+	if (r == 0 && daemon.pid)
+		r = container_pid_ask(&daemon, "/containers/json", NULL, &all, &answer);
+	json_array_foreach (answer, i, item)
 		if (r == 0)
-			r = container_pid_append(list, &found, name && name[0] == '/' ? name + 1 : name);
-	}
-	return r;
+			r = container_pid_list_one(&daemon, item, &silent, list);
+	return r == 0 ? container_pid_append(list, &all, NULL) : r;
 }
 
 static int container_pid_list_storage(const char *storage, struct container_pids *list)
@@ -552,15 +678,14 @@ static int container_pid_list_podman(struct container_pids *list)
 }
 
 /* @find: of one of the names in a directory */
-static int container_pid_list_directory(const char *path, const void *owner,
-					int (*find)(const void *owner, const char *id, struct container_pid *found),
-					struct container_pids *list)
+static int container_pid_find_all(const char *path, const char *engine, const void *owner,
+				  int (*find)(const void *owner, const char *id, struct container_pid *found),
+				  struct container_pids *list)
 {
+	_cleanup_container_pid_ struct container_pid all = {0};
 	_cleanup_strv_ struct strv ids = {0};
-	int r = fd_list_names(AT_FDCWD, path, container_pid_is_name, CONTAINERS_MAX, &ids);
+	int r = container_pid_list_directory(path, CONTAINERS_MAX, engine, &all, &ids);
 
-	if (r < 0)
-		return r == -ENOMEM ? r : 0;
 	for (size_t i = 0; i < ids.count && r == 0; i++) {
 		_cleanup_container_pid_ struct container_pid found = {0};
 
@@ -568,7 +693,7 @@ static int container_pid_list_directory(const char *path, const void *owner,
 		if (r == 0)
 			r = container_pid_append(list, &found, NULL);
 	}
-	return r;
+	return r == 0 ? container_pid_append(list, &all, NULL) : r;
 }
 
 static int container_pid_find_own_state(const void *owner, const char *id, struct container_pid *found)
@@ -587,7 +712,8 @@ static int container_pid_list_states(struct container_pids *list)
 		r = *run ? str_format(&path, "%s/%s", run, runtimes[i].user)
 			 : str_format(&path, "%s", runtimes[i].root);
 		if (r == 0)
-			r = container_pid_list_directory(path, &runtimes[i], container_pid_find_own_state, list);
+			r = container_pid_find_all(path, runtimes[i].engine, &runtimes[i], container_pid_find_own_state,
+						   list);
 	}
 	return r;
 }
@@ -599,17 +725,14 @@ static int container_pid_find_own_task(const void *owner, const char *id, struct
 
 static int container_pid_list_tasks(struct container_pids *list)
 {
+	_cleanup_container_pid_ struct container_pid all = {0};
 	_cleanup_strv_ struct strv namespaces = {0};
-	int r = container_pid_list_namespaces(&namespaces);
+	int r = container_pid_list_namespaces(&all, &namespaces);
 
-	for (size_t i = 0; i < namespaces.count && r == 0; i++) {
-		_cleanup_free_ char *path = NULL;
-
-		r = str_format(&path, CONTAINERD_TASKS "/%s", namespaces.items[i]);
-		if (r == 0)
-			r = container_pid_list_directory(path, namespaces.items[i], container_pid_find_own_task, list);
-	}
-	return r;
+	for (size_t i = 0; i < namespaces.count && r == 0; i++)
+		r = container_pid_find_all(namespaces.items[i], "containerd", namespaces.items[i],
+					   container_pid_find_own_task, list);
+	return r == 0 ? container_pid_append(list, &all, NULL) : r;
 }
 
 int container_pid_list(struct container_pids *ret)

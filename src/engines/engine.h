@@ -144,6 +144,9 @@ struct engine_node {
 /** Return: what this machine is a node of; NULL: of none. */
 const struct engine_node *engine_node_find(void);
 
+/* Where containerd may keep what it knows of containers that run: the machine's, Docker's own, those of nodes. */
+extern const char *const engine_containerd_states[]; /* with NULL at the end */
+
 /* ---- container pid ---- */
 
 /* Which process a container's name means. */
@@ -156,6 +159,7 @@ struct container_pid {
 	char *bundle;               /* directory of its config.json; NULL: not known */
 	unsigned long long started; /* in ticks since the boot; 0: not known */
 	bool asked;                 /* the engine's daemon has said it just now */
+	char *error;                /* why the process is not known, and @pid is 0; NULL */
 	char *cgroup;               /* container_pids_mark(): "0::/…/docker-<id>.scope"; NULL: not known */
 	dev_t mounts_device;        /* and its mount namespace; 0: not known */
 	ino_t mounts;
@@ -167,6 +171,9 @@ void container_pid_clear(struct container_pid *found);
 struct container_pids {
 	struct container_pid *items;
 	size_t count;
+	/* Those that may run all the same: engine, id, name and error; without an id it is not known which. */
+	struct container_pid *unknown;
+	size_t unknown_count;
 };
 
 void container_pids_clear(struct container_pids *list);

@@ -245,6 +245,16 @@ static const struct engine_node engine_nodes[] = {
 	{"kubelet", ENGINE_NODE_PLUGINS, NULL, NULL, NULL},
 };
 
+const char *const engine_containerd_states[] = {
+	"/run/containerd",
+	"/run/docker/containerd/daemon",
+	"/run/snap.docker/containerd/daemon",
+	"/run/k3s/containerd", /* RKE2's, too */
+	"/run/k0s/containerd",
+	"/var/snap/microk8s/common/run/containerd",
+	NULL,
+};
+
 const struct engine_node *engine_node_find(void)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(engine_nodes); i++)

@@ -272,6 +272,26 @@ one_at_a_time() {
 		[[ $(mode 0)/$(mode 1) == "shared: /shared: " && -z $(ls /run/ctr-gpu/assigned) ]] || fail "$(mode 0), $(mode 1)"'
 }
 
+# Their state is no other runtime's here, as it is with the runc of a containerd.
+@test "containers of Kubernetes' distributions, which have a containerd of their own" {
+	with_runc native-amd '
+		printf "#!/bin/sh\nexec runc --root /run/others \"\$@\"\n" >/run/their-runc
+		chmod 755 /run/their-runc
+		runtime=/run/their-runc start one 0 || fail one
+		[[ $(mode 0) == "shared: " ]] || fail "it is known already: $(mode 0)"
+		for state in containerd k3s/containerd k0s/containerd docker/containerd/daemon; do
+			task=/run/$state/io.containerd.runtime.v2.task/k8s.io/one
+			mkdir -p "$task" && cp /run/bundles/one/config.json "$task" || fail "$task"
+			/run/their-runc state one | jq -j .pid >"$task/init.pid"
+			[[ $(mode 0) == "shared: one" ]] || fail "$state: $(mode 0)"
+			printf x >"$task/init.pid"
+			ctr-gpu assign 0 --exclusive && fail "a number that cannot be read"
+			rm -r "/run/${state%%/*}"
+		done
+		/run/their-runc delete --force one'
+	expect "which GPUs the container one has is not known: /run/k3s/containerd/io.containerd.runtime.v2.task/k8s.io/one/init.pid is damaged"
+}
+
 @test "who reads the list slowly keeps no container from its start" {
 	with_runc native-amd '
 		ctr-gpu assign 0 --exclusive >/dev/null || fail assign
@@ -412,10 +432,19 @@ one_at_a_time() {
 		$run --rm --gpus device=0 debian sh -c : && exit 6
 		docker rm --force one >/dev/null
 		$run --rm --gpus device=0 debian sh -c : || exit 7
-		$run --rm --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=0 debian sh -c : || exit 8' docker "$directory" "$(image debian)"
+		$run --rm --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=0 debian sh -c : || exit 8
+		$run --detach --name one --gpus device=1 debian sleep 600 >/dev/null || exit 9
+		kill -STOP "$(</run/docker.pid)"
+		ctr-gpu assign 1 --exclusive && exit 10
+		ctr-gpu info --containers | tr -s " \n" " "
+		kill -CONT "$(</run/docker.pid)"
+		ctr-gpu assign 1 --exclusive >/dev/null || exit 11
+		docker rm --force one >/dev/null' docker "$directory" "$(image debian)"
 	expect_status 0
 	grep -E '^0 .* exclusive +one$' <<<"$output"
 	[[ $(grep -c '\[E_EXCLUSIVE\] GPU 0 .* is exclusive, and the container [0-9a-f]* has it' <<<"$output") -eq 3 ]]
+	expect "which containers of docker run is not known: Docker does not answer"
+	expect "container (any) (docker) not known: Docker does not answer"
 }
 
 @test "Podman: the hook, CDI; without root there is no exclusive GPU" {

@@ -601,6 +601,11 @@ int containers_list(struct ctr_gpu_context *context, const struct ctr_gpu_host *
 		if (r == 0 && json_object_size(container) > 0 && json_array_append(list, container) < 0)
 			r = -ENOMEM;
 	}
+	for (size_t i = 0; i < found.unknown_count && r == 0; i++)
+		r = json_array_append_new(list,
+					  containers_describe_unknown(&found.unknown[i], found.unknown[i].error)) < 0
+			    ? -ENOMEM
+			    : 0;
 	if (r == 0)
 		*ret = steal_ptr(list);
 	return r;
@@ -618,12 +623,12 @@ static const char *containers_text(const json_t *object, const char *name)
 /* The engine's name for it; an id is as short as engines show it. */
 static void containers_format_name(const json_t *container, char ret[128])
 {
-	const char *name = containers_text(container, "name");
+	const char *name = containers_text(container, "name"), *id = containers_text(container, "id");
 
 	if (*name)
 		(void)snprintf(ret, 128, "%s", name);
 	else
-		(void)snprintf(ret, 128, "%.12s", containers_text(container, "id"));
+		(void)snprintf(ret, 128, "%.12s", *id ? id : "(any)");
 }
 
 static void containers_print_list(const char *label, const json_t *list, FILE *file)
@@ -678,14 +683,18 @@ static void containers_print_way(const json_t *way, FILE *file)
 static void containers_print_one(const json_t *container, FILE *file)
 {
 	const json_t *given = json_object_get(container, "given"), *way;
+	const int pid = (int)json_integer_value(json_object_get(container, "pid"));
 	char name[128];
 	size_t i;
 
 	containers_format_name(container, name);
 	(void)fputs("container ", file);
 	print_write_text(name, file);
-	print_safe(file, " (%s, %.12s, process %d)\n", containers_text(container, "engine"),
-		   containers_text(container, "id"), (int)json_integer_value(json_object_get(container, "pid")));
+	if (pid > 0)
+		print_safe(file, " (%s, %.12s, process %d)\n", containers_text(container, "engine"),
+			   containers_text(container, "id"), pid);
+	else
+		print_safe(file, " (%s)\n", containers_text(container, "engine"));
 	containers_print_list("GPUs", json_object_get(container, "gpus"), file);
 	json_array_foreach (given, i, way)
 		containers_print_way(way, file);

@@ -55,7 +55,9 @@ char *containers_find_records(void);
  *         restart, error}; process: process_key_make(), "" where it is not known
  *
  * A container that does not answer is waited for 3 seconds. When two have not, those that follow are not looked at.
- * What is not known of one is an error in its entry, which says why. Return: 0 or negative errno.
+ * What is not known of one is an error in its entry, which says why; where its process is not known, that is 0, and
+ * where it is not known which containers of an engine run, an entry of the engine's has no id. Return: 0 or negative
+ * errno.
  */
 int containers_list(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, bool asked, json_t **ret);
 

@@ -142,12 +142,49 @@ static void two_of_one_name_are_told(void **state)
 static void a_file_that_others_can_write_is_not_read(void **state)
 {
 	_cleanup_free_ char *path = NULL;
+	struct err err = {0};
 
 	(void)state;
 	write_file("crun/open/status", "{\"pid\": 18, \"process-start-time\": 1}");
 	assert_int_equal(str_format(&path, "%s/crun/open/status", home), 0);
 	assert_int_equal(chmod(path, 0666), 0);
-	assert_int_equal(container_pid_find("open", &(struct container_pid){0}, NULL), CTR_GPU_E_BAD_ARGUMENT);
+	assert_int_equal(container_pid_find("open", &(struct container_pid){0}, &err), CTR_GPU_E_BAD_ARGUMENT);
+	assert_non_null(strstr(err.text, "which process the container open is is not known"));
+}
+
+static const struct container_pid *find_unknown(const struct container_pids *list, const char *error)
+{
+	for (size_t i = 0; i < list->unknown_count; i++)
+		if (strstr(list->unknown[i].error, error))
+			return &list->unknown[i];
+	return NULL;
+}
+
+/* What cannot be read may run all the same; what is not there has ended. */
+static void what_cannot_be_read_is_told(void **state)
+{
+	_cleanup_container_pids_ struct container_pids list = {0}, later = {0};
+	const struct container_pid *damaged, *all;
+	_cleanup_free_ char *path = NULL;
+
+	(void)state;
+	write_file("crun/damaged/status", "{\"pid\": 1");
+	write_file("crun/ended/exec.fifo", "");
+	write_file("crun/a-file", "");
+	assert_int_equal(container_pid_list(&list), 0);
+	damaged = find_unknown(&list, "/crun/damaged/status is damaged");
+	assert_non_null(damaged);
+	assert_string_equal(damaged->id, "damaged");
+	assert_string_equal(damaged->engine, "crun");
+	assert_null(find_unknown(&list, "/crun/ended"));
+	assert_null(find_unknown(&list, "a-file"));
+	assert_int_equal(str_format(&path, "%s/crun", home), 0);
+	assert_int_equal(chmod(path, 0), 0);
+	assert_int_equal(container_pid_list(&later), 0);
+	assert_int_equal(chmod(path, 0700), 0);
+	all = find_unknown(&later, "/crun: Permission denied");
+	assert_non_null(all);
+	assert_null(all->id);
 }
 
 static void another_process_of_the_number_is_not_it(void **state)
@@ -277,6 +314,7 @@ int main(void)
 		cmocka_unit_test(names_are_found_with_each_driver_of_storage),
 		cmocka_unit_test(two_of_one_name_are_told),
 		cmocka_unit_test(a_file_that_others_can_write_is_not_read),
+		cmocka_unit_test(what_cannot_be_read_is_told),
 		cmocka_unit_test(another_process_of_the_number_is_not_it),
 		cmocka_unit_test(a_part_of_a_cgroups_name_is_another),
 		cmocka_unit_test(all_that_run_are_listed_once),
