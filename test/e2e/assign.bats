@@ -272,6 +272,25 @@ one_at_a_time() {
 		[[ $(mode 0)/$(mode 1) == "shared: /shared: " && -z $(ls /run/ctr-gpu/assigned) ]] || fail "$(mode 0), $(mode 1)"'
 }
 
+@test "a container that asks for a GPU which has gone since has the others" {
+	with_runc native-amd '
+		start one 0,1 || fail one
+		sed -i "s/=0,1/=0,7/" /run/bundles/one/config.json
+		ctr-gpu info --containers
+		rm -r "/proc/$(process one)/root/dev/dri" "/proc/$(process one)/root/dev/kfd" || fail rm
+		start two 0 || fail two
+		ctr-gpu assign 0 --exclusive && fail "two have it"
+		end two
+		ctr-gpu assign 0 --exclusive >/dev/null || fail "one has it"
+		[[ $(mode 0) == "exclusive: one" ]] || fail "$(mode 0)"
+		start two 0 && fail "two got it"
+		end one'
+	expect "    GPUs          0 AMD GPU"
+	expect_line "    now           it would be refused: this host has no device \"7\""
+	expect_not "it would get the same"
+	expect "is used by 2 containers: one, two"
+}
+
 # Their state is no other runtime's here, as it is with the runc of a containerd.
 @test "containers of Kubernetes' distributions, which have a containerd of their own" {
 	with_runc native-amd '

@@ -65,7 +65,8 @@ struct containers_look {
 	struct ctr_gpu_context *context;
 	const struct ctr_gpu_host *host;
 	struct container_pid *found;
-	bool asked; /* what it asks for counts, whatever it shows */
+	bool asked;   /* what it asks for counts, whatever it shows */
+	bool refused; /* of what it asks for no plan can be made now */
 	struct ctr_gpu_container *container;
 	struct rootfs rootfs;
 	struct strv places;  /* in which directories plans mount directories of libraries */
@@ -201,8 +202,35 @@ static const char *containers_time(time_t seconds, char text[32])
 	return text;
 }
 
+/* Of what is refused as a whole, since one that it names has gone, or of another reason: what the rest means. */
+static int containers_add_asked(struct containers_look *look, const struct request *request)
+{
+	const bool names = request->kind == REQUEST_SOME;
+	const size_t count = names ? request->devices.count : 1;
+	int r = 0;
+
+	for (size_t i = 0; i < count && r != -ENOMEM; i++) {
+		_cleanup_selection_ struct selection selection = {0};
+		struct request one = *request; /* whose lists are the other's */
+		struct err ignored = {0};
+
+		if (names)
+			one.devices = (struct device_names){&request->devices.items[i], 1};
+		r = selection_new(look->host, &one, &selection, &ignored);
+		for (size_t j = 0; j < selection.count && r == 0; j++) {
+			_cleanup_free_ char *gpu = NULL;
+
+			r = adapter_describe(selection.adapters[j], &gpu);
+			if (r == 0)
+				r = containers_add_path(look->gpus, gpu);
+		}
+	}
+	return r == -ENOMEM ? r : 0;
+}
+
 /* @plan: NULL: none can be made now, which the context says */
-static int containers_add_way(struct containers_look *look, const char *id, time_t since, const struct plan *plan)
+static int containers_add_way(struct containers_look *look, const char *id, time_t since,
+			      const struct ctr_gpu_request *request, const struct plan *plan)
 {
 	const char *choice = plan && plan->choice.grade ? plan->choice.grade : NULL;
 	char text[32];
@@ -211,6 +239,9 @@ static int containers_add_way(struct containers_look *look, const char *id, time
 				print_string(plan ? NULL : ctr_gpu_context_message(look->context)));
 	int r = json_array_append_new(look->given, way) < 0 ? -ENOMEM : 0;
 
+	look->refused |= !plan;
+	if (r == 0 && !plan && look->asked)
+		r = containers_add_asked(look, &request->data);
 	for (size_t i = 0; plan && i < plan->adapters.count && r == 0; i++)
 		r = containers_add_path(look->gpus, plan->adapters.items[i]);
 	return r == 0 && plan ? containers_compare(look, plan) : r;
@@ -293,7 +324,7 @@ static int containers_look_at_start(struct containers_look *look)
 	r = ctr_gpu_plan_new(context, request, look->host, &plan);
 	if (r == 0 && !look->asked && !containers_has_device(look, &plan->data))
 		return 0;
-	return containers_add_way(look, id, container_pid_read_time(look->container->process),
+	return containers_add_way(look, id, container_pid_read_time(look->container->process), request,
 				  r == 0 ? &plan->data : NULL);
 }
 
@@ -344,7 +375,7 @@ static int containers_look_at_records(struct containers_look *look)
 		if (r == -ENOMEM)
 			return r;
 		r = containers_add_way(look, "attach", (time_t)json_integer_value(json_object_get(record, "since")),
-				       r == 0 ? &plan->data : NULL);
+				       request, r == 0 ? &plan->data : NULL);
 		if (r < 0)
 			return r;
 	}
@@ -390,7 +421,7 @@ static int containers_look_at_nodes(struct containers_look *look)
 	for (size_t i = 0; i < inventory->count && r == 0; i++)
 		if (!inventory->adapters[i].unusable)
 			r = containers_look_at_adapter(look, &inventory->adapters[i]);
-	if (r < 0 || json_array_size(look->gpus) == 0)
+	if (r < 0 || json_array_size(look->gpus) == 0 || json_array_size(look->given) > 0)
 		return r;
 	return json_array_append_new(look->given, json_pack("{s:s, s:n, s:n, s:n}", "door", "other", "since", "choice",
 							    "refused")) < 0
@@ -409,7 +440,7 @@ static int containers_look_inside(struct containers_look *look)
 	r = containers_look_at_start(look);
 	if (r == 0)
 		r = containers_look_at_records(look);
-	if (r == 0 && json_array_size(look->given) == 0)
+	if (r == 0 && (json_array_size(look->given) == 0 || look->refused))
 		r = containers_look_at_nodes(look);
 	if (r == 0 && (look->places.count > 0 || look->targets.count > 0))
 		r = containers_find_old(look);
@@ -673,11 +704,20 @@ static void containers_print_way(const json_t *way, FILE *file)
 	if (*choice)
 		print_safe(file, "; choice: %s", choice);
 	(void)fputc('\n', file);
-	if (*containers_text(way, "refused")) {
-		print_safe(file, "    %-14sit would be refused: ", "now");
-		print_write_text(containers_text(way, "refused"), file);
-		(void)fputc('\n', file);
-	}
+	if (*containers_text(way, "refused"))
+		print_safe(file, "    %-14sit would be refused: %.*s\n", "now",
+			   (int)strcspn(containers_text(way, "refused"), "\n"), containers_text(way, "refused"));
+}
+
+static bool containers_is_refused(const json_t *given)
+{
+	const json_t *way;
+	size_t i;
+
+	json_array_foreach (given, i, way)
+		if (*containers_text(way, "refused"))
+			return true;
+	return false;
 }
 
 static void containers_print_one(const json_t *container, FILE *file)
@@ -702,7 +742,8 @@ static void containers_print_one(const json_t *container, FILE *file)
 		print_safe(file, "    %-14s%s\n", "not known:", containers_text(container, "error"));
 	else if (json_is_true(json_object_get(container, "restart")))
 		print_safe(file, "    %-14srestart it: it would get other files or devices\n", "now");
-	else if (json_array_size(given) > 0 && !streq(containers_text(json_array_get(given, 0), "door"), "other"))
+	else if (json_array_size(given) > 0 && !containers_is_refused(given) &&
+		 !streq(containers_text(json_array_get(given, 0), "door"), "other"))
 		print_safe(file, "    %-14sit would get the same\n", "now");
 	containers_print_list("lacks", json_object_get(container, "lacks"), file);
 	containers_print_list("has", json_object_get(container, "old"), file);
