@@ -141,7 +141,7 @@ static CUresult array_copy_staged(const CUDA_MEMCPY3D *copy, const struct array_
 				  size_t bytes)
 {
 	const bool in = copy->dstMemoryType == COPY_ARRAY;
-	CUresult r = in ? copy_await((const void *)memory->at, stream) : CUDA_SUCCESS;
+	CUresult r = in ? staged_await((const void *)memory->at, stream) : CUDA_SUCCESS;
 	struct array_pieces pieces;
 	struct staged staged;
 
@@ -219,7 +219,7 @@ static CUresult array_copy_memory(const CUDA_MEMCPY3D *copy, bool source, CUstre
 	ready = array_place(copy, &memory, source);
 	if (!memory.host) {
 		r = array_send(&ready, stream);
-		return waits ? copy_finish(r, memory.at, 0, stream) : r;
+		return waits ? managed_finish(r, memory.at, 0, stream) : r;
 	}
 	if (!address_map_is_locked((const void *)memory.at, array_extent(&memory, copy)))
 		return array_copy_staged(&ready, &memory, stream, bytes);

@@ -134,15 +134,6 @@ static CUresult copy_probe(CUdeviceptr device, size_t bytes, bool known)
 	return known ? CUDA_SUCCESS : call_sync(WIRE_PROBE, words, 2, NULL, 0, NULL, 0);
 }
 
-CUresult copy_await(const void *from, CUstream stream)
-{
-	struct range range;
-
-	return address_map_find((uint64_t)from, &range) && range.kind == ADDRESS_MAP_REGISTERED
-		       ? cuStreamSynchronize(stream)
-		       : CUDA_SUCCESS;
-}
-
 CUresult on_cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
 	const uint64_t words[] = {to, (uint64_t)from, bytes, stream};
@@ -159,26 +150,13 @@ CUresult on_cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes,
 			     : call_sync(OP_cuMemcpyHtoDAsync_v2, words, 4, NULL, 0, NULL, 0);
 	if (paged_captures_row(stream, to, from, bytes, true, &captured))
 		return paged_capture(stream, &captured);
-	r = copy_await(from, stream);
+	r = staged_await(from, stream);
 	if (r)
 		return r;
 	if (bytes <= COPY_INLINE)
 		return copy_inline(to, from, bytes, stream, known);
 	r = copy_probe(to, bytes, known);
 	return r ? r : copy_in_staged(to, from, bytes, stream);
-}
-
-/* Whether the host has it at the same address, and may use it once the call has returned. */
-static bool copy_is_shared(CUdeviceptr pointer)
-{
-	struct range range;
-
-	return address_map_find(pointer, &range) && (address_map_is_host(&range) || address_map_is_managed(&range));
-}
-
-CUresult copy_finish(CUresult r, CUdeviceptr to, CUdeviceptr from, CUstream stream)
-{
-	return !r && (copy_is_shared(to) || copy_is_shared(from)) ? cuStreamSynchronize(stream) : r;
 }
 
 CUresult on_cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
@@ -188,7 +166,7 @@ CUresult on_cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes, CUst
 	/* From page-locked memory, which may change once the call has returned. */
 	if (!r && bytes > 0 && address_map_is_locked(from, bytes))
 		return cuStreamSynchronize(stream);
-	return copy_finish(r, to, 0, stream);
+	return managed_finish(r, to, 0, stream);
 }
 
 CUresult on_cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
@@ -223,7 +201,7 @@ CUresult on_cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes, CUstream s
 CUresult on_cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
 	return bytes == 0 ? call_fail(CUDA_SUCCESS)
-			  : copy_finish(cuMemcpyDtoDAsync_v2(to, from, bytes, stream), to, from, stream);
+			  : managed_finish(cuMemcpyDtoDAsync_v2(to, from, bytes, stream), to, from, stream);
 }
 
 /* At once, behind what the stream does before: the driver does not let the program go on, either. */
@@ -284,7 +262,7 @@ CUresult on_cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstre
 CUresult on_cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes,
 			 CUstream stream)
 {
-	return copy_finish(cuMemcpyPeerAsync(to, to_context, from, from_context, bytes, stream), to, from, stream);
+	return managed_finish(cuMemcpyPeerAsync(to, to_context, from, from_context, bytes, stream), to, from, stream);
 }
 
 /* ---- in two dimensions ---- */
@@ -329,7 +307,7 @@ static CUresult copy_rows(const struct plane *to, const struct plane *from, size
 		const uint64_t words[] = {to->at, to->pitch, from->at, from->pitch, width, height, stream};
 
 		r = call_sync(OP_cuMemcpy2DAsync_v2, words, 7, NULL, 0, NULL, 0);
-		return waits ? copy_finish(r, to->at, from->at, stream) : r;
+		return waits ? managed_finish(r, to->at, from->at, stream) : r;
 	}
 	if (to->pitch == width && from->pitch == width) {
 		if (__builtin_mul_overflow(width, height, &width))
@@ -479,8 +457,8 @@ static CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER *copy, CUstream stream, bo
 	ready.dstContext = context_handle(ready.dstContext);
 	part = (struct call_part){&ready, sizeof(ready)};
 	r = call_sync(OP_cuMemcpy3DPeerAsync, words, 2, &part, 1, NULL, 0);
-	return waits ? copy_finish(r, ready.dstMemoryType == COPY_DEVICE ? ready.dstDevice : 0,
-				   ready.srcMemoryType == COPY_DEVICE ? ready.srcDevice : 0, stream)
+	return waits ? managed_finish(r, ready.dstMemoryType == COPY_DEVICE ? ready.dstDevice : 0,
+				      ready.srcMemoryType == COPY_DEVICE ? ready.srcDevice : 0, stream)
 		     : r;
 }
 
@@ -496,15 +474,16 @@ CUresult on_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *copy, CUstream stream)
 
 /* ---- filling, which waits where the host may read ---- */
 
-#define COPY_FILL(bits, type)                                                                                         \
-	CUresult on_cuMemsetD##bits##_v2(CUdeviceptr to, type value, size_t count, CUstream stream)                   \
-	{                                                                                                             \
-		return copy_finish(cuMemsetD##bits##Async(to, value, count, stream), to, 0, stream);                  \
-	}                                                                                                             \
-	CUresult on_cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height,     \
-					   CUstream stream)                                                           \
-	{                                                                                                             \
-		return copy_finish(cuMemsetD2D##bits##Async(to, pitch, value, width, height, stream), to, 0, stream); \
+#define COPY_FILL(bits, type)                                                                                     \
+	CUresult on_cuMemsetD##bits##_v2(CUdeviceptr to, type value, size_t count, CUstream stream)               \
+	{                                                                                                         \
+		return managed_finish(cuMemsetD##bits##Async(to, value, count, stream), to, 0, stream);           \
+	}                                                                                                         \
+	CUresult on_cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height, \
+					   CUstream stream)                                                       \
+	{                                                                                                         \
+		return managed_finish(cuMemsetD2D##bits##Async(to, pitch, value, width, height, stream), to, 0,   \
+				      stream);                                                                    \
 	}
 
 COPY_FILL(8, unsigned char)

@@ -8,20 +8,12 @@
 enum { COPY_HOST = 1, COPY_DEVICE = 2, COPY_ARRAY = 3, COPY_UNIFIED = 4 };
 
 /**
- * copy_finish() - wait for what has begun with @r, where the host may read what it writes, or write what it reads
+ * managed_finish() - wait for what has begun with @r, where the host may read what it writes, or write what it reads
  * @to, @from: 0: neither is memory at an address
  *
  * What is a device's alone is not waited for: commands that follow find it done.
  */
-CUresult copy_finish(CUresult r, CUdeviceptr to, CUdeviceptr from, CUstream stream);
-
-/**
- * copy_await() - wait until what a copy reads through the staging memory is what the stream wants copied
- *
- * Memory that the program has registered is to be read when the stream is there: it may have a function of the host fill
- * it first. Other ordinary memory is read when the call is made.
- */
-CUresult copy_await(const void *from, CUstream stream);
+CUresult managed_finish(CUresult r, CUdeviceptr to, CUdeviceptr from, CUstream stream);
 
 /** Copies of which one side at least is an array. @waits: until it is done */
 CUresult array_copy(const CUDA_MEMCPY3D *copy, CUstream stream, bool waits);

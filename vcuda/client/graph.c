@@ -189,8 +189,8 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdate
 /* ---- what a kernel was given ---- */
 
 /*
- * The driver's copies are valid until the node's parameters change. These have the values of the last question about the
- * node, and stay where they are for another that has as many: what a program got from an earlier one it may still use.
+ * The driver's copies are valid until the node's parameters change. These have the values of the last question about
+ * the node, and stay where they are for another that has as many: what a program got from an earlier one it may use.
  */
 enum { GRAPH_SHOWN = 1024, GRAPH_SHOWN_WORDS = 6 };
 

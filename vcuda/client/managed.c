@@ -10,6 +10,7 @@
 #include "vcuda/client/advice.h"
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
+#include "vcuda/client/copy.h"
 #include "vcuda/client/host.h"
 #include "vcuda/client_api.h"
 
@@ -259,4 +260,19 @@ CUresult on_cuStreamAttachMemAsync(CUstream stream, CUdeviceptr pointer, size_t 
 	    range.kind != ADDRESS_MAP_MANAGED || range.at != pointer || (bytes && bytes != range.bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	return managed_check_stream(stream);
+}
+
+/* ---- copies ---- */
+
+/* Whether the host has it at the same address, and may use it once the call has returned. */
+static bool managed_is_shared(CUdeviceptr pointer)
+{
+	struct range range;
+
+	return address_map_find(pointer, &range) && (address_map_is_host(&range) || address_map_is_managed(&range));
+}
+
+CUresult managed_finish(CUresult r, CUdeviceptr to, CUdeviceptr from, CUstream stream)
+{
+	return !r && (managed_is_shared(to) || managed_is_shared(from)) ? cuStreamSynchronize(stream) : r;
 }

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "vcuda/client/address_map.h"
 #include "vcuda/client/call.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
@@ -129,7 +130,7 @@ CUresult staged_wait(uint32_t chunk)
 
 CUresult staged_begin(size_t bytes, CUstream stream, struct staged *ret)
 {
-	enum { KEPT_SMALL = 4, KEPT_LARGE = 2 };
+	enum { SPARE_SMALL = 4, SPARE_LARGE = 2 };
 	const bool large = bytes > WIRE_SMALL_BYTES;
 	const uint32_t from = large ? WIRE_SMALL : 0, to = large ? WIRE_CHUNKS : WIRE_SMALL;
 	struct staged staged = {.piece = large ? WIRE_LARGE_BYTES : WIRE_SMALL_BYTES, .shared = bytes >= STAGED_SHARED};
@@ -138,7 +139,7 @@ CUresult staged_begin(size_t bytes, CUstream stream, struct staged *ret)
 	unsigned count;
 
 	staged.depth = pieces < STAGED_DEPTH ? (unsigned)pieces : STAGED_DEPTH;
-	count = staged_take_chunks(&staged, from, to - (large ? KEPT_LARGE : KEPT_SMALL));
+	count = staged_take_chunks(&staged, from, to - (large ? SPARE_LARGE : SPARE_SMALL));
 	if (count > 0)
 		staged.depth = count;
 	else
@@ -159,4 +160,13 @@ void staged_end(const struct staged *staged)
 		lock_release(&helper_lock);
 	for (unsigned i = 0; i < staged->depth; i++)
 		staged_give_chunk(staged->chunk[i]);
+}
+
+CUresult staged_await(const void *from, CUstream stream)
+{
+	struct range range;
+
+	return address_map_find((uint64_t)from, &range) && range.kind == ADDRESS_MAP_REGISTERED
+		       ? cuStreamSynchronize(stream)
+		       : CUDA_SUCCESS;
 }

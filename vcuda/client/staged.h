@@ -36,3 +36,11 @@ static inline uint8_t *staged_chunk(uint32_t chunk)
 {
 	return client.staging + wire_chunk_offset(chunk);
 }
+
+/**
+ * staged_await() - wait until what is about to be read through chunks is what the stream wants copied
+ *
+ * Memory that the program has registered is to be read when the stream is there: it may have a function of the host
+ * fill it first. Other ordinary memory is read when the call is made.
+ */
+CUresult staged_await(const void *from, CUstream stream);
