@@ -136,11 +136,34 @@ static bool metrics_page_write(struct metrics_peer *peer)
 	return peer->sent < strlen(peer->answer);
 }
 
+/* A peer that says nothing goes before one that reads nothing, and of two of a kind the one that came first. */
+static bool metrics_page_goes_first(const struct metrics_peer *peer, const struct metrics_peer *other)
+{
+	return !peer->answer == !other->answer ? peer->deadline < other->deadline : !peer->answer;
+}
+
+/* Slow peers keep no other from the page. Return: whether there is room. */
+static bool metrics_page_make_room(struct metrics_page *page)
+{
+	size_t first = page->peer_count;
+
+	if (page->peer_count < METRICS_PAGE_PEERS)
+		return true;
+	for (size_t i = 0; i < page->peer_count; i++)
+		if (!page->peers[i].asks &&
+		    (first == page->peer_count || metrics_page_goes_first(&page->peers[i], &page->peers[first])))
+			first = i;
+	if (first == page->peer_count)
+		return false;
+	metrics_page_drop(page, first);
+	return true;
+}
+
 static void metrics_page_accept(struct metrics_page *page, int64_t now)
 {
 	_cleanup_close_ int fd = accept4(page->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	if (fd < 0 || page->peer_count == METRICS_PAGE_PEERS)
+	if (fd < 0 || !metrics_page_make_room(page))
 		return;
 	page->peers[page->peer_count++] =
 		(struct metrics_peer){.fd = steal_fd(&fd), .deadline = now + METRICS_PAGE_PEER_MS};
@@ -165,7 +188,8 @@ void metrics_page_publish(struct metrics_page *page, const char *text)
 
 short metrics_page_events(const struct metrics_peer *peer)
 {
-	return peer->answer ? POLLOUT : peer->asks ? POLLRDHUP : POLLIN;
+	/* One that has asked may have closed its side for writing. One that has gone is told by POLLHUP, or by send(2). */
+	return peer->answer ? POLLOUT : peer->asks ? 0 : POLLIN;
 }
 
 void metrics_page_serve(struct metrics_page *page, short (*happened)(const void *waits, int fd), const void *waits,

@@ -196,7 +196,15 @@ on_host() {
 			soon has "$line"
 		done
 		[[ $(curl --silent --unix-socket /run/metrics http://localhost/other) == "The page is /metrics." ]]
-		# Who does not read, or says nothing, is not waited for, and sent away after some seconds.
+		# A client may close its side for writing when it has asked (nc -N).
+		/usr/bin/python3 -c "
+import socket
+peer = socket.socket(socket.AF_UNIX)
+peer.connect(\"/run/metrics\")
+peer.send(b\"GET /metrics HTTP/1.1\\r\\n\\r\\n\")
+peer.shutdown(socket.SHUT_WR)
+print(peer.makefile().readline(), end=\"\")" | grep "200 OK"
+		# Who does not read, or says nothing, is not waited for, and keeps no other from the page.
 		/usr/bin/python3 -c "
 import socket, time
 for i in range(12):
@@ -212,8 +220,10 @@ for i in range(12):
 open(\"/run/sent\", \"w\")
 time.sleep(300)" & crowd=$!
 		soon test -e /run/sent
-		for i in 1 2 3; do timeout 4 "$root/bin/ctr-gpu" vcuda list >/dev/null; done
-		soon has "processes{container=\"one\"} 1"
+		for i in 1 2 3; do
+			timeout 4 "$root/bin/ctr-gpu" vcuda list >/dev/null
+			has "processes{container=\"one\"} 1"
+		done
 		kill "$crowd"
 	'
 }
