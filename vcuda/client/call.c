@@ -342,6 +342,25 @@ CUresult call_sync(unsigned op, const uint64_t *words, unsigned count, const str
 	return r;
 }
 
+CUresult call_with_handles(unsigned op, const uint64_t *words, unsigned count, const uint64_t *handles,
+			   size_t handle_count, const struct call_part *part, void *out, size_t out_bytes)
+{
+	uint64_t *all;
+	CUresult r;
+
+	if (handle_count > CALL_HANDLES)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	all = malloc((count + handle_count) * sizeof(*all));
+	if (!all)
+		return call_fail(CUDA_ERROR_OUT_OF_MEMORY);
+	memcpy(all, words, count * sizeof(*all));
+	if (handle_count)
+		memcpy(all + count, handles, handle_count * sizeof(*all));
+	r = call_sync(op, all, count + (unsigned)handle_count, part, part ? 1 : 0, out, out_bytes);
+	free(all);
+	return r;
+}
+
 CUresult call_async(unsigned op, const uint64_t *words, unsigned count, const struct call_part *parts,
 		    unsigned part_count)
 {

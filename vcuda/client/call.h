@@ -5,7 +5,7 @@
 
 #include "vcuda/client/client.h"
 
-enum { CALL_HANDLES = 512 }; /* of one array */
+enum { CALL_HANDLES = 4000 }; /* of one array, so that two have room in an entry */
 
 struct call_part {
 	const void *data;
@@ -46,6 +46,10 @@ CUresult call_refuse(const char *name);
  */
 CUresult call_sync(unsigned op, const uint64_t *words, unsigned count, const struct call_part *parts,
 		   unsigned part_count, void *out, size_t out_bytes);
+
+/** call_sync() with @handle_count words more, behind @count. */
+CUresult call_with_handles(unsigned op, const uint64_t *words, unsigned count, const uint64_t *handles,
+			   size_t handle_count, const struct call_part *part, void *out, size_t out_bytes);
 
 /**
  * call_async() - the same without waiting, or nothing where an earlier one has failed, of which nobody knows yet

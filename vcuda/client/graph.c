@@ -10,7 +10,7 @@
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
-enum { GRAPH_NODES = WIRE_REPLY / 8 - 1 };
+enum { GRAPH_NODES = WIRE_REPLY / 8 - 1, GRAPH_INFO_WORDS = 4 };
 
 static CUresult graph_list(unsigned op, CUgraph graph, CUgraphNode *nodes, size_t *count)
 {
@@ -137,15 +137,55 @@ CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode *from, co
 					   : cuGraphRemoveDependencies(graph, from, to, count);
 }
 
+/*
+ * What a stream's next node depends on, as the thread was told last, and as much data of edges, which are none. Those
+ * of a thread that are too many for an answer have memory of their own, until it asks for more.
+ */
+static __thread CUgraphNode graph_few[GRAPH_NODES];
+static CUgraphEdgeData graph_none[GRAPH_NODES];
+static __thread struct {
+	CUgraphNode *nodes;
+	CUgraphEdgeData *data;
+	size_t room;
+	bool many;
+} graph_kept;
+
+static CUresult graph_make_room(size_t count)
+{
+	CUgraphNode *nodes;
+	CUgraphEdgeData *data;
+
+	graph_kept.many = count > GRAPH_NODES;
+	if (count <= GRAPH_NODES || count <= graph_kept.room)
+		return CUDA_SUCCESS;
+	nodes = calloc(count, sizeof(*nodes));
+	data = calloc(count, sizeof(*data));
+	if (!nodes || !data) {
+		free(nodes);
+		free(data);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	free(graph_kept.nodes);
+	free(graph_kept.data);
+	graph_kept.nodes = nodes;
+	graph_kept.data = data;
+	graph_kept.room = count;
+	return CUDA_SUCCESS;
+}
+
+static CUgraphNode *graph_kept_nodes(void)
+{
+	return graph_kept.many ? graph_kept.nodes : graph_few;
+}
+
 CUresult on_cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
 				      const CUgraphNode **nodes, const CUgraphEdgeData **data, size_t *count)
 {
-	static CUgraphEdgeData none[GRAPH_NODES];
 	CUresult r = on_cuStreamGetCaptureInfo_v2(stream, status, id, graph, nodes, count);
 
 	/* As many as there are nodes, like the driver; the server is told of no others. */
 	if (!r && *status == 1 && data)
-		*data = none;
+		*data = graph_kept.many ? graph_kept.data : graph_none;
 	return r;
 }
 
@@ -357,10 +397,9 @@ CUresult on_cuStreamEndCapture(CUstream stream, CUgraph *graph)
 CUresult on_cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
 				      const CUgraphNode **nodes, size_t *count)
 {
-	static __thread CUgraphNode kept[GRAPH_NODES];
 	const uint64_t word = stream;
 	const struct wire_reply *reply;
-	uint64_t out[4];
+	uint64_t out[GRAPH_INFO_WORDS];
 	CUresult r;
 
 	if (!status)
@@ -371,16 +410,22 @@ CUresult on_cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *st
 	*status = (CUstreamCaptureStatus)out[0];
 	if (*status != 1)
 		return CUDA_SUCCESS;
+	r = graph_make_room(out[3]);
 	reply = &client.wire->reply[thread_self()->slot];
-	if (out[3] > GRAPH_NODES - 4 || reply->bytes < sizeof(out) + out[3] * 8)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	memcpy(kept, &reply->word[4], out[3] * 8);
+	if (!r && out[3] > GRAPH_NODES - GRAPH_INFO_WORDS)
+		r = call_download(0, graph_kept_nodes(), out[3] * sizeof(CUgraphNode));
+	else if (!r && CLIENT_READ(reply->bytes) < sizeof(out) + out[3] * 8)
+		r = CUDA_ERROR_UNKNOWN;
+	else if (!r)
+		memcpy(graph_kept_nodes(), &reply->word[GRAPH_INFO_WORDS], out[3] * sizeof(CUgraphNode));
+	if (r)
+		return r;
 	if (id)
 		*id = out[1];
 	if (graph)
 		*graph = out[2];
 	if (nodes)
-		*nodes = kept;
+		*nodes = graph_kept_nodes();
 	if (count)
 		*count = out[3];
 	return CUDA_SUCCESS;

@@ -203,10 +203,11 @@ CUresult on_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, 
 /* ---- kernels in graphs ---- */
 
 /* The same words and bytes as of a launch, behind the handles that the operation takes first. */
-static CUresult launch_send_node(unsigned op, const uint64_t *first, unsigned first_count,
+static CUresult launch_send_node(unsigned op, const uint64_t *first, size_t first_count,
 				 const CUDA_KERNEL_NODE_PARAMS *parameters, uint64_t *ret)
 {
-	uint64_t words[CALL_HANDLES + 16];
+	enum { FIXED = 6 };
+	uint64_t words[FIXED];
 	struct launch launch = {.parameters = parameters->kernelParams};
 	const struct function *function;
 	struct call_part part;
@@ -231,9 +232,8 @@ static CUresult launch_send_node(unsigned op, const uint64_t *first, unsigned fi
 	words[3] = parameters->blockDimY | (uint64_t)parameters->blockDimZ << 32;
 	words[4] = parameters->sharedMemBytes;
 	words[5] = function->info.bytes;
-	memcpy(&words[6], first, first_count * sizeof(*first));
 	part = (struct call_part){packed, function->info.bytes};
-	r = call_sync(op, words, 6 + first_count, &part, 1, ret, ret ? sizeof(*ret) : 0);
+	r = call_with_handles(op, words, FIXED, first, first_count, &part, ret, ret ? sizeof(*ret) : 0);
 	free(packed);
 	return r;
 }
@@ -241,13 +241,20 @@ static CUresult launch_send_node(unsigned op, const uint64_t *first, unsigned fi
 CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *before, size_t count,
 				 const CUDA_KERNEL_NODE_PARAMS *parameters)
 {
-	uint64_t first[1 + CALL_HANDLES] = {graph};
+	uint64_t *first;
+	CUresult r;
 
-	if (!node || !parameters || (count && !before) || count > CALL_HANDLES)
+	if (!node || !parameters || (count && !before) || count >= CALL_HANDLES)
 		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	first = malloc((1 + count) * sizeof(*first));
+	if (!first)
+		return call_fail(CUDA_ERROR_OUT_OF_MEMORY);
+	first[0] = graph;
 	if (count)
 		memcpy(&first[1], before, count * sizeof(*before));
-	return launch_send_node(OP_cuGraphAddKernelNode_v2, first, 1 + (unsigned)count, parameters, node);
+	r = launch_send_node(OP_cuGraphAddKernelNode_v2, first, 1 + count, parameters, node);
+	free(first);
+	return r;
 }
 
 CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *parameters)

@@ -57,17 +57,15 @@ static CUresult node_add_condition(CUgraphNode *node, CUgraph graph, const CUgra
 				   CUDA_CONDITIONAL_NODE_PARAMS *condition)
 {
 	enum { FIXED = 5, GRAPHS = 64 };
-	uint64_t words[FIXED + CALL_HANDLES] = {graph, condition->handle, (uint64_t)condition->type, condition->size,
-						context_handle(condition->ctx)};
+	const uint64_t words[FIXED] = {graph, condition->handle, (uint64_t)condition->type, condition->size,
+				       context_handle(condition->ctx)};
 	uint64_t out[1 + GRAPHS];
 	CUresult r;
 
 	if (condition->size == 0 || condition->size > GRAPHS)
 		return call_fail(CUDA_ERROR_INVALID_VALUE);
-	if (count)
-		memcpy(&words[FIXED], before, count * sizeof(*before));
-	r = call_sync(OP_cuGraphAddNode_v2, words, FIXED + (unsigned)count, NULL, 0, out,
-		      (1 + condition->size) * sizeof(*out));
+	r = call_with_handles(OP_cuGraphAddNode_v2, words, FIXED, before, count, NULL, out,
+			      (1 + condition->size) * sizeof(*out));
 	if (!r)
 		r = node_keep_graphs(condition, &out[1]);
 	if (!r)
@@ -81,7 +79,7 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphN
 				CUDA_MEM_ALLOC_NODE_PARAMS *parameters)
 {
 	enum { FIXED = 3, ON_DEVICE = 1 };
-	uint64_t words[FIXED + CALL_HANDLES] = {graph}, out[2];
+	uint64_t words[FIXED] = {graph}, out[2];
 	struct context *context;
 	struct range range;
 	CUresult r = context_current(&context);
@@ -98,9 +96,7 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphN
 			return call_refuse("cuGraphAddMemAllocNode");
 	words[1] = (uint64_t)parameters->poolProps.location.id;
 	words[2] = parameters->bytesize;
-	if (count)
-		memcpy(&words[FIXED], before, count * sizeof(*before));
-	r = call_sync(OP_cuGraphAddMemAllocNode, words, FIXED + (unsigned)count, NULL, 0, out, sizeof(out));
+	r = call_with_handles(OP_cuGraphAddMemAllocNode, words, FIXED, before, count, NULL, out, sizeof(out));
 	if (r)
 		return r;
 	*node = out[0];
@@ -254,16 +250,14 @@ CUresult on_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CU
 					const CUgraphEdgeData *data, size_t count, CUstreamCaptureMode mode)
 {
 	enum { FIXED = 3 };
-	uint64_t words[FIXED + CALL_HANDLES] = {stream, graph, (uint64_t)mode};
+	const uint64_t words[FIXED] = {stream, graph, (uint64_t)mode};
 	CUresult r;
 
 	if ((count && !before) || count > CALL_HANDLES)
 		return call_fail(CUDA_ERROR_INVALID_VALUE);
 	if (graph_has_data(data, count))
 		return call_refuse("cuStreamBeginCaptureToGraph");
-	if (count)
-		memcpy(&words[FIXED], before, count * sizeof(*before));
-	r = call_sync(OP_cuStreamBeginCaptureToGraph, words, FIXED + (unsigned)count, NULL, 0, NULL, 0);
+	r = call_with_handles(OP_cuStreamBeginCaptureToGraph, words, FIXED, before, count, NULL, NULL, 0);
 	/* What is not allowed meanwhile is told at once, so nothing is deferred. */
 	if (!r)
 		client.captures++;

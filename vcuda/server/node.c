@@ -163,8 +163,20 @@ CUresult serve_cuGraphExecUpdate_v2(struct request *q)
 	return r;
 }
 
+/* The driver's own array stays as it is. */
+static CUresult node_keep_copy(struct request *q, const CUgraphNode *nodes, size_t count, uint64_t owner)
+{
+	_cleanup_free_ CUgraphNode *copy = calloc(count, sizeof(*copy));
+
+	if (!copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(copy, nodes, count * sizeof(*copy));
+	return node_keep(q, WIRE_NODE, copy, count, owner);
+}
+
 CUresult serve_cuStreamGetCaptureInfo_v2(struct request *q)
 {
+	enum { INFO_WORDS = 4 };
 	CUresult r = driver.cuStreamGetCaptureInfo_v2 ? request_words(q, 1) : CUDA_ERROR_NOT_SUPPORTED;
 	CUstreamCaptureStatus status = 0;
 	const CUgraphNode *nodes = NULL;
@@ -182,8 +194,6 @@ CUresult serve_cuStreamGetCaptureInfo_v2(struct request *q)
 		return r;
 	if (status != 1)
 		count = 0;
-	if (count > NODES_MAX - 4)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	request_reply(q, &status, sizeof(status));
 	request_reply(q, &id, sizeof(id));
 	/* Until the capture ends well, it is the stream's, as which a thread's own is known, too. */
@@ -191,6 +201,8 @@ CUresult serve_cuStreamGetCaptureInfo_v2(struct request *q)
 	handle = status == 1 ? handle_give(WIRE_GRAPH, graph, handle, q->header.context) : 0;
 	request_reply(q, &handle, sizeof(handle));
 	request_reply(q, &count, sizeof(count));
+	if (count > NODES_MAX - INFO_WORDS)
+		return node_keep_copy(q, nodes, count, handle);
 	for (size_t i = 0; i < count && !r; i++)
 		r = request_reply_handle(q, WIRE_NODE, nodes[i], handle);
 	return r;

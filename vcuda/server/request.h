@@ -89,7 +89,7 @@ const void *request_part(struct request *q, unsigned word);
 
 /** The driver's handle for argument @word. */
 CUresult request_handle(struct request *q, unsigned word, enum wire_type type, uint64_t *ret);
-enum { REQUEST_HANDLES = 512 };
+enum { REQUEST_HANDLES = 4000 }; /* two arrays of them have room in an entry */
 
 /** The driver's handles for the @count in a part, at most REQUEST_HANDLES. */
 CUresult request_handles(struct request *q, unsigned word, enum wire_type type, uint64_t count, uint64_t *ret);

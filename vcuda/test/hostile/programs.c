@@ -720,6 +720,49 @@ static void program_has_a_large_graph(void)
 			fail("another edge", i);
 }
 
+/* A node behind as many as a barrier has, by each of the ways to add one; and in a capture. */
+static void program_has_nodes_with_many_dependencies(void)
+{
+	enum { NODES = 1200 };
+	static CUgraphNode nodes[NODES], same[NODES];
+	CUDA_KERNEL_NODE_PARAMS parameters;
+	const CUgraphNode *before = NULL;
+	CUgraph graph = NULL, captured;
+	CUgraphNode node = NULL;
+	CUstream stream = NULL;
+	CUmodule module;
+	size_t count = 0;
+	int status = 0;
+
+	begin();
+	MUST(cuGraphCreate(&graph, 0));
+	MUST(cuStreamCreate(&stream, 1));
+	MUST(cuModuleLoadData(&module, kernels));
+	memset(&parameters, 0, sizeof(parameters));
+	MUST(cuModuleGetFunction(&parameters.function, module, "nop"));
+	parameters.grid_x = parameters.grid_y = parameters.grid_z = 1;
+	parameters.block_x = parameters.block_y = parameters.block_z = 1;
+	for (int i = 0; i < NODES; i++)
+		MUST(cuGraphAddEmptyNode(&nodes[i], graph, NULL, 0));
+	MUST(cuGraphAddKernelNode_v2(&node, graph, nodes, NODES, &parameters));
+	MUST(cuGraphNodeGetDependencies(node, NULL, &count));
+	is("dependencies of a kernel", NODES, (long long)count);
+	MUST(cuGraphAddEmptyNode(&node, graph, NULL, 0));
+	for (int i = 0; i < NODES; i++)
+		same[i] = node;
+	MUST(cuGraphAddDependencies(graph, nodes, same, NODES));
+	MUST(cuGraphNodeGetDependencies(node, NULL, &count));
+	is("dependencies that were added", NODES, (long long)count);
+	MUST(cuStreamBeginCaptureToGraph(stream, graph, nodes, NULL, NODES, 2));
+	MUST(cuStreamGetCaptureInfo_v2(stream, &status, NULL, NULL, &before, &count));
+	is("dependencies of what is captured", NODES, (long long)count);
+	for (int i = 0; i < NODES; i++)
+		is("one of them", 1, before[i] == nodes[i]);
+	MUST(cuLaunchHostFunc(stream, function_runs, NULL));
+	MUST(cuStreamEndCapture(stream, &captured));
+	is("the graph", 1, captured == graph);
+}
+
 static void program_loads_and_unloads(void)
 {
 	size_t before = 0;
@@ -1103,6 +1146,7 @@ static const struct {
 	{"that makes things behind an earlier failure", program_makes_things_behind_a_failure, true},
 	{"with 20000 functions of the host in graphs", program_has_many_host_nodes, false},
 	{"with a graph of 1500 nodes", program_has_a_large_graph, false},
+	{"with nodes behind 1200 others", program_has_nodes_with_many_dependencies, false},
 	{"that loads and unloads code 2000 times", program_loads_and_unloads, false},
 	{"that loads files which are cut off", program_loads_cut_files, false},
 	{"that asks for a variable that is gone", program_asks_for_a_variable_that_is_gone, false},
