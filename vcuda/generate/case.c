@@ -83,12 +83,15 @@ static void case_print_check(const struct argument *a, int word)
 /* Others go on meanwhile, but do not end what the first handle is of. */
 static void case_print_leave(const struct function *f)
 {
-	for (int i = 0; i < f->count; i++)
+	int word = 0;
+
+	for (int i = 0; i < f->count; i++) {
 		if (argument_is(&f->argument[i], "H")) {
-			printf("\tif (!r)\n\t\tlane_leave(q, (struct object_ref){WIRE_%s, %s});\n",
-			       f->argument[i].field[0], argument_name(&f->argument[i]));
+			printf("\tif (!r) {\n\t\trequest_hold(q, q->argument[%d]);\n\t\tlane_leave(q);\n\t}\n", word);
 			return;
 		}
+		word += !argument_is(&f->argument[i], "OUT OUT0 NEW NAME");
+	}
 	definition_stop("nothing to be held while the driver waits", f->name);
 }
 

@@ -169,7 +169,7 @@ CUresult serve_cuMemFree_v2(struct request *q)
 		return r;
 	shared = share_held_begin_end(SHARE_MEMORY, q->argument[0]);
 	note = quota_take_note(QUOTA_POINTER, q->argument[0]);
-	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	lane_leave(q);
 	counts = driver_memory_counts();
 	r = driver.cuMemFree_v2(q->argument[0]);
 	if (r) {

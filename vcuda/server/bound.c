@@ -58,14 +58,19 @@ static bool bound_has(uint64_t root)
 /* The driver's part, for the last who had an array that the client has ended. */
 static void bound_end_array(const struct bound *bound)
 {
-	const uint64_t context = handle_context_ref(bound->context).real;
-	const bool pushed = context && !driver.cuCtxPushCurrent_v2(context);
+	struct object_ref context;
 	CUcontext popped;
 
-	(void)(wire_handle_type(bound->root) == WIRE_ARRAY ? driver.cuArrayDestroy(bound->real)
-							   : driver.cuMipmappedArrayDestroy(bound->real));
-	if (pushed)
-		(void)driver.cuCtxPopCurrent_v2(&popped);
+	/* Of a context that ends, it goes with that. */
+	if (handle_take(bound->context, &context)) {
+		const bool pushed = !driver.cuCtxPushCurrent_v2(context.real);
+
+		(void)(wire_handle_type(bound->root) == WIRE_ARRAY ? driver.cuArrayDestroy(bound->real)
+								   : driver.cuMipmappedArrayDestroy(bound->real));
+		if (pushed)
+			(void)driver.cuCtxPopCurrent_v2(&popped);
+		object_ref_let_go(context);
+	}
 	(void)quota_forget(QUOTA_ARRAY, bound->root);
 	driver_memory_set_dirty();
 }

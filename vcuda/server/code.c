@@ -153,7 +153,7 @@ CUresult serve_cuModuleLoadDataEx(struct request *q)
 	uint64_t globals = 0;
 	CUmodule module = 0;
 
-	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	lane_leave(q);
 	if (image)
 		r = code_take_globals(q, image, &globals);
 	if (image && !r)
@@ -178,7 +178,7 @@ CUresult serve_cuLibraryLoadData(struct request *q)
 	uint64_t globals = 0;
 	CUlibrary library = 0;
 
-	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	lane_leave(q);
 	if (image)
 		r = code_take_globals(q, image, &globals);
 	if (image && !r)

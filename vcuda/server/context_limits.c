@@ -158,7 +158,7 @@ CUresult serve_cuCtxSetLimit(struct request *q)
 	if (r)
 		return r;
 	/* For larger stacks the driver waits until nothing runs. */
-	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	lane_leave(q);
 	return context_limits_set(limit, q->argument[1], q->header.context);
 }
 

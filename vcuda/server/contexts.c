@@ -87,7 +87,7 @@ static struct remains contexts_await(struct request *q, uint64_t handle, struct 
 {
 	const struct remains remains = contexts_begin_end(handle);
 
-	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	lane_leave(q);
 	object_ref_await(context);
 	return remains;
 }
@@ -183,7 +183,7 @@ CUresult serve_cuDevicePrimaryCtxRetain(struct request *q)
 	if (!allocation_take(expected))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	primary[q->argument[0]] = PRIMARY_CHANGES;
-	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	lane_leave(q);
 	r = driver.cuDevicePrimaryCtxRetain(&real, device);
 	if (r) {
 		quota_give(expected);
@@ -265,7 +265,7 @@ CUresult serve_cuCtxCreate_v2(struct request *q)
 		return r;
 	if (!allocation_take(expected))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	lane_leave(q);
 	r = driver.cuCtxCreate_v2(&real, (unsigned)q->argument[0], device);
 	if (r) {
 		quota_give(expected);

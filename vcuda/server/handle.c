@@ -238,21 +238,30 @@ static struct handle *handle_place(uint64_t value)
 	return handle_find(value);
 }
 
+/* @context: of what ends with it; NULL: none, or one that has ended */
+static void handle_show_one(struct handle *handle, const struct handle *context)
+{
+	if (handle->context && !context) {
+		handle_unlink(handle);
+	} else if (handle->context && context->hidden) {
+		handle->hider = context->hider;
+	} else {
+		handle->handle = handle->hidden;
+		handle->hidden = handle->hider = 0;
+	}
+}
+
 void handle_show(uint64_t value)
 {
 	struct handle *handle;
 
 	HANDLE_HOLD();
 	handle = handle_place(value);
-	for (uint32_t i = 0; handle && handle->hidden && i < handle_count; i++)
-		if (handle_table[i].hider == value && &handle_table[i] != handle) {
-			handle_table[i].handle = handle_table[i].hidden;
-			handle_table[i].hidden = handle_table[i].hider = 0;
-		}
 	if (!handle || !handle->hidden)
 		return;
-	handle->hidden = handle->hider = 0;
-	handle->handle = value;
+	for (uint32_t i = 0; i < handle_count; i++)
+		if (handle_table[i].hidden && handle_table[i].hider == value)
+			handle_show_one(&handle_table[i], handle_place(handle_table[i].context));
 }
 
 static void handle_drop_hidden(uint64_t hider)
@@ -450,20 +459,27 @@ uint64_t handle_next(enum wire_type type, uint64_t context, uint32_t *place, uin
  * Another thread may end it before it is held, and the driver may give its name to another object. A handle that is
  * there still is of what is held: it is taken from the client first.
  */
+bool handle_take(uint64_t handle, struct object_ref *ret)
+{
+	const struct object_ref hold = handle_ref(handle);
+
+	if (hold.type == WIRE_NULL || !object_ref_take(hold))
+		return false;
+	if (handle_ref(handle).type == WIRE_NULL) {
+		object_ref_let_go(hold);
+		return false;
+	}
+	*ret = hold;
+	return true;
+}
+
 bool handle_take_next(enum wire_type type, uint64_t context, uint32_t *place, struct object_ref *ret)
 {
-	struct object_ref hold = {type, 0};
 	uint64_t handle, real;
 
-	while ((handle = handle_next(type, context, place, &hold.real))) {
-		if (!object_ref_take(hold))
-			continue;
-		if (handle_look(handle, type, &real)) {
-			*ret = hold;
+	while ((handle = handle_next(type, context, place, &real)))
+		if (handle_take(handle, ret))
 			return true;
-		}
-		object_ref_let_go(hold);
-	}
 	return false;
 }
 

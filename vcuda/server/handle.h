@@ -55,13 +55,17 @@ static inline bool handle_look(uint64_t value, enum wire_type type, uint64_t *re
 	return handle_table[index].handle == value;
 }
 
+/** Return: what a handle is of; nothing if it is none. */
+static inline struct object_ref handle_ref(uint64_t handle)
+{
+	struct object_ref ref = {wire_handle_type(handle), 0};
+
+	return handle && handle_look(handle, ref.type, &ref.real) ? ref : (struct object_ref){WIRE_NULL, 0};
+}
+
 static inline struct object_ref handle_context_ref(uint64_t handle)
 {
-	uint64_t real = 0;
-
-	if (!handle || !handle_look(handle, WIRE_CONTEXT, &real))
-		return (struct object_ref){WIRE_NULL, 0};
-	return (struct object_ref){WIRE_CONTEXT, real};
+	return wire_handle_type(handle) == WIRE_CONTEXT ? handle_ref(handle) : (struct object_ref){WIRE_NULL, 0};
 }
 
 /** Return: the context that a handle was given in; 0: none. */
@@ -79,7 +83,10 @@ void handle_drop_captures(void);
 /** Takes a handle from the client, and those that end with it. */
 void handle_drop(uint64_t handle);
 
-/** The same, until handle_show() gives all of them back, or handle_drop() does not: what it is of is about to end. */
+/**
+ * The same, until handle_show() gives all of them back, or handle_drop() does not: what it is of is about to end. What
+ * belongs to a context that ends meanwhile stays hidden, or goes with it.
+ */
 void handle_hide(uint64_t handle);
 void handle_show(uint64_t handle);
 
@@ -109,5 +116,12 @@ bool handle_rests(uint64_t handle);
  */
 uint64_t handle_next(enum wire_type type, uint64_t context, uint32_t *place, uint64_t *ret);
 
-/** The same without the lead: the object is held until object_ref_let_go(). Return: false: that was all. */
+/**
+ * handle_take() - hold what a handle is of, until object_ref_let_go(); without the lead, too
+ *
+ * Return: false if it ends, or has ended.
+ */
+bool handle_take(uint64_t handle, struct object_ref *ret);
+
+/** As handle_next(), of those that are taken. Return: false: that was all. */
 bool handle_take_next(enum wire_type type, uint64_t context, uint32_t *place, struct object_ref *ret);

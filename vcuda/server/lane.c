@@ -324,21 +324,18 @@ static void lane_let_go(struct request *q)
 	q->wait = (struct request_wait){0};
 }
 
-static void lane_hold_work(struct request *q, struct object_ref hold)
-{
-	q->wait = (struct request_wait){.hold = {hold, handle_context_ref(q->header.context)}};
-}
-
-void lane_leave(struct request *q, struct object_ref hold)
+void lane_leave(struct request *q)
 {
 	struct lane *lane = (struct lane *)((char *)q - offsetof(struct lane, request));
-
 	/* Where the reader works, nobody would look at the ring. */
-	if (!lane->leads || lane == &reader || !lane_is_awaited(q) || lane_kind(q)->waits != REQUEST_MAY_WAIT)
+	const bool may =
+		lane->leads && lane != &reader && lane_is_awaited(q) && lane_kind(q)->waits == REQUEST_MAY_WAIT;
+
+	q->wait.hold[HOLD_CURRENT] = handle_context_ref(q->header.context);
+	if (!may || !lane_hold(q)) {
+		q->wait = (struct request_wait){0};
 		return;
-	lane_hold_work(q, hold);
-	if (!lane_hold(q))
-		return;
+	}
 	lane_begin_work(lane);
 	lane_free_lead(lane);
 }
@@ -481,8 +478,12 @@ static inline void lane_do(struct lane *lane)
 {
 	CUresult r = lane_serve(&lane->request);
 
-	if (r == REQUEST_WAITS)
+	if (r == REQUEST_WAITS) {
 		r = lane_wait(lane);
+		/* Nothing was taken: nobody else could end it. */
+		if (lane->leads)
+			lane->request.wait = (struct request_wait){0};
+	}
 	if (!lane->leads) {
 		lane_let_go(&lane->request);
 		lane_reply(lane, r);

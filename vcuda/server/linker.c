@@ -154,7 +154,7 @@ CUresult serve_cuLinkCreate_v2(struct request *q)
 	struct linker *linker = calloc(1, sizeof(*linker));
 	struct linker_call call = {.linker = linker};
 
-	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	lane_leave(q);
 	CUresult r = linker ? code_read_options(q, 0, &linker->options, &linker->answer) : CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (!r)
@@ -207,7 +207,7 @@ CUresult serve_cuLinkAddData_v2(struct request *q)
 	const unsigned word = r ? 0 : q->header.words - 2;
 	struct linker *linker;
 
-	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	lane_leave(q);
 	if (!r)
 		r = linker_take(q, word, &linker);
 	if (r)
@@ -233,7 +233,7 @@ CUresult serve_cuLinkComplete(struct request *q)
 	CUresult r = code_read_options(q, 1, &options, &answer);
 	struct linker_call call = {0};
 
-	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	lane_leave(q);
 	if (!r)
 		r = linker_take(q, q->header.words - 1U, &call.linker);
 	if (r)
@@ -249,7 +249,7 @@ CUresult serve_cuLinkDestroy(struct request *q)
 	CUresult r = request_words(q, 1);
 	struct linker *linker;
 
-	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	lane_leave(q);
 	if (!r)
 		r = linker_take(q, 0, &linker);
 	if (r)

@@ -150,7 +150,7 @@ CUresult serve_wire_register(struct request *q)
 	if (!quota_lock(bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	one = calloc(1, sizeof(*one));
-	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	lane_leave(q);
 	r = one ? registration_add(at, bytes, offset, fd, one) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (r) {
 		quota_unlock(bytes);
@@ -172,7 +172,7 @@ CUresult serve_wire_unregister(struct request *q)
 
 	if (!one)
 		return r ? r : CUDA_ERROR_INVALID_VALUE;
-	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	lane_leave(q);
 	r = driver.cuMemHostUnregister ? driver.cuMemHostUnregister(one->at) : CUDA_SUCCESS;
 	registration_end_drop(one, r);
 	return r;

@@ -168,6 +168,20 @@ CUresult request_reply_handle(struct request *q, enum wire_type type, uint64_t r
 	return handle || !real ? CUDA_SUCCESS : made_by_client ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* A function ends with its module or kernel, and this may with a library. */
+void request_hold(struct request *q, uint64_t handle)
+{
+	uint64_t owner = handle;
+
+	q->wait = (struct request_wait){0};
+	q->wait.hold[HOLD_OBJECT] = handle_ref(handle);
+	for (int i = HOLD_OWNER; i <= HOLD_OWNER_LAST && owner; i++) {
+		owner = handle_parent(owner);
+		q->wait.hold[i] = handle_ref(owner);
+	}
+	q->wait.hold[HOLD_CONTEXT] = handle_ref(handle_context(handle));
+}
+
 CUresult request_end(struct request *q, unsigned word, enum wire_type type, CUresult (*end)(uint64_t real))
 {
 	const uint64_t handle = q->argument[word];
@@ -184,10 +198,13 @@ CUresult request_end(struct request *q, unsigned word, enum wire_type type, CUre
 		handle_drop(handle);
 		return CUDA_SUCCESS;
 	}
-	context = handle_context_ref(handle_context(handle)).real;
+	request_hold(q, handle);
+	context = q->wait.hold[HOLD_CONTEXT].real;
+	/* Its own end does not wait for this one. */
+	q->wait.hold[HOLD_OBJECT] = (struct object_ref){WIRE_NULL, 0};
 	/* While it ends, others may make what gets the same name from the driver. */
 	handle_hide(handle);
-	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	lane_leave(q);
 	r = object_ref_end(hold, context, end);
 	if (r) {
 		handle_show(handle);
@@ -212,7 +229,13 @@ CUresult request_wait(struct request *q, struct object_ref hold, uint64_t contex
 		      CUresult (*block)(uint64_t object), uint64_t object)
 {
 	q->wait = (struct request_wait){
-		query, block, object, {hold, handle_context_ref(context), handle_context_ref(q->header.context)}};
+		.query = query,
+		.block = block,
+		.object = object,
+		.hold = {[HOLD_OBJECT] = hold,
+			 [HOLD_CONTEXT] = handle_context_ref(context),
+			 [HOLD_CURRENT] = handle_context_ref(q->header.context)},
+	};
 	return REQUEST_WAITS;
 }
 

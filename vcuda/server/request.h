@@ -37,8 +37,15 @@ CUresult object_ref_end(struct object_ref hold, uint64_t context, CUresult (*end
 void object_ref_await(struct object_ref hold);
 void object_ref_forget(struct object_ref hold);
 
-/* The object, its context and the current one. */
-enum { REQUEST_HOLDS = 3 };
+/* The object, what it ends with, its context and the current one: in the order in which they are let go. */
+enum request_hold {
+	HOLD_OBJECT,
+	HOLD_OWNER,
+	HOLD_OWNER_LAST = HOLD_OWNER + 1,
+	HOLD_CONTEXT,
+	HOLD_CURRENT,
+	REQUEST_HOLDS
+};
 
 /* What a request waits for after it has been served: asked again and again for a while, then waited for. */
 struct request_wait {
@@ -118,6 +125,13 @@ CUresult request_reply_handle(struct request *q, enum wire_type type, uint64_t r
 
 /** Ends the object of argument @word, whose handle is nobody's from now on, unless the driver keeps it. */
 CUresult request_end(struct request *q, unsigned word, enum wire_type type, CUresult (*end)(uint64_t real));
+
+/**
+ * request_hold() - say what the driver is about to work with besides the current context
+ *
+ * Nobody may end it, nor what it ends with, from lane_leave() on to the end of the request.
+ */
+void request_hold(struct request *q, uint64_t handle);
 
 /**
  * request_wait() - have the request wait
@@ -231,12 +245,11 @@ void lane_run(const struct request_kind *own) __attribute__((noreturn));
 
 /**
  * lane_leave() - go on without holding up other threads' commands
- * @hold: what the driver is about to work with besides the current context, and nobody may end meanwhile
  *
  * In a request whose operation may wait, before the driver is called. What the lead has for itself (see lane.c) is not
  * to be touched from here on to the end of the request.
  */
-void lane_leave(struct request *q, struct object_ref hold);
+void lane_leave(struct request *q);
 
 /** Lanes have another current context than they know, or none. */
 void lane_forget_context(void);

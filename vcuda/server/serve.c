@@ -192,7 +192,7 @@ CUresult serve_wire_arena_add(struct request *q)
 		r = arena_begin_add(q->argument[0], q->argument[1], q->header.context);
 	if (r)
 		return r;
-	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	lane_leave(q);
 	return arena_end_add(q->argument[0], q->argument[1], q->argument[2] & WIRE_ARENA_REACHED);
 }
 
@@ -206,6 +206,6 @@ CUresult serve_wire_arena_drop(struct request *q)
 		r = arena_begin_drop(q->argument[0], &bytes, &registered);
 	if (r)
 		return r;
-	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	lane_leave(q);
 	return arena_end_drop(q->argument[0], bytes, registered);
 }

@@ -348,7 +348,7 @@ CUresult serve_cuIpcCloseMemHandle(struct request *q)
 		return r;
 	if (!share_is_opened(q->argument[0]))
 		return CUDA_ERROR_INVALID_VALUE;
-	lane_leave(q, (struct object_ref){WIRE_NULL, 0});
+	lane_leave(q);
 	r = driver.cuIpcCloseMemHandle(q->argument[0]);
 	if (!r)
 		last = share_close(q->argument[0]);

@@ -218,6 +218,35 @@ static void what_another_thread_ends_first_is_not_taken(void **state)
 	handle_drop(other);
 }
 
+/* What is hidden for its own end comes back, but not where its context ends before that has failed. */
+static void what_does_not_end_is_shown_as_long_as_its_context_is_there(void **state)
+{
+	const uint64_t context = handle_give(WIRE_CONTEXT, 0xa000, 0, 0);
+	const uint64_t module = handle_give(WIRE_MODULE, 0xa100, 0, context),
+		       function = handle_give(WIRE_FUNC, 0xa200, module, context),
+		       stream = handle_give(WIRE_STREAM, 0xa300, 0, context);
+
+	(void)state;
+	handle_hide(module);
+	assert_false(there(function, WIRE_FUNC));
+	handle_show(module);
+	assert_true(there(module, WIRE_MODULE));
+	assert_true(there(function, WIRE_FUNC));
+	handle_hide(module);
+	handle_hide(stream);
+	handle_hide(context);
+	handle_show(module);
+	assert_false(there(module, WIRE_MODULE));
+	assert_false(there(function, WIRE_FUNC));
+	handle_drop(context);
+	assert_int_equal(handle_known(WIRE_MODULE, 0xa100), 0);
+	handle_show(stream);
+	assert_false(there(stream, WIRE_STREAM));
+	/* None has its place still. */
+	handle_show(module);
+	assert_false(there(module, WIRE_MODULE));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -230,6 +259,7 @@ int main(void)
 		cmocka_unit_test(handles_of_two_contexts_differ_by_their_tags),
 		cmocka_unit_test(the_last_of_several_holders_ends_a_handle),
 		cmocka_unit_test(what_another_thread_ends_first_is_not_taken),
+		cmocka_unit_test(what_does_not_end_is_shown_as_long_as_its_context_is_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,8 +9,10 @@
 
 #include "vcuda/driver_api.h"
 #include "vcuda/server/arena.h"
+#include "vcuda/server/handle.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/request.h"
+#include "vcuda/server/share.h"
 
 enum { LIMIT = 1 << 20, PIECE = 60000 };
 
@@ -103,6 +105,96 @@ static void an_upload_counts_while_it_is_used(void **state)
 	assert_int_equal(quota.locked[0], 0);
 }
 
+/* ---- what a request works with when others may go on ---- */
+
+static struct object_ref held[REQUEST_HOLDS];
+static uint64_t ended;
+
+void lane_leave(struct request *q)
+{
+	memcpy(held, q->wait.hold, sizeof(held));
+}
+
+static bool is_held(enum wire_type type, uint64_t real)
+{
+	for (int i = 0; i < REQUEST_HOLDS; i++)
+		if (held[i].type == type && held[i].real == real)
+			return true;
+	return false;
+}
+
+bool bound_keeps(uint64_t array)
+{
+	(void)array;
+	return false;
+}
+
+void bound_forget(uint64_t handle)
+{
+	(void)handle;
+}
+
+void share_held_end_key(enum share_kind kind, uint64_t key)
+{
+	(void)kind, (void)key;
+}
+
+void driver_memory_set_dirty(void)
+{
+}
+
+static CUresult end(uint64_t real)
+{
+	ended = real;
+	return CUDA_SUCCESS;
+}
+
+/* Another thread may end that, which is not the current one. */
+static void what_ends_an_object_holds_its_context(void **state)
+{
+	const uint64_t context = handle_give(WIRE_CONTEXT, 0x1000, 0, 0),
+		       other = handle_give(WIRE_CONTEXT, 0x2000, 0, 0);
+	const uint64_t stream = handle_give(WIRE_STREAM, 0x1100, 0, context);
+	static struct request q;
+
+	(void)state;
+	q.header.words = 1;
+	q.header.bytes = 8;
+	q.header.context = other;
+	q.argument[0] = stream;
+	assert_int_equal(request_end(&q, 0, WIRE_STREAM, end), CUDA_SUCCESS);
+	assert_int_equal(ended, 0x1100);
+	assert_true(is_held(WIRE_CONTEXT, 0x1000));
+	assert_false(is_held(WIRE_STREAM, 0x1100));
+	handle_drop(context);
+	handle_drop(other);
+}
+
+static void a_function_is_held_with_all_that_it_ends_with(void **state)
+{
+	const uint64_t context = handle_give(WIRE_CONTEXT, 0x1000, 0, 0);
+	const uint64_t library = handle_give(WIRE_LIBRARY, 0x3000, 0, 0),
+		       module = handle_give(WIRE_MODULE, 0x3100, library, context),
+		       function = handle_give(WIRE_FUNC, 0x3200, module, context);
+	static struct request q;
+
+	(void)state;
+	request_hold(&q, function);
+	lane_leave(&q);
+	assert_true(is_held(WIRE_FUNC, 0x3200));
+	assert_true(is_held(WIRE_MODULE, 0x3100));
+	assert_true(is_held(WIRE_LIBRARY, 0x3000));
+	assert_true(is_held(WIRE_CONTEXT, 0x1000));
+	request_hold(&q, library);
+	lane_leave(&q);
+	assert_true(is_held(WIRE_LIBRARY, 0x3000));
+	assert_false(is_held(WIRE_CONTEXT, 0x1000));
+	handle_drop(library);
+	handle_drop(context);
+}
+
+/* ---- copies ---- */
+
 enum { HOST = 1, DEVICE };
 
 /* Of 8 bytes, which is how wide a box is that is @pitch bytes from row to row, and @height rows from plane to plane. */
@@ -166,6 +258,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(memory_that_was_not_to_be_had_is_not_counted, begin),
 		cmocka_unit_test_setup(an_upload_counts_while_it_is_used, begin),
+		cmocka_unit_test_setup(what_ends_an_object_holds_its_context, begin),
+		cmocka_unit_test_setup(a_function_is_held_with_all_that_it_ends_with, begin),
 		cmocka_unit_test_setup(rows_and_planes_behind_the_first_have_a_place_of_their_own, begin),
 	};
 
