@@ -151,13 +151,13 @@ static CUresult contexts_reply(struct request *q, uint64_t real, uint64_t gpu, u
 {
 	const uint64_t handle = handle_give(WIRE_CONTEXT, real, 0, 0);
 
-	if (!handle) {
+	if (!handle || !turn_add_context(handle, server.granted[gpu])) {
+		handle_drop(handle);
 		quota_give(expected);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	(void)driver.cuCtxSetCurrent(real);
 	lane_forget_context();
-	turn_add_context(handle, server.granted[gpu]);
 	if (!contexts_count(handle, gpu, expected)) {
 		turn_forget_context(handle);
 		contexts_forget(handle, (struct remains){NULL, NULL});

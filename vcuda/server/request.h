@@ -276,8 +276,11 @@ void turn_end(void);
 /** Marks what has begun, so that it is seen when it is done. Before anything else is done with its stream. */
 void turn_mark(void);
 
-/** A context is on a GPU of the grant's numbering; and it is about to end, with all that is in it. */
-void turn_add_context(uint64_t context, unsigned gpu);
+/**
+ * A context is on a GPU of the grant's numbering; and it is about to end, with all that is in it. Return of the first:
+ * false: there are so many that it would not be known where its work is.
+ */
+bool turn_add_context(uint64_t context, unsigned gpu);
 
 /** Return: the GPU of a context that is there. */
 unsigned turn_find_gpu(uint64_t context);

@@ -131,15 +131,16 @@ static void turn_set_needs(unsigned gpu, uint32_t set, uint32_t clear)
 
 /* ---- contexts ---- */
 
-void turn_add_context(uint64_t context, unsigned gpu)
+bool turn_add_context(uint64_t context, unsigned gpu)
 {
 	TURN_HOLD();
 	for (unsigned i = 0; i < TURN_CONTEXTS; i++)
 		if (!turn_contexts[i].context) {
 			turn_contexts[i].context = context;
 			turn_contexts[i].gpu = gpu;
-			return;
+			return true;
 		}
+	return false;
 }
 
 unsigned turn_find_gpu(uint64_t context)
