@@ -24,6 +24,7 @@ static uint32_t handle_free;         /* free: place + 1 */
 static uint32_t handle_busy;         /* how many streams are */
 static uint32_t handle_hash[HANDLE_HASH];
 static uint64_t handle_last[WIRE_SLOTS]; /* the stream of a thread's own that it used last */
+static uint32_t handle_owns[WIRE_SLOTS]; /* place + 1 of the first of those that it has */
 
 static void handle_unlock(pthread_mutex_t *const *mutex)
 {
@@ -153,6 +154,16 @@ uint64_t handle_parent(uint64_t value)
 	return handle ? handle->parent : 0;
 }
 
+static void handle_disown(const struct handle *handle)
+{
+	uint32_t *at = &handle_owns[handle->thread - 1];
+
+	while (*at && *at != (uint32_t)(handle - handle_table) + 1)
+		at = &handle_table[*at - 1].next_own;
+	if (*at)
+		*at = handle->next_own;
+}
+
 static void handle_unlink(struct handle *handle)
 {
 	const uint32_t place = (uint32_t)(handle - handle_table) + 1;
@@ -163,6 +174,9 @@ static void handle_unlink(struct handle *handle)
 		at = &handle_table[*at - 1].next;
 	if (*at)
 		*at = handle->next;
+	if (handle->thread)
+		handle_disown(handle);
+	handle->thread = 0;
 	handle_busy -= handle->busy;
 	handle_used--;
 	handle->handle = 0;
@@ -355,47 +369,70 @@ bool handle_look_stream(uint64_t value, CUstream *ret)
 	return handle;
 }
 
-static struct handle *handle_find_own(uint32_t thread, uint64_t context)
+/* Return: the stream of a thread's own in a context, which may have work from now on; NULL: it has none yet. */
+static struct handle *handle_use_own(uint32_t thread, uint64_t context)
 {
-	for (uint32_t i = 0; i < handle_count; i++)
-		if (handle_table[i].handle && handle_table[i].thread == thread + 1 &&
-		    handle_table[i].context == context)
-			return &handle_table[i];
-	return NULL;
+	struct handle *handle = NULL;
+
+	for (uint32_t place = handle_owns[thread]; place && !handle; place = handle_table[place - 1].next_own)
+		if (handle_table[place - 1].handle && handle_table[place - 1].context == context)
+			handle = &handle_table[place - 1];
+	if (!handle)
+		return NULL;
+	handle_busy += !handle->busy;
+	handle->busy = true;
+	handle_last[thread] = handle->handle;
+	return handle;
 }
 
-/* Return: the stream that stands for the null stream of a thread's own, made when it is first used. */
+static bool handle_find_own(uint32_t thread, uint64_t context, CUstream *ret)
+{
+	const struct handle *handle;
+
+	HANDLE_HOLD();
+	handle = handle_use_own(thread, context);
+	if (handle)
+		*ret = handle->real;
+	return handle;
+}
+
+static bool handle_make_own(uint32_t thread, uint64_t context, CUstream stream)
+{
+	struct handle *handle;
+
+	HANDLE_HOLD();
+	handle = handle_new(WIRE_STREAM, stream, 0, context);
+	if (!handle)
+		return false;
+	handle->thread = thread + 1;
+	handle->next_own = handle_owns[thread];
+	handle_owns[thread] = (uint32_t)(handle - handle_table) + 1;
+	return handle_use_own(thread, context);
+}
+
+/*
+ * Return: the stream that stands for the null stream of a thread's own, made when it is first used: by the lane that
+ * has the lead, so that no other makes a second one. The driver is called without the lock, for which it may wait
+ * itself where it ends a user object.
+ */
 static CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream *ret)
 {
 	const uint64_t last = handle_last[thread];
-	struct handle *handle;
-	uint64_t stream = 0;
+	CUstream stream = 0;
 	CUresult r;
 
 	if (last && handle_table[wire_handle_index(last)].context == context && handle_look_stream(last, ret))
 		return CUDA_SUCCESS;
-	HANDLE_HOLD();
-	handle = handle_find_own(thread, context);
-	if (handle) {
-		handle_busy += !handle->busy;
-		handle->busy = true;
-		handle_last[thread] = handle->handle;
-		*ret = handle->real;
+	if (handle_find_own(thread, context, ret))
 		return CUDA_SUCCESS;
-	}
 	r = driver.cuStreamCreate(&stream, 0);
 	if (r)
 		return r;
-	handle = handle_new(WIRE_STREAM, stream, 0, context);
-	if (!handle) {
+	if (!handle_make_own(thread, context, stream)) {
 		(void)driver.cuStreamDestroy_v2(stream);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	driver_memory_set_dirty();
-	handle->thread = thread + 1;
-	handle->busy = true;
-	handle_busy++;
-	handle_last[thread] = handle->handle;
 	*ret = stream;
 	return CUDA_SUCCESS;
 }

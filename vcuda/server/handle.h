@@ -12,7 +12,7 @@ struct handle {
 	uint64_t parent, context;
 	uint32_t generation, next; /* next: place + 1 of another with the same hash, or of the next free one */
 	uint64_t hidden, hider;    /* the handle while it is not to be found, and with whose end it would come */
-	uint32_t thread;           /* of a stream of a thread's own: its slot + 1 */
+	uint32_t thread, next_own; /* of a stream of a thread's own: its slot + 1, and the place + 1 of the next one */
 	uint32_t holders;
 	bool busy; /* of a stream: something was asked of it since it was last seen to have no work */
 };

@@ -2,8 +2,11 @@
 
 #include "unit.h"
 
+#include <pthread.h>
+
 #include "vcuda/driver_api.h"
 #include "vcuda/server/handle.h"
+#include "vcuda/server/quota.h"
 
 struct server server;
 struct driver_api driver;
@@ -247,6 +250,64 @@ static void what_does_not_end_is_shown_as_long_as_its_context_is_there(void **st
 	assert_false(there(module, WIRE_MODULE));
 }
 
+static uint64_t streams_made;
+static bool ends_object;
+static uint64_t object;
+
+/* As a driver that ends a graph's object while it makes a stream: that takes its handle from the client. */
+static void *drop_object(void *nothing)
+{
+	handle_drop(object);
+	return nothing;
+}
+
+static CUresult make_stream(CUstream *ret, unsigned flags)
+{
+	pthread_t thread;
+
+	(void)flags;
+	*ret = 0xb100 + 0x100 * streams_made++;
+	if (ends_object) {
+		assert_int_equal(pthread_create(&thread, NULL, drop_object, NULL), 0);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+	}
+	return CUDA_SUCCESS;
+}
+
+void driver_memory_set_dirty(void)
+{
+}
+
+static void a_thread_has_a_stream_of_its_own_in_each_context(void **state)
+{
+	enum { THREAD = 3 };
+	const uint64_t one = handle_give(WIRE_CONTEXT, 0xb000, 0, 0), other = handle_give(WIRE_CONTEXT, 0xb010, 0, 0);
+	CUstream first, second, stream;
+
+	(void)state;
+	driver.cuStreamCreate = make_stream;
+	object = handle_give(WIRE_OBJECT, 0xb020, 0, 0);
+	ends_object = true;
+	assert_int_equal(handle_find_stream(WIRE_STREAM_THREAD, THREAD, one, &first), CUDA_SUCCESS);
+	assert_false(there(object, WIRE_OBJECT));
+	ends_object = false;
+	assert_int_equal(handle_find_stream(WIRE_STREAM_THREAD, THREAD, other, &second), CUDA_SUCCESS);
+	assert_int_not_equal(first, second);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(handle_find_stream(WIRE_STREAM_THREAD, THREAD, i % 2 ? other : one, &stream),
+				 CUDA_SUCCESS);
+		assert_int_equal(stream, i % 2 ? second : first);
+	}
+	assert_int_equal(handle_find_stream(WIRE_STREAM_THREAD, THREAD + 1, one, &stream), CUDA_SUCCESS);
+	assert_int_not_equal(stream, first);
+	assert_int_equal(streams_made, 3);
+	/* They end with their contexts. */
+	handle_drop(one);
+	assert_int_equal(handle_find_stream(WIRE_STREAM_THREAD, THREAD, other, &stream), CUDA_SUCCESS);
+	assert_int_equal(stream, second);
+	handle_drop(other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +320,7 @@ int main(void)
 		cmocka_unit_test(handles_of_two_contexts_differ_by_their_tags),
 		cmocka_unit_test(the_last_of_several_holders_ends_a_handle),
 		cmocka_unit_test(what_another_thread_ends_first_is_not_taken),
+		cmocka_unit_test(a_thread_has_a_stream_of_its_own_in_each_context),
 		cmocka_unit_test(what_does_not_end_is_shown_as_long_as_its_context_is_there),
 	};
 
