@@ -92,7 +92,9 @@ static struct handle *handle_new(enum wire_type type, uint64_t real, uint64_t pa
 	handle->real = real;
 	handle->parent = parent;
 	handle->context = context;
-	handle->thread = handle->holders = 0;
+	handle->thread = handle->holders = handle->below = 0;
+	if (parent)
+		handle_find(parent)->below++;
 	handle->busy = false;
 	handle->handle = wire_handle(type, handle->generation, index, wire_handle_tag_of(context));
 	first = &handle_hash[handle_hash_of(type, real)];
@@ -154,6 +156,25 @@ uint64_t handle_parent(uint64_t value)
 	return handle ? handle->parent : 0;
 }
 
+/* Return: the place of a handle, hidden or not. */
+static struct handle *handle_place(uint64_t value)
+{
+	const uint32_t index = wire_handle_index(value);
+
+	if (index < handle_count && value && handle_table[index].hidden == value)
+		return &handle_table[index];
+	return handle_find(value);
+}
+
+static void handle_leave_parent(struct handle *handle)
+{
+	struct handle *parent = handle->parent ? handle_place(handle->parent) : NULL;
+
+	if (parent)
+		parent->below--;
+	handle->parent = 0;
+}
+
 static void handle_disown(const struct handle *handle)
 {
 	uint32_t *at = &handle_owns[handle->thread - 1];
@@ -176,11 +197,12 @@ static void handle_unlink(struct handle *handle)
 		*at = handle->next;
 	if (handle->thread)
 		handle_disown(handle);
+	handle_leave_parent(handle);
 	handle->thread = 0;
 	handle_busy -= handle->busy;
 	handle_used--;
 	handle->handle = 0;
-	handle->real = handle->parent = handle->hidden = handle->hider = 0;
+	handle->real = handle->hidden = handle->hider = 0;
 	handle->next = handle_free;
 	handle_free = place;
 }
@@ -198,12 +220,10 @@ static bool handle_drop_orphans(void)
 	return dropped;
 }
 
-/* These have nothing below them; of streams see handle_drop_captures(). */
-static bool handle_is_alone(uint64_t value)
+/* Nothing ends with it, and the table need not be gone through. Of streams see handle_drop_captures(). */
+static bool handle_is_alone(const struct handle *handle, enum wire_type type)
 {
-	const enum wire_type type = wire_handle_type(value);
-
-	return type == WIRE_STREAM || type == WIRE_EVENT || type == WIRE_EXEC || type == WIRE_MEMORY;
+	return type == WIRE_STREAM || (type != WIRE_CONTEXT && handle->below == 0);
 }
 
 static void handle_hide_one(struct handle *handle, uint64_t hider)
@@ -228,6 +248,7 @@ static bool handle_hide_orphans(uint64_t hider)
 
 void handle_hide(uint64_t value)
 {
+	const enum wire_type type = wire_handle_type(value);
 	struct handle *handle;
 
 	HANDLE_HOLD();
@@ -235,21 +256,13 @@ void handle_hide(uint64_t value)
 	if (!handle)
 		return;
 	handle_hide_one(handle, value);
-	for (uint32_t i = 0; wire_handle_type(value) == WIRE_CONTEXT && i < handle_count; i++)
+	if (handle_is_alone(handle, type))
+		return;
+	for (uint32_t i = 0; type == WIRE_CONTEXT && i < handle_count; i++)
 		if (handle_table[i].handle && handle_table[i].context == value)
 			handle_hide_one(&handle_table[i], value);
-	while (!handle_is_alone(value) && handle_hide_orphans(value))
+	while (handle_hide_orphans(value))
 		;
-}
-
-/* Return: the place of a handle, hidden or not. */
-static struct handle *handle_place(uint64_t value)
-{
-	const uint32_t index = wire_handle_index(value);
-
-	if (index < handle_count && value && handle_table[index].hidden == value)
-		return &handle_table[index];
-	return handle_find(value);
 }
 
 /* @context: of what ends with it; NULL: none, or one that has ended */
@@ -288,17 +301,17 @@ static void handle_drop_hidden(uint64_t hider)
 void handle_drop(uint64_t value)
 {
 	struct handle *handle;
-	enum wire_type type;
-	bool hidden;
+	const enum wire_type type = wire_handle_type(value);
+	bool hidden, alone;
 
 	HANDLE_HOLD();
 	handle = handle_place(value);
 	if (!handle)
 		return;
-	type = wire_handle_type(value);
 	hidden = handle->hidden;
+	alone = handle_is_alone(handle, type);
 	handle_unlink(handle);
-	if (handle_is_alone(value))
+	if (alone)
 		return;
 	if (hidden)
 		handle_drop_hidden(value);
@@ -316,7 +329,7 @@ void handle_own(uint64_t value)
 	HANDLE_HOLD();
 	handle = handle_find(value);
 	if (handle)
-		handle->parent = 0;
+		handle_leave_parent(handle);
 }
 
 void handle_drop_captures(void)

@@ -14,7 +14,8 @@ struct handle {
 	uint64_t hidden, hider;    /* the handle while it is not to be found, and with whose end it would come */
 	uint32_t thread, next_own; /* of a stream of a thread's own: its slot + 1, and the place + 1 of the next one */
 	uint32_t holders;
-	bool busy; /* of a stream: something was asked of it since it was last seen to have no work */
+	uint32_t below; /* how many have it as their parent */
+	bool busy;      /* of a stream: something was asked of it since it was last seen to have no work */
 };
 
 extern struct handle *handle_table;
