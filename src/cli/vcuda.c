@@ -442,14 +442,18 @@ static int vcuda_check_state(const struct vcudad_grant *grant, const char *wante
 				    ("The manager's audit has more: ctr-gpu vcuda audit"));
 }
 
-/* Of a container that is on its way to @wanted: one that is to be resumed may be suspended first. */
+/*
+ * Of a container that is on its way to @wanted: one that is to be resumed may be suspended first. "resuming" it is from
+ * when that was asked for, so one that is suspended has been suspended again.
+ */
 static bool vcuda_is_transient(const char *state, const char *wanted)
 {
 	/* What was suspended before is moved already. */
 	if (streq(wanted, "moved"))
 		return streq(state, "moving");
-	return streq(wanted, "running") ? !streq(state, "running") && !streq(state, "waiting")
-					: streq(state, "suspending");
+	if (streq(state, "suspending"))
+		return true;
+	return streq(wanted, "running") && (streq(state, "resuming") || streq(state, "moving"));
 }
 
 /*

@@ -545,6 +545,13 @@ slot() {
 		asks one check && soon answers one 4 right
 		ctr-gpu vcuda resume one 2>&1 | grep "it is not suspended"
 		ctr-gpu vcuda suspend one
+		# Another suspends it again between two looks of the one that waits until it runs.
+		{ timeout 30 ctr-gpu vcuda resume one || echo "status $?"; } >"$scratch/resumed" 2>&1 & resumes=$!
+		soon eval "jq -es \"map(select(.event == \\\"resume\\\")) | length == 3\" \"$scratch/audit\" >/dev/null"
+		ctr-gpu vcuda suspend one
+		wait "$resumes"
+		grep "status 124" "$scratch/resumed" && exit 1
+		is one suspended
 		runc --root /run/runtime kill one KILL
 		soon listed ".containers == [] and .servers == 0"
 	'
