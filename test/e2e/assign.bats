@@ -321,9 +321,10 @@ one_at_a_time() {
 		# It writes to that, on x86-64 or arm64.
 		until [[ $(cut -d " " -f 1,2 "/proc/$!/syscall") =~ ^(1|64)\ 0x1$ ]] || ! kill -0 $!; do sleep 0.05; done
 		[[ $(readlink "/proc/$!/exe") == */ctr-gpu ]] || fail "it has printed: $(</run/said)"
+		# It would wait for ten seconds, and then be refused.
 		SECONDS=0
 		start one 0 || fail one
-		((SECONDS < 5)) || fail "it took $SECONDS s"
+		((SECONDS < 9)) || fail "it took $SECONDS s"
 		kill $!
 		end one'
 }
