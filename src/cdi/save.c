@@ -303,6 +303,14 @@ static int cdi_refresh_generate(struct ctr_gpu_context *context, const struct ct
 	return r == 0 ? cdi_generate(context, host, &options, ret) : r;
 }
 
+/* A spec of another program under our name stays. Of a file that is no spec at all, as one cut off, engines read nothing. */
+static bool cdi_refresh_replaces(const struct ctr_gpu_cdi_report *report)
+{
+	const struct cdi_spec *old = report->file_count > 0 ? &report->files[0].spec : NULL;
+
+	return !old || old->is_ours || (!old->version && !old->kind && old->device_count == 0);
+}
+
 static int cdi_refresh_all(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, const char *path,
 			   const char *kind, const char *hook)
 {
@@ -315,9 +323,7 @@ static int cdi_refresh_all(struct ctr_gpu_context *context, const struct ctr_gpu
 		r = ctr_gpu_cdi_report_read_file(report, path);
 	if (r == 0)
 		r = ctr_gpu_cdi_report_check(report, host, NULL);
-	/* A file of another program under our name stays. */
-	if (r == 0 && !ctr_gpu_cdi_report_is_fine(report) &&
-	    (report->file_count == 0 || report->files[0].spec.is_ours)) {
+	if (r == 0 && !ctr_gpu_cdi_report_is_fine(report) && cdi_refresh_replaces(report)) {
 		r = cdi_refresh_generate(context, host, report, kind, hook, &spec);
 		if (r == 0)
 			r = cdi_save(&context->err, path, spec);

@@ -264,6 +264,11 @@ read_only='mount --bind /etc /etc; mount -o remount,bind,ro /etc;'
 	run on wsl-nvidia 'ctr-gpu refresh; rm -f /dev/dxg; umount /dev/dxg 2>/dev/null; ctr-gpu refresh; ls -A /etc/cdi'
 	expect_status 0
 	[[ -z $output ]]
+	# Of a file that was cut off nothing can be read, and it is no other program's.
+	run on wsl-nvidia 'ctr-gpu refresh && cp /etc/cdi/ctr-gpu-nvidia.json /run/whole
+		for size in 0 100; do truncate --size=$size /etc/cdi/ctr-gpu-nvidia.json; ctr-gpu refresh && cmp /run/whole /etc/cdi/ctr-gpu-nvidia.json || exit; done
+		echo whole again'
+	expect_line "whole again"
 	run on wsl-nvidia 'mkdir /etc/cdi; echo "{\"cdiVersion\": \"0.3.0\", \"kind\": \"nvidia.com/gpu\", \"devices\": []}" | tee /etc/cdi/ctr-gpu-nvidia.json /etc/cdi/other.json >/run/before; ctr-gpu refresh; cmp /run/before /etc/cdi/ctr-gpu-nvidia.json && cmp /run/before /etc/cdi/other.json && echo left'
 	expect_line left
 }
