@@ -187,7 +187,7 @@ void ctr_gpu_context_set_inventory(struct ctr_gpu_context *context, enum ctr_gpu
 
 /**
  * ctr_gpu_context_set_driver_timeout() - set the longest time for an answer of a vendor's library
- * @milliseconds: 10,000 unless set; 0 changes nothing
+ * @milliseconds: 10,000 unless set; 0 changes nothing; more than an hour is an hour
  *
  * Since: 0.1
  */

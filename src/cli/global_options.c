@@ -16,7 +16,6 @@ enum {
 	LONG_ONLY = 0x1000,
 	KEY_INVENTORY = 0x100,
 	KEY_TIMEOUT,
-	TIMEOUT_MAX_S = 3600,
 };
 
 /* clang-format off */
@@ -73,9 +72,9 @@ static error_t global_options_take(struct global_options *globals, int key, char
 		return 0;
 	case KEY_TIMEOUT:
 		seconds = strtod(argument, &end);
-		if (end == argument || *end || !(seconds >= 0.001 && seconds <= (double)TIMEOUT_MAX_S))
-			argp_error(state, "--timeout is a number of seconds from 0.001 to %d, not '%s'", TIMEOUT_MAX_S,
-				   argument);
+		if (end == argument || *end || !(seconds >= 0.001 && seconds <= (double)SETTINGS_LONGEST_S))
+			argp_error(state, "--timeout is a number of seconds from 0.001 to %d, not '%s'",
+				   SETTINGS_LONGEST_S, argument);
 		globals->timeout_ms = (unsigned)(seconds * 1000);
 		return 0;
 	default:

@@ -15,6 +15,7 @@
 
 #include "driverd/internal.h"
 #include "driverd/protocol.h"
+#include "model/settings.h"
 #include "model/version.h"
 
 VERSION_NOTE();
@@ -27,8 +28,6 @@ __attribute__((visibility("default"))) const char *__asan_default_options(void)
 	return "detect_leaks=0:handle_segv=0:handle_abort=0";
 }
 #endif
-
-enum { LONGEST_DEADLINE_MS = 3600 * 1000 };
 
 static void driverd_serve_request(const struct driverd_request *request, struct driverd_reply *reply)
 {
@@ -98,7 +97,7 @@ int main(int argc, char **argv)
 		return driverd_usage();
 	errno = 0;
 	milliseconds = strtoul(argv[1], &end, 10);
-	if (errno != 0 || end == argv[1] || *end || milliseconds > LONGEST_DEADLINE_MS)
+	if (errno != 0 || end == argv[1] || *end || milliseconds > SETTINGS_LONGEST_S * 1000UL)
 		return driverd_usage();
 	if (milliseconds != DRIVERD_NO_DEADLINE)
 		milliseconds += DRIVERD_GRACE_MS;

@@ -117,8 +117,10 @@ void ctr_gpu_context_set_inventory(struct ctr_gpu_context *context, enum ctr_gpu
 
 void ctr_gpu_context_set_driver_timeout(struct ctr_gpu_context *context, unsigned milliseconds)
 {
+	const unsigned longest = SETTINGS_LONGEST_S * 1000;
+
 	if (milliseconds > 0)
-		context->settings.driver_timeout_ms = milliseconds;
+		context->settings.driver_timeout_ms = milliseconds < longest ? milliseconds : longest;
 }
 
 int ctr_gpu_context_set_driver_root(struct ctr_gpu_context *context, const char *directory)

@@ -17,9 +17,7 @@ enum {
 	OVERFLOW_UID = 65534, /* the default of /proc/sys/kernel/overflowuid */
 	CONFIG_MAX_SIZE = 64 * 1024,
 	DEFAULT_DRIVER_TIMEOUT_MS = 10 * 1000,
-	LONGEST_DRIVER_TIMEOUT_S = 3600,
-	DEFAULT_DEADLINE_S = 60, /* above the driver timeout, below the timeout in ctr-gpu.json */
-	LONGEST_DEADLINE_S = 3600,
+	DEFAULT_DEADLINE_S = 60,    /* above the driver timeout, below the timeout in ctr-gpu.json */
 	DEFAULT_VCUDA_PERCENT = 50, /* of the GPUs' memory: two containers fit on one */
 	DEFAULT_VCUDA_CLIENTS = 16,
 	MOST_VCUDA_CLIENTS = 256,
@@ -146,7 +144,7 @@ static int settings_read_timeout(void *object, const struct key *key, const json
 	double seconds = json_number_value(value);
 
 	(void)key;
-	if (!json_is_number(value) || !(seconds >= 0.001 && seconds <= (double)LONGEST_DRIVER_TIMEOUT_S))
+	if (!json_is_number(value) || !(seconds >= 0.001 && seconds <= (double)SETTINGS_LONGEST_S))
 		return -EINVAL;
 	settings->driver_timeout_ms = (unsigned)(seconds * 1000);
 	return 0;
@@ -353,7 +351,7 @@ static const struct key keys[] = {
 	{"driver-timeout", settings_read_timeout, "seconds, from 0.001 to 3600", MEMBER(driver_timeout_ms)},
 	{"log", settings_read_path, "an absolute path, or \"journal\"", MEMBER(log_destination), .names = logs},
 	{"deadline", settings_read_number, "seconds, a whole number from 1 to 3600", MEMBER(deadline_s), .least = 1,
-	 .most = LONGEST_DEADLINE_S},
+	 .most = SETTINGS_LONGEST_S},
 	{"library-directories", settings_read_list, "a list of absolute paths", MEMBER(library_dirs)},
 	{"driver-root", settings_read_path, "an absolute path", MEMBER(driver_root)},
 	/* A number: names are in databases that a static program does not reach. */

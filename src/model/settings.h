@@ -60,6 +60,9 @@ struct vcuda_user {
 
 enum { USUAL_SHARE = 100, MOST_SHARE = 1000, MOST_SLOTS = 32 };
 
+/* The longest time that anything is given to answer. */
+enum { SETTINGS_LONGEST_S = 3600 };
+
 struct settings {
 	struct log log;
 	enum inventory_source inventory;
