@@ -188,7 +188,7 @@ void metrics_page_publish(struct metrics_page *page, const char *text)
 
 short metrics_page_events(const struct metrics_peer *peer)
 {
-	/* One that has asked may have closed its side for writing. One that has gone is told by POLLHUP, or by send(2). */
+	/* A peer may close its side when it has asked. That it has gone is told by POLLHUP, or by send(2). */
 	return peer->answer ? POLLOUT : peer->asks ? 0 : POLLIN;
 }
 

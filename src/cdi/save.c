@@ -303,7 +303,7 @@ static int cdi_refresh_generate(struct ctr_gpu_context *context, const struct ct
 	return r == 0 ? cdi_generate(context, host, &options, ret) : r;
 }
 
-/* A spec of another program under our name stays. Of a file that is no spec at all, as one cut off, engines read nothing. */
+/* Another program's spec under our name stays. Where a file was cut off, engines read nothing of it. */
 static bool cdi_refresh_replaces(const struct ctr_gpu_cdi_report *report)
 {
 	const struct cdi_spec *old = report->file_count > 0 ? &report->files[0].spec : NULL;
