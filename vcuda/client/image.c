@@ -98,9 +98,6 @@ static const void *image_look(const void *image, size_t most, size_t *ret_bytes)
 
 enum image_option { OPTION_WALL_TIME = 2, OPTION_INFO, OPTION_INFO_BYTES, OPTION_ERROR, OPTION_ERROR_BYTES };
 
-/* Those whose value is a number, not a pointer; a bit each. */
-#define IMAGE_NUMBERS (1U << 0 | 1U << 1 | 0xffU << 7 | 1U << 20 | 1U << 21 | 1U << 22 | 1U << 23 | 1U << 30)
-
 struct image_options {
 	uint64_t words[3 + 2 * IMAGE_OPTIONS + IMAGE_OPERANDS];
 	unsigned count; /* of words */
@@ -124,7 +121,7 @@ static CUresult image_read_option(struct image_options *options, CUjit_option op
 		options->error_told = value;
 	} else if (option == OPTION_WALL_TIME) {
 		options->time = (float *)value;
-	} else if (option >= 0 && option < 32 && IMAGE_NUMBERS >> option & 1) {
+	} else if (option >= 0 && wire_is_jit_number((uint64_t)option)) {
 		options->words[options->count++] = (uint64_t)option;
 		options->words[options->count++] = (uint64_t)*value;
 	} else {

@@ -165,6 +165,14 @@ enum wire_op {
 	WIRE_OPS,
 };
 
+/* Options of the compiler whose value is a number and no address, a bit each, by CUjit_option. */
+#define WIRE_JIT_NUMBERS (3ULL | 0xffULL << 7 | 1ULL << 16 | 0x1fULL << 20 | 1ULL << 29 | 1ULL << 30 | 0xfULL << 31)
+
+static inline bool wire_is_jit_number(uint64_t option)
+{
+	return option < 64 && WIRE_JIT_NUMBERS >> option & 1;
+}
+
 /* Where kernels print. */
 enum wire_print { WIRE_PRINT_OUT, WIRE_PRINT_ERROR, WIRE_PRINTS };
 

@@ -21,8 +21,6 @@ enum { CODE_LEVEL = 4096 };
 
 enum code_option { OPTION_WALL_TIME = 2, OPTION_INFO, OPTION_INFO_BYTES, OPTION_ERROR, OPTION_ERROR_BYTES };
 
-#define CODE_NUMBERS (1U << 0 | 1U << 1 | 0xffU << 7 | 1U << 20 | 1U << 21 | 1U << 22 | 1U << 23 | 1U << 30)
-
 CUresult code_read_options(struct request *q, unsigned more, struct code_options *options, struct code_answer *answer)
 {
 	const uint64_t count = q->argument[2];
@@ -35,7 +33,7 @@ CUresult code_read_options(struct request *q, unsigned more, struct code_options
 	for (unsigned i = 0; i < count; i++) {
 		const uint64_t name = q->argument[3 + 2 * i];
 
-		if (name >= 32 || !(CODE_NUMBERS >> name & 1))
+		if (!wire_is_jit_number(name))
 			return CUDA_ERROR_INVALID_VALUE;
 		options->name[options->count] = (CUjit_option)name;
 		options->value[options->count++] = (void *)q->argument[4 + 2 * i];

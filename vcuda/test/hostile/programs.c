@@ -1039,6 +1039,11 @@ static void program_has_little_room_for_a_log(void)
 	is("the end of the log", 0, log[7]);
 	is("what is behind it", 'x', log[8]);
 	is("the length of the log", 7, (long long)strlen(log));
+	for (int option = 0; option < 35; option++)
+		if (1ULL << option & (0xfULL << 31 | 0x1fULL << 20 | 1ULL << 16 | 1ULL << 29)) {
+			values[0] = (void *)(uintptr_t)1;
+			must("an option", cu.cuModuleLoadDataEx(&module, kernels, 1, &option, values));
+		}
 }
 
 static void function_waits(void *flag)
