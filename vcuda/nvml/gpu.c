@@ -332,7 +332,8 @@ nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *count
 }
 
 /*
- * CUdevice_P2PAttribute, by nvmlGpuP2PCapsIndex_t: read, write, NVLink, atomics, PCIe. Of NVLink CUDA says nothing.
+ * CUdevice_P2PAttribute, by nvmlGpuP2PCapsIndex_t: read, write, NVLink, atomics, PCIe. Of NVLink CUDA says nothing,
+ * and the driver's NVML is asked.
  * NCCL asks of each two GPUs, and gives up where it gets no answer.
  */
 static const int gpu_peer_by[] = {2, 2, 0, 3, 2};
@@ -368,6 +369,6 @@ nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device, nvmlDevice_t peer, nvml
 	if (!status || index < 0 || (size_t)index >= sizeof(gpu_peer_by) / sizeof(gpu_peer_by[0]))
 		return NVML_ERROR_INVALID_ARGUMENT;
 	if (!gpu_peer_by[index])
-		return NVML_ERROR_NOT_SUPPORTED;
+		return nvml_session_read_link(from, WIRE_SENSOR_NVLINK_PEER, (unsigned)to, (unsigned *)status);
 	return gpu_read_peer(from, to, gpu_peer_by[index], status);
 }

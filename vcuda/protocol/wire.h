@@ -18,7 +18,7 @@
 #include "vcuda/protocol/ring.h"
 
 enum {
-	WIRE_MAGIC = 0x76437706,
+	WIRE_MAGIC = 0x76437707,
 	WIRE_SLOTS = 1024,   /* threads of a client */
 	WIRE_REPLY = 4032,   /* bytes of a reply; more is fetched by WIRE_DOWNLOAD */
 	WIRE_INLINE = 65536, /* bytes of an entry behind its header */
@@ -254,6 +254,7 @@ enum wire_sensor {
 	WIRE_SENSOR_NVLINK_REMOTE_BUS,
 	WIRE_SENSOR_NVLINK_REMOTE_DEVICE,
 	WIRE_SENSOR_NVLINK_REMOTE_ID,
+	WIRE_SENSOR_NVLINK_PEER, /* the ordinal of another GPU in place of the link: how far NVLink leads there */
 	WIRE_SENSORS,
 };
 

@@ -27,8 +27,8 @@ union sensors_answer {
 	struct sensors_pci pci;
 };
 
-/* How a function is called: with a place for its answer; with a kind, a link, or a link and a kind before that. */
-enum sensors_form { SENSORS_PLAIN, SENSORS_OF_KIND, SENSORS_OF_LINK, SENSORS_OF_LINK_KIND };
+/* How a function is called: with a place for its answer; with a kind, a link, a link and a kind, or a GPU and a kind before that. */
+enum sensors_form { SENSORS_PLAIN, SENSORS_OF_KIND, SENSORS_OF_LINK, SENSORS_OF_LINK_KIND, SENSORS_OF_PEER };
 
 static const struct {
 	const char *function;
@@ -92,6 +92,7 @@ static const struct {
 	[WIRE_SENSOR_NVLINK_REMOTE_BUS] = REMOTE(bus),
 	[WIRE_SENSOR_NVLINK_REMOTE_DEVICE] = REMOTE(device),
 	[WIRE_SENSOR_NVLINK_REMOTE_ID] = REMOTE(id),
+	[WIRE_SENSOR_NVLINK_PEER] = {"nvmlDeviceGetP2PStatus", SENSORS_OF_PEER, 2, 0},
 #undef PLAIN
 #undef PART
 #undef OF_KIND
@@ -109,14 +110,17 @@ static bool sensors_find_gpu(void *nvml, unsigned name, void **ret)
 }
 
 /* Return: CUDA_ERROR_NOT_SUPPORTED if this GPU has no such sensor, or nobody can be asked for it. */
+/* @link: or the name of another GPU */
 static CUresult sensors_read(unsigned name, enum wire_sensor sensor, unsigned link, uint32_t *ret)
 {
 	union sensors_answer answer = {0};
 	void *const nvml = driver_memory_library();
-	void *function, *gpu = NULL;
+	void *function, *gpu = NULL, *peer = NULL;
 	int r;
 
 	if (!nvml || !sensors_find_gpu(nvml, name, &gpu))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (sensors[sensor].form == SENSORS_OF_PEER && !sensors_find_gpu(nvml, link, &peer))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	function = dlsym(nvml, sensors[sensor].function);
 	if (!function)
@@ -127,6 +131,8 @@ static CUresult sensors_read(unsigned name, enum wire_sensor sensor, unsigned li
 		r = (*(int (**)(void *, int, void *)) & function)(gpu, sensors[sensor].kind, &answer);
 	else if (sensors[sensor].form == SENSORS_OF_LINK)
 		r = (*(int (**)(void *, unsigned, void *)) & function)(gpu, link, &answer);
+	else if (sensors[sensor].form == SENSORS_OF_PEER)
+		r = (*(int (**)(void *, void *, int, void *)) & function)(gpu, peer, sensors[sensor].kind, &answer);
 	else
 		r = (*(int (**)(void *, unsigned, int, void *)) & function)(gpu, link, sensors[sensor].kind, &answer);
 	*ret = *(const unsigned *)((const char *)&answer + sensors[sensor].offset);
@@ -140,14 +146,19 @@ CUresult serve_wire_sensor(struct request *q)
 	CUresult r = request_words(q, 3);
 	uint32_t value = 0;
 	CUdevice device;
+	unsigned link;
 
 	if (!r)
 		r = request_device(q, 0, &device);
 	if (!r && (q->argument[1] >= WIRE_SENSORS || q->argument[2] >= WIRE_NVLINKS))
 		r = CUDA_ERROR_INVALID_VALUE;
-	if (!r)
-		r = sensors_read(server.granted[q->argument[0]], (enum wire_sensor)q->argument[1],
-				 (unsigned)q->argument[2], &value);
+	if (!r && sensors[q->argument[1]].form == SENSORS_OF_PEER)
+		r = request_device(q, 2, &device);
+	if (r)
+		return r;
+	link = sensors[q->argument[1]].form == SENSORS_OF_PEER ? server.granted[q->argument[2]]
+							       : (unsigned)q->argument[2];
+	r = sensors_read(server.granted[q->argument[0]], (enum wire_sensor)q->argument[1], link, &value);
 	if (!r)
 		request_reply(q, &value, sizeof(value));
 	return r;

@@ -367,12 +367,16 @@ static void ask_sensors(unsigned index, bool there)
 {
 	const int expected = there ? 0 : NVML_ERROR_NOT_SUPPORTED;
 	const unsigned gpu = index + 1;
-	nvmlDevice_t device = NULL;
+	nvmlDevice_t device = NULL, first = NULL;
 	unsigned value;
+	int peer = -1;
 
 	(void)api.nvmlDeviceGetHandleByIndex_v2(index, &device);
 	ask_structs(device, gpu, there, expected);
 	ask_links(device, there, expected);
+	(void)api.nvmlDeviceGetHandleByIndex_v2(0, &first);
+	check(api.nvmlDeviceGetP2PStatus(device, first, 2, &peer) == expected && peer == (there ? index == 0 : -1),
+	      "whether NVLink leads to the first GPU");
 	for (size_t i = 0; i < sizeof(sensors) / sizeof(sensors[0]); i++) {
 		value = 0;
 		check((sensors[i].plain ? (*sensors[i].plain)(device, &value)
@@ -398,8 +402,7 @@ static void ask_peers(void)
 
 	(void)api.nvmlDeviceGetHandleByIndex_v2(0, &first);
 	check(api.nvmlDeviceGetP2PStatus(first, first, 0, &status[0]) == 0 && status[0] == 0, "a GPU reaches itself");
-	check(api.nvmlDeviceGetP2PStatus(first, first, 2, &status[0]) == NVML_ERROR_NOT_SUPPORTED &&
-		      api.nvmlDeviceGetP2PStatus(first, first, 5, &status[0]) == NVML_ERROR_INVALID_ARGUMENT &&
+	check(api.nvmlDeviceGetP2PStatus(first, first, 5, &status[0]) == NVML_ERROR_INVALID_ARGUMENT &&
 		      api.nvmlDeviceGetP2PStatus(first, first, -1, &status[0]) == NVML_ERROR_INVALID_ARGUMENT &&
 		      api.nvmlDeviceGetP2PStatus(first, first, 0, NULL) == NVML_ERROR_INVALID_ARGUMENT &&
 		      api.nvmlDeviceGetP2PStatus(first, (nvmlDevice_t)&api, 0, &status[0]) ==

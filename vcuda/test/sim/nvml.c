@@ -353,6 +353,16 @@ int nvmlDeviceGetNvLinkState(void *gpu, unsigned link, int *ret)
 	return link < LINKS ? 0 : INVALID_ARGUMENT;
 }
 
+/* By NVLink alone: of the rest CUDA is asked. */
+int nvmlDeviceGetP2PStatus(void *gpu, void *peer, int kind, int *ret);
+int nvmlDeviceGetP2PStatus(void *gpu, void *peer, int kind, int *ret)
+{
+	enum { NVLINK = 2, SAME_GPU = 1 };
+
+	*ret = gpu == peer ? SAME_GPU : 0;
+	return kind == NVLINK ? 0 : INVALID_ARGUMENT;
+}
+
 int nvmlDeviceGetNvLinkVersion(void *gpu, unsigned link, unsigned *ret);
 int nvmlDeviceGetNvLinkVersion(void *gpu, unsigned link, unsigned *ret)
 {
