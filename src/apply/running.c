@@ -109,6 +109,18 @@ static json_t *running_print_guard(const struct guard_rule_before *guard)
 	return list;
 }
 
+/* Where the guard's choice is: the container's own cgroup, or where that was. */
+static json_t *running_print_cgroup(const struct running_rules *rules)
+{
+	struct devcgroup_id id = {0};
+	size_t depth;
+
+	if (!rules->guard->changed || !rules->cgroup ||
+	    additions_identify(devcgroup_directory(rules->cgroup, &depth), &id) < 0)
+		return json_null();
+	return additions_print_id(&id);
+}
+
 static json_t *running_print_directories(const struct plan *plan)
 {
 	json_t *list = json_array();
@@ -133,12 +145,12 @@ int running_describe(const struct running_rules *rules, json_t **ret)
 	static const struct devcgroup_additions none;
 	const struct devcgroup_additions *additions = rules->cgroup ? devcgroup_additions_of(rules->cgroup) : &none;
 	json_t *json = json_pack(
-		"{s:b, s:o, s:s?, s:o, s:o, s:o, s:o}", "changed",
+		"{s:b, s:o, s:s?, s:o, s:o, s:o, s:o, s:o}", "changed",
 		additions->count > 0 || additions->drop_in || rules->guard->changed || rules->claims->count > 0,
 		"additions", additions_print(additions), "dropIn", additions->drop_in, "guard",
-		running_print_guard(rules->guard), "claims", print_strings(rules->claims), "libraryDirectories",
-		running_print_directories(rules->plan), "adapters", print_strings(&rules->plan->adapters),
-		"capabilities", running_print_capabilities(rules->plan));
+		running_print_guard(rules->guard), "guardCgroup", running_print_cgroup(rules), "claims",
+		print_strings(rules->claims), "libraryDirectories", running_print_directories(rules->plan), "adapters",
+		print_strings(&rules->plan->adapters), "capabilities", running_print_capabilities(rules->plan));
 
 	if (!json)
 		return -ENOMEM;
@@ -380,19 +392,20 @@ static int running_undo_inside(struct running *running, struct err *err)
 /* ---- outside ---- */
 
 /* A program that has the device open goes on, with the adapters that it has. */
-static int running_restore_guard(const struct running *running, const json_t *before, const struct devcgroup *cgroup)
+static int running_restore_guard(const struct running *running, const json_t *more, const struct devcgroup *cgroup)
 {
+	const struct devcgroup_id id = additions_read_id(json_object_get(more, "guardCgroup"));
+	const json_t *before = json_object_get(more, "guard"), *item;
 	_cleanup_choices_ struct choices choices = CHOICES_NONE;
 	uint64_t luids[GUARD_RULE_BEFORE_MAX];
-	const json_t *item;
-	size_t count = 0, i, depth;
+	size_t count = 0, i;
 
 	if (!json_is_array(before) || !cgroup || running->result->used || choices_open(&choices) < 0)
 		return 0;
 	json_array_foreach (before, i, item)
 		if (count < GUARD_RULE_BEFORE_MAX && json_string_value(item))
 			luids[count++] = strtoull(json_string_value(item), NULL, 16);
-	return guard_rule_restore(&choices, devcgroup_directory(cgroup, &depth), luids, count);
+	return guard_rule_restore(&choices, devcgroup_find_open(cgroup, &id), luids, count);
 }
 
 /* A directory in which something was made or replaced. */
@@ -425,24 +438,54 @@ static void running_clean_layer(const struct running *running, const json_t *ste
 	layer_overlay_restore_times(&overlay);
 }
 
-static int running_restore_one(struct running *running, unsigned number, struct devcgroup *cgroup, struct err *err)
+/* Return: 0, with no object if there is nothing to take back in cgroups; as devcgroup_open_again(). */
+static int running_open_cgroup(const struct running *running, const json_t *more,
+			       const struct devcgroup_additions *additions, struct devcgroup **ret, struct err *err)
+{
+	const struct ctr_gpu_container *container = running->container;
+	_cleanup_free_ struct devcgroup_id *ids = calloc(additions->count + 1, sizeof(*ids));
+	size_t count = 0;
+
+	if (!ids)
+		return err_set(err, -ENOMEM, "%m");
+	for (; count < additions->count; count++)
+		ids[count] = additions->items[count].cgroup;
+	if (json_is_array(json_object_get(more, "guard")))
+		ids[count++] = additions_read_id(json_object_get(more, "guardCgroup"));
+	return devcgroup_open_again(container->pid, container->process, ids, count, ret, err);
+}
+
+/* What the kernel holds for the container's cgroup: device rules, and the guard's choice. */
+static int running_restore_rules(const struct running *running, const json_t *more, struct err *err)
 {
 	struct devcgroup_additions additions = {0};
+	struct devcgroup *cgroup = NULL;
+	int r = additions_read(more, &additions), guard;
+
+	r = r < 0 ? err_set(err, r, "cannot read what was written down: %m")
+		  : running_open_cgroup(running, more, &additions, &cgroup, err);
+	if (r == 0)
+		r = devcgroup_take_back(cgroup, &additions, err);
+	guard = r == 0 ? running_restore_guard(running, more, cgroup) : 0;
+	if (guard < 0)
+		log_warning(&running->context->settings.log, "the guard's choice stays as it was: %s", err_name(guard));
+	devcgroup_free(cgroup);
+	additions_clear(&additions);
+	return r;
+}
+
+static int running_restore_one(struct running *running, unsigned number, struct err *err)
+{
 	_cleanup_json_ json_t *record = NULL;
 	const json_t *more;
 	int r = undo_record_read_running(&running->records, number, &record);
 
+	if (r < 0)
+		return err_set(err, r, "cannot read what was written down: %m");
 	more = json_object_get(record, "running");
-	if (r == 0)
-		r = additions_read(more, &additions);
-	r = r < 0 ? err_set(err, r, "cannot read what was written down: %m")
-		  : devcgroup_take_back(cgroup, &additions, err);
-	additions_clear(&additions);
+	r = running_restore_rules(running, more, err);
 	if (r != 0)
 		return r;
-	r = running_restore_guard(running, json_object_get(more, "guard"), cgroup);
-	if (r < 0)
-		log_warning(&running->context->settings.log, "the guard's choice stays as it was: %s", err_name(r));
 	claim_gpus_release(running->container, json_object_get(more, "claims"));
 	running_clean_layer(running, json_object_get(record, "deeds"));
 	undo_record_remove_running(&running->records, number);
@@ -451,14 +494,11 @@ static int running_restore_one(struct running *running, unsigned number, struct 
 
 static int running_undo_outside(struct running *running, struct err *err)
 {
-	const struct ctr_gpu_container *container = running->container;
-	struct devcgroup *cgroup = NULL;
-	int r = devcgroup_open(container->pid, container->process, &cgroup, err);
+	int r = 0;
 
 	for (unsigned number = UNDO_RECORDS_MAX; number-- > 0 && r == 0;)
 		if (running->taken[number])
-			r = running_restore_one(running, number, cgroup, err);
-	devcgroup_free(cgroup);
+			r = running_restore_one(running, number, err);
 	return r;
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/json.h"
 #include "base/str.h"
@@ -29,7 +30,8 @@ void additions_clear(struct devcgroup_additions *additions)
 	*additions = (struct devcgroup_additions){0};
 }
 
-int additions_add(struct devcgroup_additions *additions, size_t level, const struct devcgroup_rule *rules, size_t count)
+int additions_add(struct devcgroup_additions *additions, const struct devcgroup_id *cgroup,
+		  const struct devcgroup_rule *rules, size_t count)
 {
 	struct devcgroup_addition *longer = array_grow(additions->items, additions->count, sizeof(*longer));
 	struct devcgroup_rule *copy = calloc(count, sizeof(*copy));
@@ -41,11 +43,40 @@ int additions_add(struct devcgroup_additions *additions, size_t level, const str
 		return -ENOMEM;
 	}
 	memcpy(copy, rules, count * sizeof(*copy));
-	longer[additions->count++] = (struct devcgroup_addition){level, copy, count};
+	longer[additions->count++] = (struct devcgroup_addition){*cgroup, copy, count};
 	return 0;
 }
 
+int additions_identify(int fd, struct devcgroup_id *ret)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	*ret = (struct devcgroup_id){st.st_dev, st.st_ino};
+	return 0;
+}
+
+int additions_add_in(struct devcgroup_additions *additions, int fd, const struct devcgroup_rule *rules, size_t count)
+{
+	struct devcgroup_id id = {0};
+	int r = additions_identify(fd, &id);
+
+	return r == 0 ? additions_add(additions, &id, rules, count) : r;
+}
+
 /* ---- in JSON ---- */
+
+json_t *additions_print_id(const struct devcgroup_id *id)
+{
+	return json_pack("{s:I, s:I}", "device", (json_int_t)id->device, "inode", (json_int_t)id->inode);
+}
+
+struct devcgroup_id additions_read_id(const json_t *json)
+{
+	return (struct devcgroup_id){(dev_t)json_integer_value(json_object_get(json, "device")),
+				     (ino_t)json_integer_value(json_object_get(json, "inode"))};
+}
 
 static json_t *additions_print_rules(const struct devcgroup_addition *addition)
 {
@@ -68,8 +99,9 @@ json_t *additions_print(const struct devcgroup_additions *additions)
 	json_t *list = json_array();
 
 	for (size_t i = 0; list && i < additions->count; i++)
-		if (json_array_append_new(list, json_pack("{s:i, s:o}", "level", (int)additions->items[i].level,
-							  "rules", additions_print_rules(&additions->items[i]))) < 0)
+		if (json_array_append_new(list, json_pack("{s:o, s:o}", "cgroup",
+							  additions_print_id(&additions->items[i].cgroup), "rules",
+							  additions_print_rules(&additions->items[i]))) < 0)
 			return json_decref(list), NULL;
 	return list;
 }
@@ -86,7 +118,7 @@ static int additions_read_one(const json_t *entry, struct devcgroup_additions *r
 {
 	const json_t *list = json_object_get(entry, "rules"), *item;
 	_cleanup_free_ struct devcgroup_rule *rules = calloc(json_array_size(list) + 1, sizeof(*rules));
-	const json_int_t level = json_integer_value(json_object_get(entry, "level"));
+	const struct devcgroup_id cgroup = additions_read_id(json_object_get(entry, "cgroup"));
 	size_t count = 0, i;
 
 	if (!rules)
@@ -100,7 +132,7 @@ static int additions_read_one(const json_t *entry, struct devcgroup_additions *r
 		};
 		count += rules[count].access && (rules[count].type == 'c' || rules[count].type == 'b');
 	}
-	return count > 0 && level >= 0 ? additions_add(ret, (size_t)level, rules, count) : 0;
+	return count > 0 ? additions_add(ret, &cgroup, rules, count) : 0;
 }
 
 int additions_read(const json_t *json, struct devcgroup_additions *ret)

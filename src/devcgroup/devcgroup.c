@@ -157,7 +157,109 @@ static int devcgroup_open_levels(struct devcgroup *cgroup, const struct cgroup_p
 	}
 }
 
-static int devcgroup_open_place(const struct cgroup_place *place, struct devcgroup **ret)
+/* ---- cgroups that are known ---- */
+
+static bool devcgroup_id_is(const struct devcgroup_id *a, const struct devcgroup_id *b)
+{
+	return a->device == b->device && a->inode == b->inode;
+}
+
+static const struct devcgroup_level *devcgroup_find_level(const struct devcgroup *cgroup, const struct devcgroup_id *id)
+{
+	for (size_t i = 0; i < cgroup->level_count; i++) {
+		struct devcgroup_id own = {0};
+
+		if (additions_identify(cgroup->levels[i].fd, &own) == 0 && devcgroup_id_is(&own, id))
+			return &cgroup->levels[i];
+	}
+	return NULL;
+}
+
+int devcgroup_find_open(const struct devcgroup *cgroup, const struct devcgroup_id *id)
+{
+	const struct devcgroup_level *level = devcgroup_find_level(cgroup, id);
+
+	return level ? level->fd : -1;
+}
+
+/* Which cgroup to open for a process. */
+struct devcgroup_search {
+	pid_t pid;
+	const char *membership;
+	const struct devcgroup_id
+		*ids; /* these, on the way to its own; NULL: its own, and those above up to the unit's */
+	size_t id_count;
+};
+
+/* Keeps the directory if it is looked for. @size: how much of the place's path leads to it */
+static int devcgroup_keep_wanted(struct devcgroup *cgroup, const struct devcgroup_search *search,
+				 const struct cgroup_place *place, int fd, size_t size)
+{
+	struct devcgroup_level level = {.fd = -1};
+	struct devcgroup_id id = {0};
+	size_t i = 0;
+	int r = additions_identify(fd, &id);
+
+	if (r < 0)
+		return r;
+	while (i < search->id_count && !devcgroup_id_is(&search->ids[i], &id))
+		i++;
+	if (i == search->id_count)
+		return 0;
+	if (cgroup->level_count == DEVCGROUP_LEVELS_MAX)
+		return -E2BIG;
+	r = str_format(&level.path, "%s/%.*s", place->point, (int)size, place->below);
+	if (r < 0)
+		return r;
+	level.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	cgroup->levels[cgroup->level_count++] = level;
+	return level.fd < 0 ? -errno : 0;
+}
+
+static bool devcgroup_has_all(const struct devcgroup *cgroup, const struct devcgroup_search *search)
+{
+	for (size_t i = 0; i < search->id_count; i++)
+		if (!devcgroup_find_level(cgroup, &search->ids[i]))
+			return false;
+	return true;
+}
+
+/*
+ * Goes down from the mount. How deep its cgroup is, a process of the container decides, and it may remove what is below
+ * the one that was given devices at any time. Return: 0; -ESTALE if one of them is not on the way.
+ */
+static int devcgroup_open_wanted(struct devcgroup *cgroup, const struct devcgroup_search *search,
+				 const struct cgroup_place *place)
+{
+	_cleanup_close_ int fd = -1;
+	size_t size = 0;
+	int r = place->dev ? devcgroup_open_mount(place, &fd) : devcgroup_open_usual(place, place->point, &fd);
+
+	while (r == 0) {
+		const size_t start = size + (place->below[size] == '/');
+		_cleanup_free_ char *name = NULL;
+		int below = -1;
+
+		r = devcgroup_keep_wanted(cgroup, search, place, fd, size);
+		if (r < 0 || devcgroup_has_all(cgroup, search))
+			return r;
+		size = start + strcspn(place->below + start, "/");
+		name = strndup(place->below + start, size - start);
+		if (!name)
+			return -ENOMEM;
+		r = *name ? devcgroup_open_below(fd, name, &below) : -ESTALE;
+		if (r == 0) {
+			(void)close(fd);
+			fd = below;
+		}
+	}
+	return r;
+}
+
+/* ---- where it is ---- */
+
+static int devcgroup_open_place(const struct devcgroup_search *search, const struct cgroup_place *place,
+				struct devcgroup **ret)
 {
 	_cleanup_(devcgroup_freep) struct devcgroup *cgroup = calloc(1, sizeof(*cgroup));
 	int r;
@@ -165,7 +267,7 @@ static int devcgroup_open_place(const struct cgroup_place *place, struct devcgro
 	if (!cgroup)
 		return -ENOMEM;
 	cgroup->systemd_fd = -1;
-	r = devcgroup_open_levels(cgroup, place);
+	r = search->ids ? devcgroup_open_wanted(cgroup, search, place) : devcgroup_open_levels(cgroup, place);
 	if (r < 0)
 		return r;
 	cgroup->version = place->version == 1 ? &devcgroup_v1 : &devcgroup_v2;
@@ -174,12 +276,13 @@ static int devcgroup_open_place(const struct cgroup_place *place, struct devcgro
 }
 
 /* The first place that is not covered; no object if all are. */
-static int devcgroup_open_first(const struct cgroup_places *places, struct devcgroup **ret)
+static int devcgroup_open_first(const struct devcgroup_search *search, const struct cgroup_places *places,
+				struct devcgroup **ret)
 {
 	for (size_t i = 0; i < places->count; i++) {
-		int r = devcgroup_open_place(&places->items[i], ret);
+		int r = devcgroup_open_place(search, &places->items[i], ret);
 
-		if (r == 0 || r == -ENOMEM)
+		if (r == 0 || r == -ENOMEM || r == -E2BIG)
 			return r;
 	}
 	*ret = NULL;
@@ -198,15 +301,20 @@ static bool devcgroup_contains(const char *membership)
 	return false;
 }
 
-/* Whether the kernel counts the process among the first of the cgroup that was opened; a new container has few. */
-static bool devcgroup_has(const struct devcgroup *cgroup, pid_t pid)
+/*
+ * Whether the kernel counts the process among the first of the cgroup that was opened; a new container has few. What is
+ * known by its id needs no such check.
+ */
+static bool devcgroup_has(const struct devcgroup *cgroup, const struct devcgroup_search *search)
 {
 	_cleanup_free_ char *members = NULL;
 
+	if (search->ids)
+		return true;
 	if (fd_read_kernel_file(cgroup->levels[cgroup->level_count - 1].fd, "cgroup.procs", MEMBERS_MAX, &members) < 0)
 		return false;
 	for (const char *line = members; line && *line; line = strchr(line, '\n'), line += line ? 1 : 0)
-		if (strtol(line, NULL, 10) == pid)
+		if (strtol(line, NULL, 10) == search->pid)
 			return true;
 	return false;
 }
@@ -215,7 +323,7 @@ static bool devcgroup_has(const struct devcgroup *cgroup, pid_t pid)
  * Looks where every distribution mounts it, which saves reading all mounts of the host. A process in a cgroup of
  * version 1 is not looked for in version 2. Return: 0, with no object if it is not there; -ENOMEM.
  */
-static int devcgroup_find_usual(const char *membership, pid_t pid, struct devcgroup **ret)
+static int devcgroup_find_usual(const struct devcgroup_search *search, struct devcgroup **ret)
 {
 	static const char *const points[] = {"/sys/fs/cgroup/devices", "/sys/fs/cgroup"};
 	/* A root cgroup restricts no process, so what is below the other version's root comes first. */
@@ -227,7 +335,7 @@ static int devcgroup_find_usual(const char *membership, pid_t pid, struct devcgr
 	*ret = NULL;
 	for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {
 		_cleanup_(devcgroup_freep) struct devcgroup *cgroup = NULL;
-		_cleanup_free_ char *path = cgroup_membership(membership, tries[i].version);
+		_cleanup_free_ char *path = cgroup_membership(search->membership, tries[i].version);
 		const struct cgroup_place place = {
 			.version = tries[i].version,
 			.point = (char *)(uintptr_t)points[tries[i].version - 1],
@@ -237,8 +345,8 @@ static int devcgroup_find_usual(const char *membership, pid_t pid, struct devcgr
 
 		if (!path || tries[i].root == (path[1] != '\0'))
 			continue;
-		r = devcgroup_open_place(&place, &cgroup);
-		if (r == 0 && devcgroup_has(cgroup, pid))
+		r = devcgroup_open_place(search, &place, &cgroup);
+		if (r == 0 && devcgroup_has(cgroup, search))
 			*ret = steal_ptr(cgroup);
 		if (r == -ENOMEM || *ret || !tries[i].root)
 			return r == -ENOMEM ? r : 0;
@@ -247,18 +355,18 @@ static int devcgroup_find_usual(const char *membership, pid_t pid, struct devcgr
 }
 
 /* Finds the cgroup and opens it. Return: 0, with no object if no mount shows it; negative errno. */
-static int devcgroup_find(const char *membership, pid_t pid, struct devcgroup **ret)
+static int devcgroup_find(const struct devcgroup_search *search, struct devcgroup **ret)
 {
 	_cleanup_cgroup_places_ struct cgroup_places places = {0};
 	_cleanup_free_ char *mountinfo = NULL;
-	int r = devcgroup_find_usual(membership, pid, ret);
+	int r = devcgroup_find_usual(search, ret);
 
 	if (r < 0 || *ret)
 		return r;
 	r = fd_read_file_at(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MAX, &mountinfo, NULL);
 	if (r == 0)
-		r = cgroup_places_find(mountinfo, membership, &places);
-	return r < 0 ? r : devcgroup_open_first(&places, ret);
+		r = cgroup_places_find(mountinfo, search->membership, &places);
+	return r < 0 ? r : devcgroup_open_first(search, &places, ret);
 }
 
 static bool devcgroup_is_in_kernel(void)
@@ -266,29 +374,72 @@ static bool devcgroup_is_in_kernel(void)
 	return access("/proc/self/cgroup", F_OK) == 0 || access("/proc/self/stat", F_OK) < 0;
 }
 
+/* Return: as devcgroup_open(). @cgroup: NULL: no mount shows it */
+static int devcgroup_begin(struct devcgroup *cgroup, struct devcgroup **ret, struct err *err)
+{
+	int r = cgroup->version->open(cgroup, err);
+
+	*ret = r == 1 ? cgroup : NULL;
+	if (r != 1)
+		devcgroup_free(cgroup);
+	return r == 1 ? 0 : r;
+}
+
+/* The engine has made the cgroups up to the container's own; below that it is the container itself. */
+static int devcgroup_explain_depth(pid_t pid, struct err *err)
+{
+	return err_set_advised(err, CTR_GPU_E_NO_CGROUP,
+			       ("the cgroup of process %d is more than %d below its systemd unit's:", (int)pid,
+				DEVCGROUP_LEVELS_MAX - 1),
+			       ("move the process up, or start the container anew with the GPU"));
+}
+
 int devcgroup_open(pid_t pid, int process, struct devcgroup **ret, struct err *err)
 {
-	_cleanup_(devcgroup_freep) struct devcgroup *cgroup = NULL;
+	struct devcgroup_search search = {.pid = pid};
 	_cleanup_free_ char *membership = NULL;
+	struct devcgroup *cgroup = NULL;
 	int r = devcgroup_read_membership(pid, process, &membership);
 
-	if (r == -ENOENT && !devcgroup_is_in_kernel()) {
-		*ret = NULL;
+	*ret = NULL;
+	if (r == -ENOENT && !devcgroup_is_in_kernel())
 		return 0;
-	}
+	search.membership = membership;
 	if (r == 0)
-		r = devcgroup_find(membership, pid, &cgroup);
+		r = devcgroup_find(&search, &cgroup);
+	if (r == -E2BIG)
+		return devcgroup_explain_depth(pid, err);
 	if (r < 0)
 		return err_set(err, r, "cannot read the cgroup of process %d: %m", (int)pid);
 	if (!cgroup && devcgroup_contains(membership) && devcgroup_is_privileged())
 		return err_set_advised(err, CTR_GPU_E_NO_CGROUP,
 				       ("no cgroup mount shows the device cgroup of process %d:", (int)pid),
 				       ("mount the host's /sys/fs/cgroup where this runs"));
-	r = cgroup ? cgroup->version->open(cgroup, err) : 0;
-	if (r != 0 && r != 1)
-		return r;
-	*ret = r == 1 ? steal_ptr(cgroup) : NULL;
-	return 0;
+	return cgroup ? devcgroup_begin(cgroup, ret, err) : 0;
+}
+
+int devcgroup_open_again(pid_t pid, int process, const struct devcgroup_id *ids, size_t count, struct devcgroup **ret,
+			 struct err *err)
+{
+	struct devcgroup_search search = {.pid = pid, .ids = ids, .id_count = count};
+	_cleanup_free_ char *membership = NULL;
+	struct devcgroup *cgroup = NULL;
+	int r = count > 0 ? devcgroup_read_membership(pid, process, &membership) : 0;
+
+	*ret = NULL;
+	if (count == 0)
+		return 0;
+	search.membership = membership;
+	if (r == 0)
+		r = devcgroup_find(&search, &cgroup);
+	if (r < 0)
+		return err_set(err, r, "cannot read the cgroup of process %d: %m", (int)pid);
+	if (!cgroup)
+		return err_set_advised(
+			err, CTR_GPU_E_NO_CGROUP,
+			("process %d is not in, nor below, a cgroup that was given the devices:", (int)pid),
+			("move it back, or end the container: what it was given ends with it"));
+	return devcgroup_begin(cgroup, ret, err);
 }
 
 int devcgroup_directory(const struct devcgroup *cgroup, size_t *ret_depth)
@@ -369,8 +520,11 @@ int devcgroup_take_back(struct devcgroup *cgroup, const struct devcgroup_additio
 		devcgroup_remove_drop_in(DEVCGROUP_TRANSIENT, additions->drop_in);
 	if (cgroup)
 		cgroup->rewritten = additions->drop_in != NULL;
-	for (size_t i = additions->count; cgroup && i-- > 0 && r == 0;)
-		if (additions->items[i].level < cgroup->level_count)
-			r = cgroup->version->take_back(cgroup, &additions->items[i], err);
+	for (size_t i = additions->count; cgroup && i-- > 0 && r == 0;) {
+		const struct devcgroup_level *level = devcgroup_find_level(cgroup, &additions->items[i].cgroup);
+
+		r = level ? cgroup->version->take_back(cgroup, level, &additions->items[i], err)
+			  : err_set(err, -ESTALE, "cannot take back device rules: %m");
+	}
 	return r;
 }

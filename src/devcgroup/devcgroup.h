@@ -44,12 +44,25 @@ struct devcgroup *devcgroup_free(struct devcgroup *cgroup);
  */
 int devcgroup_open(pid_t pid, int process, struct devcgroup **ret, struct err *err);
 
+/* Which cgroup it is, until the next boot: a process of the container may be in another one later. */
+struct devcgroup_id {
+	dev_t device; /* of the hierarchy */
+	ino_t inode;
+};
+
+/** Of an open directory. Return: 0; negative errno. */
+int additions_identify(int fd, struct devcgroup_id *ret);
+
+/** The same in JSON, as a new reference, NULL without memory; and back: of other JSON an id that no cgroup has. */
+json_t *additions_print_id(const struct devcgroup_id *id);
+struct devcgroup_id additions_read_id(const json_t *json);
+
 /*
  * What devcgroup_allow() has added at one place. Another process can take it back later, when the list of what was
  * changed is gone.
  */
 struct devcgroup_addition {
-	size_t level; /* which of the cgroups between the unit and the container's own, counted from the unit */
+	struct devcgroup_id cgroup;
 	struct devcgroup_rule *rules;
 	size_t count;
 };
@@ -66,8 +79,11 @@ const char *additions_access(const char *letters);
 void additions_clear(struct devcgroup_additions *additions);
 
 /** Appends rules, which are copied. Return: 0 or -ENOMEM. */
-int additions_add(struct devcgroup_additions *additions, size_t level, const struct devcgroup_rule *rules,
-		  size_t count);
+int additions_add(struct devcgroup_additions *additions, const struct devcgroup_id *cgroup,
+		  const struct devcgroup_rule *rules, size_t count);
+
+/** The same for a cgroup that is open. Return: 0; negative errno. */
+int additions_add_in(struct devcgroup_additions *additions, int fd, const struct devcgroup_rule *rules, size_t count);
 
 /** Return: the list in JSON, a new reference; NULL without memory. */
 json_t *additions_print(const struct devcgroup_additions *additions);
@@ -84,7 +100,22 @@ int additions_read(const json_t *json, struct devcgroup_additions *ret);
 const struct devcgroup_additions *devcgroup_additions_of(const struct devcgroup *cgroup);
 
 /**
+ * devcgroup_open_again() - open cgroups in which something was added, the process's own or above that
+ * @pid, @process: as devcgroup_open()
+ * @ids:  which; another process may have named them
+ * @ret:  new object; NULL if none of them holds the process's devices any more, or @count is 0
+ *
+ * Return: 0; CTR_GPU_E_NO_CGROUP, also if the process has left one of them, or negative errno, with @err set.
+ */
+int devcgroup_open_again(pid_t pid, int process, const struct devcgroup_id *ids, size_t count, struct devcgroup **ret,
+			 struct err *err);
+
+/** Return: the directory of one of those that are open, borrowed; -1. */
+int devcgroup_find_open(const struct devcgroup *cgroup, const struct devcgroup_id *id);
+
+/**
  * devcgroup_take_back() - take additions back, as far as they are still there
+ * @cgroup: of devcgroup_open_again(), with the cgroups of all of them
  *
  * The engine may have written the rules anew since. Return: 0; CTR_GPU_E_NO_CGROUP or negative errno with @err set.
  */

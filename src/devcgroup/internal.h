@@ -25,7 +25,8 @@ struct devcgroup_version {
 	int (*open)(struct devcgroup *cgroup, struct err *err);
 	int (*allow)(struct devcgroup *cgroup, const struct devcgroup_rule *rules, size_t count, struct err *err);
 	/** Takes back one addition; none is there any more: 0. */
-	int (*take_back)(struct devcgroup *cgroup, const struct devcgroup_addition *addition, struct err *err);
+	int (*take_back)(struct devcgroup *cgroup, const struct devcgroup_level *level,
+			 const struct devcgroup_addition *addition, struct err *err);
 	void (*close)(struct devcgroup *cgroup);
 };
 
@@ -33,7 +34,8 @@ extern const struct devcgroup_version devcgroup_v1, devcgroup_v2;
 
 struct devcgroup {
 	const struct devcgroup_version *version;
-	struct devcgroup_level levels[DEVCGROUP_LEVELS_MAX]; /* the unit first, the container's own last */
+	/* The unit first, the container's own last; of devcgroup_open_again() those that were named, in this order. */
+	struct devcgroup_level levels[DEVCGROUP_LEVELS_MAX];
 	size_t level_count;
 	char *unit;                /* systemd's transient unit whose cgroup levels[0] is; or NULL */
 	bool unit_changed;         /* something was forbidden there, and is allowed now */

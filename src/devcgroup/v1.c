@@ -88,14 +88,14 @@ static void v1_letters_added(char *list, const struct devcgroup_rule *rule, char
 	}
 }
 
-/* Return: 1 or -ENOMEM. */
+/* Return: 1; negative errno. */
 static int v1_note(struct devcgroup *cgroup, size_t level, const struct devcgroup_rule *rule, const char *letters)
 {
 	struct devcgroup_rule added = *rule;
 	int r;
 
 	added.access = additions_access(letters);
-	r = additions_add(&cgroup->additions, level, &added, 1);
+	r = additions_add_in(&cgroup->additions, cgroup->levels[level].fd, &added, 1);
 	return r < 0 ? r : 1;
 }
 
@@ -170,10 +170,10 @@ static int v1_open(struct devcgroup *cgroup, struct err *err)
 	return err_set(err, r, "cannot write devices.allow in %s: %m", own->path);
 }
 
-static int v1_take_back(struct devcgroup *cgroup, const struct devcgroup_addition *addition, struct err *err)
+static int v1_take_back(struct devcgroup *cgroup, const struct devcgroup_level *level,
+			const struct devcgroup_addition *addition, struct err *err)
 {
-	const struct devcgroup_level *level = &cgroup->levels[addition->level];
-
+	(void)cgroup;
 	for (size_t i = 0; i < addition->count; i++) {
 		const struct devcgroup_rule *rule = &addition->rules[i];
 		char line[RULE_SIZE];

@@ -285,7 +285,7 @@ static int v2_replace(struct devcgroup *cgroup, struct devcgroup_level *level, _
 		return err_set(err, r, "cannot replace the device program of %s: %m", level->path);
 	if (level == cgroup->levels)
 		cgroup->unit_changed = true;
-	r = additions_add(&cgroup->additions, (size_t)(level - cgroup->levels), missing, lacking);
+	r = additions_add_in(&cgroup->additions, level->fd, missing, lacking);
 	return r < 0 ? err_set(err, r, "%m") : 0;
 }
 
@@ -407,11 +407,11 @@ static int v2_strip(const struct devcgroup *cgroup, const struct devcgroup_level
 	return r < 0 ? err_set(err, r, "cannot replace the device program of %s: %m", level->path) : 0;
 }
 
-static int v2_take_back(struct devcgroup *cgroup, const struct devcgroup_addition *addition, struct err *err)
+static int v2_take_back(struct devcgroup *cgroup, const struct devcgroup_level *level,
+			const struct devcgroup_addition *addition, struct err *err)
 {
 	const struct v2_state *state = cgroup->state;
 	_cleanup_capability_ int raised = capability_raise(state->needed);
-	const struct devcgroup_level *level = &cgroup->levels[addition->level];
 	_cleanup_close_ int directory = v2_open_lock_directory();
 	int r = directory < 0 ? err_set(err, directory, "cannot open " LOCK_DIRECTORY ": %m") : -EAGAIN;
 	bool done = false;

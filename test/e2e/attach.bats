@@ -103,6 +103,20 @@ with_docker() {
 	expect "--force"
 }
 
+# Where its cgroup is its own to write, as of a privileged container.
+# bats test_tags=cgroup
+@test "a container that moves down its cgroup does not keep the GPU" {
+	with_docker wsl-nvidia '
+		ctr-gpu attach one || fail attach
+		cgroup=/sys/fs/cgroup$(sed -n s/^0:://p "/proc/$pid/cgroup")
+		[[ -e /sys/fs/cgroup/cgroup.controllers ]] || cgroup=/sys/fs/cgroup/devices$(sed -n "s/^.*:devices://p" "/proc/$pid/cgroup")
+		deep=$cgroup$(printf "/x%.0s" {1..12})
+		mkdir -p "$deep" && echo "$pid" >"$deep/cgroup.procs" || fail "it cannot move"
+		ctr-gpu detach one || fail detach
+		echo "$pid" >"$cgroup/cgroup.procs" && find "$cgroup/x" -depth -type d -exec rmdir {} \;
+		unchanged || fail "it is not as before"'
+}
+
 # bats test_tags=cgroup
 @test "an ldconfig meanwhile, a second attach, and a native driver" {
 	with_docker native-nvidia '

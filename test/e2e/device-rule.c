@@ -3,9 +3,9 @@
 /*
  * Allows one device in the cgroup of a process, as the hook does, and nothing else of what the hook does:
  *
- *	device-rule [--undo] [--times N] PID TYPE MAJOR MINOR ACCESS PATH
+ *	device-rule [--undo] [--times N] [--keep FILE | --take-back FILE] PID TYPE MAJOR MINOR ACCESS PATH
  *
- * --undo takes it back at once. --times does and undoes it N times first, and says how long the median took.
+ * --undo takes it back at once. --keep writes down what was done, and --take-back takes that back. --times does and undoes it N times first, and says how long the median took.
  */
 
 #include <errno.h>
@@ -25,7 +25,18 @@ static int fail(int error, const struct err *err)
 	return EXIT_FAILURE;
 }
 
-static int run(pid_t pid, const struct devcgroup_rule *rule, bool undo)
+static int keep(const struct devcgroup *cgroup, const char *path)
+{
+	const struct devcgroup_additions *additions = devcgroup_additions_of(cgroup);
+	json_t *json = json_pack("{s:o, s:s?}", "additions", additions_print(additions), "dropIn", additions->drop_in);
+	int r = json ? json_dump_file(json, path, 0) : -1;
+
+	json_decref(json);
+	return r < 0 ? -EIO : 0;
+}
+
+/* @record: where to write it down; NULL */
+static int run(pid_t pid, const struct devcgroup_rule *rule, bool undo, const char *record)
 {
 	struct undo_log *undo_log = undo_log_new(false);
 	struct devcgroup *cgroup = NULL;
@@ -34,6 +45,8 @@ static int run(pid_t pid, const struct devcgroup_rule *rule, bool undo)
 
 	if (r == 0 && cgroup)
 		r = devcgroup_allow(cgroup, rule, 1, undo_log, &err);
+	if (r == 0 && record && cgroup)
+		r = keep(cgroup, record);
 	if (r == 0 && undo)
 		undo_log_undo(undo_log);
 	else if (r == 0 && devcgroup_finish(cgroup, false) < 0)
@@ -43,20 +56,25 @@ static int run(pid_t pid, const struct devcgroup_rule *rule, bool undo)
 	return r == 0 ? EXIT_SUCCESS : fail(r, &err);
 }
 
-/* As another process does that has only what was written down. @drop_in: the name of our file for systemd */
-static int take_back(pid_t pid, const struct devcgroup_rule *rule, const char *drop_in)
+/* As another process does that has only what was written down. */
+static int take_back(pid_t pid, const char *record)
 {
-	struct devcgroup_additions additions = {.drop_in = strdup(drop_in)};
+	json_t *json = json_load_file(record, 0, NULL);
+	struct devcgroup_additions additions = {0};
 	struct devcgroup *cgroup = NULL;
+	struct devcgroup_id ids[8];
 	struct err err = {0};
-	int r = devcgroup_open(pid, -1, &cgroup, &err);
+	int r = json ? additions_read(json, &additions) : -ENOENT;
 
-	for (size_t level = 0; level < 2 && r == 0; level++)
-		r = additions_add(&additions, level, rule, 1);
+	for (size_t i = 0; i < additions.count && i < ARRAY_SIZE(ids); i++)
+		ids[i] = additions.items[i].cgroup;
+	if (r == 0)
+		r = devcgroup_open_again(pid, -1, ids, additions.count, &cgroup, &err);
 	if (r == 0)
 		r = devcgroup_take_back(cgroup, &additions, &err);
 	devcgroup_free(cgroup);
 	additions_clear(&additions);
+	json_decref(json);
 	return r == 0 ? EXIT_SUCCESS : fail(r, &err);
 }
 
@@ -108,27 +126,26 @@ int main(int argc, char **argv)
 {
 	struct devcgroup_rule rule;
 	size_t times = 0;
-	const char *drop_in = NULL;
-	bool undo = false;
+	const char *record = NULL;
+	bool undo = false, back = false;
 	pid_t pid;
 
 	for (; argc > 1 && str_has_prefix(argv[1], "--"); argc--, argv++) {
 		if (streq(argv[1], "--undo")) {
 			undo = true;
-		} else if (streq(argv[1], "--times") && argc > 2) {
-			times = strtoul(argv[2], NULL, 10);
-			argc--;
-			argv++;
-		} else if (streq(argv[1], "--take-back") && argc > 2) {
-			drop_in = argv[2];
-			argc--;
-			argv++;
+			continue;
 		}
+		if (argc > 2 && streq(argv[1], "--times"))
+			times = strtoul(argv[2], NULL, 10);
+		else if (argc > 2)
+			record = argv[2];
+		back |= streq(argv[1], "--take-back");
+		argc--;
+		argv++;
 	}
 	if (argc != 7 || times > TIMES_MAX) {
-		(void)fprintf(
-			stderr,
-			"usage: device-rule [--undo] [--times N] [--take-back DROP-IN] PID TYPE MAJOR MINOR ACCESS PATH\n");
+		(void)fprintf(stderr, "usage: device-rule [--undo] [--times N] [--keep FILE | --take-back FILE] PID "
+				      "TYPE MAJOR MINOR ACCESS PATH\n");
 		return 2;
 	}
 	pid = (pid_t)strtol(argv[1], NULL, 10);
@@ -139,7 +156,7 @@ int main(int argc, char **argv)
 		.access = argv[5],
 		.path = argv[6],
 	};
-	if (drop_in)
-		return take_back(pid, &rule, drop_in);
-	return times ? measure(pid, &rule, times) : run(pid, &rule, undo);
+	if (back)
+		return take_back(pid, record);
+	return times ? measure(pid, &rule, times) : run(pid, &rule, undo, record);
 }

@@ -157,11 +157,10 @@ untell() {
 @test "what another process takes back is gone at once, and stays so" {
 	scope given.scope "${strict[@]}"
 	for reload in true "inside systemctl daemon-reload"; do
-		allow
+		allow --keep /run/kept
 		$reload
 		hwrng_is open
-		name=$(drop_in)
-		allow --take-back "${name#/run/systemd/transient/}"
+		allow --take-back /run/kept
 		hwrng_is forbidden
 		[ -z "$(drop_in)" ]
 		inside systemctl daemon-reload
@@ -345,11 +344,10 @@ update() {
 # What ctr-gpu detach does. systemd forgets the device, and nothing else.
 @test "an update after the device was taken back does not bring it back" {
 	engine runc runc
-	allow
-	name=$(drop_in)
+	allow --keep /run/kept
 	inside grep -q hwrng "/run/systemd/transient/$unit.d/50-DeviceAllow.conf"
 	before=$(inside grep -vE 'hwrng|10:183' "/run/systemd/transient/$unit.d/50-DeviceAllow.conf")
-	allow --take-back "${name#/run/systemd/transient/}"
+	allow --take-back /run/kept
 	hwrng_is forbidden
 	diff <(inside sort "/run/systemd/transient/$unit.d/50-DeviceAllow.conf" | grep .) <(sort <<<"$before" | grep .)
 	update 512

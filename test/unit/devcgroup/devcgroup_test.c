@@ -229,19 +229,80 @@ static void copy(const struct devcgroup *cgroup, struct devcgroup_additions *ret
 	const struct devcgroup_additions *from = devcgroup_additions_of(cgroup);
 
 	for (size_t i = 0; i < from->count; i++)
-		assert_int_equal(additions_add(ret, from->items[i].level, from->items[i].rules, from->items[i].count),
+		assert_int_equal(additions_add(ret, &from->items[i].cgroup, from->items[i].rules, from->items[i].count),
 				 0);
+}
+
+static int try_to_take_back(pid_t member, const struct devcgroup_additions *additions, struct err *err)
+{
+	struct devcgroup_id ids[8];
+	struct devcgroup *cgroup;
+	int r;
+
+	for (size_t i = 0; i < additions->count; i++)
+		ids[i] = additions->items[i].cgroup;
+	r = devcgroup_open_again(member, -1, ids, additions->count, &cgroup, err);
+	if (r == 0)
+		r = devcgroup_take_back(cgroup, additions, err);
+	devcgroup_free(cgroup);
+	return r;
 }
 
 static void take_back(const struct device_world *world, struct devcgroup_additions *additions)
 {
-	struct devcgroup *cgroup = open_cgroup(world->member);
 	struct err err = {0};
 
-	if (devcgroup_take_back(cgroup, additions, &err) != 0)
+	if (try_to_take_back(world->member, additions, &err) != 0)
 		fail_msg("%s", err.text);
-	devcgroup_free(cgroup);
 	additions_clear(additions);
+}
+
+static void move(pid_t member, const char *path)
+{
+	char procs[512], number[16];
+	int fd;
+
+	(void)snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
+	(void)snprintf(number, sizeof(number), "%d", (int)member);
+	fd = open(procs, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, number, strlen(number)), strlen(number));
+	(void)close(fd);
+}
+
+/* A process whose cgroups it may write goes further down than ctr-gpu ever opens, or out. */
+static void who_moves_does_not_keep_the_device(const struct device_world *world)
+{
+	enum { DEEP = 12 };
+	struct devcgroup_additions additions = {0};
+	struct devcgroup *cgroup = open_cgroup(world->member);
+	struct device_world other;
+	struct err err = {0};
+	char path[512];
+
+	(void)snprintf(path, sizeof(path), "%s", world->path);
+	allow(cgroup, &read_write, 1);
+	copy(cgroup, &additions);
+	devcgroup_free(cgroup);
+	device_world_start(&other, world->version, "");
+	move(world->member, other.path);
+	assert_int_equal(try_to_take_back(world->member, &additions, &err), CTR_GPU_E_NO_CGROUP);
+	assert_non_null(strstr(err.text, "nor below"));
+	for (int i = 0; i < DEEP; i++) {
+		(void)strcat(path, "/x");
+		assert_int_equal(mkdir(path, 0755), 0);
+	}
+	move(world->member, path);
+	ALLOWED(world, 'c', 10, 183, O_RDWR);
+	take_back(world, &additions);
+	FORBIDDEN(world, 'c', 10, 183, O_RDWR);
+	move(world->member, world->path);
+	FORBIDDEN(world, 'c', 10, 183, O_RDWR);
+	for (int i = 0; i < DEEP; i++) {
+		assert_int_equal(rmdir(path), 0);
+		*strrchr(path, '/') = '\0';
+	}
+	device_world_stop(&other);
 }
 
 /* Another process takes back what is written down, and only that: here it has no list of what was changed. */
@@ -273,7 +334,11 @@ static void another_process_takes_it_back(const struct device_world *world)
 }
 
 static void (*const cases[])(const struct device_world *) = {
-	another_process_takes_it_back,           device_comes_and_goes, reading_is_not_writing, what_was_allowed_stays,
+	another_process_takes_it_back,
+	device_comes_and_goes,
+	reading_is_not_writing,
+	what_was_allowed_stays,
+	who_moves_does_not_keep_the_device,
 	block_devices_are_not_character_devices,
 };
 
