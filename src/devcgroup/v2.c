@@ -248,6 +248,15 @@ static int v2_extend(int old_fd, const struct devcgroup_rule *rules, size_t coun
 	return bpf_program_load(&new, ret_fd, err);
 }
 
+/* A program attached by a bpf_link can only be changed by its owner. */
+static int v2_explain_link(const struct devcgroup_level *level, const char *advice, struct err *err)
+{
+	return err_set_advised(
+		err, CTR_GPU_E_NO_CGROUP,
+		("the device program of %s belongs to another program's link and cannot be replaced:", level->path),
+		("%s", advice));
+}
+
 /* Return: -EAGAIN if the program is gone: an unknown one may be there instead. */
 static int v2_replace(struct devcgroup *cgroup, struct devcgroup_level *level, __u32 id, unsigned flags,
 		      const struct devcgroup_rule *rules, size_t count, struct err *err)
@@ -267,13 +276,8 @@ static int v2_replace(struct devcgroup *cgroup, struct devcgroup_level *level, _
 	r = v2_replace_old(cgroup, level, &old_fd, &new_fd, flags);
 	if (r == -ENOENT && !v2_is_attached(level->fd, id))
 		return -EAGAIN;
-	/* A program attached by a bpf_link can only be changed by its owner. */
 	if (r == -ENOENT || r == -EPERM)
-		return err_set_advised(
-			err, CTR_GPU_E_NO_CGROUP,
-			("the device program of %s belongs to another program's link and cannot be replaced:",
-			 level->path),
-			("give the device to the engine by CDI instead"));
+		return v2_explain_link(level, "give the device to the engine by CDI instead", err);
 	if (r == -ETIMEDOUT)
 		return err_set_advised(
 			err, r,
@@ -399,8 +403,10 @@ static int v2_strip(const struct devcgroup *cgroup, const struct devcgroup_level
 	if (r != 0)
 		return r;
 	r = v2_exchange(level->fd, old_fd, new_fd, flags, lock_directory, &holder);
-	if (r == -ENOENT)
+	if (r == -ENOENT && !v2_is_attached(level->fd, id))
 		return -EAGAIN;
+	if (r == -ENOENT || r == -EPERM)
+		return v2_explain_link(level, "end the container: its devices go with it", err);
 	if (r == -ETIMEDOUT)
 		return err_set(err, r, "process %d does not let go of " LOCK_DIRECTORY "/" LOCK ": %m", (int)holder);
 	*ret_done = r == 0;

@@ -608,6 +608,31 @@ static void v2_linked_program_is_refused(void **state)
 	device_world_stop(&world);
 }
 
+static void v2_linked_program_is_told_of_by_who_takes_back(void **state)
+{
+	static const struct devcgroup_rule null = {'c', 1, 3, "rw", "/dev/null"};
+	struct devcgroup_additions additions = {.drop_in = strdup("gone.scope.d/gone.conf")};
+	struct devcgroup_id id = {0};
+	struct device_world world;
+	struct err err = {0};
+	int program, link;
+
+	(void)state;
+	must_be_possible(2);
+	device_world_start(&world, 2, "");
+	program = device_world_load(engine_program, ARRAY_SIZE(engine_program));
+	link = device_world_link(&world, program);
+	assert_true(link >= 0);
+	assert_int_equal(additions_identify(world.fd, &id), 0);
+	assert_int_equal(additions_add(&additions, &id, &null, 1), 0);
+	assert_int_equal(try_to_take_back(world.member, &additions, &err), CTR_GPU_E_NO_CGROUP);
+	assert_non_null(strstr(err.text, "link"));
+	additions_clear(&additions);
+	(void)close(link);
+	(void)close(program);
+	device_world_stop(&world);
+}
+
 /* A program that calls a helper function: its call cannot be loaded again. */
 static void v2_program_with_calls_is_refused(void **state)
 {
@@ -913,6 +938,7 @@ int main(void)
 		cmocka_unit_test(v2_no_mount_shows_the_cgroup),
 		cmocka_unit_test_teardown(v2_hardened_program_is_restored, put_hardening_back),
 		cmocka_unit_test(v2_linked_program_is_refused),
+		cmocka_unit_test(v2_linked_program_is_told_of_by_who_takes_back),
 		cmocka_unit_test(v2_program_with_calls_is_refused),
 		cmocka_unit_test(v2_user_namespace),
 	};
