@@ -463,6 +463,7 @@ static int devcgroup_notify_systemd(struct devcgroup *cgroup, const struct devcg
 {
 	/* systemd has read that file for this unit, too, and would keep its rules beyond the next daemon-reload. */
 	bool misled = devcgroup_remove_stale_drop_ins(DEVCGROUP_TRANSIENT, cgroup->unit);
+	struct devcgroup_id id = {0};
 	int r;
 
 	if (!devcgroup_systemd_restricts(DEVCGROUP_TRANSIENT, cgroup->unit))
@@ -473,7 +474,10 @@ static int devcgroup_notify_systemd(struct devcgroup *cgroup, const struct devcg
 	 */
 	if (!cgroup->unit_changed && devcgroup_systemd_knows(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count))
 		return 0;
-	r = devcgroup_write_drop_in(DEVCGROUP_TRANSIENT, cgroup->unit, rules, count, cgroup->undo_log,
+	r = additions_identify(cgroup->levels[cgroup->level_count - 1].fd, &id);
+	if (r < 0)
+		return err_set(err, r, "cannot look at the container's cgroup: %m");
+	r = devcgroup_write_drop_in(DEVCGROUP_TRANSIENT, cgroup->unit, &id, rules, count, cgroup->undo_log,
 				    &cgroup->additions.drop_in, err);
 	if (r < 0)
 		return r;

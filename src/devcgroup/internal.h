@@ -66,17 +66,19 @@ bool devcgroup_systemd_knows(const char *transient, const char *unit, const stru
 
 /**
  * devcgroup_write_drop_in() - write the rules for systemd, in a file beside the unit
- * @ret_name: new, of the file, below @transient; untouched if another container's does
+ * @cgroup:   the container's own
+ * @ret_name: new, of the file, below @transient; untouched if the container has it since an earlier time
  *
  * Return: 0; negative errno with @err set.
  */
-int devcgroup_write_drop_in(const char *transient, const char *unit, const struct devcgroup_rule *rules, size_t count,
-			    struct undo_log *undo_log, char **ret_name, struct err *err);
+int devcgroup_write_drop_in(const char *transient, const char *unit, const struct devcgroup_id *cgroup,
+			    const struct devcgroup_rule *rules, size_t count, struct undo_log *undo_log,
+			    char **ret_name, struct err *err);
 
 /** What that file says, for a unit. @ret: new. Return: 0; -ENOMEM. */
 int devcgroup_drop_in_text(const char *unit, const struct devcgroup_rule *rules, size_t count, char **ret);
 
-/** Removes that file, unless another container relies on it, and has systemd forget what it says. @name: as above */
+/** Removes that file, and has systemd forget what no other of our files says. @name: as above */
 void devcgroup_remove_drop_in(const char *transient, const char *name);
 
 /**

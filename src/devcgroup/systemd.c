@@ -22,9 +22,9 @@
 #include "base/str.h"
 
 /*
- * Sorts behind 50-DeviceAllow.conf, where engines' rules are: that starts by emptying the list. A number made of the
- * text follows: containers that share a unit have files of their own where their devices differ, and systemd takes all
- * of them.
+ * Sorts behind 50-DeviceAllow.conf, where engines' rules are: that starts by emptying the list. Numbers made of the text
+ * and of the container's cgroup follow: each container of a unit has files of its own, one for each list of devices, and
+ * systemd takes all of them. So each can be removed without a look at the others.
  */
 #define DROP_IN "50-ctr-gpu-"
 
@@ -233,37 +233,15 @@ static int systemd_write_into(const char *folder, const char *name, const char *
 	return r;
 }
 
-/*
- * Containers of one unit that were given the same devices share a file. For a container that relies on another one's, a
- * link to it is made, which systemd does not read: then the file stays until the unit ends.
- */
-static int systemd_share(const char *path)
-{
-	_cleanup_free_ char *link = NULL;
-
-	if (str_format(&link, "%s.shared", path) < 0)
-		return -ENOMEM;
-	return linkat(AT_FDCWD, path, AT_FDCWD, link, 0) < 0 && errno != EEXIST ? -errno : 0;
-}
-
-/*
- * Moves the file aside first: another container's hook that looks for it meanwhile finds none, and writes it anew. Uses
- * the descriptor of systemd's folder, since this may run in a container, which may have such a path, too.
- */
+/* Uses the descriptor of systemd's folder, since this may run in a container, which may have such a path, too. */
 static void systemd_remove_drop_in(int transient, const char *name)
 {
-	char folder[UNDO_STEP_NAME_SIZE], aside[UNDO_STEP_NAME_SIZE + 1];
+	char folder[UNDO_STEP_NAME_SIZE];
 	const char *slash = strrchr(name, '/');
-	struct stat st;
 
 	if (!slash || strlen(name) >= UNDO_STEP_NAME_SIZE)
 		return;
-	(void)snprintf(aside, sizeof(aside), "%s~", name);
-	if (renameat(transient, name, transient, aside) < 0)
-		return;
-	if (fstatat(transient, aside, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_nlink > 1)
-		(void)!linkat(transient, aside, transient, name, 0);
-	(void)unlinkat(transient, aside, 0);
+	(void)unlinkat(transient, name, 0);
 	memcpy(folder, name, (size_t)(slash - name));
 	folder[slash - name] = '\0';
 	(void)unlinkat(transient, folder, AT_REMOVEDIR);
@@ -347,7 +325,7 @@ void devcgroup_remove_drop_in(const char *transient, const char *name)
 		systemd_drop(fd, name, text);
 }
 
-/* @name: of the file, below @transient. Return: 0; -EEXIST if another container of the unit was quicker; -errno. */
+/* @name: of the file, below @transient. Return: 0; -EEXIST if the container has it; -errno. */
 static int systemd_write_new(const char *transient, const char *folder, const char *name, const char *text,
 			     struct undo_log *undo_log)
 {
@@ -367,33 +345,26 @@ static int systemd_write_new(const char *transient, const char *folder, const ch
 	return r;
 }
 
-int devcgroup_write_drop_in(const char *transient, const char *unit, const struct devcgroup_rule *rules, size_t count,
-			    struct undo_log *undo_log, char **ret_name, struct err *err)
+int devcgroup_write_drop_in(const char *transient, const char *unit, const struct devcgroup_id *cgroup,
+			    const struct devcgroup_rule *rules, size_t count, struct undo_log *undo_log,
+			    char **ret_name, struct err *err)
 {
-	_cleanup_free_ char *folder = NULL, *name = NULL, *path = NULL, *text = NULL;
+	_cleanup_free_ char *folder = NULL, *name = NULL, *text = NULL;
 	int r = str_format(&folder, "%s/%s.d", transient, unit);
 
 	if (r == 0)
 		r = devcgroup_drop_in_text(unit, rules, count, &text);
 	if (r == 0)
-		r = str_format(&name, "%s.d/" DROP_IN "%016" PRIx64 ".conf", unit, str_hash(text));
+		r = str_format(&name, "%s.d/" DROP_IN "%016" PRIx64 "-%" PRIx64 ".conf", unit, str_hash(text),
+			       (uint64_t)cgroup->inode);
 	if (r == 0)
-		r = str_format(&path, "%s/%s", transient, name);
-	/* Another container of the unit may have written the same, or be about to. */
-	for (int race = 0; r == 0 && race < RACES_MAX; race++) {
-		r = systemd_share(path);
-		if (r != -ENOENT)
-			break;
 		r = systemd_write_new(transient, folder, name, text, undo_log);
-		if (r == 0)
-			*ret_name = steal_ptr(name);
-		if (r != -EEXIST)
-			break;
-		r = 0;
-	}
+	if (r == -EEXIST)
+		return 0;
 	if (r < 0)
-		return err_set(err, r, "cannot write %s, for systemd to leave the container its GPU: %m",
-			       path ? path : transient);
+		return err_set(err, r, "cannot write %s/%s, for systemd to leave the container its GPU: %m", transient,
+			       name ? name : unit);
+	*ret_name = steal_ptr(name);
 	return 0;
 }
 

@@ -168,6 +168,18 @@ untell() {
 	done
 }
 
+# As with version 1, where systemd is told nothing of a container that runs.
+@test "what was given twice is taken back all the same" {
+	scope twice.scope "${strict[@]}"
+	allow --keep /run/kept
+	inside sed -i -E '/hwrng|10:183/d' "/run/systemd/transient/$unit.d/50-DeviceAllow.conf"
+	allow
+	allow --take-back /run/kept
+	[ -z "$(drop_in)" ]
+	rules_anew
+	hwrng_is forbidden
+}
+
 @test "systemd reads no error in what we write" {
 	scope clean.scope "${strict[@]}"
 	allow

@@ -19,6 +19,7 @@
 
 static char folder[] = "/tmp/ctr-gpu-transient.XXXXXX/transient";
 static struct undo_log *undo_log;
+static const struct devcgroup_id one = {1, 1}, another = {1, 2}; /* cgroups of containers */
 
 static void put(const char *name, const char *text)
 {
@@ -165,8 +166,9 @@ static void drop_in_is_written_and_removed(void **state)
 
 	(void)state;
 	put("a.scope", "");
-	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", rules, ARRAY_SIZE(rules), undo_log, &written, &err),
-			 0);
+	assert_int_equal(
+		devcgroup_write_drop_in(folder, "a.scope", &one, rules, ARRAY_SIZE(rules), undo_log, &written, &err),
+		0);
 	path = drop_in("a.scope");
 	assert_int_equal(fd_read_file_at(AT_FDCWD, path, 4096, &text, NULL), 0);
 	assert_string_equal(text, "# Written by ctr-gpu: the devices that the container was given.\n"
@@ -188,31 +190,36 @@ static void drop_in_is_written_and_removed(void **state)
 	assert_false(exists("a.scope.d"));
 }
 
-static void give(const struct devcgroup_rule *rule, struct undo_log *to)
+/* Return: the name of the file, new; NULL: the container has it already. */
+static char *give(const struct devcgroup_id *to, const struct devcgroup_rule *rule, struct undo_log *log)
 {
-	_cleanup_free_ char *written = NULL;
-	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", rule, 1, to, &written, NULL), 0);
+	char *written = NULL;
+
+	assert_int_equal(devcgroup_write_drop_in(folder, "a.scope", to, rule, 1, log, &written, NULL), 0);
+	return written;
 }
 
-/* A start that fails takes back nothing that another container of the unit relies on. */
-static void a_file_stays_while_another_container_relies_on_it(void **state)
+/* Each takes back what it has written, and no more: one whose start fails, and one that is given back. */
+static void containers_of_one_unit_have_files_of_their_own(void **state)
 {
-	static const struct devcgroup_rule rule = {'c', 10, 183, "rw", "/dev/dxg"};
+	static const struct devcgroup_rule same = {'c', 10, 183, "rw", "/dev/dxg"},
+					   other = {'c', 195, 0, "rw", "/dev/nvidia0"};
 	struct undo_log *others = undo_log_new(false);
-	_cleanup_free_ char *one = NULL, *left = NULL, *command = NULL;
+	_cleanup_free_ char *first = NULL, *second = NULL, *third = NULL, *left = NULL, *command = NULL;
 
 	(void)state;
 	assert_non_null(others);
 	put("a.scope", "");
-	give(&rule, undo_log);
-	one = drop_in("a.scope");
-	give(&rule, others);
-	give(&rule, others);
+	first = give(&one, &same, undo_log);
+	second = give(&another, &same, others);
+	third = give(&another, &other, others);
+	assert_true(exists(first) && exists(second) && exists(third));
 	undo_log_undo(undo_log);
+	assert_false(exists(first));
+	assert_true(exists(second) && exists(third));
+	devcgroup_remove_drop_in(folder, second);
 	left = drop_in("a.scope");
-	assert_non_null(left);
-	assert_string_equal(left, one);
-	assert_int_equal(access(left, R_OK), 0);
+	assert_string_equal(left + strlen(folder) + 1, third);
 	/* With the unit, all of it goes. */
 	assert_int_equal(str_format(&command, "rm %s/a.scope", folder), 0);
 	assert_int_equal(system(command), 0);
@@ -221,26 +228,24 @@ static void a_file_stays_while_another_container_relies_on_it(void **state)
 	undo_log_free(others);
 }
 
-/* Each takes back what it has written, and no more. */
-static void containers_of_one_unit_have_files_of_their_own(void **state)
+/* What is given twice is there once, and is the first one's to take back. */
+static void a_container_that_is_given_the_same_again_has_one_file(void **state)
 {
-	static const struct devcgroup_rule first = {'c', 10, 183, "rw", "/dev/dxg"},
-					   second = {'c', 195, 0, "rw", "/dev/nvidia0"};
-	struct undo_log *others = undo_log_new(false);
-	_cleanup_free_ char *one = NULL, *left = NULL;
+	static const struct devcgroup_rule rule = {'c', 10, 183, "rw", "/dev/dxg"};
+	struct undo_log *again = undo_log_new(false);
+	_cleanup_free_ char *first = NULL;
 
 	(void)state;
-	assert_non_null(others);
+	assert_non_null(again);
 	put("a.scope", "");
-	give(&first, undo_log);
-	one = drop_in("a.scope");
-	give(&second, others);
-	undo_log_undo(others);
-	left = drop_in("a.scope");
-	assert_string_equal(left, one);
-	undo_log_undo(undo_log);
+	first = give(&one, &rule, undo_log);
+	assert_null(give(&one, &rule, again));
+	undo_log_undo(again);
+	assert_true(exists(first));
+	assert_null(give(&one, &rule, again));
+	devcgroup_remove_drop_in(folder, first);
 	assert_false(exists("a.scope.d"));
-	undo_log_free(others);
+	undo_log_free(again);
 }
 
 static void others_files_stay(void **state)
@@ -250,7 +255,7 @@ static void others_files_stay(void **state)
 	put("a.service", "");
 	make_folder("a.service.d");
 	put("a.service.d/50-DeviceAllow.conf", "");
-	assert_int_equal(devcgroup_write_drop_in(folder, "a.service", NULL, 0, undo_log, &written, NULL), 0);
+	assert_int_equal(devcgroup_write_drop_in(folder, "a.service", &one, NULL, 0, undo_log, &written, NULL), 0);
 	undo_log_undo(undo_log);
 	assert_true(exists("a.service.d/50-DeviceAllow.conf"));
 	assert_null(drop_in("a.service"));
@@ -266,7 +271,7 @@ static void a_link_in_the_place_of_the_folder_is_refused(void **state)
 	make_folder("elsewhere");
 	assert_int_equal(str_format(&link, "%s/a.scope.d", folder), 0);
 	assert_int_equal(symlink("elsewhere", link), 0);
-	assert_true(devcgroup_write_drop_in(folder, "a.scope", NULL, 0, undo_log, &written, &err) < 0);
+	assert_true(devcgroup_write_drop_in(folder, "a.scope", &one, NULL, 0, undo_log, &written, &err) < 0);
 	assert_int_equal(unlink(link), 0);
 	free(steal_ptr(link));
 	assert_int_equal(str_format(&link, "%s/elsewhere", folder), 0);
@@ -416,7 +421,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(units_are_found_in_paths, start, stop),
 		cmocka_unit_test_setup_teardown(drop_in_is_written_and_removed, start, stop),
-		cmocka_unit_test_setup_teardown(a_file_stays_while_another_container_relies_on_it, start, stop),
+		cmocka_unit_test_setup_teardown(a_container_that_is_given_the_same_again_has_one_file, start, stop),
 		cmocka_unit_test_setup_teardown(containers_of_one_unit_have_files_of_their_own, start, stop),
 		cmocka_unit_test_setup_teardown(others_files_stay, start, stop),
 		cmocka_unit_test_setup_teardown(a_link_in_the_place_of_the_folder_is_refused, start, stop),
