@@ -374,11 +374,10 @@ int layer_overlay_open(struct layer_overlay *overlay, const char *path);
 
 /**
  * layer_overlay_open_running() - the same for the root of a process
- * @process: its directory in procfs
  *
- * The engine's mount is looked for in this namespace, by its file system, and then in the process's own.
+ * The engine's mount is looked for in this namespace, by its file system. Of an engine in another one nothing is found.
  */
-int layer_overlay_open_running(struct layer_overlay *overlay, int process);
+int layer_overlay_open_running(struct layer_overlay *overlay);
 void layer_overlay_close(struct layer_overlay *overlay);
 
 /** Whether a process has it as its root directory, as one of another container on the same root filesystem. */

@@ -119,16 +119,17 @@ static bool layer_overlay_is_line(const struct layer_overlay *overlay, const str
 }
 
 /*
- * @mountinfo: of a process in procfs, or this one's
+ * Only among this process's mounts: another mount namespace has other directories by the same paths, and a container
+ * that may mount says which.
+ *
  * @path: where the mount is; NULL: what its line says
  */
-static int layer_overlay_find(struct layer_overlay *overlay, int dirfd, const char *mountinfo, const dev_t *dev,
-			      const char *path)
+static int layer_overlay_find(struct layer_overlay *overlay, const dev_t *dev, const char *path)
 {
 	_cleanup_free_ char *text = NULL, *point = NULL;
 	struct mountinfo_field rest;
 	struct mountinfo_line line;
-	int r = fd_read_file_at(dirfd, mountinfo, MOUNTINFO_MAX, &text, NULL);
+	int r = fd_read_file_at(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MAX, &text, NULL);
 
 	if (r < 0)
 		return r;
@@ -164,17 +165,15 @@ int layer_overlay_open(struct layer_overlay *overlay, const char *path)
 	dev_t dev;
 	int r = layer_overlay_check(overlay, &dev);
 
-	return r == 0 ? layer_overlay_find(overlay, AT_FDCWD, "/proc/self/mountinfo", NULL, path) : r;
+	return r == 0 ? layer_overlay_find(overlay, NULL, path) : r;
 }
 
-int layer_overlay_open_running(struct layer_overlay *overlay, int process)
+int layer_overlay_open_running(struct layer_overlay *overlay)
 {
 	dev_t dev;
 	int r = layer_overlay_check(overlay, &dev);
 
-	if (r == 0)
-		r = layer_overlay_find(overlay, AT_FDCWD, "/proc/self/mountinfo", &dev, NULL);
-	return r == -EOPNOTSUPP ? layer_overlay_find(overlay, process, "mountinfo", NULL, "/") : r;
+	return r == 0 ? layer_overlay_find(overlay, &dev, NULL) : r;
 }
 
 /* ---- who uses it ---- */

@@ -430,7 +430,7 @@ static void running_clean_layer(const struct running *running, const json_t *ste
 	size_t i;
 
 	if (container_open_rootfs(running->container, &overlay.merged, NULL) != 0 ||
-	    layer_overlay_open_running(&overlay, running->container->process) != 0)
+	    layer_overlay_open_running(&overlay) != 0)
 		return;
 	overlay.merged.proc_self_fd = fds;
 	json_array_foreach (steps, i, entry)
