@@ -30,6 +30,17 @@ static bool command_line_takes_value(const struct option_word *word, const char 
 	return false;
 }
 
+/* "-b/path", as crun takes it: an option of one letter, with its value behind it. */
+static bool command_line_has_attached(const char *text, const char *const *options, struct option_word *ret)
+{
+	const struct option_word letter = {.name = text + 1, .length = 1, .value = text + 2};
+
+	if (text[1] == '-' || !text[2] || !command_line_takes_value(&letter, options))
+		return false;
+	*ret = letter;
+	return true;
+}
+
 /* An option with its value, or an argument. Both runtimes take "--name value" and "--name=value", runc one dash too. */
 static char *const *command_line_next_word(char *const *words, const char *const *options, struct option_word *ret)
 {
@@ -42,8 +53,10 @@ static char *const *command_line_next_word(char *const *words, const char *const
 	ret->name = text + 1 + (text[1] == '-');
 	ret->length = strcspn(ret->name, "=");
 	equals = ret->name[ret->length] == '=';
-	if (!command_line_takes_value(ret, options))
+	if (!command_line_takes_value(ret, options)) {
+		(void)command_line_has_attached(text, options, ret);
 		return words;
+	}
 	ret->value = equals ? ret->name + ret->length + 1 : *words;
 	return words + (!equals && *words);
 }

@@ -40,6 +40,8 @@ static void engines(void **state)
 	assert_true(line.creates);
 	assert_false(line.log_json);
 	expect(WORDS("create", "name", "--bundle", "/b", "-f", "other.json"), "create", "/b", "other.json", NULL);
+	expect(WORDS("create", "-b/b", "-fother.json", "name"), "create", "/b", "other.json", NULL);
+	expect(WORDS("create", "-bundle", "/b", "--b/c", "-no-pivot", "name"), "create", "/b", NULL, NULL);
 }
 
 static void other_commands_have_no_bundle(void **state)
