@@ -21,6 +21,7 @@ enum {
 	FIRST_GUESS = 4096,
 	LARGE_BUFFER = 64 * 1024,
 	PARTS_AT_ONCE = 8,
+	COPIED_AT_ONCE = 4096,
 };
 
 void *buffer_new(size_t size)
@@ -222,9 +223,24 @@ int fd_write_parts(int fd, const struct span *parts, size_t count)
 	return r;
 }
 
+bool fd_is_beyond_copy(int fd, off_t max)
+{
+	off_t at = 0, copied = 0;
+
+	while (copied <= max && (at = lseek(fd, at, SEEK_DATA)) >= 0) {
+		const off_t hole = lseek(fd, at, SEEK_HOLE), pieces = (hole - at + COPIED_AT_ONCE - 1) / COPIED_AT_ONCE;
+
+		if (hole <= at)
+			return true;
+		at += pieces * COPIED_AT_ONCE;
+		copied += pieces * COPIED_AT_ONCE;
+	}
+	return copied > max || errno != ENXIO;
+}
+
 int fd_copy(int from, int to, off_t max)
 {
-	char buffer[4096];
+	char buffer[COPIED_AT_ONCE];
 	ssize_t got = 1;
 	off_t at = 0, copied = 0;
 	struct stat st;

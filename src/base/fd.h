@@ -80,6 +80,9 @@ int fd_write_parts(int fd, const struct span *parts, size_t count);
  */
 int fd_copy(int from, int to, off_t max);
 
+/** Whether fd_copy() would refuse a file as it is now. */
+bool fd_is_beyond_copy(int fd, off_t max);
+
 /**
  * fd_reopen() - opens the regular file of a handle (O_PATH) for reading; its name may be a device's by now
  * @proc_self_fd: of /proc/self/fd; -1: by its path

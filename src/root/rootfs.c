@@ -688,10 +688,13 @@ void rootfs_undo_replacement(const struct undo_log *undo_log, const struct undo_
 	(void)!symlinkat(link, parent, undo_step->name);
 }
 
-/* To bring it back, all of it would have to be copied, which costs the caller time and disk space. */
-static bool rootfs_is_too_large(const struct stat *old)
+/*
+ * To bring it back, all of it would have to be copied, which costs the caller time and disk space. What is compressed
+ * has fewer blocks than bytes.
+ */
+static bool rootfs_is_too_large(int old, const struct stat *st)
 {
-	return S_ISREG(old->st_mode) && old->st_blocks > ROOTFS_REPLACED_MAX / 512;
+	return S_ISREG(st->st_mode) && st->st_size > ROOTFS_REPLACED_MAX && fd_is_beyond_copy(old, ROOTFS_REPLACED_MAX);
 }
 
 static int rootfs_replace(struct rootfs *rootfs, const char *path, const struct replacement *new)
@@ -711,7 +714,7 @@ static int rootfs_replace(struct rootfs *rootfs, const char *path, const struct 
 		return old;
 	if (new->keeps && !S_ISREG(st.st_mode))
 		return -ELOOP;
-	if (old >= 0 && rootfs_is_too_large(&st))
+	if (old >= 0 && rootfs_is_too_large(old, &st))
 		return -EOVERFLOW;
 	if (new->points_to && old >= 0 && rootfs_is_link_to(old, new->points_to))
 		return 0;

@@ -289,6 +289,36 @@ static void test_log(void **state)
 	expect_log("/dev/null", 0);
 }
 
+static int new_file(void)
+{
+	char path[] = "/tmp/ctr-gpu-fd.XXXXXX";
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0 && unlink(path) == 0);
+	return fd;
+}
+
+/* What is not refused before it is replaced can be brought back. */
+static void what_can_be_copied_is_known_before(void **state)
+{
+	enum { PAGE = 4096 };
+	static const char page[PAGE] = {1};
+	static const off_t places[] = {0, 5 * PAGE, 6 * PAGE, 1 << 20};
+	_cleanup_close_ int from = new_file();
+
+	(void)state;
+	assert_int_equal(ftruncate(from, 1 << 24), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+		assert_int_equal(pwrite(from, page, sizeof(page), places[i]), sizeof(page));
+	for (off_t max = 0; max < 7 * PAGE; max += PAGE / 2) {
+		_cleanup_close_ int to = new_file();
+		int r = fd_copy(from, to, max);
+
+		assert_true(r == 0 || r == -EFBIG);
+		assert_int_equal(fd_is_beyond_copy(from, max), r == -EFBIG || max < 4 * PAGE);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -300,6 +330,7 @@ int main(void)
 		cmocka_unit_test(test_part_of_a_list_is_none),
 		cmocka_unit_test(test_nothing_that_comes_into_its_place_is_opened),
 		cmocka_unit_test(test_log),
+		cmocka_unit_test(what_can_be_copied_is_known_before),
 	};
 
 	for (size_t i = 0; i < SIZE; i++)
