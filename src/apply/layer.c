@@ -86,29 +86,6 @@ static bool layer_read_record(const char *path, char **ret, size_t *ret_size)
 	       memcmp(*ret, FIRST_LINE, sizeof(FIRST_LINE)) == 0;
 }
 
-void layer_save(const struct undo_log *undo_log, bool ends)
-{
-	_cleanup_free_ char *old = NULL;
-	_cleanup_close_ int fd = -1;
-	struct span parts[] = {{(const unsigned char *)FIRST_LINE, sizeof(FIRST_LINE)},
-			       {(const unsigned char *)undo_log->made, undo_log->made_size}};
-
-	if (!undo_log->record[0] || undo_log->made_count < 2)
-		return;
-	fd = layer_create(undo_log->record);
-	if (fd == -EEXIST && layer_read_record(undo_log->record, &old, &parts[0].size) &&
-	    unlink(undo_log->record) == 0) {
-		parts[0].data = (const unsigned char *)old;
-		fd = layer_create(undo_log->record);
-	}
-	if (fd >= 0)
-		(void)fd_write_parts(fd, parts, ARRAY_SIZE(parts));
-	if (ends)
-		(void)steal_fd(&fd);
-}
-
-/* ---- taking back ---- */
-
 struct note {
 	char kind;
 	const char *path, *detail;
@@ -130,6 +107,67 @@ static bool layer_next_note(struct span *rest, struct note *ret)
 	rest->size -= 2 + strlen(path) + 1 + strlen(detail);
 	return true;
 }
+
+static bool layer_has_note(struct span notes, const struct note *note)
+{
+	struct note other;
+
+	while (layer_next_note(&notes, &other))
+		if (other.kind == note->kind && streq(other.path, note->path) && streq(other.detail, note->detail))
+			return true;
+	return false;
+}
+
+/* The notes that a record does not have yet: a container that starts again mostly makes the same. */
+static struct span layer_list_new(struct span notes, struct span old, unsigned char buffer[UNDO_LOG_MADE_MAX])
+{
+	struct span new = {buffer, 0};
+	struct note note;
+
+	for (struct span rest = notes; layer_next_note(&rest, &note); notes = rest) {
+		const size_t size = (size_t)(rest.data - notes.data);
+
+		if (layer_has_note(old, &note))
+			continue;
+		memcpy(buffer + new.size, notes.data, size);
+		new.size += size;
+	}
+	return new;
+}
+
+/* What would make it longer than it is ever read stays in the layer. Return: whether it is to be written anew. */
+static bool layer_join(const char *path, struct span parts[2], unsigned char buffer[UNDO_LOG_MADE_MAX], char **ret_old)
+{
+	struct span old;
+
+	if (!layer_read_record(path, ret_old, &parts[0].size))
+		return false;
+	parts[0].data = (const unsigned char *)*ret_old;
+	old = (struct span){parts[0].data + sizeof(FIRST_LINE), parts[0].size - sizeof(FIRST_LINE)};
+	parts[1] = layer_list_new(parts[1], old, buffer);
+	return parts[1].size > 0 && parts[0].size + parts[1].size <= RECORD_MAX && unlink(path) == 0;
+}
+
+void layer_save(const struct undo_log *undo_log, bool ends)
+{
+	unsigned char buffer[UNDO_LOG_MADE_MAX];
+	_cleanup_free_ char *old = NULL;
+	_cleanup_close_ int fd = -1;
+	struct span parts[] = {{(const unsigned char *)FIRST_LINE, sizeof(FIRST_LINE)},
+			       {(const unsigned char *)undo_log->made, undo_log->made_size}};
+
+	if (!undo_log->record[0] || undo_log->made_count < 2)
+		return;
+	fd = layer_create(undo_log->record);
+	if (fd == -EEXIST && layer_join(undo_log->record, parts, buffer, &old))
+		fd = layer_create(undo_log->record);
+	if (fd >= 0)
+		(void)fd_write_parts(fd, parts, ARRAY_SIZE(parts));
+	if (ends)
+		(void)steal_fd(&fd);
+}
+
+/* ---- taking back ---- */
 
 /* A note's place by now. */
 struct place {
