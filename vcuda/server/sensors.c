@@ -27,7 +27,7 @@ union sensors_answer {
 	struct sensors_pci pci;
 };
 
-/* How a function is called: with a place for its answer; with a kind, a link, a link and a kind, or a GPU and a kind before that. */
+/* How a function is called: with a place for its answer; before that, a kind, a link, both, or a GPU and a kind. */
 enum sensors_form { SENSORS_PLAIN, SENSORS_OF_KIND, SENSORS_OF_LINK, SENSORS_OF_LINK_KIND, SENSORS_OF_PEER };
 
 static const struct {
