@@ -32,7 +32,7 @@
 #include "vcuda/protocol/start.h"
 #include "vcuda/protocol/wire.h"
 
-enum { SOON = 60 };
+enum { SOON = 240 };
 
 static struct {
 #define MEMBER(name, symbol, version, parameters) CUresult(*symbol) parameters;
