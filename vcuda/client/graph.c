@@ -148,15 +148,15 @@ static __thread struct {
 	CUgraphEdgeData *data;
 	size_t room;
 	bool many;
-} graph_told;
+} graph_before;
 
 static CUresult graph_make_room(size_t count)
 {
 	CUgraphNode *nodes;
 	CUgraphEdgeData *data;
 
-	graph_told.many = count > GRAPH_NODES;
-	if (count <= GRAPH_NODES || count <= graph_told.room)
+	graph_before.many = count > GRAPH_NODES;
+	if (count <= GRAPH_NODES || count <= graph_before.room)
 		return CUDA_SUCCESS;
 	nodes = calloc(count, sizeof(*nodes));
 	data = calloc(count, sizeof(*data));
@@ -165,17 +165,17 @@ static CUresult graph_make_room(size_t count)
 		free(data);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	free(graph_told.nodes);
-	free(graph_told.data);
-	graph_told.nodes = nodes;
-	graph_told.data = data;
-	graph_told.room = count;
+	free(graph_before.nodes);
+	free(graph_before.data);
+	graph_before.nodes = nodes;
+	graph_before.data = data;
+	graph_before.room = count;
 	return CUDA_SUCCESS;
 }
 
-static CUgraphNode *graph_told_nodes(void)
+static CUgraphNode *graph_before_nodes(void)
 {
-	return graph_told.many ? graph_told.nodes : graph_few;
+	return graph_before.many ? graph_before.nodes : graph_few;
 }
 
 CUresult on_cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
@@ -185,7 +185,7 @@ CUresult on_cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *st
 
 	/* As many as there are nodes, like the driver; the server is told of no others. */
 	if (!r && *status == 1 && data)
-		*data = graph_told.many ? graph_told.data : graph_none;
+		*data = graph_before.many ? graph_before.data : graph_none;
 	return r;
 }
 
@@ -413,11 +413,11 @@ CUresult on_cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *st
 	r = graph_make_room(out[3]);
 	reply = &client.wire->reply[thread_self()->slot];
 	if (!r && out[3] > GRAPH_NODES - GRAPH_INFO_WORDS)
-		r = call_download(0, graph_told_nodes(), out[3] * sizeof(CUgraphNode));
+		r = call_download(0, graph_before_nodes(), out[3] * sizeof(CUgraphNode));
 	else if (!r && CLIENT_READ(reply->bytes) < sizeof(out) + out[3] * 8)
 		r = CUDA_ERROR_UNKNOWN;
 	else if (!r)
-		memcpy(graph_told_nodes(), &reply->word[GRAPH_INFO_WORDS], out[3] * sizeof(CUgraphNode));
+		memcpy(graph_before_nodes(), &reply->word[GRAPH_INFO_WORDS], out[3] * sizeof(CUgraphNode));
 	if (r)
 		return r;
 	if (id)
@@ -425,7 +425,7 @@ CUresult on_cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *st
 	if (graph)
 		*graph = out[2];
 	if (nodes)
-		*nodes = graph_told_nodes();
+		*nodes = graph_before_nodes();
 	if (count)
 		*count = out[3];
 	return CUDA_SUCCESS;
