@@ -92,7 +92,8 @@ annotated() {
 		run "$hook" createRuntime <<<"$state"
 		[[ $status -eq 0 && -z $output ]]
 		# The annotations are in config.json, too.
-		annotated "$text" <"$bundle/config.json" >"$bundle/new" && mv "$bundle/new" "$bundle/config.json"
+		annotated "$text" <"$bundle/config.json" >"$bundle/new"
+		mv "$bundle/new" "$bundle/config.json"
 		run "$hook" createRuntime <<<"$state"
 		[[ $status -eq 0 && -z $output ]]
 		state=$(state 'NVIDIA_VISIBLE_DEVICES=all' | annotated "$text")
@@ -122,7 +123,11 @@ annotated() {
 	done
 	# Where a read ends in the middle of what is asked for.
 	for cut in 3 27 29; do
-		{ head -c $(((16 << 20) - cut)) "$filler" && printf '"NVIDIA_VISIBLE_DEVICES=void"' && head -c 99 "$filler"; } >"$bundle/config.json"
+		{
+			head -c $(((16 << 20) - cut)) "$filler"
+			printf '"NVIDIA_VISIBLE_DEVICES=void"'
+			head -c 99 "$filler"
+		} >"$bundle/config.json"
 		run "$hook" createRuntime <<<"$state"
 		[[ $status -eq 0 && -z $output ]]
 		sed -i 's/=void/=0   /' "$bundle/config.json"

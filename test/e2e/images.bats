@@ -83,7 +83,8 @@ finds_after_ldconfig() {
 
 	rm -rf "$bundle"
 	bundle debian "$bundle" "$(script 'probe >/dev/null && ldconfig && probe')"
-	mkdir -p "$bundle/rootfs/sbin" && cp /sbin/ldconfig "$bundle/rootfs/sbin/"
+	mkdir -p "$bundle/rootfs/sbin"
+	cp /sbin/ldconfig "$bundle/rootfs/sbin/"
 	(cd "$bundle/rootfs/etc" && eval "$1")
 	before=$(cat "$bundle/rootfs/etc/ld.so.conf" 2>/dev/null) || true
 	for _ in 1 2; do

@@ -203,7 +203,8 @@ for_format() {
 	chroot "$root" /sbin/ldconfig
 	cp "$root/etc/ld.so.cache" "$BATS_TEST_TMPDIR/before"
 	merge
-	rm "$root$wsl/libcuda.so.1" && cp "$parts/libnew.so.1" "$root$wsl"
+	rm "$root$wsl/libcuda.so.1"
+	cp "$parts/libnew.so.1" "$root$wsl"
 	rm -r "${root:?}$intel"
 	"$CTR_GPU_BUILD/test/tools/ldcache-merge" "$root" $wsl
 	found libcuda.so.1 /opt/image/libcuda.so.1
@@ -217,7 +218,8 @@ for_format() {
 	chroot "$root" /sbin/ldconfig
 	merge
 	chroot "$root" /sbin/ldconfig
-	rm "$root$wsl/libcuda.so.1" && cp "$parts/libnew.so.1" "$root$wsl"
+	rm "$root$wsl/libcuda.so.1"
+	cp "$parts/libnew.so.1" "$root$wsl"
 	rm -r "${root:?}$intel"
 	"$CTR_GPU_BUILD/test/tools/ldcache-merge" "$root" $wsl
 	found libcuda.so.1 /opt/image/libcuda.so.1

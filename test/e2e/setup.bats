@@ -260,18 +260,22 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		old="{\"runtimes\": {\"nvidia\": {\"path\": \"/old\", \"runtimeArgs\": []}, \"kata\": {}}, \"default-runtime\": \"kata\", \"features\": {\"cdi\": false}}"
 		echo "$old" >daemon.json
 		setup docker --engine-config=daemon.json --replace --set-as-default >/dev/null
-		jq ".added = 1" daemon.json >edited && cat edited >daemon.json
+		jq ".added = 1" daemon.json >edited
+		cat edited >daemon.json
 		setup docker --engine-config=daemon.json --remove --dry-run >shown 2>/dev/null
-		patched daemon.json shown && mv patched expected
+		patched daemon.json shown
+		mv patched expected
 		[[ $(jq -cS . expected) == $(jq -cS ".added = 1" <<<"$old") ]]
 		setup docker --engine-config=daemon.json --set-as-default | grep -q "everything is there"
 		setup docker --engine-config=daemon.json --remove | { if grep stays; then exit 1; fi; }
 		cmp expected daemon.json
 		echo "{\"debug\": true}" >daemon.json
 		setup docker --engine-config=daemon.json >/dev/null
-		jq ".added = 1" daemon.json >edited && cat edited >daemon.json
+		jq ".added = 1" daemon.json >edited
+		cat edited >daemon.json
 		setup docker --engine-config=daemon.json --remove --dry-run >shown 2>/dev/null
-		patched daemon.json shown && mv patched expected
+		patched daemon.json shown
+		mv patched expected
 		setup docker --engine-config=daemon.json --set-as-default >/dev/null
 		setup docker --engine-config=daemon.json --remove >/dev/null
 		cmp expected daemon.json
@@ -279,7 +283,8 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		# One that setup made, and somebody has laid out anew, goes too.
 		rm daemon.json
 		setup docker --engine-config=daemon.json >/dev/null
-		jq -c . daemon.json >edited && cat edited >daemon.json
+		jq -c . daemon.json >edited
+		cat edited >daemon.json
 		setup docker --engine-config=daemon.json --remove >/dev/null
 		[[ ! -e daemon.json ]]'
 }
@@ -349,9 +354,15 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		setup containerd --engine-config=other/config.toml >/dev/null
 		setup --remove all --dry-run >shown 2>remarks
 		[[ $(grep -c "would change:" remarks) -eq 4 && $(grep -c "would be removed$" remarks) -eq 2 ]]
-		mkdir patched.d && for file in /etc/docker/daemon.json /etc/containerd/config.toml "$PWD"/other/*; do mkdir -p "patched.d/${file%/*}" && cp "$file" "patched.d/$file"; done
+		mkdir patched.d
+		for file in /etc/docker/daemon.json /etc/containerd/config.toml "$PWD"/other/*; do
+			mkdir -p "patched.d/${file%/*}"
+			cp "$file" "patched.d/$file"
+		done
 		patch -s --binary -d patched.d -p0 <<<"$(sed -E "s,^(---|\+\+\+) /,\1 ," shown)"
-		cmp before.json patched.d/etc/docker/daemon.json && cmp before.toml patched.d/etc/containerd/config.toml && cmp before.json "patched.d/$PWD/other/daemon.json"
+		cmp before.json patched.d/etc/docker/daemon.json
+		cmp before.toml patched.d/etc/containerd/config.toml
+		cmp before.json "patched.d/$PWD/other/daemon.json"
 		setup --remove all
 		cmp before.json /etc/docker/daemon.json
 		cmp before.json other/daemon.json
@@ -360,28 +371,35 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		[[ -z $(find /etc/containers /etc/crio /var/lib/ctr-gpu /etc/cdi -type f 2>/dev/null) ]]
 		# Changed since, named as the default by hand, and forgotten by setup.
 		for lost in "" yes; do
-			setup docker >/dev/null && setup containerd >/dev/null
-			jq ".runtimes.nvidia.runtimeArgs = [\"--debug\"] | .[\"default-runtime\"] = \"nvidia\"" /etc/docker/daemon.json >new && cat new >/etc/docker/daemon.json
+			setup docker >/dev/null
+			setup containerd >/dev/null
+			jq ".runtimes.nvidia.runtimeArgs = [\"--debug\"] | .[\"default-runtime\"] = \"nvidia\"" /etc/docker/daemon.json >new
+			cat new >/etc/docker/daemon.json
 			printf "[plugins.\"io.containerd.grpc.v1.cri\".containerd]\ndefault_runtime_name = \"nvidia\"\n" >>/etc/containerd/config.toml
 			[[ -z $lost ]] || rm -r /var/lib/ctr-gpu
 			setup --remove all >/dev/null
 			[[ $(jq -c "[.debug, .[\"default-runtime\"], .runtimes.nvidia]" /etc/docker/daemon.json) == "[true,null,null]" ]]
 			if grep nvidia /etc/containerd/config.toml; then exit 1; fi
-			cp before.json /etc/docker/daemon.json && cp before.toml /etc/containerd/config.toml
+			cp before.json /etc/docker/daemon.json
+			cp before.toml /etc/containerd/config.toml
 		done
 		# Nor does it need what setup remembers to be readable.
-		setup docker >/dev/null && setup containerd >/dev/null
+		setup docker >/dev/null
+		setup containerd >/dev/null
 		echo "{\"version\": 1, \"files\": {\"$PWD/before.json\": {\"engine\": \"docker\", \"before\": 1}}}" >/var/lib/ctr-gpu/setup.json
 		refused setup --remove all
 		grep -q "setup.json is damaged" message
 		[[ $(jq -c "[.debug, .runtimes.nvidia]" /etc/docker/daemon.json before.json | sort -u) == "[true,null]" ]]
 		cmp before.toml /etc/containerd/config.toml
-		rm -r /var/lib/ctr-gpu && cp before.json /etc/docker/daemon.json
+		rm -r /var/lib/ctr-gpu
+		cp before.json /etc/docker/daemon.json
 		# One that is not valid stops nothing that is not ours, and does not keep the other engines from being undone.
-		mkdir -p /etc/crio && echo "[" >/etc/containerd/config.toml
+		mkdir -p /etc/crio
+		echo "[" >/etc/containerd/config.toml
 		setup --remove all
 		cp before.toml /etc/containerd/config.toml
-		setup docker >/dev/null && setup containerd >/dev/null
+		setup docker >/dev/null
+		setup containerd >/dev/null
 		echo "{" >/etc/docker/daemon.json
 		refused setup --remove all
 		grep -q "daemon.json:1:1:\|daemon.json:2" message
@@ -461,7 +479,8 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		if chattr +i daemon.json 2>/dev/null; then
 			refused setup docker --engine-config=daemon.json
 			chattr -i daemon.json
-			grep "cannot replace .*daemon.json: Operation not permitted" message && grep "chattr -ia" message
+			grep "cannot replace .*daemon.json: Operation not permitted" message
+			grep "chattr -ia" message
 		fi
 		[[ $(cat daemon.json) == "{}" && $(ls -A) == $(printf "daemon.json\nmessage") ]]'
 }
@@ -497,7 +516,8 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 			sleep 0.01
 		done
 		exec 9<&-
-		wait "${started[1]}" && wait "${started[2]}"
+		wait "${started[1]}"
+		wait "${started[2]}"
 		cat message1 message2
 		grep -q "ctr-gpu: waiting for another \"ctr-gpu setup\" to end (process 4711)" message1 message2
 		[[ $(cat message1 message2 | wc -l) == 2 ]]
@@ -697,7 +717,10 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 			ends
 		done
 		# Where the directory leads, root has said.
-		mkdir /run/moved && ln -s /run/moved /etc/docker && ln -s /etc/ld.so.preload /run/moved/link.json && echo "{}" >/run/moved/there.json
+		mkdir /run/moved
+		ln -s /run/moved /etc/docker
+		ln -s /etc/ld.so.preload /run/moved/link.json
+		echo "{}" >/run/moved/there.json
 		fake dockerd --config-file=/etc/docker/there.json
 		setup docker | grep -q "runtimes/nvidia written"
 		grep -q nvidia /run/moved/there.json
@@ -717,7 +740,10 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 @test "root writes nowhere where others could have put the file, or a link, also if a person names it" {
 	in_machine '
 		user() { setpriv --reuid 54321 --regid 54321 --clear-groups "$@"; }
-		mkdir theirs shared && chown 54321 theirs && chmod 1777 shared && chmod 755 .
+		mkdir theirs shared
+		chown 54321 theirs
+		chmod 1777 shared
+		chmod 755 .
 		echo "{}" | tee shared/daemon.json >theirs/daemon.json
 		touch target.json
 		user ln -s "$PWD/target.json" theirs/link.json
@@ -731,7 +757,9 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		[[ ! -s target.json && ! -e /var/lib/ctr-gpu && $(cat theirs/daemon.json shared/daemon.json) == $(printf "{}\n{}") ]]
 		[[ $(ls theirs shared | tr "\n" " ") == "shared: daemon.json  theirs: daemon.json link.json " ]]
 		# The same of the usual one; its user may set it up, and one that belongs to somebody else in root'\''s directory is what it was.
-		mkdir /etc/docker && chgrp 54321 /etc/docker && chmod g+w /etc/docker
+		mkdir /etc/docker
+		chgrp 54321 /etc/docker
+		chmod g+w /etc/docker
 		refused setup docker
 		grep -q "others than root may change what is at /etc/docker/daemon.json" message
 		chmod g-w /etc/docker
@@ -780,7 +808,8 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 
 @test "Docker Desktop only: nothing is written that nobody reads" {
 	in_machine '
-		mount -t tmpfs tmpfs /mnt && mount -t tmpfs tmpfs /usr/sbin
+		mount -t tmpfs tmpfs /mnt
+		mount -t tmpfs tmpfs /usr/sbin
 		mkdir -p /mnt/wsl/docker-desktop
 		refused setup docker
 		grep -q "Docker Desktop runs its daemon in a distribution of its own" message
@@ -790,7 +819,8 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 @test "an engine that is not installed: what is written is for later, and that is said" {
 	in_machine '
 		setup podman | if grep "not installed"; then exit 1; fi
-		mkdir /run/bin-upper /run/bin-work && mount -t tmpfs tmpfs /usr/sbin
+		mkdir /run/bin-upper /run/bin-work
+		mount -t tmpfs tmpfs /usr/sbin
 		mount -t overlay -o lowerdir=/usr/bin,upperdir=/run/bin-upper,workdir=/run/bin-work overlay /usr/bin
 		rm -f /usr/bin/{podman,containerd,crio,dockerd}
 		for engine in docker:Docker podman:Podman containerd:containerd crio:CRI-O; do
@@ -798,7 +828,8 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 			grep -qx "${engine%:*}: ${engine#*:} is not installed here; it reads the file when it is" out
 			if grep "is running; it" out; then exit 1; fi
 			touch "file-${engine%:*}"
-			setup "${engine%:*}" --remove >out && setup "${engine%:*}" --engine-config="$PWD/file-${engine%:*}" >>out
+			setup "${engine%:*}" --remove >out
+			setup "${engine%:*}" --engine-config="$PWD/file-${engine%:*}" >>out
 			if grep "not installed" out; then exit 1; fi
 		done'
 }
@@ -829,7 +860,8 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		ln -s ctr-gpu-hook /run/names/nvidia-container-runtime-hook
 		setup docker --dry-run 2>&1 | { if grep -e "--gpus"; then exit 1; fi; }
 		# An upgrade of the package makes the name anew, and the daemon has found it before.
-		mkdir -p /run/documents/ctr-gpu-nvidia-compat /etc/docker && mount --bind /run/documents /usr/share/doc
+		mkdir -p /run/documents/ctr-gpu-nvidia-compat /etc/docker
+		mount --bind /run/documents /usr/share/doc
 		ends
 		sleep 1.1
 		PATH=/run/names:/usr/bin:/bin fake dockerd
@@ -960,7 +992,8 @@ sleep 60;
 	in_machine '
 		mkdir -p /etc/docker
 		setup docker >/dev/null
-		jq ".features = {cdi: true}" /etc/docker/daemon.json >/run/file && cat /run/file >/etc/docker/daemon.json
+		jq ".features = {cdi: true}" /etc/docker/daemon.json >/run/file
+		cat /run/file >/etc/docker/daemon.json
 		fake_program=$(command -v perl)
 		fake_script="
 use Socket;
@@ -1073,18 +1106,23 @@ while (accept \$c, S) {
 		mkdir -p /etc/docker /etc/containerd
 		echo "{}" >/etc/docker/other.json
 		ctr-gpu setup docker --engine-config=/etc/docker/other.json >/dev/null
-		ctr-gpu setup podman >/dev/null && ctr-gpu setup podman --remove >/dev/null
+		ctr-gpu setup podman >/dev/null
+		ctr-gpu setup podman --remove >/dev/null
 		echo "docker: $(ls /etc/cdi)"
 		ctr-gpu setup docker --remove --engine-config=/etc/docker/other.json >/dev/null
 		echo "none: $(ls /etc/cdi)"
 		# The file that its own option names.
 		printf "version = 2\n" | tee /run/before >/etc/containerd/other.toml
-		cp /bin/sh /run/containerd && echo "read line" >/run/script && mkfifo /run/wait
+		cp /bin/sh /run/containerd
+		echo "read line" >/run/script
+		mkfifo /run/wait
 		/run/containerd /run/script -c /etc/containerd/other.toml <>/run/wait &
 		until [[ $(cat /proc/$!/comm) == containerd ]]; do sleep 0.01; done
 		ctr-gpu setup containerd >/dev/null
-		kill -KILL $! && wait $! || true
-		ctr-gpu setup podman >/dev/null && ctr-gpu setup podman --remove >/dev/null
+		kill -KILL $!
+		wait $! || true
+		ctr-gpu setup podman >/dev/null
+		ctr-gpu setup podman --remove >/dev/null
 		echo "containerd: $(ls /etc/cdi)"
 		ctr-gpu setup --remove all >/dev/null
 		cmp /run/before /etc/containerd/other.toml
@@ -1135,14 +1173,16 @@ while (accept \$c, S) {
 @test "a CDI spec that cannot be removed: that is said, and the same command once more removes it" {
 	run gpu_machine '
 		for engine in docker all; do
-			mkdir -p /etc/cdi && mount -t tmpfs tmpfs /etc/cdi
+			mkdir -p /etc/cdi
+			mount -t tmpfs tmpfs /etc/cdi
 			ctr-gpu setup docker >/dev/null
 			mount -o remount,ro /etc/cdi
 			if ctr-gpu setup --remove $engine; then exit 1; fi
 			echo "left: $(ls /etc/cdi)$(ls /etc/docker 2>/dev/null)"
 			mount -o remount,rw /etc/cdi
 			ctr-gpu setup --remove $engine
-			umount /etc/cdi && rmdir /etc/cdi
+			umount /etc/cdi
+			rmdir /etc/cdi
 			echo "$engine: $(find /etc/cdi /etc/docker /var/lib/ctr-gpu -type f 2>/dev/null)"
 		done'
 	expect_status 0
@@ -1300,7 +1340,8 @@ assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-r
 		refused setup containerd --engine-config=config.toml --replace
 		grep -q "99-nvidia.toml has settings of the CRI plugin" message
 		# Anything of the plugin hides what ours says of it (containerd/containerd#6389), wherever the file is.
-		mkdir drop-ins && mv /etc/containerd/conf.d/99-nvidia.toml drop-ins/a.toml
+		mkdir drop-ins
+		mv /etc/containerd/conf.d/99-nvidia.toml drop-ins/a.toml
 		printf "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\nconfig_path = \"/x\"\n" >drop-ins/a.toml
 		refuses "version = 2\nimports = [\"drop-ins/*.toml\"]\n" "drop-ins/a.toml has settings of the CRI plugin"
 		printf "version = 2\n[debug]\nlevel = \"info\"\n" >drop-ins/a.toml
@@ -1570,13 +1611,15 @@ allowed_annotations = [
 		mkdir -p /run/prefix/bin /run/prefix/share/ctr-gpu
 		cp "$1" /run/prefix/share/ctr-gpu
 		for user in mallory:54321 oscar:54322 eve:54323; do
-			mkdir -p "/run/${user%:*}/.local/state/ctr-gpu" && touch "/run/${user%:*}/.local/state/ctr-gpu/setup.json"
+			mkdir -p "/run/${user%:*}/.local/state/ctr-gpu"
+			touch "/run/${user%:*}/.local/state/ctr-gpu/setup.json"
 			echo "${user%:*}:x:${user#*:}:54321::/run/${user%:*}:/bin/sh" >>/etc/passwd
 		done
 		chmod -R a+rX /run/prefix /run/mallory /run/oscar /run/eve
 		printf "%s\n" "#!/bin/sh" "case \$(id -u) in" "54321) setsid sleep 1000 & ;;" "54322) setsid yes | tr -d \\\\n ;;" "54323) ls -l /proc/\$\$/fd | grep -c secret ;;" esac >/run/prefix/bin/ctr-gpu
 		chmod +x /run/prefix/bin/ctr-gpu
-		echo secret >/run/secret && chmod 600 /run/secret
+		echo secret >/run/secret
+		chmod 600 /run/secret
 		exec 7</run/secret 9</run/secret 15</run/secret
 		/run/prefix/share/ctr-gpu/unregister | cut -c -80' "$e2e/../../pkg/unregister"
 	expect_status 0

@@ -15,11 +15,16 @@ setup_file() {
 by_hand() {
 	run sandbox "${profile:-wsl-nvidia}" bash -ec '
 		root=/run/root configured=/var/lib/ctr-gpu/configured
-		mount -t tmpfs -o mode=755 tmpfs /var/lib && mkdir /var/lib/ctr-gpu && mount -t tmpfs tmpfs /var/lib/ctr-gpu
-		cp -a "$1" "$root" && mount -t tmpfs -o mode=755 tmpfs "$root/dev" && ln -s ../nowhere "$root/etc/link"
+		mount -t tmpfs -o mode=755 tmpfs /var/lib
+		mkdir /var/lib/ctr-gpu
+		mount -t tmpfs tmpfs /var/lib/ctr-gpu
+		cp -a "$1" "$root"
+		mount -t tmpfs -o mode=755 tmpfs "$root/dev"
+		ln -s ../nowhere "$root/etc/link"
 		mounts() { cut -d " " -f 3- "/proc/$1/mountinfo"; }
 		picture() {
-			find "$root" -printf "%p %y %m %U:%G %s %l\n" | sort && find "$root" -type f -exec sha256sum {} + | sort
+			find "$root" -printf "%p %y %m %U:%G %s %l\n" | sort
+			find "$root" -type f -exec sha256sum {} + | sort
 			mounts self && mounts "$peer"
 		}
 		unshare --mount --propagation slave sleep 60 &
@@ -78,13 +83,18 @@ by_hand() {
 }
 
 @test "the numbers of mounts are those of one boot" {
-	by_hand 'ctr-gpu configure "$root" && sed -i "s/\"boot\": \"./\"boot\": \"x/" "$configured"/*/0/deeds.json && ctr-gpu unconfigure "$root"
+	by_hand 'ctr-gpu configure "$root"
+		sed -i "s/\"boot\": \"./\"boot\": \"x/" "$configured"/*/0/deeds.json
+		ctr-gpu unconfigure "$root"
 		grep -c " $root/usr/lib/wsl" /proc/self/mountinfo'
 	expect_line 2
 }
 
 @test "records of mounts that ended with earlier boots go, and others stay" {
-	by_hand 'ctr-gpu configure "$root" && umount -l "$root" && ctr-gpu configure "$root" && cd "$configured"/*
+	by_hand 'ctr-gpu configure "$root"
+		umount -l "$root"
+		ctr-gpu configure "$root"
+		cd "$configured"/*
 		jq -c "[.deeds[].kind] | unique" 1/deeds.json
 		sed -i "s/\"boot\": \"./\"boot\": \"x/" {0,1}/deeds.json
 		for i in {2..999}; do cp -a 1 "$i"; done
@@ -102,24 +112,38 @@ by_hand() {
 }
 
 @test "a mount is found where it is by now, and one that stays is said and stays written down" {
-	by_hand 'mount --make-rprivate / && picture >/run/before
-		ctr-gpu configure "$root" && mv "$root/usr" "$root/usr2" && ctr-gpu unconfigure "$root" && ! grep " $root/usr" /proc/self/mountinfo
-		! ls "$configured"/* && mv "$root/usr2" "$root/usr"
-		ctr-gpu configure "$root" && mount -t tmpfs tmpfs "$root/usr" && ! ctr-gpu unconfigure "$root" && ls "$configured"/*/0/deeds.json &&
-		umount "$root/usr" && ctr-gpu unconfigure "$root" && ! grep " $root/usr" /proc/self/mountinfo && ! ls "$configured"/*'
+	by_hand 'mount --make-rprivate /
+		picture >/run/before
+		ctr-gpu configure "$root"
+		mv "$root/usr" "$root/usr2"
+		ctr-gpu unconfigure "$root"
+		! grep " $root/usr" /proc/self/mountinfo || exit
+		! ls "$configured"/* || exit
+		mv "$root/usr2" "$root/usr"
+		ctr-gpu configure "$root"
+		mount -t tmpfs tmpfs "$root/usr"
+		! ctr-gpu unconfigure "$root" || exit
+		ls "$configured"/*/0/deeds.json
+		umount "$root/usr"
+		ctr-gpu unconfigure "$root"
+		! grep " $root/usr" /proc/self/mountinfo || exit
+		! ls "$configured"/*'
 	expect "stays, which was made for /run/root"
 	expect "/0/deeds.json"
 }
 
 @test "what is too large to be kept for undoing is refused, and nothing of it is copied" {
-	by_hand 'head -c 17M /dev/urandom >"$root/etc/ld.so.conf.d/00-ctr-gpu.conf" && picture >/run/before
+	by_hand 'head -c 17M /dev/urandom >"$root/etc/ld.so.conf.d/00-ctr-gpu.conf"
+		picture >/run/before
 		! ctr-gpu configure "$root" && unchanged && ! find "$configured" "$root/etc" -newer /run/before -size +1M | grep .'
 	expect "cannot make /etc/ld.so.conf.d/00-ctr-gpu.conf in the container"
 	expect "more than 16 MiB"
 }
 
 @test "what was changed since is left" {
-	by_hand 'ctr-gpu configure "$root" && echo mine >"$root/etc/ld.so.cache" && mkdir "$root/usr/lib/wsl/mine"
+	by_hand 'ctr-gpu configure "$root"
+		echo mine >"$root/etc/ld.so.cache"
+		mkdir "$root/usr/lib/wsl/mine"
 		ctr-gpu unconfigure "$root" && cat "$root/etc/ld.so.cache" && ls "$root/usr/lib/wsl"'
 	expect_line mine
 	[[ $(grep -c '^mine$' <<<"$output") -eq 2 ]]
@@ -128,8 +152,13 @@ by_hand() {
 
 @test "an image that changes its links meanwhile leads nowhere else" {
 	by_hand 'ctr-gpu configure "$root"
-		mkdir /run/outside "$root/mnt" && touch /run/outside/{dxg,nvidia-smi,ld.so.cache} && mount --bind /run/outside "$root/mnt"
-		mv "$root/usr/bin" "$root/usr/away" && ln -s ../mnt "$root/usr/bin" && rm -r "$root/etc" && ln -s mnt "$root/etc"
+		mkdir /run/outside "$root/mnt"
+		touch /run/outside/{dxg,nvidia-smi,ld.so.cache}
+		mount --bind /run/outside "$root/mnt"
+		mv "$root/usr/bin" "$root/usr/away"
+		ln -s ../mnt "$root/usr/bin"
+		rm -r "$root/etc"
+		ln -s mnt "$root/etc"
 		ctr-gpu unconfigure "$root" && find /run/outside -type f -empty -printf "%f\n"'
 	expect_line dxg
 	expect_line ld.so.cache
@@ -138,7 +167,10 @@ by_hand() {
 
 # The directory is what was written down of when it is looked at, and a link when it is opened again.
 @test "the owner of a directory on the way who changes it meanwhile leads nowhere else" {
-	by_hand 'ctr-gpu configure "$root" && umount -R "$root" && mkdir -p /run/other/{usr,etc} && cp -a "$root/usr/"{bin,lib} /run/other/usr
+	by_hand 'ctr-gpu configure "$root"
+		umount -R "$root"
+		mkdir -p /run/other/{usr,etc}
+		cp -a "$root/usr/"{bin,lib} /run/other/usr
 		find /run/other | sort >/run/listed
 		stops readlinkat 1 ctr-gpu unconfigure "$root"
 		mv "$root" /run/away && ln -s other "$root" && goes_on && ! wait $! && find /run/other | sort | diff /run/listed -'
@@ -222,7 +254,8 @@ by_hand() {
 }
 
 @test "a record that is damaged is not believed" {
-	by_hand 'ctr-gpu configure "$root" && touch /run/victim
+	by_hand 'ctr-gpu configure "$root"
+		touch /run/victim
 		for list in "$configured"/*/0/deeds.json; do
 			jq ".deeds += [{kind: \"file\", path: \"/\", name: \"../victim\"}, {kind: \"file\", path: \"/../..\", name: \"victim\"}, {kind: \"x\"}, 7]" "$list" >/run/new
 			cat /run/new >"$list"

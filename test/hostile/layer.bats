@@ -25,7 +25,8 @@ setup() {
 aftermath() {
 	rm -rf "$here"/{upper,work,outside} "$here/bundle/ctr-gpu.layer"
 	mkdir -p "$here"/{upper,work,outside}
-	jq --arg script "$1" '.process.args = ["/bin/sh", "-c", $script]' "$here/bundle/config.json" >"$here/new" && mv "$here/new" "$here/bundle/config.json"
+	jq --arg script "$1" '.process.args = ["/bin/sh", "-c", $script]' "$here/bundle/config.json" >"$here/new"
+	mv "$here/new" "$here/bundle/config.json"
 	run sandbox wsl-nvidia bash -c '
 		cd "$0" && mount -t overlay -o lowerdir="$0/lower",upperdir="$0/upper",workdir="$0/work" overlay merged || exit
 		jq --arg path "$CTR_GPU_TEST_CGROUP/container" ".linux.cgroupsPath = \$path" bundle/config.json >new && mv new bundle/config.json
