@@ -22,8 +22,8 @@
 #include "base/str.h"
 
 /*
- * Sorts behind 50-DeviceAllow.conf, where engines' rules are: that begins by emptying the list. Numbers of the text
- * and of the container's cgroup follow: each container of a unit has files of its own, one for each list of devices, and
+ * Sorts behind 50-DeviceAllow.conf, where engines' rules are: that begins by emptying the list. Numbers of the text and
+ * of the container's cgroup follow: each container of a unit has files of its own, one for each list of devices, and
  * systemd takes all of them. So each can be removed without a look at the others.
  */
 #define DROP_IN "50-ctr-gpu-"
