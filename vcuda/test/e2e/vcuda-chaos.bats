@@ -89,10 +89,12 @@ servers() {
 	export scratch clients seed
 	export -f driver manager container soon listed victim end_container goes_on servers
 	run sandbox wsl-two-nvidia timeout --kill-after=1 "$((300 + clients))" bash -euc '
-		mkdir -p /etc/ctr-gpu && echo "{\"vcuda\": {\"mode\": \"allow\", \"max_clients\": 8}}" >/etc/ctr-gpu/config.json
+		mkdir -p /etc/ctr-gpu
+		echo "{\"vcuda\": {\"mode\": \"allow\", \"max_clients\": 8}}" >/etc/ctr-gpu/config.json
 		trap '\''status=$?; [[ $status == 0 ]] || { tail -n 30 "$scratch/audit"; servers; ctr-gpu vcuda list; }'\'' EXIT
 		RANDOM=$seed
-		driver && manager
+		driver
+		manager
 		descriptors=$(ls "/proc/$manager/fd" | wc -l)
 		for number in 0 1 2; do
 			container "$number"

@@ -27,7 +27,8 @@ as_user() {
 	export -f driver
 	export scratch=$BATS_TEST_TMPDIR
 	CTR_GPU_TEST_AS_ROOT='driver
-		mkdir -p /etc/ctr-gpu && echo "{\"vcuda\": {\"mode\": \"allow\", \"users\": ['"${1//\"/\\\"}"']}}" >/etc/ctr-gpu/config.json
+		mkdir -p /etc/ctr-gpu
+		echo "{\"vcuda\": {\"mode\": \"allow\", \"users\": ['"${1//\"/\\\"}"']}}" >/etc/ctr-gpu/config.json
 		ctr-gpu-vcudad 2>>"$scratch/audit" &
 		until ctr-gpu vcuda list >/dev/null 2>&1; do sleep 0.02; done
 		'"${3-}" run rootless wsl-two-nvidia timeout --kill-after=1 300 bash -euc '

@@ -20,7 +20,8 @@ a=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4 b=GPU-7b10aa04-0041-0000-0000-000084e
 
 # manager USERS: starts one with these users in the settings, and waits until it answers
 manager() {
-	mkdir -p /etc/ctr-gpu && echo "{\"vcuda\": {\"mode\": \"allow\", \"memory\": \"6G\", \"users\": [$1]}}" >/etc/ctr-gpu/config.json
+	mkdir -p /etc/ctr-gpu
+	echo "{\"vcuda\": {\"mode\": \"allow\", \"memory\": \"6G\", \"users\": [$1]}}" >/etc/ctr-gpu/config.json
 	ctr-gpu-vcudad 2>>"$scratch/audit" &
 	manager=$!
 	until ctr-gpu vcuda list >/dev/null 2>&1 && [[ -S /run/ctr-gpu-vcuda/socket ]]; do sleep 0.02; done
@@ -30,7 +31,9 @@ manager() {
 # namespace of its own, and so may pass for a container's first process. `box` begins another container, and `root COMMAND…` is done by
 # root of the host.
 in_namespace() {
-	local listen='mkfifo /run/asked /run/answered && chmod 622 /run/asked && chmod 644 /run/answered
+	local listen='mkfifo /run/asked /run/answered
+		chmod 622 /run/asked
+		chmod 644 /run/answered
 		while read -r line; do bash -c "$line" >/run/answered 2>&1; done <>/run/asked &'
 
 	export -f manager
@@ -87,9 +90,11 @@ in_namespace() {
 		box
 		ask id=two pid=$box gpu=$a keep=1
 		ask id=three pid=$$ gpu=$a keep=1
-		[[ -S /run/ctr-gpu-vcuda/54321/54321+one/socket ]] && echo socket
+		[[ -S /run/ctr-gpu-vcuda/54321/54321+one/socket ]]
+		echo socket
 		kill "$one"
-		soon test ! -e /run/ctr-gpu-vcuda/54321/54321+one && echo gone
+		soon test ! -e /run/ctr-gpu-vcuda/54321/54321+one
+		echo gone
 		ask id=three pid=$$ gpu=$a keep=1
 		listed "[.containers[].container] | sort | @csv"
 	'
@@ -174,7 +179,8 @@ in_namespace() {
 		} 2>&1
 		cat /run/of-other
 		listed "[.containers[].container] | sort | @csv"
-	' 'touch /run/theirs /run/of-other && chmod 666 /run/theirs
+	' 'touch /run/theirs /run/of-other
+		chmod 666 /run/theirs
 		setpriv --reuid 54322 --regid 54322 --clear-groups unshare --user --map-root-user --mount bash -c "
 			/run/programs/vcuda/test/ask id=mine pid=\$\$ gpu='"$b"' keep=1 </dev/null >/run/theirs; sleep 300" &
 		until grep -q . /run/theirs; do sleep 0.02; done; cp /run/theirs /run/of-other; '

@@ -161,7 +161,8 @@ on_host() {
 	export scratch runtime
 	export -f driver slices same on are_on is_on manager container soon said listed audited is leaves asks answers spent spend divided
 	run sandbox "${profile:-wsl-two-nvidia}" timeout --kill-after=1 240 bash -euc '
-		mkdir -p /etc/ctr-gpu && echo "$0" >/etc/ctr-gpu/config.json
+		mkdir -p /etc/ctr-gpu
+		echo "$0" >/etc/ctr-gpu/config.json
 		trap '\''jobs=$?; [[ $jobs == 0 ]] || { cat "$scratch"/*.out "$scratch/audit"; }'\'' EXIT
 		'"$1" "$settings"
 	expect_status 0
@@ -172,7 +173,8 @@ on_host() {
 add_on_both() {
 	rm -rf "$BATS_TEST_TMPDIR/bundle" "$BATS_TEST_TMPDIR/one"
 	runtime=$1 on_host '
-		driver && manager
+		driver
+		manager
 		container one "ls /dev/dxg /dev/nvidia*; ls /usr/lib/wsl; ls /proc/driver/nvidia; cuda-add; nvidia-smi -L"
 		wait "$container"
 		said one "GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4: Big: 1048576 sums are right"
@@ -188,7 +190,8 @@ add_on_both() {
 
 @test "the second of two GPUs behind one device, and nothing else" {
 	devices=1 on_host '
-		driver && manager
+		driver
+		manager
 		container one "hold </dev/null; cuda-add"
 		wait "$container"
 		said one "devices=1"
@@ -211,7 +214,8 @@ slices() {
 	[[ $(uname -m) == x86_64 ]] || skip "sched_getattr(2) has another number here"
 	printf '%s\n' 6.12 "$(uname -r)" | sort -CV || skip "needs Linux 6.12"
 	on_host '
-		driver && manager
+		driver
+		manager
 		container one "sleep 300 | hold 1048576"
 		soon said one "1048576: 0"
 		server=$(pgrep -u "$(ctr-gpu vcuda list --json | jq ".containers[0].uid")")
@@ -221,7 +225,8 @@ slices() {
 
 @test "NVML lists the granted GPU, and what the container has of its memory" {
 	devices=1 on_host '
-		driver && manager
+		driver
+		manager
 		container one "ask list; sleep 300 | hold 1048576 & until [ -e /tmp/more ]; do sleep 0.1; done; ask list; echo end"
 		soon said one "1048576: 0"
 		touch "$scratch/bundle/rootfs/tmp/more"
@@ -234,7 +239,8 @@ slices() {
 
 @test "the quota is refused at the byte, by the driver's own error, across the processes of a container" {
 	on_host '
-		driver && manager
+		driver
+		manager
 		container one "sleep 300 | hold 536870912 & until [ -e /tmp/first ]; do sleep 0.1; done; sleep 300 | hold 402653184 268435456 134217728 1 &
 			until [ -e /tmp/more ]; do sleep 0.1; done; hold 1048576 </dev/null"
 		soon said one "536870912: 0"
@@ -253,7 +259,8 @@ slices() {
 
 @test "a limit below what is in use takes nothing away, and gives nothing more until enough was freed" {
 	on_host '
-		driver && manager
+		driver
+		manager
 		container one "(until [ -e /tmp/more ]; do sleep 0.1; done; echo 1048576; sleep 300) | hold 268435456 & sleep 300 | hold 536870912 & sleep 300"
 		soon listed ".containers[0].used == 805306368"
 		ctr-gpu vcuda limit one --memory=512M --max-clients=1
@@ -271,7 +278,9 @@ slices() {
 
 @test "what the driver takes for a process counts until the process ends" {
 	on_host '
-		driver && echo CONTEXT_BYTES=549453824 >>/run/driver/sim.conf && manager
+		driver
+		echo CONTEXT_BYTES=549453824 >>/run/driver/sim.conf
+		manager
 		container one "sleep 300 | hold 1048576 & until [ -e /tmp/more ]; do sleep 0.1; done; hold 1 </dev/null; sleep 300"
 		soon listed ".containers[0].used == 550502400"
 		touch "$scratch/bundle/rootfs/tmp/more"
@@ -285,7 +294,8 @@ slices() {
 
 @test "a container may ask for less memory than it is given" {
 	filter='.process.env += ["CTR_GPU_MEMORY=64M"]' on_host '
-		driver && manager
+		driver
+		manager
 		container one "hold 67108864 1 </dev/null"
 		wait "$container"
 		said one "total=67108864"
@@ -296,7 +306,8 @@ slices() {
 
 @test "a container has a share of its GPUs' memory: half of it, or what the configuration says" {
 	settings='{"vcuda": {"mode": "allow"}}' devices=1 on_host '
-		driver && manager
+		driver
+		manager
 		container one "until [ -e /tmp/more ]; do sleep 0.1; done; hold 4294967296 1 </dev/null"
 		soon listed ".containers[0].memory == \"50%\""
 		ctr-gpu vcuda list | grep "memory     0 bytes in use of 50%$"
@@ -311,7 +322,8 @@ slices() {
 		soon said two "total=3221225472"
 	'
 	settings='{"vcuda": {"mode": "allow", "memory": "25%"}}' devices=all on_host '
-		driver && manager
+		driver
+		manager
 		container three "until [ -e /tmp/most ]; do sleep 0.1; done; hold 1 </dev/null" CTR_GPU_MEMORY=31G
 		soon listed ".containers[0].memory == \"31.0 GiB, at most 25%\""
 		touch "$scratch/bundle/rootfs/tmp/most"
@@ -329,7 +341,8 @@ slot() {
 
 	settings='{"vcuda": {"mode": "allow", "slots": 4, "memory": "1G", "move": true}}' filter="$(slot "$second:3")
 		| .process.env += [\"CTR_GPU_MODE=device\", \"CTR_GPU_MEMORY=100G\", \"CTR_GPU_SHARE=1000\", \"CTR_GPU_VISIBLE_DEVICES=all\"]" on_host '
-		driver && manager
+		driver
+		manager
 		container one "hold 2147483648 1 </dev/null; ls /dev/dxg; cuda-add; until [ -e /tmp/end ]; do sleep 0.1; done"
 		soon said one "2147483648: 0"
 		said one "devices=1"
@@ -357,7 +370,8 @@ slot() {
 	for filter in "$(slot "$second:3") | $(slot "$second:2")" "$(slot "$second:3") | $(slot "$second:3" | sed "s,cdi/.*vgpu/[^\"\\\\]*,all,")" "$(slot "$second:4")" "$(slot "$first")"; do
 		rm -rf "$BATS_TEST_TMPDIR/bundle" "$BATS_TEST_TMPDIR/one"
 		settings='{"vcuda": {"mode": "allow", "slots": 4}}' filter=$filter on_host '
-			driver && manager
+			driver
+			manager
 			container one "echo started"
 			! wait "$container" || exit 1
 			! said one started || exit 1
@@ -368,7 +382,8 @@ slot() {
 
 @test "a slot is given on when servers of the container that had it have ended, not while they have its memory" {
 	settings='{"vcuda": {"mode": "allow", "slots": 4}}' filter=$(slot GPU-7b10aa04-0041-0000-0000-000084ef55fb:3) on_host '
-		driver && manager
+		driver
+		manager
 		mkfifo "$scratch/bundle/rootfs/tmp/one"
 		container one "exec 3<>/tmp/one; hold 1073741824 <&3"
 		soon said one ready
@@ -387,10 +402,12 @@ slot() {
 
 @test "setup vcuda has containers get GPUs by it, and --remove takes that back" {
 	on_host '
-		driver && rm -rf /etc/ctr-gpu/config.json /etc/cdi
+		driver
+		rm -rf /etc/ctr-gpu/config.json /etc/cdi
 		# A service manager that says what it was told; the manager runs without it.
-		printf "%s\n" "#!/bin/sh" "echo \"\$*\" >>\"$scratch/systemctl\"" >"$scratch/fake" && chmod +x "$scratch/fake"
-		[[ -e /usr/bin/systemctl ]] && mount --bind "$scratch/fake" /usr/bin/systemctl
+		printf "%s\n" "#!/bin/sh" "echo \"\$*\" >>\"$scratch/systemctl\"" >"$scratch/fake"
+		chmod +x "$scratch/fake"
+		[[ ! -e /usr/bin/systemctl ]] || mount --bind "$scratch/fake" /usr/bin/systemctl
 		ctr-gpu setup vcuda --dry-run >"$scratch/shown" 2>"$scratch/remarks"
 		grep -q "^+.*\"mode\": \"allow\"" "$scratch/shown"
 		grep -q "would be written" "$scratch/remarks"
@@ -430,7 +447,8 @@ slot() {
 		cp /etc/ctr-gpu/config.json "$scratch/before"
 		ctr-gpu setup vcuda >/dev/null
 		[[ $(cat "$scratch/systemctl") == "enable --now ctr-gpu-vcudad.service ctr-gpu-vcudad.socket" ]]
-		jq ".vcuda.idle = 5" /etc/ctr-gpu/config.json >/etc/new.json && cat /etc/new.json >/etc/ctr-gpu/config.json
+		jq ".vcuda.idle = 5" /etc/ctr-gpu/config.json >/etc/new.json
+		cat /etc/new.json >/etc/ctr-gpu/config.json
 		ctr-gpu setup vcuda --remove >/dev/null
 		[[ $(tail -n 1 "$scratch/systemctl") == "disable --now ctr-gpu-vcudad.service ctr-gpu-vcudad.socket" ]]
 		jq -e ".vcuda == {memory: \"1G\", idle: 5}" /etc/ctr-gpu/config.json
@@ -454,7 +472,8 @@ slot() {
 
 @test "programs that are killed leave nothing, and other programs alone" {
 	on_host '
-		driver && manager
+		driver
+		manager
 		container one "for i in 1 2 3 4 5 6 7 8; do sleep 300 | hold 1048576 & done; sleep 300"
 		soon said one "1048576: 0" # one after the other, since both runtimes make the places of mounts in one root
 		container two "while sleep 0.2; do cuda-add; done"
@@ -472,7 +491,8 @@ slot() {
 @test "root of a container that becomes its neighbours' users takes nothing from servers of another container" {
 	filter='.process.capabilities |= map_values(. + ["CAP_SETUID"] | unique)
 		| .process.rlimits = [{type: "RLIMIT_NOFILE", hard: 16384, soft: 1024}]' on_host '
-		driver && manager
+		driver
+		manager
 		container one "(until [ -e /tmp/more ]; do sleep 0.1; done; echo h1048576; sleep 300) | hold 4096"
 		soon said one ready
 		container two "sleep 300 | occupy 128"
@@ -488,10 +508,12 @@ slot() {
 
 @test "a manager that is started again: programs go on, and what they have is still counted" {
 	on_host '
-		driver && manager
+		driver
+		manager
 		container one "(until [ -e /tmp/more ]; do sleep 0.1; done; echo 1048576; sleep 300) | hold 1071644672"
 		soon said one ready
-		kill -KILL "$manager" && wait "$manager" || true
+		kill -KILL "$manager"
+		wait "$manager" || true
 		manager
 		listed ".containers[0] | .clients == 1 and .used == 1071644672"
 		touch "$scratch/bundle/rootfs/tmp/more"
@@ -502,7 +524,8 @@ slot() {
 
 @test "revoked: a program's next call fails, and so does cuInit of others" {
 	on_host '
-		driver && manager
+		driver
+		manager
 		container one "(until [ -e /tmp/more ]; do sleep 0.1; done; echo 1048576; sleep 1) | hold 4096; hold </dev/null; echo end"
 		soon said one ready
 		ctr-gpu vcuda revoke one
@@ -519,11 +542,13 @@ slot() {
 
 @test "suspended by command: a program waits at its next call, and has what it had when it is resumed" {
 	on_host '
-		driver && manager
+		driver
+		manager
 		mkfifo "$scratch/bundle/rootfs/tmp/one"
 		container one "exec 3<>/tmp/one; holds 4194304 <&3 & until [ -e /tmp/more ]; do sleep 0.1; done; hold </dev/null; echo more; wait"
 		soon said one held
-		asks one check && soon answers one 1 right
+		asks one check
+		soon answers one 1 right
 		ctr-gpu vcuda suspend one
 		is one suspended
 		listed ".containers[0].byHand"
@@ -539,10 +564,12 @@ slot() {
 		soon answers one 2 launched
 		soon said one more
 		audited resume
-		asks one check && soon answers one 3 right
+		asks one check
+		soon answers one 3 right
 		ctr-gpu vcuda suspend one
 		ctr-gpu vcuda resume one
-		asks one check && soon answers one 4 right
+		asks one check
+		soon answers one 4 right
 		ctr-gpu vcuda resume one 2>&1 | grep "it is not suspended"
 		ctr-gpu vcuda suspend one
 		# Another suspends it again between two looks of the one that waits until it runs.
@@ -559,7 +586,8 @@ slot() {
 
 @test "all are suspended while the host sleeps, also those that begin, and nothing is resumed but what was suspended for it" {
 	on_host '
-		driver && manager
+		driver
+		manager
 		for name in runs command rests; do
 			mkfifo "$scratch/bundle/rootfs/tmp/$name"
 			container "$name" "exec 3<>/tmp/$name; holds 4194304 <&3 & until [ -e /tmp/more ]; do sleep 0.1; done; hold </dev/null; echo more; wait"
@@ -578,7 +606,8 @@ slot() {
 		kill -KILL "$manager"; wait "$manager" || true
 		manager
 		container late "holds 4194304 </dev/null"
-		asks rests check && asks runs check
+		asks rests check
+		asks runs check
 		touch "$scratch/bundle/rootfs/tmp/more"
 		soon is late suspended
 		sleep 1
@@ -608,7 +637,8 @@ slot() {
 
 @test "suspended since it rests: the next call brings back what it had, and so does a new program" {
 	on_host '
-		driver && manager
+		driver
+		manager
 		mkfifo "$scratch/bundle/rootfs/tmp/one"
 		container one "exec 3<>/tmp/one; holds 4194304 <&3 & until [ -e /tmp/more ]; do sleep 0.1; done; hold </dev/null; echo more; wait"
 		soon said one held
@@ -619,7 +649,8 @@ slot() {
 		# The time of its suspension is none of its rest.
 		sleep 3
 		ctr-gpu vcuda limit one --idle=3
-		asks one check && soon answers one 1 right
+		asks one check
+		soon answers one 1 right
 		[[ $(grep -c "\"event\":\"suspend\"" "$scratch/audit") == 1 ]]
 		ctr-gpu vcuda limit one --idle=1
 		soon is one suspended
@@ -633,7 +664,8 @@ slot() {
 		is one running
 		soon answers one 2 spun
 		ctr-gpu vcuda limit one --idle=0
-		asks one check && soon answers one 3 right
+		asks one check
+		soon answers one 3 right
 		sleep 2.5
 		is one running
 	'
@@ -641,7 +673,9 @@ slot() {
 
 @test "a manager that is killed while it suspends and resumes: the next one carries on" {
 	on_host '
-		driver && echo CHECKPOINT_US=1000000 >>/run/driver/sim.conf && manager
+		driver
+		echo CHECKPOINT_US=1000000 >>/run/driver/sim.conf
+		manager
 		mkfifo "$scratch/bundle/rootfs/tmp/one"
 		container one "exec 3<>/tmp/one; holds 4194304 <&3"
 		soon said one held
@@ -662,7 +696,8 @@ slot() {
 			manager
 			soon is one running
 			rounds=$((rounds + 1))
-			asks one check && soon answers one "$rounds" right
+			asks one check
+			soon answers one "$rounds" right
 		done
 		audited adopt
 	'
@@ -670,7 +705,8 @@ slot() {
 
 @test "containers that all have work have turns on a GPU, by their shares; who is alone needs none" {
 	devices=0 on_host '
-		driver && manager
+		driver
+		manager
 		container one "turns 2000000 queue 0 1e11"
 		first=$container
 		soon listed ".containers | length == 1"
@@ -704,7 +740,8 @@ slot() {
 
 @test "top shows how long a GPU works for programs, what they copy and how they are; who only looks, ends" {
 	devices=0 on_host '
-		driver && manager
+		driver
+		manager
 		ctr-gpu vcuda top >"$scratch/top.out"
 		grep -x "No container has GPUs by vCUDA." "$scratch/top.out"
 		mkfifo "$scratch/bundle/rootfs/tmp/one"
@@ -750,7 +787,8 @@ slot() {
 
 @test "what has no room on its GPU is resumed in the order in which it was asked for" {
 	devices=0 on_host '
-		driver && manager
+		driver
+		manager
 		for name in one two three; do
 			mkfifo "$scratch/bundle/rootfs/tmp/$name"
 			container "$name" "exec 3<>/tmp/$name; holds 4194304 <&3"
@@ -777,7 +815,8 @@ slot() {
 
 @test "what cannot be saved whole comes back once there is room, and is not lost where another container took it" {
 	devices=0 on_host '
-		driver && manager
+		driver
+		manager
 		mkfifo "$scratch/bundle/rootfs/tmp/one" "$scratch/bundle/rootfs/tmp/other"
 		container one "exec 3<>/tmp/one 4<>/tmp/other; holds 4194304 <&3 & holds 4194304 <&4"
 		soon eval "[[ \$(grep -c ^held \"$scratch/one.out\") == 2 ]]"
@@ -812,7 +851,8 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 
 @test "a GPU that is lost: its programs get an error, new ones another GPU, until it is cleared" {
 	on_host '
-		driver && manager
+		driver
+		manager
 		for name in one two; do mkfifo "$scratch/bundle/rootfs/tmp/$name"; done
 		container one "exec 3<>/tmp/one; holds 4194304 <&3; hold </dev/null; cuda-add; echo end"
 		soon said one held
@@ -821,7 +861,8 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		# What a program did wrong is no fault of the GPU.
 		echo "0 13" >>/run/driver/xid
 		soon audited xid ".gpu == \"'"$lost"'\" and .number == 13"
-		asks one check && soon answers one 1 right
+		asks one check
+		soon answers one 1 right
 		listed ".gpuTroubles == []"
 		# Another watches on.
 		kill -KILL "$(pgrep -xr R,S,D ctr-gpu-vcuda-w)"
@@ -834,7 +875,8 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		# The next program of the same container has what is left, as the others had.
 		said one "devices=1"
 		said one "GPU-7b10aa04-0041-0000-0000-000084ef55fb: Small: 1048576 sums are right"
-		asks two check && soon answers two 1 right
+		asks two check
+		soon answers two 1 right
 		container three "hold </dev/null; echo end"
 		soon said three end
 		said three "devices=1"
@@ -854,7 +896,8 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 
 @test "what NVML says of a GPU when a server has an error, and when the manager begins; a grant of that GPU alone is refused" {
 	devices=0 on_host '
-		driver && manager
+		driver
+		manager
 		mkfifo "$scratch/bundle/rootfs/tmp/one"
 		echo "FAULTS=cuCtxSynchronize@1=214" >>/run/driver/sim.conf
 		container one "exec 3<>/tmp/one; holds 4194304 <&3; sleep 300"
@@ -869,7 +912,8 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		wait "$container" && exit 1
 		grep -q "its GPU is lost" "$scratch/two.out"
 		# A new manager knows nothing, until the one that watches has looked.
-		rm /run/driver/lost && echo 1 >/run/driver/action
+		rm /run/driver/lost
+		echo 1 >/run/driver/action
 		kill "$manager"; wait "$manager" || true
 		manager
 		container three "hold </dev/null; sleep 300"
@@ -882,7 +926,9 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 
 @test "a GPU that cannot be watched is suspected when a server says so, and others are taken first" {
 	on_host '
-		driver && printf "%s\n" NVML=none FAULTS=cuCtxSynchronize@1=214 >>/run/driver/sim.conf && manager
+		driver
+		printf "%s\n" NVML=none FAULTS=cuCtxSynchronize@1=214 >>/run/driver/sim.conf
+		manager
 		mkfifo "$scratch/bundle/rootfs/tmp/one"
 		container one "exec 3<>/tmp/one; holds 4194304 <&3"
 		soon said one held
@@ -899,7 +945,9 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 
 @test "a driver that cannot suspend is said to be one, and the program goes on" {
 	on_host '
-		driver && echo CHECKPOINT=0 >>/run/driver/sim.conf && manager
+		driver
+		echo CHECKPOINT=0 >>/run/driver/sim.conf
+		manager
 		mkfifo "$scratch/bundle/rootfs/tmp/one"
 		container one "exec 3<>/tmp/one; holds 4194304 <&3"
 		soon said one held
@@ -911,13 +959,15 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		grep "^one is running: cuCheckpointProcessGetState(): 801" "$scratch/why"
 		grep "containers that could not be suspended: 1" "$scratch/why"
 		ctr-gpu vcuda resume --all
-		asks one check && soon answers one 1 right
+		asks one check
+		soon answers one 1 right
 	'
 }
 
 @test "moved to another GPU of its model: programs go on with what they had, and see the GPU that they saw" {
 	profile=wsl-two-same-store devices=0 settings=$movable on_host '
-		same && manager
+		same
+		manager
 		mkfifo "$scratch/bundle/rootfs/tmp/one"
 		container one "exec 3<>/tmp/one; holds 4194304 <&3 & for i in 1 2; do
 			until [ -e /tmp/more\$i ]; do sleep 0.1; done; nvidia-smi -L; ask; done; wait"
@@ -930,8 +980,10 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		is_on one 2
 		audited move ".container == \"one\" and .memory > 4194304 and (.from[0] | startswith(\"GPU-5a3f1c2b\")) and (.to[0] | startswith(\"GPU-5a3f9d11\"))"
 		ctr-gpu vcuda list | grep "on GPU-5a3f9d11-0002-0000-0000-0000a5c062ee, to which it was moved"
-		asks one check && soon answers one 1 right
-		asks one launch && soon answers one 2 launched
+		asks one check
+		soon answers one 1 right
+		asks one launch
+		soon answers one 2 launched
 		cp "$scratch/one.out" "$scratch/before"
 		touch "$scratch/bundle/rootfs/tmp/more2"
 		soon eval "[[ \$(grep -c \"^GPU 0\" \"$scratch/one.out\") == 2 ]]"
@@ -942,20 +994,23 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		ctr-gpu vcuda move one --from 0 --device 1 2>&1 | grep "it has nothing on that GPU"
 		ctr-gpu vcuda move one --from 1 --device GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		is_on one 1
-		asks one check && soon answers one 3 right
+		asks one check
+		soon answers one 3 right
 		# One that is suspended comes back there.
 		ctr-gpu vcuda suspend one
 		ctr-gpu vcuda move one --device 1
 		is one suspended
 		ctr-gpu vcuda resume one
 		is_on one 2
-		asks one check && soon answers one 4 right
+		asks one check
+		soon answers one 4 right
 	'
 }
 
 @test "what cannot be moved stays where it was, and it is said why" {
 	profile=wsl-two-same-store devices=0 settings=$movable on_host '
-		same && manager
+		same
+		manager
 		mkfifo "$scratch/bundle/rootfs/tmp/one"
 		container one "exec 3<>/tmp/one; holds 4194304 <&3"
 		soon said one held
@@ -966,7 +1021,8 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		is one running
 		is_on one 1
 		[[ $(grep -c "\"event\":\"suspend" "$scratch/audit") == 0 ]]
-		asks one check && soon answers one 1 right
+		asks one check
+		soon answers one 1 right
 		rm /run/driver/full-1
 		echo "{\"vcuda\": {\"mode\": \"allow\"}}" >/etc/ctr-gpu/config.json
 		mkfifo "$scratch/bundle/rootfs/tmp/two"
@@ -975,23 +1031,29 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		ctr-gpu vcuda move two --device 1 >"$scratch/why" 2>&1 && exit 1
 		grep "its servers may not use that GPU: it was not given it when it began" "$scratch/why"
 		grep "\"move\": true" "$scratch/why"
-		asks two check && soon answers two 1 right
+		asks two check
+		soon answers two 1 right
 	'
 	settings=$movable on_host '
-		driver && manager
-		rm -rf "$scratch/one" && mkdir -p "$scratch/bundle/rootfs/tmp"
+		driver
+		manager
+		rm -rf "$scratch/one"
+		mkdir -p "$scratch/bundle/rootfs/tmp"
 		mkfifo "$scratch/bundle/rootfs/tmp/both"
 		container both "exec 3<>/tmp/both; holds 4194304 <&3"
 		soon said both held
 		ctr-gpu vcuda move both --device 1 >"$scratch/why" 2>&1 && exit 1
 		grep "that GPU is of another model" "$scratch/why"
-		asks both check && soon answers both 1 right
+		asks both check
+		soon answers both 1 right
 	'
 }
 
 @test "the manager and the program that has the driver move are killed amid a move: all is on one GPU" {
 	profile=wsl-two-same-store devices=0 settings=$movable on_host '
-		same && echo CHECKPOINT_US=200000 >>/run/driver/sim.conf && manager
+		same
+		echo CHECKPOINT_US=200000 >>/run/driver/sim.conf
+		manager
 		mkfifo "$scratch/bundle/rootfs/tmp/one" "$scratch/bundle/rootfs/tmp/hold"
 		container one "exec 4<>/tmp/hold; hold <&4 & hold <&4 & exec 3<>/tmp/one; holds 4194304 <&3"
 		soon said one held
@@ -1009,7 +1071,8 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 			rounds=$((rounds + 1))
 			is_on one 1 || is_on one 2
 			is_on one 2 && to=0 || to=1
-			asks one check && soon answers one "$rounds" right
+			asks one check
+			soon answers one "$rounds" right
 		done
 		audited move
 		audited adopt
@@ -1019,7 +1082,8 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 
 @test "a GPU is drained: what is there is moved as far as there is room, and nothing begins there" {
 	profile=wsl-two-same-store devices=0 settings=$movable on_host '
-		same && manager
+		same
+		manager
 		for name in one two; do
 			mkfifo "$scratch/bundle/rootfs/tmp/$name"
 			container "$name" "exec 3<>/tmp/$name; holds 4194304 <&3"
@@ -1036,7 +1100,10 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		soon is_on one 2
 		soon is_on two 2
 		soon is_on bound 1
-		for name in one two bound; do asks "$name" check && soon answers "$name" 1 right; done
+		for name in one two bound; do
+			asks "$name" check
+			soon answers "$name" 1 right
+		done
 		listed ".drained == [\"GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4\"]"
 		ctr-gpu vcuda list | grep "drained: GPU-5a3f1c2b"
 		# A manager that is started again knows it.
@@ -1060,12 +1127,13 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 
 @test "where a GPU has more work than another for long, a container moves by itself, and stays" {
 	profile=wsl-two-same-store devices=0 settings=$balanced on_host '
-		same && manager
+		same
+		manager
 		container one "turns 40000000 queue 0 1e11"
 		soon are_on one 1
 		container two "turns 40000000 queue 0 1e11"
 		soon audited move
-		{ are_on one 1 && are_on two 2; } || { are_on one 2 && are_on two 1; }
+		{ are_on one 1 && are_on two 2; } || { are_on one 2 && are_on two 1; } || exit
 		audited balance ".fromLoad > 0.3 and .load > 0.1 and .toLoad < 0.2 and (.from | startswith(\"GPU-5a3f1c2b\")) and (.to | startswith(\"GPU-5a3f9d11\"))"
 		listed "[.containers[] | select(.stays > 500)] | length == 1"
 		listed ".containers | all(.balance == 1)"
@@ -1086,7 +1154,8 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 @test "what a killed server left is known to the manager behind one that was killed, and gone with its client" {
 	on_host '
 		remnants() { [[ $(jq "[.containers[].remnants[]] | length" /run/ctr-gpu/vcudad.json) == "$1" ]]; }
-		driver && manager
+		driver
+		manager
 		mkfifo "$scratch/bundle/rootfs/tmp/one"
 		container one "exec 3<>/tmp/one; hold h8388608 <&3; sleep 300"
 		soon said one ready
@@ -1112,7 +1181,8 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 	on_host '
 		denied() { [[ $(jq -s "map(select(.event == \"quota\" and .container == \"one\")) | length" "$scratch/audit") == "$1" ]]; }
 		kept() { [[ $(jq "[.containers[].servers[].events] | any(. > 0)" /run/ctr-gpu/vcudad.json) == true ]]; }
-		driver && manager
+		driver
+		manager
 		mkfifo "$scratch/bundle/rootfs/tmp/one"
 		container one "exec 3<>/tmp/one; hold 4096 <&3" CTR_GPU_MEMORY=64M
 		soon said one ready
@@ -1138,7 +1208,8 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 
 @test "a container that was moved has turns on the GPU where it is" {
 	profile=wsl-two-same-store devices=0 settings=$movable on_host '
-		same && manager
+		same
+		manager
 		container one "turns 2000000 queue 0 1e11"
 		soon are_on one 1
 		container two "turns 100000 queue 0 1e11"
@@ -1185,7 +1256,8 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 
 @test "ctr-gpu-runtime" {
 	filter='del(.hooks)' runtime=ctr-gpu-runtime devices=1 on_host '
-		driver && manager
+		driver
+		manager
 		container one "ls /dev/dxg; cuda-add"
 		wait "$container"
 		said one "GPU-7b10aa04-0041-0000-0000-000084ef55fb: Small: 1048576 sums are right"
@@ -1201,8 +1273,12 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 	export scratch=$BATS_TEST_TMPDIR
 	run sandbox wsl-two-nvidia env CONTAINERS_CONF="$(engine_directory podman)/containers.conf" \
 		CONTAINERS_STORAGE_CONF="$(engine_directory podman)/storage.conf" bash -ec '
-			mkdir -p /etc/ctr-gpu && echo "{\"vcuda\": {\"mode\": \"force\"}}" >/etc/ctr-gpu/config.json
-			driver && manager && ctr-gpu cdi generate && ls /etc/cdi
+			mkdir -p /etc/ctr-gpu
+			echo "{\"vcuda\": {\"mode\": \"force\"}}" >/etc/ctr-gpu/config.json
+			driver
+			manager
+			ctr-gpu cdi generate
+			ls /etc/cdi
 			memlock podman run --cgroup-parent "$CTR_GPU_TEST_CGROUP" --rm --device ctr-gpu.org/vcuda=1 \
 				-v "$CTR_GPU_BUILD/test/real/cuda-add:/usr/bin/cuda-add:ro" debian sh -c "ls /dev/dxg; cuda-add"'
 	expect_status 0
@@ -1217,7 +1293,8 @@ docker_on() {
 	export -f driver manager
 	export scratch=$BATS_TEST_TMPDIR
 	docker_start "$1" "${2-}" 'mkdir -p /etc/ctr-gpu
-		echo "{\"vcuda\": {\"mode\": \"allow\"}}" >/etc/ctr-gpu/config.json; driver && manager'"${3-}"
+		echo "{\"vcuda\": {\"mode\": \"allow\"}}" >/etc/ctr-gpu/config.json
+		driver && manager || exit'"${3-}"
 	docker_image debian
 }
 
@@ -1272,10 +1349,13 @@ docker_on() {
 			for i in {1..600}; do docker version >/dev/null 2>&1 && return || sleep 0.1; done
 			tail -n 20 "$scratch/docker.log" && return 1
 		}
-		mkdir -p /etc/ctr-gpu && echo "{\"vcuda\": {\"mode\": \"allow\"}}" >/etc/ctr-gpu/config.json
+		mkdir -p /etc/ctr-gpu
+		echo "{\"vcuda\": {\"mode\": \"allow\"}}" >/etc/ctr-gpu/config.json
 		containerd --address /run/containerd.sock --root "$scratch/containerd" --state /run/containerd-state >"$scratch/containerd.log" 2>&1 &
 		soon test -S /run/containerd.sock
-		driver && manager && engine
+		driver
+		manager
+		engine
 		tar -C "$image" -c . | docker import - debian >/dev/null
 		id=$(docker run --detach --name held --gpus all -e CTR_GPU_MODE=vcuda -v "$CTR_GPU_BUILD/test/tools/vcuda-hold:/usr/bin/hold:ro" \
 			debian sh -c "sleep 300 | hold 4096")

@@ -124,7 +124,8 @@ while os.path.exists("/run/on-their-way") and time.monotonic() < end:
 @test "a container is suspended and resumed under the unit's restrictions" {
 	grant rests >/dev/null
 	run inside bash -ec '
-		mkfifo /run/asked && exec 3<>/run/asked
+		mkfifo /run/asked
+		exec 3<>/run/asked
 		LD_LIBRARY_PATH=/run/client CTR_GPU_VCUDA_SOCKET=/run/ctr-gpu/vcuda/rests/socket /run/client/holds 4194304 <&3 >/run/answers & holds=$!
 		answered() { for _ in {1..3000}; do [[ $(tail -n 1 /run/answers) == "$1"* ]] && return; sleep 0.02; done; cat /run/answers /run/audit; exit 1; }
 		answered held

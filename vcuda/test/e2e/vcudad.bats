@@ -90,7 +90,8 @@ on_host() {
 	export root scratch
 	export -f manager container vcuda soon said audited listed gone
 	run sandbox wsl-two-nvidia timeout --kill-after=1 240 bash -euc '
-		mkdir -p /etc/ctr-gpu && echo "$0" >/etc/ctr-gpu/config.json
+		mkdir -p /etc/ctr-gpu
+		echo "$0" >/etc/ctr-gpu/config.json
 		trap '\''jobs=$?; [[ $jobs == 0 ]] || { cat "$scratch"/*.out "$scratch/audit"; }'\'' EXIT
 		'"$1" "$settings"
 	expect_status 0
@@ -367,7 +368,8 @@ time.sleep(300)" & crowd=$!
 		vcuda revoke 4f2 2>"$scratch/error" && exit 1
 		grep -q "several containers" "$scratch/error"
 		vcuda limit "" --memory=1G && exit 1
-		mkdir "$scratch/again" && sed "s,$CTR_GPU_TEST_CGROUP/4f2a90,$CTR_GPU_TEST_CGROUP/again," "$scratch/4f2a90/config.json" >"$scratch/again/config.json"
+		mkdir "$scratch/again"
+		sed "s,$CTR_GPU_TEST_CGROUP/4f2a90,$CTR_GPU_TEST_CGROUP/again," "$scratch/4f2a90/config.json" >"$scratch/again/config.json"
 		(cd "$scratch/again" && memlock runc --root /run/other run 4f2a90 >"$scratch/again.out" 2>&1 </dev/null) && exit 1
 		said again "another container of its name, which still runs"
 		listed ".containers | length == 2"
@@ -404,8 +406,10 @@ time.sleep(300)" & crowd=$!
 		grep -E "  end +one" "$scratch/of-all"
 		grep -q long-ago "$scratch/of-all" && exit 1
 		mkdir -p /run/systemd/system
-		cp "$scratch/audit" /var/log/journal && rm /var/log/ctr-gpu-vcudad.log
-		printf "#!/bin/sh\necho \"-- Boot --\"; cat /var/log/journal\n" >"$scratch/journalctl" && chmod 755 "$scratch/journalctl"
+		cp "$scratch/audit" /var/log/journal
+		rm /var/log/ctr-gpu-vcudad.log
+		printf "#!/bin/sh\necho \"-- Boot --\"; cat /var/log/journal\n" >"$scratch/journalctl"
+		chmod 755 "$scratch/journalctl"
 		[[ -e /usr/bin/journalctl ]] || : >/usr/bin/journalctl
 		mount --bind "$scratch/journalctl" /usr/bin/journalctl
 		vcuda audit one | grep -E "  end +one"
@@ -502,7 +506,8 @@ for answer in (list, list, refused):
 	on_host '
 		hows=(garbage closed long length other-call half silent /run/secret /run/ctr-gpu/vcuda/../../secret /etc)
 		printf "%s\n" "${hows[@]}" >"$scratch/hows"
-		mkdir -p /run/ctr-gpu/vcuda /run/secret && touch /run/secret/file
+		mkdir -p /run/ctr-gpu/vcuda /run/secret
+		touch /run/secret/file
 		python3 -c "
 import os, socket, struct, sys
 def text(value, length=None):
