@@ -171,7 +171,8 @@ asks='echo "${CUDA_VISIBLE_DEVICES-unset} ${NVIDIA_VISIBLE_DEVICES-unset}"'
 @test "plugin: a ctr-gpu that does not end is killed in time, and the step says so" {
 	printf '#!/bin/sh\nsleep 1000 & echo CUDA_VISIBLE_DEVICES=0\nwait\n' >"$BATS_TEST_TMPDIR/slow"
 	printf '#!/bin/sh\nsleep 1001 >/dev/null 2>&1 &\nexec >/dev/null 2>&1\nwait\n' >"$BATS_TEST_TMPDIR/silent"
-	chmod -R go+rX "$BATS_TEST_TMPDIR" && chmod 755 "$BATS_TEST_TMPDIR"/{slow,silent}
+	chmod -R go+rX "$BATS_TEST_TMPDIR"
+	chmod 755 "$BATS_TEST_TMPDIR"/{slow,silent}
 	for program in slow silent; do
 		stack="required /run/slurm/spank_ctr_gpu.so program=$BATS_TEST_TMPDIR/$program timeout=2 timeout=x" run with_plugin wsl-two-nvidia '
 			srun --gres=gpu:1 echo one || echo refused; grep -o "ctr_gpu: .*timeout=x.*" "$directory/log/slurmd" | head -n 1; # It is run at the end of a step, too.
@@ -185,7 +186,8 @@ asks='echo "${CUDA_VISIBLE_DEVICES-unset} ${NVIDIA_VISIBLE_DEVICES-unset}"'
 
 @test "plugin: no task starts with a part of what is decided for it" {
 	printf '#!/bin/sh\necho CUDA_VISIBLE_DEVICES=0\nyes "mount /dev/null /dev/null" | head -n 1000\n' >"$BATS_TEST_TMPDIR/long"
-	chmod -R go+rX "$BATS_TEST_TMPDIR" && chmod 755 "$BATS_TEST_TMPDIR/long"
+	chmod -R go+rX "$BATS_TEST_TMPDIR"
+	chmod 755 "$BATS_TEST_TMPDIR/long"
 	stack="required /run/slurm/spank_ctr_gpu.so program=$BATS_TEST_TMPDIR/long" run with_plugin wsl-two-nvidia '
 		srun --gres=gpu:1 echo one || echo refused'
 	echo "$output"
@@ -195,7 +197,8 @@ asks='echo "${CUDA_VISIBLE_DEVICES-unset} ${NVIDIA_VISIBLE_DEVICES-unset}"'
 
 @test "plugin: what the user has in a list stays behind what is put in front of it, however long it is" {
 	printf '#!/bin/sh\necho LD_LIBRARY_PATH+=/ours\n' >"$BATS_TEST_TMPDIR/lists"
-	chmod -R go+rX "$BATS_TEST_TMPDIR" && chmod 755 "$BATS_TEST_TMPDIR/lists"
+	chmod -R go+rX "$BATS_TEST_TMPDIR"
+	chmod 755 "$BATS_TEST_TMPDIR/lists"
 	stack="required /run/slurm/spank_ctr_gpu.so program=$BATS_TEST_TMPDIR/lists" with_plugin wsl-two-nvidia '
 		says="echo \$LD_LIBRARY_PATH | cut -c-12; echo \${#LD_LIBRARY_PATH}"
 		LD_LIBRARY_PATH=/mine srun sh -c "$says"; LD_LIBRARY_PATH= srun sh -c "$says"

@@ -458,7 +458,9 @@ $nvidia_store"
 @test "a store that comes and goes while containers are made: it is there, or it is named and nothing is left" {
 	run host wsl-nvidia bash -c '
 		set -e
-		cp -a /usr/lib/wsl/drivers "$2/drivers" && umount /usr/lib/wsl/drivers && mount --bind "$2/drivers" /usr/lib/wsl/drivers
+		cp -a /usr/lib/wsl/drivers "$2/drivers"
+		umount /usr/lib/wsl/drivers
+		mount --bind "$2/drivers" /usr/lib/wsl/drivers
 		store=$1
 		while mv -T "$store" "$store.away" && sleep 0.01 && mv -T "$store.away" "$store" && sleep 0.01; do :; done &
 		made=0 named=0

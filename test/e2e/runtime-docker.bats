@@ -142,7 +142,8 @@ config_of() {
 	with_gpu --detach --name long debian sleep 60
 	run docker exec long probe
 	expect_gpu
-	docker pause long && docker unpause long
+	docker pause long
+	docker unpause long
 	docker top long
 	docker kill long
 	docker rm long

@@ -100,7 +100,8 @@ programs_of_nix() {
 	both programs_of_nix
 	run sandbox wsl-nvidia ctr-gpu-runtime --dry-run create --bundle "$(directory)" x
 	[[ $(jq '.environment | length' <<<"$output") == 0 ]]
-	jq 'del(.process.env[] | select(startswith("LD_")))' "$(directory)/config.json" >"$(directory)/new" && mv "$(directory)/new" "$(directory)/config.json"
+	jq 'del(.process.env[] | select(startswith("LD_")))' "$(directory)/config.json" >"$(directory)/new"
+	mv "$(directory)/new" "$(directory)/config.json"
 	run sandbox wsl-nvidia ctr-gpu-runtime --dry-run create --bundle "$(directory)" x
 	[[ $(jq -r '.environment[] | "\(.name)=\(.value)"' <<<"$output") == LD_LIBRARY_PATH=$(nix_path) ]]
 	# Others have no need of it.
@@ -591,7 +592,9 @@ life() {
 	# shellcheck disable=SC2016
 	run sandbox wsl-nvidia bash -ec '
 		real=/run/real PATH=$PATH:/run/bin
-		mkdir -p /etc/ctr-gpu /run/bin && printf "#!/bin/sh\necho told \"\$0 \$*\"\n" >$real && chmod 755 $real
+		mkdir -p /etc/ctr-gpu /run/bin
+		printf "#!/bin/sh\necho told \"\$0 \$*\"\n" >$real
+		chmod 755 $real
 		cp $real /run/bin/named
 		for settings in "{\"runtimes\": [\"/run/none\", \"$real\"]}" "{\"runtimes\": [\"named\"]}" \
 			"{\"runtimes\": [\"$real\"], \"nonsense\": {}}" "{\"runtimes\": [\"/run/re\\u0061l\"]}"; do
@@ -693,7 +696,8 @@ odd() {
 
 nothing_is_left() {
 	prepare
-	rm "$(directory)/rootfs/etc/ld.so.cache" && mkdir "$(directory)/rootfs/etc/ld.so.cache"
+	rm "$(directory)/rootfs/etc/ld.so.cache"
+	mkdir "$(directory)/rootfs/etc/ld.so.cache"
 	find "$(directory)" -printf '%P %y %m %s %l\n' | sort >"$BATS_TEST_TMPDIR/before"
 	cp "$(directory)/config.json" "$BATS_TEST_TMPDIR/config.json"
 	run sandbox wsl-nvidia bash -c 'known_runtime runc; ctr-gpu-runtime run --bundle "$1" container' nothing "$(directory)"

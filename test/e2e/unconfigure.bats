@@ -76,7 +76,10 @@ by_hand() {
 # File names are bytes; a record is JSON, which is UTF-8.
 @test "paths that are not UTF-8, of a root and in an image" {
 	by_hand 'odd=$(printf "\\351\\\\101")
-		mv "$root/etc" "$root/$odd" && ln -s "$odd" "$root/etc" && mv "$root" "$root$odd" && root+=$odd
+		mv "$root/etc" "$root/$odd"
+		ln -s "$odd" "$root/etc"
+		mv "$root" "$root$odd"
+		root+=$odd
 		picture >/run/before
 		ctr-gpu configure "$root" && chroot "$root" probe && ctr-gpu unconfigure "$root" && unchanged && ! ls "$configured"/*'
 	expect_line "cuInit=0"

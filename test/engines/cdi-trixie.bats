@@ -71,7 +71,8 @@ agree() {
 
 	directory=$(engine_directory specs)
 	for version in "${versions[@]}"; do
-		small_spec "$version" >"$directory/new" && mv "$directory/new" "$directory/small.json"
+		small_spec "$version" >"$directory/new"
+		mv "$directory/new" "$directory/small.json"
 		# The daemon hears of a change when it comes to it.
 		for _ in 1 2 3 4 5; do
 			run docker run --rm --network none --device example.com/card=one debian env

@@ -46,7 +46,8 @@ setup_file() {
 		echo "rc_cgroup_mode=legacy" >>/etc/rc.conf
 		# OpenRC makes its groups beside that of the first process.
 		for controller in memory pids; do
-			mkdir "/sys/fs/cgroup/$controller$CTR_GPU_TEST_CGROUP" && echo 1 >"/sys/fs/cgroup/$controller$CTR_GPU_TEST_CGROUP/cgroup.procs"
+			mkdir "/sys/fs/cgroup/$controller$CTR_GPU_TEST_CGROUP"
+			echo 1 >"/sys/fs/cgroup/$controller$CTR_GPU_TEST_CGROUP/cgroup.procs"
 		done
 		rc-update add ctr-gpu-vcudad default
 		rc-status >/dev/null

@@ -26,7 +26,8 @@ machine() {
 		start_dockerd
 		tar -C "$2" -c . | docker import - debian >/dev/null
 		ctr-gpu setup docker
-		tr -d " \n" </etc/docker/daemon.json && echo
+		tr -d " \n" </etc/docker/daemon.json
+		echo
 		stop_dockerd
 		dockerd --validate --config-file=/etc/docker/daemon.json
 		start_dockerd

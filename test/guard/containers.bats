@@ -445,7 +445,8 @@ choices() {
 	cp "$clients/enumerate" "$directory/rootfs/usr/bin/"
 	holds unshare --mount bash -ec '
 		umount --recursive /sys/fs/cgroup
-		mount -t tmpfs tmpfs /sys/fs/cgroup && mkdir /sys/fs/cgroup/devices
+		mount -t tmpfs tmpfs /sys/fs/cgroup
+		mkdir /sys/fs/cgroup/devices
 		mount -t cgroup -o devices devices /sys/fs/cgroup/devices
 		cd "$1" && exec runc --root /run/runtime run version1' version1 "$directory"
 }

@@ -86,7 +86,8 @@ untouched() {
 		mkdir /run/user/home /run/user/home/docker
 		echo "{}" >/run/user/home/daemon.json
 		chown -R 4711 /run/user/home
-		echo "{}" >/run/link-target && ln -s /run/link-target /run/user/home/link
+		echo "{}" >/run/link-target
+		ln -s /run/link-target /run/user/home/link
 		echo "{}" >/tmp/daemons-test.json
 		for file in /run/pipe /dev/null /run/user/home/daemon.json /run/user/home/link /run/user/home/none /tmp/daemons-test.json; do
 			/run/daemon/dockerd /run/daemon/script --config-file="$file" <>/run/wait &
@@ -111,7 +112,8 @@ untouched() {
 		mkdir /run/set-uid /run/engine /run/home
 		install -m 4755 "$1" /run/set-uid/ask
 		for name in dockerd containerd; do install -m 755 "$1" /run/engine/$name; done
-		chmod 755 /run && chown 4711 /run/home
+		chmod 755 /run
+		chown 4711 /run/home
 		setpriv --reuid 4711 --regid 4711 --clear-groups bash -c "
 			cd /run/home
 			attack() {

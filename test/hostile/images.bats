@@ -210,7 +210,8 @@ without_dev='.mounts |= map(select(.destination | startswith("/dev") | not))'
 	bundle debian "$here" 'del(.hooks) | .process.args = ["sh", "-c", "while :; do ls -l /proc/[0-9]*/exe; done >/seen 2>/dev/null"]'
 	run sandbox wsl-nvidia bash -ec '
 		cd "$1"
-		jq --arg path "$CTR_GPU_TEST_CGROUP/container" ".linux.cgroupsPath = \$path" config.json >config.new && mv config.new config.json
+		jq --arg path "$CTR_GPU_TEST_CGROUP/container" ".linux.cgroupsPath = \$path" config.json >config.new
+		mv config.new config.json
 		memlock runc --root /run/runtime run --detach container </dev/null >/dev/null 2>&1
 		pid=$(runc --root /run/runtime state container | jq .pid)
 		until [[ -s rootfs/seen ]]; do sleep 0.02; done

@@ -47,19 +47,29 @@ shapes() {
 		image=$1 bundle=/run/bundle mine=/run/bundle/rootfs/mine
 		mkdir -p "$bundle" /run/host/{etc/ld.so.conf.d,wsl/lib,wsl/drivers}
 		echo host >/run/host/etc/ld.so.cache
-		mount --bind /run/host /run/host && mount --make-shared /run/host
-		cp -a "$image" "$bundle/rootfs" && cd "$bundle/rootfs"
-		mkdir -p volume mine/{etc/ld.so.conf.d,wsl/lib,wsl/drivers} && cp etc/ld.so.cache mine/etc
-		ln -s /volume/etc mine/etc.other && ln -s /volume/wsl mine/wsl.other && rm -r etc usr/lib/wsl 2>/dev/null || true
-		ln -s mine/etc etc && ln -s ../../mine/wsl usr/lib/wsl && cd "$bundle" && runc spec
+		mount --bind /run/host /run/host
+		mount --make-shared /run/host
+		cp -a "$image" "$bundle/rootfs"
+		cd "$bundle/rootfs"
+		mkdir -p volume mine/{etc/ld.so.conf.d,wsl/lib,wsl/drivers}
+		cp etc/ld.so.cache mine/etc
+		ln -s /volume/etc mine/etc.other
+		ln -s /volume/wsl mine/wsl.other
+		rm -rf etc usr/lib/wsl
+		ln -s mine/etc etc
+		ln -s ../../mine/wsl usr/lib/wsl
+		cd "$bundle"
+		runc spec
 		jq --arg hook "$(command -v ctr-gpu-hook)" --arg cgroup "$CTR_GPU_TEST_CGROUP/race" "
 			.process.terminal = false | .process.rlimits = [] | .process.args = [\"/usr/bin/busybox\", \"true\"]
 			| .process.env = [\"NVIDIA_VISIBLE_DEVICES=all\"] | .linux.cgroupsPath = \$cgroup | .root.readonly = false
 			| .linux.rootfsPropagation = \"rshared\" | .linux.namespaces |= map(select(.type != \"network\"))
 			| .mounts += [{destination: \"/volume\", type: \"bind\", source: \"/run/host\", options: [\"rbind\", \"ro\", \"rshared\"]}]
-			| .hooks.prestart = [{path: \$hook, args: [\"ctr-gpu-hook\", \"prestart\"], env: [\"LANG=C\"]}]" config.json >new && mv new config.json
+			| .hooks.prestart = [{path: \$hook, args: [\"ctr-gpu-hook\", \"prestart\"], env: [\"LANG=C\"]}]" config.json >new
+		mv new config.json
 		list() {
-			find /run/host -printf "%P %y %m %U:%G %s %T@ %C@\n" | sort && cat /run/host/etc/ld.so.cache
+			find /run/host -printf "%P %y %m %U:%G %s %T@ %C@\n" | sort
+			cat /run/host/etc/ld.so.cache
 			cut -d " " -f 3- /proc/self/mountinfo
 		}
 		list >/run/before

@@ -63,7 +63,8 @@ put_before() {
 		bundle debian "$directory" '.linux.cgroupsPath = "/test"'
 		run sandbox wsl-nvidia bash -c '
 			set -e
-			rm -rf /mnt/wsl && mkdir -p /mnt/wsl /run/9p
+			rm -rf /mnt/wsl
+			mkdir -p /mnt/wsl /run/9p
 			cp -a /usr/lib/wsl/lib /usr/lib/wsl/drivers /mnt/wsl
 			from=/mnt/wsl
 			if [[ $1 == 9p ]]; then
@@ -121,9 +122,11 @@ put_before() {
 		| .mounts |= map(select(.type != "cgroup"))'
 	run sandbox wsl-nvidia bash -ec '
 		umount --recursive /sys/fs/cgroup 2>/dev/null || true
-		mount -t tmpfs tmpfs /sys/fs/cgroup && mkdir /sys/fs/cgroup/devices
+		mount -t tmpfs tmpfs /sys/fs/cgroup
+		mkdir /sys/fs/cgroup/devices
 		mount -t cgroup -o devices devices /sys/fs/cgroup/devices
-		cd "$1" && runc --root /run/runtime run container
+		cd "$1"
+		runc --root /run/runtime run container
 		rmdir /sys/fs/cgroup/devices/test 2>/dev/null || true' version1 "$directory"
 	expect_status 0
 	expect_line "/dev/dxg=ok"
