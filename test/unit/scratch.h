@@ -46,7 +46,7 @@ static inline void scratch_fail(void)
 static inline void scratch_enter(void)
 {
 	if (geteuid() != 0) {
-		puts("ok 1 - needs root # SKIP");
+		puts("ok 1 - needs root # SKIP\n1..1");
 		exit(0);
 	}
 	if (unshare(CLONE_NEWNS) < 0)
@@ -54,7 +54,7 @@ static inline void scratch_enter(void)
 	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
 		if (errno != EINVAL)
 			scratch_fail();
-		puts("ok 1 - wants / to be a mount point, which it is not in a plain chroot # SKIP");
+		puts("ok 1 - wants / to be a mount point, which it is not in a plain chroot # SKIP\n1..1");
 		exit(0);
 	}
 	if (!mkdtemp(scratch))
