@@ -248,25 +248,14 @@ static bool checkpoint_bring_back(uint64_t places)
 /* All are locked before the first is saved: none of them works on what another has. */
 static bool checkpoint_put_away(void)
 {
+	bool saved;
+
 	if (!checkpoint_each(RUNNING, CHECKPOINT_LOCK_PROCESS, checkpoint_lock))
 		return false;
 	room_note(processes, process_count);
-	if (!checkpoint_each(LOCKED, CHECKPOINT_SAVE, checkpoint_save) || !checkpoint_is_all(SAVED))
-		return false;
+	saved = checkpoint_each(LOCKED, CHECKPOINT_SAVE, checkpoint_save) && checkpoint_is_all(SAVED);
 	room_note_freed(processes, process_count);
-	return true;
-}
-
-/* Nothing is tried that has no room. */
-static enum checkpoint_end checkpoint_resume(uint64_t to)
-{
-	if (!checkpoint_has_room(to))
-		return CHECKPOINT_NO_ROOM;
-	if (checkpoint_bring_back(to))
-		return CHECKPOINT_DONE;
-	if (broken)
-		return CHECKPOINT_LOST;
-	return !changed || checkpoint_put_away() ? CHECKPOINT_UNDONE : CHECKPOINT_LOST;
+	return saved;
 }
 
 static bool checkpoint_is_any(enum process_state state)
@@ -278,6 +267,23 @@ static bool checkpoint_is_any(enum process_state state)
 }
 
 /*
+ * Nothing is tried that has no room. What stands still where it was needs none, but to go on elsewhere it must be put
+ * away.
+ */
+static enum checkpoint_end checkpoint_resume(uint64_t to)
+{
+	if (checkpoint_is_one(to, false) && !checkpoint_put_away())
+		return CHECKPOINT_NO_ROOM;
+	if (checkpoint_is_any(SAVED) && !checkpoint_has_room(to))
+		return CHECKPOINT_NO_ROOM;
+	if (checkpoint_bring_back(to))
+		return CHECKPOINT_DONE;
+	if (broken)
+		return CHECKPOINT_LOST;
+	return !changed || checkpoint_put_away() ? CHECKPOINT_UNDONE : CHECKPOINT_LOST;
+}
+
+/*
  * Has all where they were. @end: what that is then. Where another container has taken what the first ones had there,
  * all are put away, or stand still if the driver does not save the rest of them.
  */
@@ -285,7 +291,7 @@ static enum checkpoint_end checkpoint_undo(uint64_t from, enum checkpoint_end en
 {
 	if (checkpoint_is_one(from, false) && !checkpoint_put_away())
 		return CHECKPOINT_LOST;
-	if (checkpoint_has_room(from))
+	if (!checkpoint_is_any(SAVED) || checkpoint_has_room(from))
 		return checkpoint_bring_back(from) ? end : CHECKPOINT_LOST;
 	return checkpoint_put_away() || !checkpoint_is_any(FAILED) ? CHECKPOINT_AWAY : CHECKPOINT_LOST;
 }
@@ -296,7 +302,8 @@ static enum checkpoint_end checkpoint_suspend(uint64_t from)
 
 	if (checkpoint_put_away())
 		return CHECKPOINT_DONE;
-	if (changed)
+	/* An earlier one of these programs, which was killed, may have saved some. */
+	if (changed || checkpoint_is_any(SAVED))
 		end = checkpoint_undo(from, CHECKPOINT_UNDONE);
 	/* The driver may have saved them at the second try. */
 	return end == CHECKPOINT_AWAY && checkpoint_is_all(SAVED) ? CHECKPOINT_DONE : end;

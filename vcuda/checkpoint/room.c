@@ -134,10 +134,13 @@ static void room_write_down(unsigned number, uint64_t bytes)
 
 void room_note(const struct room_process *processes, int count)
 {
+	static bool again;
 	uint64_t sums[START_GPUS] = {0}, all = 0;
 
 	for (unsigned gpu = 0; gpu < gpu_count; gpu++) {
-		free_before[gpu] = room_measure_free(gpu);
+		/* At a second try some may be away already. */
+		if (!again)
+			free_before[gpu] = room_measure_free(gpu);
 		known[gpu] = room_sum(gpu, processes, count, sums, &all);
 	}
 	/* One that lists none of them on any GPU knows them by other numbers. */
@@ -145,6 +148,7 @@ void room_note(const struct room_process *processes, int count)
 		known[gpu] = known[gpu] && all > 0;
 	for (unsigned number = 0; number < gpu_count; number++)
 		room_write_down(number, sums[number]);
+	again = true;
 }
 
 void room_note_freed(const struct room_process *processes, int count)

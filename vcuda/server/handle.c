@@ -265,10 +265,10 @@ void handle_hide(uint64_t value)
 		;
 }
 
-/* @context: of what ends with it; NULL: none, or one that has ended */
+/* @context: of what ends with it; NULL: none, or one that has ended. So may the parent have. */
 static void handle_show_one(struct handle *handle, const struct handle *context)
 {
-	if (handle->context && !context) {
+	if ((handle->context && !context) || (handle->parent && !handle_place(handle->parent))) {
 		handle_unlink(handle);
 	} else if (handle->context && context->hidden) {
 		handle->hider = context->hider;

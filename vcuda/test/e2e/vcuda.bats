@@ -847,6 +847,23 @@ slot() {
 	'
 }
 
+@test "a container of which nothing could be saved goes on, however full its GPU is" {
+	devices=0 on_host '
+		driver
+		manager
+		mkfifo "$scratch/bundle/rootfs/tmp/one"
+		container one "exec 3<>/tmp/one; holds 4194304 <&3"
+		soon grep -q ^held "$scratch/one.out"
+		touch /run/driver/full
+		echo "FAULTS=cuCheckpointProcessCheckpoint@1=2" >>/run/driver/sim.conf
+		ctr-gpu vcuda suspend one >"$scratch/why" 2>&1 && exit 1
+		grep "cuCheckpointProcessCheckpoint(): 2" "$scratch/why"
+		is one running
+		asks one check
+		soon answers one 1 right
+	'
+}
+
 lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 
 @test "a GPU that is lost: its programs get an error, new ones another GPU, until it is cleared" {
