@@ -193,8 +193,8 @@ one_at_a_time() {
 		exec {claims}</run/ctr-gpu/assigned
 		flock "$claims"
 		(exec {claims}<&-; exec ctr-gpu assign 0 --exclusive >/dev/null) & assign=$!
-		# It has looked at the containers, and has come to the lock.
-		comes() { [[ $(readlink "/proc/$assign/exe") == */ctr-gpu ]] && readlink "/proc/$assign/fd/"* | grep -x /run/ctr-gpu/assigned; }
+		# It has looked at the containers, and has come to the lock. One more it has open from its beginning.
+		comes() { [[ $(readlink "/proc/$assign/exe") == */ctr-gpu ]] && (($(readlink "/proc/$assign/fd/"* | grep -cx /run/ctr-gpu/assigned) > 1)); }
 		soon comes || fail "it does not come to the lock"
 		end one
 		for _ in {1..200}; do
@@ -223,7 +223,7 @@ one_at_a_time() {
 		start one 0 "$slow" & until [[ -e /run/made ]]; do sleep 0.05; done
 		start two 0 || fail two
 		(ctr-gpu assign 0 --exclusive && echo both got it) >/run/said 2>&1 & assign=$!
-		until [[ -n $(ls /run/ctr-gpu/assigned 2>/dev/null) ]] || ! kill -0 "$assign"; do sleep 0.05; done
+		until [[ -n $(ls -I lock /run/ctr-gpu/assigned 2>/dev/null) ]] || ! kill -0 "$assign"; do sleep 0.05; done
 		start three 0 && fail "three, while it waits"
 		[[ -z $(</run/said) ]] || fail "it did not wait: $(</run/said)"
 		touch /run/go; wait
