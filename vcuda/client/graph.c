@@ -155,6 +155,8 @@ static CUresult graph_make_room(size_t count)
 	CUgraphNode *nodes;
 	CUgraphEdgeData *data;
 
+	if (count > WIRE_HANDLES)
+		return CUDA_ERROR_UNKNOWN;
 	graph_before.many = count > GRAPH_NODES;
 	if (count <= GRAPH_NODES || count <= graph_before.room)
 		return CUDA_SUCCESS;

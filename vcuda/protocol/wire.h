@@ -28,10 +28,11 @@ enum {
 	WIRE_LARGE_BYTES = 4 << 20,
 	WIRE_CHUNKS = WIRE_SMALL + WIRE_LARGE,
 	WIRE_CALLBACKS = 256,
-	WIRE_ATTRIBUTES = 256, /* of a device, from number 0 */
-	WIRE_ARENAS = 4,       /* addresses that the server offers for page-locked memory */
-	WIRE_NVLINKS = 64,     /* of a GPU, at most */
-	WIRE_FAILED = 64,      /* contexts that have failed, of which clients know at once */
+	WIRE_HANDLES = 1 << 20, /* of a server, at most */
+	WIRE_ATTRIBUTES = 256,  /* of a device, from number 0 */
+	WIRE_ARENAS = 4,        /* addresses that the server offers for page-locked memory */
+	WIRE_NVLINKS = 64,      /* of a GPU, at most */
+	WIRE_FAILED = 64,       /* contexts that have failed, of which clients know at once */
 };
 
 /* No slot: nobody waits for a reply. Not above, where it would make all of them unsigned for gcc 13 and later. */

@@ -14,7 +14,7 @@
 #include "vcuda/server/driver.h"
 #include "vcuda/server/quota.h"
 
-enum { HANDLES = 1 << 20, HANDLE_HASH = 1 << 16, HANDLE_ROOM = 2 * WIRE_SLOTS };
+enum { HANDLE_HASH = 1 << 16, HANDLE_ROOM = 2 * WIRE_SLOTS };
 
 static pthread_mutex_t handle_mutex = PTHREAD_MUTEX_INITIALIZER;
 struct handle *handle_table;
@@ -67,12 +67,12 @@ static struct handle *handle_take_place(void)
 		return handle;
 	}
 	if (!handle_table) {
-		handle_table = mmap(NULL, HANDLES * sizeof(*handle_table), PROT_READ | PROT_WRITE,
+		handle_table = mmap(NULL, WIRE_HANDLES * sizeof(*handle_table), PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (handle_table == MAP_FAILED)
 			handle_table = NULL;
 	}
-	if (!handle_table || handle_count == HANDLES)
+	if (!handle_table || handle_count == WIRE_HANDLES)
 		return NULL;
 	return &handle_table[handle_count++];
 }
@@ -105,7 +105,7 @@ static struct handle *handle_new(enum wire_type type, uint64_t real, uint64_t pa
 
 bool handle_has_room(void)
 {
-	return handle_used <= HANDLES - HANDLE_ROOM;
+	return handle_used <= WIRE_HANDLES - HANDLE_ROOM;
 }
 
 uint64_t handle_give(enum wire_type type, uint64_t real, uint64_t parent, uint64_t context)
