@@ -151,7 +151,7 @@ struct thread {
 	_Atomic int id; /* of the kernel; 0: nobody's */
 	uint32_t slot, sequence;
 	bool calls_back; /* it runs host functions, which may not call the driver */
-	bool unwatched;  /* it does what variable.c wants done */
+	bool unwatched;  /* it does what the program has not asked for */
 	int depth;
 	struct context *stack[THREAD_CONTEXTS]; /* not freed while the process lives */
 	uint32_t from, end; /* in the ring: where its last entry begins, with what fills up before it, and ends */

@@ -185,16 +185,23 @@ static CUresult host_drop(uint64_t at, uint64_t bytes)
 
 /*
  * The driver waits for the device when it frees such memory, and so does the end of a piece that is no whole one. What
- * another context does with it may go on: the memory is there until the slab goes.
+ * another context does with it may go on: the memory is there until the slab goes. An earlier command's failure is left
+ * to the program's own calls that wait: what was to be freed is.
  */
 static CUresult host_wait(const struct range *range)
 {
-	const struct thread *thread = thread_self();
+	struct thread *thread = thread_self();
+	bool unwatched;
+	CUresult r;
 
 	if (client.captures || !thread || !range->context || thread_context(thread) != range->context ||
 	    range->context->gone)
 		return CUDA_SUCCESS;
-	return call_sync(OP_cuCtxSynchronize, NULL, 0, NULL, 0, NULL, 0);
+	unwatched = thread->unwatched;
+	thread->unwatched = true;
+	r = call_sync(OP_cuCtxSynchronize, NULL, 0, NULL, 0, NULL, 0);
+	thread->unwatched = unwatched;
+	return r;
 }
 
 CUresult host_give(const struct range *range)

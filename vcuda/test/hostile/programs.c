@@ -646,8 +646,9 @@ static void program_gets_earlier_failures(void)
 /* A call that has made, begun or ended something says so; that one failed before is told by the next that waits. */
 static void program_makes_things_behind_a_failure(void)
 {
-	void *host = NULL;
-	CUdeviceptr pointer, other;
+	enum { SMALL = 4096, GLOBAL = 1 };
+	void *host = NULL, *small[2] = {NULL, NULL};
+	CUdeviceptr pointer, other, managed[2] = {0, 0};
 	CUstream stream = NULL;
 	CUfunction function;
 	CUmodule module;
@@ -657,7 +658,14 @@ static void program_makes_things_behind_a_failure(void)
 	MUST(cuMemAlloc_v2(&pointer, 4096));
 	MUST(cuMemAlloc_v2(&other, 4096));
 	MUST(cuStreamCreate(&stream, 1));
+	/* Of small pieces, which are parts of a larger one, another is there when one is freed. */
+	for (int i = 0; i < 2; i++) {
+		MUST(cuMemHostAlloc(&small[i], SMALL, 0));
+		MUST(cuMemAllocManaged(&managed[i], SMALL, GLOBAL));
+	}
 	fail_unnoticed(pointer);
+	MUST(cuMemFreeHost(small[0]));
+	MUST(cuMemFree_v2(managed[0]));
 	MUST(cuMemHostAlloc(&host, 1 << 20, 0));
 	MUST(cuMemFreeHost(host));
 	MUST(cuMemFree_v2(other));
