@@ -247,8 +247,17 @@ struct shown {
 static struct lock shown_lock;
 static struct shown *shown_nodes[GRAPH_SHOWN];
 
-/* Takes it. Return: where its values are from now on. It ends what is of another node in the same place. */
-static struct shown *graph_keep_shown(struct shown *shown, size_t bytes)
+static void graph_point(struct shown *shown, const struct function *function)
+{
+	for (unsigned i = 0; i < function->info.parameters; i++)
+		shown->parameters[i] = shown->bytes + function->info.parameter[i].offset;
+}
+
+/*
+ * Takes it. Return: where its values are from now on, to which all addresses lead, also where a program has put others
+ * of its own into the list. It ends what is of another node in the same place.
+ */
+static struct shown *graph_keep_shown(struct shown *shown, const struct function *function)
 {
 	struct shown **at = &shown_nodes[wire_handle_index(shown->node) % GRAPH_SHOWN], *old;
 
@@ -257,7 +266,8 @@ static struct shown *graph_keep_shown(struct shown *shown, size_t bytes)
 		at = &(*at)->next;
 	old = *at;
 	if (old && old->node == shown->node && old->function == shown->function) {
-		memcpy(old->bytes, shown->bytes, bytes);
+		memcpy(old->bytes, shown->bytes, function->info.bytes);
+		graph_point(old, function);
 		free(shown);
 		return old;
 	}
@@ -278,9 +288,8 @@ static CUresult graph_show_values(uint64_t node, uint64_t handle, const struct f
 	}
 	shown->node = node;
 	shown->function = handle;
-	for (unsigned i = 0; i < function->info.parameters; i++)
-		shown->parameters[i] = shown->bytes + function->info.parameter[i].offset;
-	shown = graph_keep_shown(shown, function->info.bytes);
+	graph_point(shown, function);
+	shown = graph_keep_shown(shown, function);
 	*ret = function->info.parameters ? shown->parameters : NULL;
 	return CUDA_SUCCESS;
 }

@@ -1031,6 +1031,13 @@ static void program_asks_for_parameters_twice(void)
 	MUST(cuGraphKernelNodeSetParams_v2(node, &found));
 	MUST(cuGraphKernelNodeGetParams_v2(node, &again));
 	is("the last answer", 4711, *(unsigned *)again.parameters[1]);
+	/* Into the list that it was given it writes where it has another value. */
+	value = 4712;
+	found.parameters[1] = &value;
+	MUST(cuGraphKernelNodeSetParams_v2(node, &found));
+	value = 4713;
+	MUST(cuGraphKernelNodeGetParams_v2(node, &again));
+	is("the answer behind a change", 4712, *(unsigned *)again.parameters[1]);
 }
 
 static void program_has_little_room_for_a_log(void)
