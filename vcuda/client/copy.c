@@ -134,7 +134,8 @@ static CUresult copy_probe(CUdeviceptr device, size_t bytes, bool known)
 	return known ? CUDA_SUCCESS : call_sync(WIRE_PROBE, words, 2, NULL, 0, NULL, 0);
 }
 
-CUresult on_cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+/* @awaited: the stream has done what comes before, if it fills registered memory. */
+static CUresult copy_in(CUdeviceptr to, const void *from, size_t bytes, CUstream stream, bool awaited)
 {
 	const uint64_t words[] = {to, (uint64_t)from, bytes, stream};
 	CUDA_MEMCPY3D captured;
@@ -150,13 +151,18 @@ CUresult on_cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes,
 			     : call_sync(OP_cuMemcpyHtoDAsync_v2, words, 4, NULL, 0, NULL, 0);
 	if (paged_captures_row(stream, to, from, bytes, true, &captured))
 		return paged_capture(stream, &captured);
-	r = staged_await(from, stream);
+	r = awaited ? CUDA_SUCCESS : staged_await(from, stream);
 	if (r)
 		return r;
 	if (bytes <= COPY_INLINE)
 		return copy_inline(to, from, bytes, stream, known);
 	r = copy_probe(to, bytes, known);
 	return r ? r : copy_in_staged(to, from, bytes, stream);
+}
+
+CUresult on_cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+{
+	return copy_in(to, from, bytes, stream, false);
 }
 
 CUresult on_cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
@@ -291,10 +297,15 @@ static bool copy_is_there(int type, const struct plane *plane, size_t width)
 	return type != COPY_UNIFIED || plane->device || address_map_has_host(plane->at, width);
 }
 
-/* What has neither side on the device is copied at once, behind what the stream does before it. */
+/*
+ * What has neither side on the device is copied at once, behind what the stream does before it. For registered memory
+ * the stream is waited for once, not for each row.
+ */
 static CUresult copy_turn(const struct plane *to, const struct plane *from, CUstream stream)
 {
-	return to->device || from->device ? CUDA_SUCCESS : cuStreamSynchronize(stream);
+	if (from->device)
+		return CUDA_SUCCESS;
+	return to->device ? staged_await((const void *)from->at, stream) : cuStreamSynchronize(stream);
 }
 
 /* A row at a time; rows without gaps are one. Between two places of the device the driver copies planes itself. */
@@ -318,7 +329,7 @@ static CUresult copy_rows(const struct plane *to, const struct plane *from, size
 		const uint64_t target = to->at + y * to->pitch, source = from->at + y * from->pitch;
 
 		if (to->device)
-			r = on_cuMemcpyHtoDAsync_v2(target, (const void *)source, width, stream);
+			r = copy_in(target, (const void *)source, width, stream, true);
 		else if (from->device)
 			r = on_cuMemcpyDtoHAsync_v2((void *)target, source, width, stream);
 		else

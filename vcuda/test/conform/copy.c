@@ -121,6 +121,46 @@ static void copy_registered_late(void)
 	free(memory);
 }
 
+/* And planes and boxes of it, whose rows are not side by side, on either side. */
+static void copy_planes_registered_late(void)
+{
+	uint32_t *memory = aligned_alloc(4096, 65536);
+	CUdeviceptr pointer = check_alloc(65536);
+	const CUDA_MEMCPY2D plane = {.src_type = HOST,
+				     .src_host = memory,
+				     .src_pitch = 8,
+				     .dst_type = DEVICE,
+				     .dst_device = pointer,
+				     .dst_pitch = 512,
+				     .width = 4,
+				     .height = 2};
+	const CUDA_MEMCPY3D box = {.src_type = HOST,
+				   .src_host = memory,
+				   .src_pitch = 8,
+				   .src_height = 1,
+				   .dst_type = DEVICE,
+				   .dst_device = pointer,
+				   .dst_pitch = 512,
+				   .dst_height = 1,
+				   .width = 4,
+				   .height = 1,
+				   .depth = 2};
+
+	OK(cu.cuMemHostRegister_v2(memory, 65536, 0));
+	for (int i = 0; i < 2; i++) {
+		memset(memory, 0, 65536);
+		OK(cu.cuMemsetD8_v2(pointer, 0, 65536));
+		OK(cu.cuLaunchHostFunc(NULL, copy_fill_late, memory));
+		OK(i ? cu.cuMemcpy3DAsync_v2(&box, NULL) : cu.cuMemcpy2DAsync_v2(&plane, NULL));
+		OK(cu.cuCtxSynchronize());
+		IS(1, check_word(pointer));
+		IS(3, check_word(pointer + 512));
+	}
+	OK(cu.cuMemHostUnregister(memory));
+	OK(cu.cuMemFree_v2(pointer));
+	free(memory);
+}
+
 static void copy_pinned_event(void)
 {
 	uint32_t *pinned = check_pinned(4096);
@@ -494,6 +534,7 @@ const struct check copy_checks[] = {
 	{"from locked memory not before its turn", copy_pinned_late, false},
 	{"to locked memory, seen after an event", copy_pinned_event, false},
 	{"from registered memory that is filled before", copy_registered_late, false},
+	{"of planes of registered memory that is filled before", copy_planes_registered_late, false},
 	{"within the device", copy_device, false},
 	{"by unified addresses", copy_unified, false},
 	{"in the thread's own default stream", copy_own_default, false},
