@@ -570,13 +570,20 @@ static unsigned long long container_pid_read_start(int process)
 
 /* ---- lists ---- */
 
-/* Takes what is not known, unless that is known of. Return: 0 or -ENOMEM. */
+/* Whether two have the same id, or neither has one. */
+static bool container_pid_is_same_id(const char *id, const char *other)
+{
+	return id && other ? streq(id, other) : id == other;
+}
+
+/* Takes what is not known, unless that is known of: many may fail alike. Return: 0 or -ENOMEM. */
 static int container_pid_append_unknown(struct container_pids *list, struct container_pid *found)
 {
 	struct container_pid *items;
 
 	for (size_t i = 0; i < list->unknown_count; i++)
-		if (streq(list->unknown[i].error, found->error))
+		if (streq(list->unknown[i].error, found->error) &&
+		    container_pid_is_same_id(list->unknown[i].id, found->id))
 			return 0;
 	items = array_grow(list->unknown, list->unknown_count, sizeof(*items));
 	if (!items)
