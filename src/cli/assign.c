@@ -524,6 +524,14 @@ static int assign_add(struct assign *assign)
 	return r ? r : assign_write(assign, &file, json);
 }
 
+/* @which: of them, by position; after assign_read(). Return: 0 or the exit status. */
+static int assign_write_without(struct assign *assign, const bool *which, struct config_file *file, json_t *json)
+{
+	for (size_t i = 0; i < assign->session.host->inventory.count; i++)
+		assign->exclusive[i] &= !which[i];
+	return assign_write(assign, file, json);
+}
+
 /* @which: of them, by position. Return: 0 or the exit status. */
 static int assign_remove(struct assign *assign, const bool *which)
 {
@@ -531,9 +539,7 @@ static int assign_remove(struct assign *assign, const bool *which)
 	_cleanup_json_ json_t *json = NULL;
 	int r = assign_read(assign, &file, &json);
 
-	for (size_t i = 0; i < assign->session.host->inventory.count && !r; i++)
-		assign->exclusive[i] &= !which[i];
-	return r ? r : assign_write(assign, &file, json);
+	return r ? r : assign_write_without(assign, which, &file, json);
 }
 
 /* Which process was listed with the number: another may have it by now. */
@@ -711,15 +717,20 @@ static int assign_make_exclusive(struct assign *assign)
 
 /*
  * The settings come first: as long as they say that a GPU is exclusive, it must be known who has it. The lock is held
- * meanwhile, so that no start claims what is shared by then.
+ * meanwhile, so that no start claims what is shared by then. What the settings say is looked for before: a vendor's
+ * library may be asked for that, and starts wait for the lock.
  */
 static int assign_make_shared(struct assign *assign)
 {
-	int claims = -1, r = assign_lock(&claims);
+	_cleanup_config_file_ struct config_file file = {0};
+	_cleanup_json_ json_t *json = NULL;
+	int claims = -1, r = assign_read(assign, &file, &json);
 
+	if (!r)
+		r = assign_lock(&claims);
 	if (r)
 		return r;
-	r = assign_remove(assign, assign->named);
+	r = assign_write_without(assign, assign->named, &file, json);
 	if (!r) {
 		(void)assign_each(assign, assign->named, claims, assign_free);
 		assign_read_claims(assign, claims);
