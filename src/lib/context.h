@@ -119,9 +119,9 @@ int host_exclusive_mark(const struct ctr_gpu_host *host, const char *names, bool
 /* What settings say that one container at a time may have; two lists by position in the inventory. */
 struct host_exclusive {
 	bool *marked;
-	bool *possible;      /* one of the unknown names may mean it, as not all of its names are known */
-	struct strv unknown; /* names that no adapter is known by, or none that can be used */
-	char *failure;       /* why a vendor's library told no names; NULL */
+	const char **possible; /* the first unknown name that may mean it, as not all of its names are known; or NULL */
+	struct strv unknown;   /* names that no adapter is known by, or none that can be used */
+	char *failure;         /* why a vendor's library told no names; NULL */
 };
 
 void host_exclusive_clear(struct host_exclusive *exclusive);

@@ -58,6 +58,23 @@ static int host_exclusive_ask(struct exclusive_search *search)
 	return search->found->failure ? 0 : -ENOMEM;
 }
 
+/* @possible: whether it may mean an adapter whose names are not all known */
+static int host_exclusive_add_unknown(struct exclusive_search *search, const struct device_name *name, bool possible)
+{
+	struct host_exclusive *found = search->found;
+	const size_t count = search->host->inventory.count;
+	int r = strv_add(&found->unknown, name->text);
+
+	if (r < 0 || !possible)
+		return r;
+	memset(search->matches, 0, count * sizeof(*search->matches));
+	selection_find_possible(search->host, name, search->matches);
+	for (size_t i = 0; i < count; i++)
+		if (search->matches[i] && !found->possible[i])
+			found->possible[i] = found->unknown.items[found->unknown.count - 1];
+	return 0;
+}
+
 /* A name that means none, or several as it is too short, is looked for again with all names that can be had. */
 static int host_exclusive_find_name(struct exclusive_search *search, const struct device_name *name)
 {
@@ -70,13 +87,11 @@ static int host_exclusive_find_name(struct exclusive_search *search, const struc
 		r = host_exclusive_ask(search);
 		matches = selection_find(search->host, name, search->matches);
 	}
-	if (matches == 0)
-		selection_find_possible(search->host, name, search->found->possible);
 	for (size_t i = 0; i < search->host->inventory.count && matches > 0; i++) {
 		search->found->marked[i] |= search->matches[i];
 		usable += search->matches[i] && !search->host->inventory.adapters[i].unusable;
 	}
-	return r == 0 && usable == 0 ? strv_add(&search->found->unknown, name->text) : r;
+	return r == 0 && usable == 0 ? host_exclusive_add_unknown(search, name, matches == 0) : r;
 }
 
 /* An entry of the list may be a list. */
@@ -166,16 +181,20 @@ static int host_exclusive_add(const struct adapter *adapter, const char *may_be,
 	return plan_add_claim(plan, &claim);
 }
 
+/* @sure: what is exclusive; or else what may be */
 static int host_exclusive_add_selected(const struct ctr_gpu_host *host, const struct selection *selection,
-				       const bool *marked, const char *may_be, struct plan *plan)
+				       const struct host_exclusive *found, bool sure, struct plan *plan)
 {
 	const struct inventory *inventory = &host->inventory;
 	int r = 0;
 
-	for (size_t i = 0; i < inventory->count && r == 0; i++)
-		for (size_t j = 0; j < selection->count && r == 0 && marked[i]; j++)
+	for (size_t i = 0; i < inventory->count && r == 0; i++) {
+		const bool added = sure ? found->marked[i] : found->possible[i] != NULL;
+
+		for (size_t j = 0; j < selection->count && r == 0 && added; j++)
 			if (host_exclusive_has(&inventory->adapters[i], selection->adapters[j]))
-				r = host_exclusive_add(&inventory->adapters[i], may_be, plan);
+				r = host_exclusive_add(&inventory->adapters[i], sure ? NULL : found->possible[i], plan);
+	}
 	return r;
 }
 
@@ -202,8 +221,8 @@ int host_exclusive_plan(const struct ctr_gpu_host *host, const struct selection 
 		return 0;
 	r = host_exclusive_find(host, &host->settings->exclusive, &found);
 	if (r == 0)
-		r = host_exclusive_add_selected(host, selection, found.marked, NULL, plan);
-	if (r == 0 && found.unknown.count > 0)
-		r = host_exclusive_add_selected(host, selection, found.possible, found.unknown.items[0], plan);
+		r = host_exclusive_add_selected(host, selection, &found, true, plan);
+	if (r == 0)
+		r = host_exclusive_add_selected(host, selection, &found, false, plan);
 	return r == 0 ? host_exclusive_warn(&found, plan) : r;
 }

@@ -128,7 +128,7 @@ static int plan_mark_exclusive(const struct planner *planner, bool **ret)
 	int r = host_exclusive_find(planner->host, &planner->host->settings->exclusive, &exclusive);
 
 	for (size_t i = 0; i < planner->host->inventory.count && r == 0; i++)
-		exclusive.marked[i] |= exclusive.possible[i];
+		exclusive.marked[i] |= exclusive.possible[i] != NULL;
 	if (r == 0)
 		*ret = steal_ptr(exclusive.marked);
 	return r;

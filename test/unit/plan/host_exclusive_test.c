@@ -52,8 +52,8 @@ static struct adapter adapters[] = {
 	 .whole = 3},
 };
 
-/* What a container that asks for each of them would have to be alone with: a letter for each adapter. */
-static void look(const char *first, const char *second, char ret[static ARRAY_SIZE(adapters) + 1])
+/* For a container that asks for each of them. */
+static void make_plan(const char *first, const char *second, struct plan *ret)
 {
 	char *names[] = {(char *)(uintptr_t)first, (char *)(uintptr_t)second};
 	const struct settings settings = {.exclusive = {.items = names, .count = second ? 2 : 1}};
@@ -63,14 +63,21 @@ static void look(const char *first, const char *second, char ret[static ARRAY_SI
 					  .present_count = 1};
 	const struct adapter *all[ARRAY_SIZE(adapters)];
 	const struct selection selection = {.adapters = all, .count = ARRAY_SIZE(adapters)};
-	struct plan plan = {0};
 
 	asked = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(adapters); i++)
 		all[i] = &adapters[i];
+	assert_int_equal(host_exclusive_plan(&host, &selection, ret), 0);
+}
+
+/* What it would have to be alone with: a letter for each adapter. */
+static void look(const char *first, const char *second, char ret[static ARRAY_SIZE(adapters) + 1])
+{
+	struct plan plan = {0};
+
 	memset(ret, '.', ARRAY_SIZE(adapters));
 	ret[ARRAY_SIZE(adapters)] = '\0';
-	assert_int_equal(host_exclusive_plan(&host, &selection, &plan), 0);
+	make_plan(first, second, &plan);
 	for (size_t i = 0; i < plan.claim_count; i++)
 		for (size_t j = 0; j < ARRAY_SIZE(adapters); j++) {
 			char key[HOST_EXCLUSIVE_KEY_SIZE];
@@ -124,10 +131,36 @@ static void what_the_settings_may_mean_is_not_shared(void **state)
 	}
 }
 
+/* Not one that means none, nor one that may mean another. */
+static void the_name_that_a_gpu_may_have_is_told(void **state)
+{
+	static const struct {
+		const char *first, *second, *expected[3];
+	} cases[] = {
+		{"0000:77:00.0", "GPU-11111111-aaaa", {"GPU-11111111-aaaa", "GPU-11111111-aaaa"}},
+		{"A2000,GPU-11111111-aaaa", "GPU-22222222-aaaa", {"GPU-11111111-aaaa", "GPU-11111111-aaaa"}},
+		{"MIG-11111111-aaaa",
+		 "GPU-11111111-aaaa",
+		 {"GPU-11111111-aaaa", "GPU-11111111-aaaa", "MIG-11111111-aaaa"}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct plan plan = {0};
+
+		make_plan(cases[i].first, cases[i].second, &plan);
+		assert_int_equal(plan.claim_count, cases[i].expected[2] ? 3 : 2);
+		for (size_t j = 0; j < plan.claim_count; j++)
+			assert_string_equal(plan.claims[j].may_be, cases[i].expected[j]);
+		plan_clear(&plan);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_the_settings_may_mean_is_not_shared),
+		cmocka_unit_test(the_name_that_a_gpu_may_have_is_told),
 	};
 
 	return cmocka_run_group_tests_name("host_exclusive", tests, NULL, NULL);
