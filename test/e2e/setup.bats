@@ -1135,6 +1135,22 @@ while (accept \$c, S) {
 	expect_not ctr-gpu-nvidia.json$'\n'"/var"
 }
 
+@test "CDI specs stay, and --remove fails, where what is remembered of other engines is damaged" {
+	run gpu_machine '
+		mkdir -p /etc/containerd
+		ctr-gpu setup containerd >/dev/null
+		mkdir -p /var/lib/ctr-gpu && echo "{" >/var/lib/ctr-gpu/setup.json
+		if ctr-gpu setup containerd --remove; then exit 1; fi
+		echo "left: $(ls /etc/cdi)"
+		rm /var/lib/ctr-gpu/setup.json
+		ctr-gpu setup containerd --remove >/dev/null
+		echo "none: $(ls /etc/cdi)"'
+	expect_status 0
+	expect "setup.json is damaged"
+	expect_line "left: ctr-gpu-nvidia.json"
+	expect_line "none: "
+}
+
 @test "a CDI spec that cannot be written: the engine file stays as it is, and --remove takes the specs written before" {
 	profile=wsl-hybrid run gpu_machine '
 		# Room for the first of two specs.

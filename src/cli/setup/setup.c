@@ -462,29 +462,35 @@ static bool setup_is_named(const char *path)
 	       memmem(file.text.data, file.text.size, name, sizeof(name) - 1);
 }
 
-/* Whether an engine is set up in a file that is not its usual one. What cannot be read may say so. */
-static bool setup_has_saved(const struct setup *setup)
+/* Whether an engine is set up in a file that is not its usual one. Return: 0; the exit status after a message. */
+static int setup_find_saved(const struct setup *setup, bool *ret)
 {
 	_cleanup_state_ struct saved_state state = SAVED_STATE_CLOSED;
 	const size_t own = setup->dry_run && setup->entry;
+	int r;
 
-	if (setup->state.entries)
-		return json_object_size(setup->state.entries) > own;
-	return saved_state_open(&state, false) || json_object_size(state.entries) > 0;
+	if (setup->state.entries) {
+		*ret = json_object_size(setup->state.entries) > own;
+		return 0;
+	}
+	r = saved_state_open(&state, false);
+	*ret = json_object_size(state.entries) > 0;
+	return r;
 }
 
-/* Whether an engine of root's is set up still; CDI specs are root's. */
-static bool setup_is_needed(const struct setup *setup)
+/* Whether an engine of root's is set up still; CDI specs are root's. Return: 0; the exit status after a message. */
+static int setup_find_needed(const struct setup *setup, bool *ret)
 {
+	*ret = true;
 	for (size_t i = 0; i < ARRAY_SIZE(engines) && setup_has_runtimes(engines[i]); i++) {
 		const char *path = engines[i]->file ? engines[i]->file : engines[i]->facts->files[0];
 
 		if (setup_is_named(path) && !(setup->dry_run && streq(path, setup->path)))
-			return true;
+			return 0;
 	}
-	if (setup->engine != &setup_vcuda && setup_vcuda_is_on())
-		return true;
-	return setup->rootless || setup_has_saved(setup);
+	if (setup->rootless || (setup->engine != &setup_vcuda && setup_vcuda_is_on()))
+		return 0;
+	return setup_find_saved(setup, ret);
 }
 
 static int setup_remove_file(struct setup *setup)
@@ -501,6 +507,7 @@ static int setup_remove_file(struct setup *setup)
 
 static int setup_remove(struct setup *setup)
 {
+	bool needed = false;
 	int r = 0;
 
 	if (setup->dry_run)
@@ -511,7 +518,10 @@ static int setup_remove(struct setup *setup)
 		setup_print(setup, "%s: nothing to remove", setup->file.path);
 	if (!r && setup->entry && !setup->dry_run)
 		r = saved_state_set(&setup->state, setup->file.path, NULL);
-	return r || setup->all || setup_is_needed(setup) ? r : setup_cdi_remove(setup, SETUP_CDI_OURS);
+	if (r || setup->all)
+		return r;
+	r = setup_find_needed(setup, &needed);
+	return r || needed ? r : setup_cdi_remove(setup, SETUP_CDI_OURS);
 }
 
 /* A TOML file in another place than usual is found again by its entry. */
