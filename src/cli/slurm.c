@@ -396,7 +396,10 @@ static int slurm_open(struct session *session, struct global_options *globals, s
 
 	if (r == 0)
 		r = session_check(session, ctr_gpu_host_new(session->context, &session->host));
-	return r ? r : session_check(session, slurm_gpus_list(session->context, session->host, ret));
+	if (r)
+		return r;
+	r = slurm_gpus_list(session->context, session->host, ret);
+	return r == -ENOMEM ? output_no_memory() : session_check(session, r);
 }
 
 static int slurm_gres(struct global_options *globals, int argc, char **argv)
