@@ -408,7 +408,7 @@ int devcgroup_open(pid_t pid, int process, struct devcgroup **ret, struct err *e
 	if (r == 0)
 		r = devcgroup_find(&search, &cgroup);
 	if (r == -E2BIG)
-		return devcgroup_explain_depth(pid, err);
+		return devcgroup_is_privileged() ? devcgroup_explain_depth(pid, err) : 0;
 	if (r < 0)
 		return err_set(err, r, "cannot read the cgroup of process %d: %m", (int)pid);
 	if (!cgroup && devcgroup_contains(membership) && devcgroup_is_privileged())
