@@ -262,9 +262,12 @@ static void variable_send_all(void)
 	variable_end(&way, r);
 }
 
+/* Its own result is waited for: that of a later wait does not tell what an earlier command failed with. */
 static CUresult variable_fetch(const struct variable *variable, CUstream stream)
 {
-	return cuMemcpyDtoHAsync_v2((void *)variable->device.at, variable->at, variable->bytes, stream);
+	const uint64_t words[] = {variable->device.at, variable->at, variable->bytes, stream};
+
+	return call_sync(OP_cuMemcpyDtoHAsync_v2, words, 4, NULL, 0, NULL, 0);
 }
 
 static void variable_fetch_all(void)

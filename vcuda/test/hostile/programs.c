@@ -684,6 +684,28 @@ static void program_makes_things_behind_a_failure(void)
 	is("the end of it", 2, cu.cuCtxSynchronize());
 }
 
+/* The first copy is of what it begins as. What the next could not bring is not taken for what the device has. */
+static void program_has_a_variable_that_is_not_copied(void)
+{
+	static const char text[] = ".version 6.0\n.target sm_50\n.address_size 64\n"
+				   ".visible .global .attribute(.managed) .align 4 .u32 made = 5;\n";
+	CUdeviceptr pointer = 0, other;
+	size_t bytes = 0;
+	CUmodule module;
+
+	begin();
+	MUST(cuMemAlloc_v2(&other, 4096));
+	MUST(cuModuleLoadData(&module, text));
+	MUST(cuModuleGetGlobal_v2(&pointer, &bytes, module, "made"));
+	*(volatile unsigned *)(uintptr_t)pointer = 6;
+	MUST(cuMemsetD32Async(other, 0, 1, NULL));
+	MUST(cuCtxSynchronize());
+	is("the variable", 6, *(volatile unsigned *)(uintptr_t)pointer);
+	is("the next that waits", 2, cu.cuCtxSynchronize());
+	MUST(cuCtxSynchronize());
+	is("the variable", 6, *(volatile unsigned *)(uintptr_t)pointer);
+}
+
 static void program_has_many_host_nodes(void)
 {
 	CUDA_HOST_NODE_PARAMS parameters = {function_runs, NULL};
@@ -1164,6 +1186,7 @@ static const struct {
 	{"that asks a child for the driver's version", program_asks_a_child_for_the_version, true},
 	{"that hears of an earlier failure", program_gets_earlier_failures, true},
 	{"that makes things behind an earlier failure", program_makes_things_behind_a_failure, true},
+	{"that has a variable whose copy is a failure", program_has_a_variable_that_is_not_copied, true},
 	{"with 20000 functions of the host in graphs", program_has_many_host_nodes, false},
 	{"with a graph of 1500 nodes", program_has_a_large_graph, false},
 	{"with nodes behind 1200 others", program_has_nodes_with_many_dependencies, false},
