@@ -183,6 +183,11 @@ of_a_runtime() {
 		name=$(printf "/run/a\033[2Jb") && cp "$(type -P sleep)" "$name"
 		"$name" 603 & other=$!
 		printf "%s" "$other" >"$groups/$foreign/cgroup.procs" || exit
+		# Each has become its program, whoever began it.
+		runs() { [[ $(<"/proc/$1/comm") != @(runc*|bash) ]]; }
+		for process in "$(jq .init_process_pid /run/runc/three/state.json)" "$(</run/three)" "$(</run/nameless)" "$host" "$other"; do
+			soon runs "$process" || exit
+		done
 		printf "%s\n" "0 -1 -1 $(jq .init_process_pid /run/runc/three/state.json) 1048576 compute 40" \
 			"0 -1 -1 $(</run/three) 2097152 compute -1" "0 -1 -1 $(</run/three) 2097152 graphics -1" \
 			"2 -1 -1 $(</run/nameless) 3145728 graphics 7" "1 -1 -1 $host 4194304 compute 4000" "1 -1 -1 $other -1 compute 0" \
