@@ -91,7 +91,7 @@ static int undo_record_read_path(int proc_self_fd, int fd, char **ret)
 
 /* ---- paths, which are bytes, in JSON, which is UTF-8 ---- */
 
-/* Bytes that are not printable ASCII, and backslashes, as \\ooo. Return: new string; NULL. */
+/* Bytes that are not printable ASCII, and backslashes, as \ooo in octal. Return: new string; NULL. */
 static char *undo_record_escape(const char *path)
 {
 	char *text = malloc(strlen(path) * (sizeof("\\ooo") - 1) + 1), *end = text;
