@@ -147,8 +147,8 @@ static V1beta1__ContainerPreferredAllocationResponse *answer_prefer_for(
 
 	if (!response || !ids)
 		return NULL;
-	chosen = preference_choose(resource, wish->available_deviceids, wish->n_available_deviceids,
-				   wish->must_include_deviceids, wish->n_must_include_deviceids, size, ids);
+	chosen = resource_prefer(resource, wish->available_deviceids, wish->n_available_deviceids,
+				 wish->must_include_deviceids, wish->n_must_include_deviceids, size, ids);
 	if (chosen < 0)
 		return NULL;
 	v1beta1__container_preferred_allocation_response__init(response);

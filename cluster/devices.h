@@ -45,14 +45,14 @@ struct resources {
 	struct resource list[RESOURCES_MAX];
 	size_t count;
 	bool wants_names; /* a device is there whose name only its driver knows */
-	json_t *slots;    /* what is in use of them, as slot_use_read() has it; NULL */
+	json_t *slots;    /* what is in use of them, as a look has it; NULL */
 };
 
 /**
  * resources_update() - put in what a look at the host found
  * @found: {"devices": [{"resource", "kind", "id", "locator", "store", "numa", "usable"}]}; what is not so is passed
  *         over. Without a kind it is the resource's name. Without a resource the device is one that is known by its
- *         locator: its driver alone tells which it is. With "slots" and "lost", as slot_use_read() has them.
+ *         locator: its driver alone tells which it is. With "slots", what is in use of them, and "lost", UUIDs of GPUs.
  *
  * An adapter that cannot be used and is not listed yet is not listed.
  *
@@ -76,6 +76,20 @@ bool resource_is_single(const struct resource *resource);
 
 /** Return: borrowed; NULL. */
 const struct device *resource_find(const struct resource *resource, const char *id);
+
+/**
+ * resource_prefer() - which of the devices that are available to give to a container
+ * @available: names; those that are not the resource's are passed over
+ * @must:      of these, which it gets in any case
+ * @size:      how many it gets
+ * @ret:       room for @size names, borrowed from the resource
+ *
+ * Those of one NUMA node, then those of one driver store; of several such groups the one of which the least is left.
+ *
+ * Return: how many are in @ret: less than @size where less are available; -ENOMEM.
+ */
+long resource_prefer(const struct resource *resource, char *const *available, size_t available_count, char *const *must,
+		     size_t must_count, size_t size, const char **ret);
 
 /* ---- trouble ---- */
 
@@ -112,22 +126,6 @@ int troubles_print(const struct troubles *troubles, char **ret);
 
 /** Return: 0, with the UUIDs of GPUs that are to be let go of, with commas, owned by the caller; -ENOMEM. */
 int troubles_list(const struct troubles *troubles, int64_t now, char **ret);
-
-/* ---- preference ---- */
-
-/**
- * preference_choose() - which of the devices that are available to give to a container
- * @available: names; those that are not the resource's are passed over
- * @must:      of these, which it gets in any case
- * @size:      how many it gets
- * @ret:       room for @size names, borrowed from the resource
- *
- * Those of one NUMA node, then those of one driver store; of several such groups the one of which the least is left.
- *
- * Return: how many are in @ret: less than @size where less are available; -ENOMEM.
- */
-long preference_choose(const struct resource *resource, char *const *available, size_t available_count,
-		       char *const *must, size_t must_count, size_t size, const char **ret);
 
 /* ---- answer ---- */
 

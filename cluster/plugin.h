@@ -54,17 +54,6 @@ struct xid_watch {
 /** To be called when one of its sockets can be read, and now and then. Return: whether its troubles are others now. */
 bool xid_watch_serve(struct xid_watch *watch);
 
-/* ---- slot use ---- */
-
-/**
- * slot_use_read() - ask vCUDA's manager
- * @slots: array, gets {"device", "container", "limit", "ratio", "used", "share", "processes"} for each slot in use
- * @lost:  array, gets the UUIDs of GPUs that are lost
- *
- * Return: 0; negative errno.
- */
-int slot_use_read(json_t *slots, json_t *lost);
-
 /* ---- watcher ---- */
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Resources and their devices, and what becomes of them when the host is looked at. */
+/* Resources and their devices: what becomes of them when the host is looked at, and which of them fit each other. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -296,4 +296,87 @@ void resources_clear(struct resources *resources)
 	}
 	json_decref(resources->slots);
 	*resources = (struct resources){0};
+}
+
+/* ---- which devices fit each other ---- */
+
+/* Every available one is tried as the first, with those that are nearest to it. */
+
+/* How far a device is from another, in steps; the first counts more than any of the second. */
+enum { PREFERENCE_NUMA = 2, PREFERENCE_STORE = 1, PREFERENCE_DISTANCES = PREFERENCE_NUMA + PREFERENCE_STORE + 1 };
+
+struct resource_preference {
+	const struct device **candidates; /* those that must be come first */
+	size_t count, must, size;
+};
+
+static int resource_distance(const struct device *a, const struct device *b)
+{
+	bool same_store = a->store && b->store ? streq(a->store, b->store) : a->store == b->store;
+
+	return (a->numa == b->numa ? 0 : PREFERENCE_NUMA) + (same_store ? 0 : PREFERENCE_STORE);
+}
+
+static void resource_add_candidates(struct resource_preference *preference, const struct resource *resource,
+				    char *const *ids, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct device *device = resource_find(resource, ids[i]);
+		bool known = !device || preference->count == resource->count;
+
+		for (size_t j = 0; j < preference->count && !known; j++)
+			known = preference->candidates[j] == device;
+		if (!known)
+			preference->candidates[preference->count++] = device;
+	}
+}
+
+/* The nearest to @anchor. Return: how far they are from it altogether, and of its own group how many stay behind. */
+static size_t resource_take_nearest(const struct resource_preference *preference, const struct device *anchor,
+				    const char **ret)
+{
+	size_t taken = 0, cost = 0, left = 0;
+
+	for (; taken < preference->must && taken < preference->size; taken++) {
+		ret[taken] = preference->candidates[taken]->id;
+		cost += (size_t)resource_distance(anchor, preference->candidates[taken]);
+	}
+	for (int distance = 0; distance < PREFERENCE_DISTANCES; distance++)
+		for (size_t i = preference->must; i < preference->count; i++) {
+			if (resource_distance(anchor, preference->candidates[i]) != distance)
+				continue;
+			if (taken < preference->size) {
+				ret[taken++] = preference->candidates[i]->id;
+				cost += (size_t)distance;
+			} else if (distance == 0)
+				left++;
+		}
+	return cost * (RESOURCE_DEVICES_MAX + 1) + left;
+}
+
+long resource_prefer(const struct resource *resource, char *const *available, size_t available_count, char *const *must,
+		     size_t must_count, size_t size, const char **ret)
+{
+	_cleanup_free_ const struct device **candidates = calloc(resource->count + 1, sizeof(*candidates));
+	struct resource_preference preference = {.candidates = candidates};
+	size_t best = SIZE_MAX, anchors, chosen = 0;
+
+	if (!candidates)
+		return -ENOMEM;
+	resource_add_candidates(&preference, resource, must, must_count);
+	preference.must = preference.count;
+	resource_add_candidates(&preference, resource, available, available_count);
+	preference.size = size < preference.count ? size : preference.count;
+	anchors = preference.must > 0 ? preference.must : preference.count;
+	for (size_t i = 0; i < anchors; i++) {
+		size_t cost = resource_take_nearest(&preference, candidates[i], ret);
+
+		if (cost < best) {
+			best = cost;
+			chosen = i;
+		}
+	}
+	if (anchors > 0)
+		(void)resource_take_nearest(&preference, candidates[chosen], ret);
+	return (long)preference.size;
 }

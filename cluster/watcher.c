@@ -23,6 +23,8 @@
 #include "cluster/plugin.h"
 #include "ctr-gpu.h"
 #include "lib/context.h"
+#include "vcuda/protocol/control.h"
+#include "vcuda_rpc.h"
 
 enum {
 	WATCHER_PAUSE_MS = 2000,
@@ -30,6 +32,7 @@ enum {
 	WATCHER_LOOK_MS = 2500,   /* how long a look may take */
 	WATCHER_NAMES_MS = 15000, /* one that asks drivers */
 	WATCHER_NAMES_AGAIN_MS = 60 * 1000,
+	WATCHER_MANAGER_MS = 500, /* of the time for a look, which then goes on without its answer */
 	WATCHER_BUFFER = 512 * 1024,
 	WATCHER_MESSAGE_MAX = 256 * 1024,
 };
@@ -215,6 +218,68 @@ static json_t *watcher_list(const struct watcher_look *look)
 	return list;
 }
 
+/* ---- slots in use ---- */
+
+static json_t *watcher_describe_use(const struct vcudad_grant *grant)
+{
+	const uint64_t bytes = STR_SHARE_BYTES(grant->limits.memory);
+	const unsigned percent = STR_SHARE_PERCENT(grant->limits.memory);
+	_cleanup_free_ char *device = NULL;
+
+	if (str_format(&device, "%s:%u", grant->gpus.gpus_val[0].uuid, grant->slot - 1) < 0)
+		return NULL;
+	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:i, s:i}", "device", print_string(device), "container",
+			 print_string(grant->id), "limit", bytes ? json_integer((json_int_t)bytes) : json_null(),
+			 "ratio", percent ? json_real(percent / 100.0) : json_null(), "used", (json_int_t)grant->used,
+			 "share", (int)grant->limits.share, "processes", (int)grant->clients);
+}
+
+static int watcher_list_use(const struct vcudad_grants *list, json_t *slots)
+{
+	int r = 0;
+
+	for (u_int i = 0; i < list->grants.grants_len && r == 0; i++) {
+		const struct vcudad_grant *grant = &list->grants.grants_val[i];
+
+		if (grant->slot > 0 && grant->gpus.gpus_len == 1)
+			r = json_array_append_new(slots, watcher_describe_use(grant));
+	}
+	return r < 0 ? -ENOMEM : 0;
+}
+
+static int watcher_list_lost(const struct vcudad_grants *list, json_t *lost)
+{
+	int r = 0;
+
+	for (u_int i = 0; i < list->troubles.troubles_len && r == 0; i++)
+		if (list->troubles.troubles_val[i].lost)
+			r = json_array_append_new(lost, print_string(list->troubles.troubles_val[i].uuid));
+	return r < 0 ? -ENOMEM : 0;
+}
+
+/*
+ * What vCUDA's manager says: {"device", "container", "limit", "ratio", "used", "share", "processes"} of each slot in
+ * use, and the UUIDs of GPUs that are lost. Return: 0; negative errno.
+ */
+static int watcher_read_use(json_t *slots, json_t *lost)
+{
+	struct vcudad_grants list = {0};
+	_cleanup_close_ int fd = -1;
+	char nothing = '\0';
+	int r = control_open(&fd);
+
+	if (r == 0)
+		r = control_ask_within(fd, VCUDAD_LIST, &nothing, WATCHER_MANAGER_MS, &list);
+	if (r == 0)
+		r = watcher_list_use(&list, slots);
+	if (r == 0)
+		r = watcher_list_lost(&list, lost);
+	control_free_reply(VCUDAD_LIST, &list);
+	return r;
+}
+
+/* ---- a look ---- */
+
 static int watcher_send(int fd, json_t *message)
 {
 	_cleanup_free_ char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
@@ -258,7 +323,7 @@ static int watcher_look(int fd, enum watcher_mig mig, bool names, const struct x
 	lost = json_array();
 	/* Where it does not answer, slots are as healthy as their GPUs. */
 	if (look.host && look.host->settings->vcuda_slots > 0 && watcher_is_served())
-		(void)slot_use_read(slots, lost);
+		(void)watcher_read_use(slots, lost);
 	r = watcher_send(fd, json_pack("{s:o, s:o, s:o, s:o}", "devices", watcher_list(&look), "slots", slots, "lost",
 				       lost, "why", watcher_why(r, context, watch)));
 	return r < 0;

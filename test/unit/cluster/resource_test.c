@@ -253,9 +253,9 @@ static void test_slots(void **state)
 	     OF("a", "0") "," OF("a", "1") "," OF("a", "2") "," OF("b", "0") "," OF("b", "1") "," OF("b", "2"));
 	assert_true(resource_is_single(&resources.list[0]));
 	assert_string_equal(resources.list[0].kind, "ctr-gpu.org/vgpu");
-	assert_int_equal(preference_choose(&resources.list[0], available, 5, NULL, 0, 1, chosen), 1);
+	assert_int_equal(resource_prefer(&resources.list[0], available, 5, NULL, 0, 1, chosen), 1);
 	assert_string_equal(chosen[0], "b:0");
-	assert_int_equal(preference_choose(&resources.list[0], last, 2, NULL, 0, 1, chosen), 1);
+	assert_int_equal(resource_prefer(&resources.list[0], last, 2, NULL, 0, 1, chosen), 1);
 	assert_string_equal(chosen[0], "b:0");
 	resources_clear(&resources);
 }
@@ -291,8 +291,8 @@ static void test_preference(void **state)
 		assert_int_equal(strv_split(cases[i].available, " ", &available), 0);
 		assert_int_equal(strv_split(cases[i].must, " ", &must), 0);
 		assert_int_equal(strv_split(cases[i].chosen, " ", &chosen), 0);
-		count = preference_choose(&resources.list[0], available.items, available.count, must.items, must.count,
-					  cases[i].size, ret);
+		count = resource_prefer(&resources.list[0], available.items, available.count, must.items, must.count,
+					cases[i].size, ret);
 		assert_int_equal(count, chosen.count);
 		for (long j = 0; j < count; j++)
 			assert_string_equal(ret[j], chosen.items[j]);

@@ -101,5 +101,5 @@ int main(void)
 		cmocka_unit_test(test_held),    cmocka_unit_test(test_new),
 	};
 
-	return cmocka_run_group_tests_name("frame", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("grpc", tests, NULL, NULL);
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * What reads a peer's bytes can do no more than answer it. A call that is not on the list fails with EPERM.
- */
+/* What all parts of the process have in common: its log, what its loop waits for, and what it may do. */
+
+#include "cluster/plugin.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -14,8 +17,48 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cluster/plugin.h"
+#include "base/print.h"
 #include "process/seccomp.h"
+
+void plugin_log(const char *format, ...)
+{
+	_cleanup_free_ char *text = NULL;
+	va_list arguments;
+
+	va_start(arguments, format);
+	if (vasprintf(&text, format, arguments) < 0)
+		text = NULL;
+	va_end(arguments);
+	print_safe(stderr, "ctr-gpu-device-plugin: %s\n", text ? text : format);
+}
+
+/* ---- waits ---- */
+
+void waits_add(struct waits *waits, int fd, short events)
+{
+	if (fd >= 0 && events && waits->count < WAITS_MAX)
+		waits->list[waits->count++] = (struct pollfd){.fd = fd, .events = events};
+}
+
+void waits_until(struct waits *waits, int64_t when)
+{
+	if (when < waits->until)
+		waits->until = when;
+}
+
+short waits_find(const struct waits *waits, int fd)
+{
+	for (size_t i = 0; i < waits->count; i++)
+		if (waits->list[i].fd == fd)
+			return waits->list[i].revents;
+	return 0;
+}
+
+/* ---- filter ---- */
+
+/*
+ * What reads a peer's bytes can do no more than answer it. A call that is not on the list fails with EPERM.
+ */
 
 #if !SECCOMP_SANITIZED && defined(SECCOMP_ARCHITECTURE)
 
