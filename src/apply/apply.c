@@ -367,7 +367,7 @@ static int apply_cover_files(struct apply *apply)
 
 static int apply_change_modes(struct apply *apply)
 {
-	return change_modes(&apply->attach_context, apply->plan);
+	return write_files_change_modes(&apply->attach_context, apply->plan);
 }
 
 static int apply_allow_devices(struct apply *apply)

@@ -35,15 +35,11 @@ struct own_directory {
 
 #define OWN_DIRECTORY_NONE ((struct own_directory){.tmpfs = -1})
 
-/**
- * own_directory_open() - have PLAN_OWN_DIRECTORY lie in memory, if that is possible
- *
- * Where a volume is there, things are made, or missed, as everywhere. Return: 0; negative errno.
- */
-int own_directory_open(struct own_directory *own, struct rootfs *rootfs, const struct mapped_root *owner);
-
 /** Nothing can be changed there any more. Return: 0; negative errno. */
 int own_directory_close(const struct own_directory *own, const struct rootfs *rootfs);
+
+/** For a tmpfs of ours that was there before and can be written to meanwhile. */
+void own_directory_undo_writable(const struct undo_log *undo_log, const struct undo_step *undo_step);
 
 /** Whether a directory that the plan mounts brings the file along, by the name that it has on the host. */
 bool own_directory_is_reachable(const struct plan *plan, const struct plan_mount *file);
@@ -109,7 +105,7 @@ int cover_all(const struct attach_context *attach_context, const struct plan *pl
 
 /*
  * The part of a plan that is written into a container's root filesystem itself, rather than mounted on it: symlinks,
- * and the files that tell the image's loader of the driver's libraries.
+ * the files that tell the image's loader of the driver's libraries, and the modes of directories.
  */
 
 struct file_writer {
@@ -130,6 +126,12 @@ struct file_writer {
 /** Return: 0; the result of what failed, with @err set. What was done is in the undo log of the rootfs. */
 int write_files_make_symlinks(const struct file_writer *writer);
 int write_files_make_loader_files(const struct file_writer *writer);
+
+/** Changes the modes of directories that a plan names. Return: 0; negative errno with the error set. */
+int write_files_change_modes(const struct attach_context *attach_context, const struct plan *plan);
+
+/** For a change of a directory's mode: the mode before. */
+void write_files_undo_mode(const struct undo_log *undo_log, const struct undo_step *undo_step);
 
 /** What it means when making @path in the container fails with @r. Return: the result, with @err set. */
 int write_files_error(struct err *err, const struct rootfs *rootfs, const char *path, int r);
@@ -263,15 +265,6 @@ int undo_record_undo_running(const struct undo_records *records, unsigned number
 			     struct strv *restored, struct err *err);
 
 void undo_record_remove_running(const struct undo_records *records, unsigned number);
-
-/** Changes the modes of directories that a plan names. Return: 0; negative errno with the error set. */
-int change_modes(const struct attach_context *attach_context, const struct plan *plan);
-
-/** For a change of a directory's mode: the mode before. */
-void change_modes_undo(const struct undo_log *undo_log, const struct undo_step *undo_step);
-
-/** For a tmpfs of ours that was there before and can be written to meanwhile. */
-void own_directory_undo_writable(const struct undo_log *undo_log, const struct undo_step *undo_step);
 
 /**
  * namespaces_enter() - enter the container's namespaces

@@ -46,7 +46,7 @@ static const struct {
 	{"file", rootfs_undo_file},
 	{"symlink", rootfs_undo_symlink},
 	{"replacement", rootfs_undo_replacement},
-	{"mode", change_modes_undo},
+	{"mode", write_files_undo_mode},
 	{"own-directory", own_directory_undo_writable},
 };
 enum { KIND_MOUNT, KIND_REPLACEMENT = 4, KIND_MODE, KIND_OWN_DIRECTORY };

@@ -43,8 +43,8 @@ bool tracing_is_off(void);
  * Whether the kernel preempts itself. The guard's programs may then be skipped: while a task is preempted inside one,
  * the kernel does not run that one for other tasks on the same CPU. A task without a share of the CPU stays there as
  * long as others like, so copies would not help. Probes, which are not skipped so, do the same once more
- * (guard/program/detach_wait.c), but cannot refuse a call; a security module's program can, where the kernel has BPF
- * among those. So honest programs lose nothing, and racing ones may get answers.
+ * (guard/program/attach_programs.c), but cannot refuse a call; a security module's program can, where the kernel has
+ * BPF among those. So honest programs lose nothing, and racing ones may get answers.
  */
 
 /** What a racing program gets on such a kernel; for sentences. */

@@ -150,15 +150,15 @@ static int backend_facts(const struct settings *settings, void *seen, const stru
 {
 	const char *version = ((struct nvidia_probe *)seen)->module.version;
 	_cleanup_install_ struct driver_files files = {.root = ROOTFS_CLOSED};
-	const char *brand = count ? brand_of(selected[0]->name) : NULL;
-	const char *architecture = count ? architecture_of(selected[0]->device_id) : NULL;
+	const char *brand = count ? gpu_brand(selected[0]->name) : NULL;
+	const char *architecture = count ? gpu_architecture(selected[0]->device_id) : NULL;
 	struct driver_facts known = {0};
 	struct err ignored;
 	int r;
 
 	for (size_t i = 1; i < count; i++) {
-		brand = backend_common_value(brand, brand_of(selected[i]->name));
-		architecture = backend_common_value(architecture, architecture_of(selected[i]->device_id));
+		brand = backend_common_value(brand, gpu_brand(selected[i]->name));
+		architecture = backend_common_value(architecture, gpu_architecture(selected[i]->device_id));
 	}
 	r = driver_files_open(settings, version, &((struct nvidia_probe *)seen)->known, &files, &ignored);
 	if (r == 0)

@@ -2,6 +2,7 @@
 
 #include "nvidia/internal.h"
 
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +12,9 @@
 
 #include "base/fd.h"
 #include "base/paths.h"
+#include "base/str.h"
 #include "ldcache/ldcache.h"
+#include "system/elf_file.h"
 
 /* Libraries that lead to the driver's directories. */
 static const char *const anchors[] = {
@@ -123,7 +126,8 @@ const char *driver_files_path_inside(const struct driver_files *files, const cha
 	return strncmp(path, files->root_path, length) == 0 && path[length] == '/' ? path + length : NULL;
 }
 
-size_t driver_files_stem_length(const struct driver_files *files, const char *name)
+/* Return: the length of <stem> if the name is <stem>.so.<driver version>, else 0. */
+static size_t driver_files_stem_length(const struct driver_files *files, const char *name)
 {
 	size_t length = strlen(name), suffix = strlen(files->version) + strlen(".so.");
 	const char *end;
@@ -564,4 +568,172 @@ int driver_files_open(const struct settings *settings, const char *version, cons
 		return 0;
 	}
 	return driver_files_explain_missing(&files, root, err);
+}
+
+/* ---- libraries ---- */
+
+/*
+ * A name that ends in the driver's version decides, together with the table, and only libraries that the table does not
+ * know are opened, for their SONAME.
+ */
+
+static void driver_files_clear_library(struct driver_files_library *library)
+{
+	free(library->path);
+	free(library->soname);
+}
+
+void driver_files_libraries_clear(struct driver_files_libraries *libraries)
+{
+	for (size_t i = 0; i < libraries->count; i++)
+		driver_files_clear_library(&libraries->items[i]);
+	free(libraries->items);
+	*libraries = (struct driver_files_libraries){0};
+}
+
+/* The file itself: in a driver root a symlink may lead anywhere, so it is followed inside the root. */
+static int driver_files_locate_library(const struct driver_files *files, const struct driver_files_dir *dir,
+				       const char *name, struct driver_files_library *library)
+{
+	_cleanup_free_ char *path = NULL;
+	struct driver_files_file file;
+	const char *inside;
+	int r;
+
+	if (str_format(&path, "%s/%s", dir->path, name) < 0)
+		return -ENOMEM;
+	if (fstatat(dir->fd, name, &library->st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -ENOENT;
+	if (S_ISREG(library->st.st_mode)) {
+		library->path = steal_ptr(path);
+		return 0;
+	}
+	inside = driver_files_path_inside(files, path);
+	r = inside ? driver_files_find(files, inside, &file) : -ENOENT;
+	if (r < 0)
+		return r == -ENOMEM ? r : -ENOENT;
+	library->path = file.path;
+	library->st = file.st;
+	return S_ISREG(file.st.st_mode) ? 0 : -ENOENT;
+}
+
+/* What is not a library with a usable SONAME is left out. */
+static int driver_files_append_library(const struct driver_files *files, const struct driver_files_dir *dir,
+				       const char *name, const struct driver_library *known,
+				       struct driver_files_libraries *libraries)
+{
+	struct driver_files_library library = {.known = known, .is_32 = dir->is_32}, *items = NULL;
+	int r = driver_files_locate_library(files, dir, name, &library);
+
+	if (r == 0 && known && known->soversion) {
+		r = str_format(&library.soname, "%s.so.%s", known->stem, known->soversion);
+	} else if (r == 0 && known) {
+		library.soname = strdup(name);
+	} else if (r == 0) {
+		_cleanup_close_ int fd = open(library.path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+		r = fd < 0 ? -ENOENT : elf_file_read_soname(fd, &library.soname);
+		if (r == 0 && !str_has_prefix(library.soname, "lib"))
+			r = -ENOENT;
+	}
+	/* They are written into a container's config.json, and into plans. */
+	if (r == 0 && library.soname && (!printable_is_all(library.path) || !printable_is_all(library.soname)))
+		r = -ENOENT;
+	if (r == 0 && library.soname)
+		items = array_grow(libraries->items, libraries->count, sizeof(*items));
+	if (!items) {
+		driver_files_clear_library(&library);
+		return r == 0 || r == -ENOMEM ? -ENOMEM : 0;
+	}
+	libraries->items = items;
+	items[libraries->count++] = library;
+	return 0;
+}
+
+static bool driver_files_is_wanted(const struct driver_library *library, uint32_t capabilities)
+{
+	return (library ? library->capabilities : CAPABILITY_COMPUTE) & capabilities;
+}
+
+/* The length of a library's stem; 0 for other files. docker commit leaves an empty file where a library was mounted. */
+static size_t driver_files_dir_stem_length(const struct driver_files *files, const struct driver_files_dir *dir,
+					   const char *name)
+{
+	const char *end;
+	struct stat st;
+
+	if (!dir->is_ours)
+		return driver_files_stem_length(files, name);
+	end = strstr(name, ".so.");
+	if (!end || fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+		return 0;
+	return (size_t)(end - name);
+}
+
+static int driver_files_list_dir(struct driver_files *files, struct driver_files_dir *dir)
+{
+	const struct dirent *entry;
+	struct fd_entries entries;
+	int r = 0;
+
+	if (dir->is_listed)
+		return 0;
+	fd_entries_begin(&entries, dir->fd);
+	while (r == 0 && dir->names.count < NVIDIA_CACHE_NAMES_MAX && (entry = fd_entries_next(&entries)))
+		if (driver_files_dir_stem_length(files, dir, entry->d_name) > 0)
+			r = strv_add(&dir->names, entry->d_name);
+	/* Part of a list would be believed until the directory changes. */
+	if (r == 0 && dir->names.count < NVIDIA_CACHE_NAMES_MAX)
+		r = -errno;
+	if (r < 0) {
+		strv_clear(&dir->names);
+		return r;
+	}
+	strv_sort(&dir->names);
+	dir->is_listed = files->is_new = true;
+	return 0;
+}
+
+static int driver_files_add_versioned(struct driver_files *files, struct driver_files_dir *dir, uint32_t capabilities,
+				      struct driver_files_libraries *libraries)
+{
+	int r = driver_files_list_dir(files, dir);
+
+	for (size_t i = 0; i < dir->names.count && r == 0; i++) {
+		const char *name = dir->names.items[i];
+		size_t stem = driver_files_dir_stem_length(files, dir, name);
+		const struct driver_library *library = driver_library_find(name, stem);
+
+		if (driver_files_is_wanted(library, capabilities))
+			r = driver_files_append_library(files, dir, name, library, libraries);
+	}
+	return r;
+}
+
+int driver_files_libraries(struct driver_files *files, uint32_t capabilities, struct driver_files_libraries *ret)
+{
+	_cleanup_libraries_ struct driver_files_libraries libraries = {0};
+	int r = 0;
+
+	for (size_t i = 0; i < files->dir_count && r == 0; i++) {
+		struct driver_files_dir *dir = &files->dirs[i];
+
+		if (dir->is_32 && !(capabilities & CAPABILITY_COMPAT32))
+			continue;
+		r = driver_files_add_versioned(files, dir, capabilities, &libraries);
+		for (size_t j = 0; j < driver_library_count && r == 0; j++) {
+			const struct driver_library *library = &driver_libraries[j];
+			_cleanup_free_ char *name = NULL;
+
+			if (!library->own_version || !driver_files_is_wanted(library, capabilities))
+				continue;
+			if (str_format(&name, "%s.so.%s", library->stem, library->soversion) < 0)
+				return -ENOMEM;
+			r = driver_files_append_library(files, dir, name, library, &libraries);
+		}
+	}
+	if (r < 0)
+		return r;
+	*ret = steal_struct(&libraries);
+	return 0;
 }

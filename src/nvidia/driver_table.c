@@ -23,7 +23,7 @@
 
 /*
  * Libraries of the driver's version that are not in this table go to containers with COMPUTE, see
- * libraries_is_wanted(). Columns: stem, number of the SONAME, capabilities, programs want the development name, own
+ * driver_files_is_wanted(). Columns: stem, number of the SONAME, capabilities, programs want the development name, own
  * version, meaning.
  */
 const struct driver_library driver_libraries[] = {

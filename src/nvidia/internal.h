@@ -156,19 +156,6 @@ int mig_plan(const struct module *module, const struct mig_parts *parts, const s
 int mig_plan_capability(const struct module *module, const char *name, const char *reason, struct plan *plan,
 			struct err *err);
 
-/* ---- brand ---- */
-
-/*
- * What a GPU's model name and PCI id tell of it, where that is safe, so that requirements on brand and architecture can
- * be judged without the vendor's library.
- */
-
-/** Return: "tesla", "geforce", "geforcertx", … as NVIDIA_REQUIRE_* spells them; NULL if the name does not tell. */
-const char *brand_of(const char *model);
-
-/** Return: the compute capability, "9.0"; NULL if the PCI device id does not tell. */
-const char *architecture_of(uint32_t device_id);
-
 /* ---- cache ---- */
 
 /*
@@ -311,6 +298,17 @@ int gpus_read(struct nvidia_probe *probe, const struct backend *backend, struct 
 /** Fills what the text of gpus/<address>/information says. Return: 0; -EINVAL if it has no usable minor; -ENOMEM. */
 int gpu_parse_information(const char *text, struct adapter *adapter, bool *ret_excluded);
 
+/*
+ * What a GPU's model name and PCI id tell of it, where that is safe, so that requirements on brand and architecture can
+ * be judged without the vendor's library.
+ */
+
+/** Return: "tesla", "geforce", "geforcertx", … as NVIDIA_REQUIRE_* spells them; NULL if the name does not tell. */
+const char *gpu_brand(const char *model);
+
+/** Return: the compute capability, "9.0"; NULL if the PCI device id does not tell. */
+const char *gpu_architecture(uint32_t device_id);
+
 /* ---- driver_table ---- */
 
 /*
@@ -444,9 +442,6 @@ int driver_files_find(const struct driver_files *files, const char *path, struct
 /** Return: a path of this machine as it is below the driver root; NULL if it is not below it. */
 const char *driver_files_path_inside(const struct driver_files *files, const char *path);
 
-/** Return: the length of <stem> if the name is <stem>.so.<driver version>, else 0. */
-size_t driver_files_stem_length(const struct driver_files *files, const char *name);
-
 /* A library of the driver's version, or one that came with it. */
 struct driver_files_library {
 	char *path;
@@ -502,13 +497,7 @@ int plan_files(const struct nvidia_plan *nvidia_plan);
 /** /proc/driver/nvidia as the container may see it, and the application profile. */
 int plan_procfs(const struct nvidia_plan *nvidia_plan);
 
-/* For these parts. */
-
-/** Mounts @file on @target; takes over file->path. Return: 0 or -ENOMEM. */
-int nvidia_plan_add_mount(const struct nvidia_plan *nvidia_plan, struct driver_files_file *file, const char *target,
-			  enum plan_mount_kind kind, const char *reason);
-
-/* ---- modprobe, restorecon ---- */
+/* ---- program ---- */
 
 /*
  * The host's modprobe(8) loads modules with what they need and as /etc/modprobe.d says, and its restorecon(8) knows the
@@ -530,14 +519,14 @@ int program_spawn(const char *path, char *const *arguments, int errors, pid_t *r
 int program_wait(pid_t pid);
 
 /**
- * modprobe_load() - load a module
+ * program_modprobe() - have modprobe load a module
  * @programs:    directories to search for modprobe, with colons between them
  * @driver_root: modules are taken from there if it has some for this kernel; NULL: "/"
  *
  * modprobe gets no environment, no shell, and none of our descriptors. Return: 0; CTR_GPU_E_KERNEL_MODULE or negative
  * errno with @err set.
  */
-int modprobe_load(const char *programs, const char *driver_root, const char *module, struct err *err);
+int program_modprobe(const char *programs, const char *driver_root, const char *module, struct err *err);
 
 /* ---- load ---- */
 

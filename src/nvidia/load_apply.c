@@ -34,7 +34,7 @@ static int load_apply_modules(const struct load_host *host, const struct load_op
 
 		if (step->kind != LOAD_MODULE || step->state != LOAD_MISSING)
 			continue;
-		r = modprobe_load(host->programs, options->driver_root, step->name, err);
+		r = program_modprobe(host->programs, options->driver_root, step->name, err);
 		if (r == 0)
 			r = strv_add(&loaded, step->name);
 	}

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "base/paths.h"
 #include "nvidia/internal.h"
 #include "system/noexec.h"
+#include "system/trusted_file.h"
 
-int nvidia_plan_add_mount(const struct nvidia_plan *nvidia_plan, struct driver_files_file *file, const char *target,
-			  enum plan_mount_kind kind, const char *reason)
+/* Mounts @file on @target; takes over file->path. Return: 0 or -ENOMEM. */
+static int nvidia_plan_add_mount(const struct nvidia_plan *nvidia_plan, struct driver_files_file *file,
+				 const char *target, enum plan_mount_kind kind, const char *reason)
 {
 	struct plan_mount mount = {
 		.source = steal_ptr(file->path),
@@ -24,6 +27,8 @@ int nvidia_plan_add_mount(const struct nvidia_plan *nvidia_plan, struct driver_f
 
 	return plan_add_mount(nvidia_plan->plan, &mount);
 }
+
+/* ---- libraries ---- */
 
 /* Where GBM looks for a driver is compiled into it, and differs from distribution to distribution. */
 static const char *const gbm_links[] = {
@@ -124,4 +129,298 @@ int plan_libraries(const struct nvidia_plan *nvidia_plan)
 									    .reason = strdup(dirs[i].reason),
 								    });
 	return r == 0 ? plan_libraries_check_mounts(nvidia_plan) : r;
+}
+
+/* ---- programs, configuration, firmware, sockets ---- */
+
+/* Return: 0 and a file; -ENOENT if none of the places has it; -ENOMEM. Files of another kind are not it. */
+static int plan_files_find_in(const struct nvidia_plan *nvidia_plan, const struct strv *places, const char *name,
+			      mode_t kind, struct driver_files_file *ret, const char **ret_place)
+{
+	for (size_t i = 0; i < places->count; i++) {
+		_cleanup_free_ char *path = NULL;
+		struct driver_files_file file;
+		int r;
+
+		if (str_format(&path, "%s/%s", places->items[i], name) < 0)
+			return -ENOMEM;
+		r = driver_files_find(nvidia_plan->install, path, &file);
+		if (r == -ENOMEM)
+			return r;
+		if (r < 0)
+			continue;
+		if ((file.st.st_mode & S_IFMT) != kind) {
+			free(file.path);
+			continue;
+		}
+		*ret = file;
+		*ret_place = places->items[i];
+		return 0;
+	}
+	return -ENOENT;
+}
+
+/* The prefixes that drivers outside /usr are installed below: /usr/local/nvidia for /usr/local/nvidia/lib64. */
+static int plan_files_list_prefixes(const struct driver_files *files, struct strv *ret)
+{
+	for (size_t i = 0; i < files->dir_count; i++) {
+		const char *path = driver_files_path_inside(files, files->dirs[i].path);
+		const char *slash = path ? strrchr(path, '/') : NULL;
+		_cleanup_free_ char *prefix = NULL;
+
+		if (!slash || slash == path || !str_has_prefix(slash, "/lib") || str_has_prefix(path, "/usr/lib") ||
+		    str_has_prefix(path, "/lib"))
+			continue;
+		prefix = strndup(path, (size_t)(slash - path));
+		if (!prefix)
+			return -ENOMEM;
+		if (!strv_contains(ret, prefix) && strv_add(ret, prefix) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Places of one purpose: below each prefix, then the usual ones. */
+static int plan_files_list_places(const struct strv *prefixes, const char *below, const char *const *usual,
+				  size_t count, struct strv *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < prefixes->count && r == 0; i++)
+		r = strv_format(ret, "%s/%s", prefixes->items[i], below);
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = strv_add(ret, usual[i]);
+	return r;
+}
+
+static int plan_files_add_programs(const struct nvidia_plan *nvidia_plan, const struct strv *prefixes)
+{
+	static const char *const usual[] = {"/usr/bin", "/opt/bin", "/usr/local/bin", "/run/current-system/sw/bin"};
+	_cleanup_strv_ struct strv places = {0};
+	int r;
+
+	r = plan_files_list_places(prefixes, "bin", usual, ARRAY_SIZE(usual), &places);
+	for (size_t i = 0; i < driver_program_count && r == 0; i++) {
+		const struct driver_program *program = &driver_programs[i];
+		_cleanup_free_ char *target = NULL;
+		struct driver_files_file file;
+		const char *place;
+
+		if (!(program->capabilities & nvidia_plan->capabilities))
+			continue;
+		r = plan_files_find_in(nvidia_plan, &places, program->name, S_IFREG, &file, &place);
+		if (r == -ENOENT) {
+			r = 0;
+			continue;
+		}
+		if (r != 0)
+			return r;
+		if (str_format(&target, "/usr/bin/%s", program->name) < 0) {
+			free(file.path);
+			return -ENOMEM;
+		}
+		r = nvidia_plan_add_mount(nvidia_plan, &file, target, PLAN_PROGRAM, program->meaning);
+	}
+	return r;
+}
+
+/* @named: libraries that files of the host tell of, added to. */
+static int plan_files_add_config(const struct nvidia_plan *nvidia_plan, const struct strv *places,
+				 const struct driver_config *config, struct strv *named)
+{
+	_cleanup_free_ char *target = NULL;
+	struct driver_files_file file;
+	const char *place;
+	int r;
+
+	r = plan_files_find_in(nvidia_plan, places, config->name, S_IFREG, &file, &place);
+	if (r != 0)
+		return r == -ENOENT ? 0 : r;
+	if (config->library && strv_add(named, config->library) < 0) {
+		free(file.path);
+		return -ENOMEM;
+	}
+	if (config->target)
+		place = config->target;
+	else if (!streq(place, "/etc"))
+		place = "/usr/share";
+	if (str_format(&target, "%s/%s", place, config->name) < 0) {
+		free(file.path);
+		return -ENOMEM;
+	}
+	return nvidia_plan_add_mount(nvidia_plan, &file, target, PLAN_CONFIG, config->meaning);
+}
+
+static bool plan_files_has_library(const struct nvidia_plan *nvidia_plan, const char *soname)
+{
+	for (size_t i = 0; i < nvidia_plan->plan->library_dir_count; i++)
+		if (strv_contains(&nvidia_plan->plan->library_dirs[i].libraries, soname))
+			return true;
+	return false;
+}
+
+/*
+ * Makes the file by which programs find a library. Some hosts have the library without this file: OpenCL then has no
+ * platform. Vulkan's loader compares the version only with its own interface's; drivers have had 1.3 since 2022.
+ */
+static int plan_files_make_config(const struct nvidia_plan *nvidia_plan, const struct driver_config *config)
+{
+	struct plan_file file = {0};
+	int r;
+
+	r = str_format(&file.target, "%s/%s", config->target ? config->target : "/usr/share", config->name);
+	if (r == 0)
+		r = config->target
+			    ? str_format(&file.content, "%s\n", config->library)
+			    : str_format(
+				      &file.content,
+				      "{\"file_format_version\": \"1.0.0\", \"ICD\": {\"library_path\": \"%s\"%s}}\n",
+				      config->library,
+				      str_has_prefix(config->name, "vulkan") ? ", \"api_version\": \"1.3.0\"" : "");
+	if (r == 0)
+		r = str_format(&file.reason, "%s; the host has no such file", config->meaning);
+	if (r == 0)
+		return plan_add_file(nvidia_plan->plan, &file);
+	free(file.target);
+	free(file.content);
+	return r;
+}
+
+static int plan_files_add_configs(const struct nvidia_plan *nvidia_plan, const struct strv *prefixes)
+{
+	static const char *const usual[] = {"/usr/share", "/etc", "/run/opengl-driver/share", "/run/opengl-driver/etc"};
+	_cleanup_strv_ struct strv places = {0}, named = {0};
+	int r;
+
+	r = plan_files_list_places(prefixes, "share", usual, ARRAY_SIZE(usual), &places);
+	for (size_t i = 0; i < driver_config_count && r == 0; i++)
+		if (driver_configs[i].capabilities & nvidia_plan->capabilities)
+			r = plan_files_add_config(nvidia_plan, &places, &driver_configs[i], &named);
+	for (size_t i = 0; i < driver_config_count && r == 0; i++) {
+		const char *library = driver_configs[i].library;
+
+		if (!library || !(driver_configs[i].capabilities & nvidia_plan->capabilities) ||
+		    strv_contains(&named, library) || !plan_files_has_library(nvidia_plan, library))
+			continue;
+		r = plan_files_make_config(nvidia_plan, &driver_configs[i]);
+		if (r == 0)
+			r = strv_add(&named, library);
+	}
+	return r;
+}
+
+/* Firmware of the GPU's own processor (GSP), a directory per driver version. */
+static int plan_files_add_firmware(const struct nvidia_plan *nvidia_plan, const struct strv *prefixes)
+{
+	static const char *const usual[] = {"/lib/firmware/nvidia", "/run/current-system/firmware/nvidia"};
+	_cleanup_strv_ struct strv places = {0};
+	_cleanup_free_ char *target = NULL;
+	struct driver_files_file file;
+	const char *place;
+	int r;
+
+	if (!(nvidia_plan->capabilities & (CAPABILITY_COMPUTE | CAPABILITY_UTILITY)))
+		return 0;
+	r = plan_files_list_places(prefixes, "firmware/nvidia", usual, ARRAY_SIZE(usual), &places);
+	if (r == 0)
+		r = plan_files_find_in(nvidia_plan, &places, nvidia_plan->module->version, S_IFDIR, &file, &place);
+	if (r != 0)
+		return r == -ENOENT ? 0 : r;
+	if (str_format(&target, "/lib/firmware/nvidia/%s", nvidia_plan->module->version) < 0) {
+		free(file.path);
+		return -ENOMEM;
+	}
+	return nvidia_plan_add_mount(nvidia_plan, &file, target, PLAN_FIRMWARE, "firmware of the GPUs' own processors");
+}
+
+/* Another user may have made it: a directory in /tmp, or the file that a link leads to. */
+static int plan_files_add_socket(const struct nvidia_plan *nvidia_plan, const struct driver_socket *socket)
+{
+	uid_t owner = socket->directory ? nvidia_plan->settings->mps_user : TRUSTED_FILE_ROOT_ONLY;
+	_cleanup_close_ int fd = trusted_file_open(socket->path, socket->directory ? S_IFDIR : S_IFSOCK, owner, O_PATH);
+	struct driver_files_file file;
+
+	if (fd == -ENOMEM)
+		return fd;
+	if (fd == -EPERM)
+		return strv_format(&nvidia_plan->plan->warnings,
+				   "%s is left out, since others than root%s may have put it there", socket->path,
+				   socket->directory ? " and \"mps-user\" (ctr-gpu-config(5))" : " and its service");
+	if (fd < 0 || fstat(fd, &file.st) < 0)
+		return 0;
+	file.path = strdup(socket->path);
+	return file.path ? nvidia_plan_add_mount(nvidia_plan, &file, socket->path, PLAN_SOCKET, socket->meaning)
+			 : -ENOMEM;
+}
+
+/* Daemons run on this machine, whatever root the driver has. */
+static int plan_files_add_sockets(const struct nvidia_plan *nvidia_plan)
+{
+	struct stat st;
+	int r = 0;
+
+	for (size_t i = 0; i < driver_socket_count && r == 0; i++)
+		if ((driver_sockets[i].capabilities & nvidia_plan->capabilities) &&
+		    lstat(driver_sockets[i].path, &st) == 0)
+			r = plan_files_add_socket(nvidia_plan, &driver_sockets[i]);
+	return r;
+}
+
+/* ---- the X server ---- */
+
+/* Where X servers look for modules is compiled into them. */
+static const char *const module_dirs[] = {"/usr/lib/xorg/modules", "/usr/lib64/xorg/modules"};
+
+static int plan_files_add_xorg_module(const struct nvidia_plan *nvidia_plan, const char *name, const char *target)
+{
+	_cleanup_strv_ struct strv places = {0};
+	struct driver_files_file file = {0};
+	const char *place;
+	int r;
+
+	r = plan_files_list_places(&(struct strv){0}, "", module_dirs, ARRAY_SIZE(module_dirs), &places);
+	if (r == 0)
+		r = plan_files_find_in(nvidia_plan, &places, name, S_IFREG, &file, &place);
+	if (r == 0)
+		r = nvidia_plan_add_mount(nvidia_plan, &file, target, PLAN_LIBRARY, "module of the X server");
+	return r == -ENOENT ? 0 : r;
+}
+
+static int plan_files_add_xorg_modules(const struct nvidia_plan *nvidia_plan)
+{
+	_cleanup_free_ char *glx = NULL;
+	int r = 0;
+
+	if (!(nvidia_plan->capabilities & CAPABILITY_DISPLAY))
+		return 0;
+	if (str_format(&glx, "extensions/libglxserver_nvidia.so.%s", nvidia_plan->module->version) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < ARRAY_SIZE(module_dirs) && r == 0; i++) {
+		_cleanup_free_ char *driver = NULL, *extension = NULL;
+
+		if (str_format(&driver, "%s/drivers/nvidia_drv.so", module_dirs[i]) < 0 ||
+		    str_format(&extension, "%s/extensions/libglxserver_nvidia.so", module_dirs[i]) < 0)
+			return -ENOMEM;
+		r = plan_files_add_xorg_module(nvidia_plan, "drivers/nvidia_drv.so", driver);
+		if (r == 0)
+			r = plan_files_add_xorg_module(nvidia_plan, glx, extension);
+	}
+	return r;
+}
+
+int plan_files(const struct nvidia_plan *nvidia_plan)
+{
+	_cleanup_strv_ struct strv prefixes = {0};
+	int r;
+
+	r = plan_files_list_prefixes(nvidia_plan->install, &prefixes);
+	if (r == 0)
+		r = plan_files_add_programs(nvidia_plan, &prefixes);
+	if (r == 0)
+		r = plan_files_add_configs(nvidia_plan, &prefixes);
+	if (r == 0)
+		r = plan_files_add_firmware(nvidia_plan, &prefixes);
+	if (r == 0)
+		r = plan_files_add_xorg_modules(nvidia_plan);
+	return r == 0 ? plan_files_add_sockets(nvidia_plan) : r;
 }

@@ -12,10 +12,15 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/syscall_numbers.h"
+
+/* Newer than the headers of distributions; src/root/statmount.h has it, too. */
+#ifndef SYS_statmount
+#define SYS_statmount 457
+#endif
 
 static int seccomp_fill(struct sock_filter filter[SECCOMP_MAX], const struct sock_filter *table, size_t count)
 {

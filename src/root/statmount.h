@@ -11,9 +11,12 @@
 #include <stdint.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/syscall_numbers.h"
+#ifndef SYS_statmount
+#define SYS_statmount 457
+#endif
 
 enum {
 	STATMOUNT_BASIC = 2,     /* STATMOUNT_MNT_BASIC */

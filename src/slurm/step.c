@@ -21,10 +21,11 @@
 #include "guard/helper.h"
 #include "lib/context.h"
 #include "model/adapter.h"
-#include "slurm/slot_grant.h"
+#include "plan/plan.h"
 #include "slurm/slurm_group.h"
 #include "slurm/step.h"
 #include "vcuda/grant/backend.h"
+#include "vcuda/grant/grant.h"
 
 enum { MEMBERSHIP_MAX = 64 * 1024, MOUNTINFO_MAX = 4 * 1024 * 1024 };
 
@@ -335,17 +336,112 @@ static int step_print_grant(const struct step *step, const char *directory, FILE
 	return 0;
 }
 
+/* ---- what a step gets by vCUDA ---- */
+
+/*
+ * The manager's grant for the GPUs of its slots, with as much of their memory and time as the slots are. A batch script
+ * has its job's grant, which the job's steps have with it, since Slurm gives them the same slots. It ends with the
+ * slurmstepd for which it was asked.
+ */
+
+struct step_grant {
+	struct ctr_gpu_context *context; /* its message is set */
+	const struct ctr_gpu_host *host;
+	const struct slurm_step *step;
+	const char *devices; /* list for ctr_gpu_request_set_devices(): the GPUs of the granted slots */
+	size_t gpus, slots;  /* how many */
+	pid_t stepd;
+};
+
+#define GRANT_DIRECTORIES PATH_RUN "/vcuda/"
+#define GRANT_NAME "slurm-%s"
+
+enum { WHOLE_PERCENT = 100 };
+
+/* A step's of its own; of what has the whole job, the job's. */
+static int step_grant_name(const struct slurm_step *step, char **ret)
+{
+	if (streq(step->step, "batch") || streq(step->step, "interactive"))
+		return str_format(ret, GRANT_NAME, step->job);
+	return str_format(ret, GRANT_NAME ".%s", step->job, step->step);
+}
+
+/* Return: 1 if the job has one, which the manager takes away with the job's script; 0; -ENOMEM. */
+static int step_grant_find(const struct slurm_step *step, char **ret)
+{
+	_cleanup_free_ char *directory = NULL;
+	struct stat st;
+
+	if (str_format(&directory, GRANT_DIRECTORIES GRANT_NAME, step->job) < 0)
+		return -ENOMEM;
+	if (stat(directory, &st) < 0 || !S_ISDIR(st.st_mode))
+		return 0;
+	*ret = steal_ptr(directory);
+	return 1;
+}
+
+/* What the administrator says of containers counts, but for these. */
+static void step_grant_set(const struct step_grant *grant)
+{
+	struct settings *settings = &grant->context->settings;
+	const size_t all = settings->vcuda_slots * grant->gpus;
+	const size_t share = USUAL_SHARE * grant->slots;
+
+	settings->vcuda_mode = VCUDA_ALLOW;
+	settings->vcuda_limits.memory = STR_SHARE(WHOLE_PERCENT * grant->slots / all);
+	settings->vcuda_limits.share = share < MOST_SHARE ? (unsigned)share : MOST_SHARE;
+}
+
+/* As of a container that asks for them. */
+static int step_grant_plan(const struct step_grant *grant, struct ctr_gpu_plan **ret)
+{
+	struct ctr_gpu_request *request = NULL;
+	int r = ctr_gpu_request_new(grant->context, &request);
+
+	if (r == 0)
+		r = ctr_gpu_request_set_devices(request, grant->devices);
+	if (r == 0) {
+		request->data.mode = REQUEST_VCUDA;
+		request->data.nodes_only = true;
+		r = ctr_gpu_plan_new(grant->context, request, grant->host, ret);
+	}
+	ctr_gpu_request_unref(request);
+	return r;
+}
+
+/* Has it made, unless it is there. @ret_directory: of its socket, owned by the caller */
+static int step_grant_ask(const struct step_grant *grant, char **ret_directory)
+{
+	struct ctr_gpu_plan *plan = NULL;
+	_cleanup_free_ char *name = NULL;
+	_cleanup_close_ int fd = -1;
+	int r = step_grant_find(grant->step, ret_directory);
+
+	if (r != 0)
+		return r < 0 ? r : 0;
+	step_grant_set(grant);
+	r = step_grant_name(grant->step, &name);
+	if (r == 0)
+		r = step_grant_plan(grant, &plan);
+	if (r == 0)
+		r = grant_ask(&plan->data, name, grant->stepd, &fd, ret_directory, &grant->context->err);
+	if (r == 0)
+		r = grant_keep(fd, name, grant->stepd, &grant->context->err);
+	ctr_gpu_plan_unref(plan);
+	return r;
+}
+
 static int step_ask_slots(const struct step *step, const struct slurm_step *name, const char *devices, pid_t stepd,
 			  char **ret_directory)
 {
-	struct slot_grant grant = {
+	struct step_grant grant = {
 		.context = step->context, .host = step->host, .step = name, .devices = devices, .stepd = stepd};
 
 	for (size_t i = 0; i < step->gpus.count; i++) {
 		grant.slots += step->granted[i] && step->gpus.list[i].slot;
 		grant.gpus += step_is_first_slot(step, i);
 	}
-	return slot_grant_ask(&grant, ret_directory);
+	return step_grant_ask(&grant, ret_directory);
 }
 
 /* Where GPUs are given in slots, Slurm does not constrain their devices. Return: 0 or -ENOMEM. */

@@ -10,15 +10,18 @@
 #include <linux/fs.h>
 #include <linux/magic.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/lock_file.h"
 #include "base/paths.h"
@@ -42,6 +45,83 @@ enum {
 	LOCK_WAIT_MS = 10000,  /* a load takes one or two seconds; a container waits for it */
 	NOT_COUNTED = 1 << 30, /* choices that another version of the guard has not counted, more than there can be */
 };
+
+/* ---- the end of programs whose pins were removed: it comes after the pins' ---- */
+
+enum { WAIT_ROUNDS = 1000, WAIT_USEC = 10000 };
+
+static bool detach_wait_is(unsigned program)
+{
+	_cleanup_close_ int fd = bpf_prog_get_fd_by_id(program);
+
+	return fd >= 0;
+}
+
+/* Waits until they are detached, for some seconds at most. */
+static void detach_wait(const struct links *links)
+{
+	size_t gone = 0;
+
+	for (int round = 0; round < WAIT_ROUNDS && gone < links->count; round++) {
+		while (gone < links->count && !detach_wait_is(links->programs[gone]))
+			gone++;
+		if (gone < links->count)
+			(void)usleep(WAIT_USEC);
+	}
+}
+
+/* ---- programs that only some kernels need ---- */
+
+/*
+ * The programs that do again what others may be left out of on a kernel that preempts itself (guard/kernel_state.c):
+ * probes, where nothing can interrupt them, and the gate as a security module. Elsewhere they would only take time.
+ */
+
+/*
+ * Whether a program may take the locks that a task's storage and a signal take where nothing can interrupt it: not
+ * with PREEMPT_RT.
+ */
+static bool probes_may_stay(void)
+{
+	struct utsname names;
+
+	return uname(&names) == 0 && !strstr(names.version, "PREEMPT_RT");
+}
+
+static bool probes_are_possible(void)
+{
+	return probes_may_stay() && access("/sys/bus/event_source/devices/kprobe/type", R_OK) == 0;
+}
+
+/* Whether this kernel preempts itself. */
+static bool probes_are_wanted(void)
+{
+	_cleanup_free_ char *why = NULL;
+
+	return preempt_check(&why) == 0 && why;
+}
+
+/* Leaves them out of what is loaded, unless they are wanted and the kernel has what they need. */
+static void probes_choose(struct bpf_object *programs, const struct btf_facts *facts, bool wanted)
+{
+	const bool possible = probes_are_possible();
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, programs)
+	{
+		const char *name = bpf_program__name(program);
+
+		if (str_has_prefix(name, "guard_probe_"))
+			(void)bpf_program__set_autoload(program, wanted && possible);
+		else if (str_has_prefix(name, "guard_again_"))
+			(void)bpf_program__set_autoload(program, wanted);
+		else if (streq(name, "guard_lsm"))
+			(void)bpf_program__set_autoload(program, wanted && facts->has_bpf_lsm);
+		else if (streq(name, "guard_lsm32"))
+			(void)bpf_program__set_autoload(program,
+							wanted && facts->has_bpf_lsm && facts->has_compat_hook);
+	}
+}
 
 /* What libbpf and the verifier said last that looks like a reason. */
 static char complaint[COMPLAINT_MAX];

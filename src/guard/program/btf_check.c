@@ -279,6 +279,17 @@ static int btf_check_check_driver(const struct btf *btf, struct strv *missing)
 	return r;
 }
 
+/* EBUSY: a function that others have attached to in a way that leaves no place for us, such as a live patch. */
+bool errno_is_temporary(int r)
+{
+	static const int passing[] = {EAGAIN, EBUSY, EINTR, EIO, EMFILE, ENFILE, ENOMEM, ENOSPC};
+
+	for (size_t i = 0; i < ARRAY_SIZE(passing); i++)
+		if (r == -passing[i])
+			return true;
+	return false;
+}
+
 /* The types of the driver as a module, if it is one that has them. */
 static int btf_check_check_types(struct btf *kernel, struct btf_facts *facts, struct strv *missing)
 {

@@ -10,7 +10,6 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "guard/choice.h"
-#include "guard/helper.h"
 
 /*
  * The guard's BPF programs, which this program has in it, as libbpf has them. They are looked up by name, so that the
@@ -76,23 +75,6 @@ struct btf_facts {
  */
 int btf_check_check(struct btf_facts *ret, struct strv *ret_missing);
 
-/*
- * The programs that do again what others may be left out of on a kernel that preempts itself (guard/kernel_state.c):
- * probes, where nothing can interrupt them, and the gate as a security module. Elsewhere they would only take time.
- */
-
-/** Whether this kernel preempts itself. */
-bool probes_are_wanted(void);
-
-/**
- * Whether a program may take the locks that a task's storage and a signal take where nothing can interrupt it: not
- * with PREEMPT_RT.
- */
-bool probes_may_stay(void);
-
-/** Leaves them out of what is loaded, unless they are wanted and the kernel has what they need. */
-void probes_choose(struct bpf_object *programs, const struct btf_facts *facts, bool wanted);
-
 /* The BPF programs, loaded, attached and pinned, where they stay when this program ends. */
 
 /** Whether they are there, of this version of the guard; @ret_other: they are, of another version. */
@@ -109,11 +91,6 @@ int attach_do(bool verbose, struct err *err);
 
 /** Takes them away; nothing is guarded any more. Return: 0, also without any; negative errno with @err set. */
 int attach_undo(struct err *err);
-
-/* The end of programs whose pins were removed: it comes after the pins'. */
-
-/** Waits until they are detached, for some seconds at most. */
-void detach_wait(const struct links *links);
 
 /* Choices of cgroups that are gone, where the kernel did not announce their end. */
 

@@ -167,21 +167,21 @@ static void brands(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const char *brand = brand_of(cases[i].model);
+		const char *brand = gpu_brand(cases[i].model);
 
 		if (brand != cases[i].brand && (!brand || !cases[i].brand || !streq(brand, cases[i].brand)))
 			fail_msg("%s: %s", cases[i].model, brand);
 	}
-	assert_string_equal(architecture_of(0x2335), "9.0");  /* H200 */
-	assert_string_equal(architecture_of(0x1db6), "7.0");  /* V100 */
-	assert_string_equal(architecture_of(0x1d01), "6.1");  /* GT 1030 */
-	assert_string_equal(architecture_of(0x2684), "8.9");  /* RTX 4090 */
-	assert_string_equal(architecture_of(0x2420), "8.6");  /* RTX 3080 Ti, mobile */
-	assert_string_equal(architecture_of(0x2f04), "12.0"); /* RTX 5070 */
-	assert_string_equal(architecture_of(0x2e12), "12.1"); /* GB10 */
-	assert_string_equal(architecture_of(0x3182), "10.3"); /* B300 */
-	assert_null(architecture_of(0));
-	assert_null(architecture_of(0xffff));
+	assert_string_equal(gpu_architecture(0x2335), "9.0");  /* H200 */
+	assert_string_equal(gpu_architecture(0x1db6), "7.0");  /* V100 */
+	assert_string_equal(gpu_architecture(0x1d01), "6.1");  /* GT 1030 */
+	assert_string_equal(gpu_architecture(0x2684), "8.9");  /* RTX 4090 */
+	assert_string_equal(gpu_architecture(0x2420), "8.6");  /* RTX 3080 Ti, mobile */
+	assert_string_equal(gpu_architecture(0x2f04), "12.0"); /* RTX 5070 */
+	assert_string_equal(gpu_architecture(0x2e12), "12.1"); /* GB10 */
+	assert_string_equal(gpu_architecture(0x3182), "10.3"); /* B300 */
+	assert_null(gpu_architecture(0));
+	assert_null(gpu_architecture(0xffff));
 }
 
 /* Every library has a capability and a meaning, and none stands there twice. */
