@@ -29,6 +29,8 @@ enum {
 	SWEPT_MAX = 4096,
 	EVENTS_SIZE = 4096,
 	LOOKS_MAX = 2 * MANAGER_TENANTS_MAX,
+	CPU_LIMIT_MAX = 64,
+	LEVELS_MAX = 32, /* of a container that may make groups, which may be as deep in them as it likes */
 };
 
 static int cgroup_write(int group, const char *name, const char *text)
@@ -46,6 +48,75 @@ static int cgroup_write_number(int group, const char *name, uint64_t number)
 
 	(void)snprintf(text, sizeof(text), "%" PRIu64, number);
 	return cgroup_write(group, name, text);
+}
+
+/* ---- processors ---- */
+
+double cgroup_count_cpus(struct cpu_limit processor)
+{
+	return processor.time ? (double)processor.time / (double)processor.of : 0;
+}
+
+static void cgroup_watch_cpu_limit(int hierarchy, const char *file, int watch)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (str_format(&path, "/proc/self/fd/%d/%s", hierarchy, file) == 0)
+		(void)inotify_add_watch(watch, path, IN_MODIFY);
+}
+
+/* "max 100000" of one that has no limit. The topmost group has no such file. */
+static struct cpu_limit cgroup_read_one_cpu_limit(int hierarchy, const char *group, int watch)
+{
+	_cleanup_free_ char *path = NULL, *text = NULL;
+	struct cpu_limit found = {0};
+
+	if (str_format(&path, "%s/cpu.max", group + 1) < 0)
+		return found;
+	/* Before it is read, so that no change goes unseen. */
+	cgroup_watch_cpu_limit(hierarchy, path, watch);
+	if (fd_read_kernel_file(hierarchy, path, CPU_LIMIT_MAX, &text) < 0 ||
+	    sscanf(text, "%" SCNu64 " %" SCNu64, &found.time, &found.of) != 2 || found.of == 0)
+		return (struct cpu_limit){0};
+	return found;
+}
+
+/* What a container makes for itself, below that, gives it no more. */
+static void cgroup_cut_path(char *group)
+{
+	for (int level = 0; *group; group++)
+		if (*group == '/' && level++ == LEVELS_MAX) {
+			*group = '\0';
+			return;
+		}
+}
+
+struct cpu_limit cgroup_read_cpu_limit(int hierarchy, const char *group, int watch)
+{
+	_cleanup_free_ char *above = strdup(group);
+	struct cpu_limit least = {0};
+	char *last;
+
+	/* Where this process sees less than the whole hierarchy, groups beside it begin so. */
+	if (!above || str_has_prefix(above, "/.."))
+		return least;
+	cgroup_cut_path(above);
+	while ((last = strrchr(above, '/')) && last[1]) {
+		struct cpu_limit one = cgroup_read_one_cpu_limit(hierarchy, above, watch);
+
+		if (one.time && (!least.time || cgroup_count_cpus(one) < cgroup_count_cpus(least)))
+			least = one;
+		*(last == above ? last + 1 : last) = '\0';
+	}
+	return least;
+}
+
+void cgroup_print_cpu_limit(struct cpu_limit processor, char ret[static CPU_LIMIT_TEXT_SIZE])
+{
+	if (processor.time)
+		(void)snprintf(ret, CPU_LIMIT_TEXT_SIZE, "%" PRIu64 " %" PRIu64, processor.time, processor.of);
+	else
+		(void)strcpy(ret, "max");
 }
 
 /* ---- the manager's ---- */
@@ -221,7 +292,7 @@ static int cgroup_set_processors(struct tenant *tenant, struct cpu_limit process
 
 	if (processor.time == tenant->processor.time && processor.of == tenant->processor.of)
 		return 0;
-	cpu_limit_print(processor, text);
+	cgroup_print_cpu_limit(processor, text);
 	r = cgroup_write(tenant->group, "cpu.max", text);
 	if (r == 0)
 		tenant->processor = processor;
@@ -246,7 +317,7 @@ int cgroup_follow_processors(struct manager *manager, struct tenant *tenant, con
 	/* A container that makes groups may be in another one each time, and watches of those before would stay. */
 	if (++manager->looks > LOOKS_MAX)
 		cgroup_watch(manager);
-	return cgroup_set_processors(tenant, cpu_limit_read(manager->hierarchy, group, manager->watch));
+	return cgroup_set_processors(tenant, cgroup_read_cpu_limit(manager->hierarchy, group, manager->watch));
 }
 
 /* Of a process that has ended, the number may be another's by now, whose group was read. */

@@ -27,18 +27,18 @@ struct cpu_limit {
 };
 
 /**
- * cpu_limit_read() - the least of what a group and those above it may have, since each limit holds
+ * cgroup_read_cpu_limit() - the least of what a group and those above it may have, since each limit holds
  * @hierarchy: where it is mounted
  * @group:     below that, as "/system.slice/docker-4f2a.scope"
  * @watch:     of inotify(7), which tells from now on when one of them is changed; -1: none
  */
-struct cpu_limit cpu_limit_read(int hierarchy, const char *group, int watch);
+struct cpu_limit cgroup_read_cpu_limit(int hierarchy, const char *group, int watch);
 
 /** The same as cpu.max takes it. */
-void cpu_limit_print(struct cpu_limit processor, char ret[static CPU_LIMIT_TEXT_SIZE]);
+void cgroup_print_cpu_limit(struct cpu_limit processor, char ret[static CPU_LIMIT_TEXT_SIZE]);
 
 /** Return: how many processors these are; 0: all. */
-double cpu_limit_count(struct cpu_limit processor);
+double cgroup_count_cpus(struct cpu_limit processor);
 
 /** Takes the manager's group for this, or sets why not. */
 void cgroup_find(struct manager *manager);

@@ -183,7 +183,7 @@ static const char *control_client_explain(int r)
 
 static void control_client_describe_grant(const struct tenant *tenant)
 {
-	const double processors = cpu_limit_count(tenant->processor);
+	const double processors = cgroup_count_cpus(tenant->processor);
 	json_t *gpus = json_array();
 
 	for (size_t i = 0; i < tenant->gpu_count; i++)
@@ -471,7 +471,7 @@ static void control_client_list_tenant(const struct tenant *tenant, struct vcuda
 		.limits = tenant->limits,
 		.used = tenant_sum_memory(tenant),
 		.host_used = cgroup_measure_memory(tenant),
-		.processors = cpu_limit_count(tenant->processor),
+		.processors = cgroup_count_cpus(tenant->processor),
 		.clients = tenant->clients,
 		.connects = tenant->connects,
 		.denied = tenant->denied,

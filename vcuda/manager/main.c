@@ -212,7 +212,7 @@ static void vcudad_gather_tenants(struct loop *loop)
 
 static void vcudad_gather_worker(struct loop *loop, struct worker *worker)
 {
-	if (!lender_is_at_work(worker)) {
+	if (!server_process_is_lent_to(worker)) {
 		vcudad_wait_for(loop, worker->pidfd, POLLIN, worker);
 		vcudad_wait_for(loop, worker->events, POLLIN, worker);
 	} else if (worker->lender_pidfd >= 0) {
@@ -351,7 +351,7 @@ static void vcudad_serve_worker(struct loop *loop, struct worker *worker)
 {
 	if (vcudad_is_ready(loop, worker, worker->events))
 		server_process_receive_reply(&loop->manager, worker);
-	if (vcudad_is_ready(loop, worker, worker->pidfd) && !lender_is_at_work(worker)) {
+	if (vcudad_is_ready(loop, worker, worker->pidfd) && !server_process_is_lent_to(worker)) {
 		server_process_remove(&loop->manager, worker);
 		return;
 	}

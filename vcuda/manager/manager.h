@@ -460,11 +460,8 @@ void server_process_remove(struct manager *manager, struct worker *worker);
  * have servers.
  */
 
-/** Answers a server that wants something; without a descriptor, where it gets none. @event: what it said */
-void lender_lend(const struct manager *manager, struct worker *worker, const struct start_event *event);
-
-/** Whether one is. */
-bool lender_is_at_work(struct worker *worker);
+/** Whether one is at work for a server. */
+bool server_process_is_lent_to(struct worker *worker);
 
 enum { SERVER_PROGRAM_FDS = START_SHARED + 1 - START_CLIENT, SERVER_PROGRAM_NOT_RUN = 127 };
 

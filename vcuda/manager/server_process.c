@@ -25,6 +25,7 @@
 #include "base/str.h"
 #include "process/privilege.h"
 #include "vcuda/manager/page.h"
+#include "vcuda/protocol/descriptors.h"
 #include "vcuda/protocol/pidref.h"
 #include "vcuda/protocol/wire.h"
 
@@ -39,6 +40,12 @@ enum {
 	SPINNERS_LEAST = 2,      /* processors */
 	SWEEP_MS = 1000,         /* a process that is killed has so long */
 	PROCESSES_MAX = 4 << 20, /* as many as Linux can have */
+};
+
+enum {
+	LENDER_GIVER, /* a lender's descriptors: a pidfd, and a socket */
+	LENDER_TAKER,
+	LENDER_FDS,
 };
 
 static void server_process_mark_slots(const struct manager *manager, const struct tenant *tenant,
@@ -193,7 +200,7 @@ uint32_t server_process_path_flags(void)
 /* Who has little of the host's processors loses by spinning: the kernel stops it for what is left of the time. */
 static uint32_t server_process_flags(const struct tenant *tenant)
 {
-	const bool little = tenant->processor.time && cpu_limit_count(tenant->processor) < SPINNERS_LEAST;
+	const bool little = tenant->processor.time && cgroup_count_cpus(tenant->processor) < SPINNERS_LEAST;
 
 	return server_process_path_flags() | (little ? START_NO_SPIN : 0U);
 }
@@ -411,6 +418,76 @@ static void server_process_stop_receiving(struct worker *worker)
 
 /* ---- what one server has for another ---- */
 
+/* Memory, and what NVIDIA's driver makes of memory of a GPU: a descriptor of its control node. */
+static bool server_process_is_memory(int fd)
+{
+	enum { NVIDIA_MAJOR = 195, NVIDIA_CONTROL = 255 };
+	struct statx st;
+
+	return fcntl(fd, F_GET_SEALS) >= 0 ||
+	       (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) == 0 && S_ISCHR(st.stx_mode) &&
+		st.stx_rdev_major == NVIDIA_MAJOR && st.stx_rdev_minor == NVIDIA_CONTROL);
+}
+
+/* It closes what it took at its end alone, after all else; there it may stay for as long as a file system likes. */
+static _Noreturn void server_process_run_lender(int giver, int taker, const struct start_event *event)
+{
+	int fd;
+
+	(void)setpgid(0, 0);
+	(void)signal(SIGTERM, SIG_DFL);
+	(void)signal(SIGINT, SIG_DFL);
+	giver = fcntl(giver, F_DUPFD_CLOEXEC, ABOVE);
+	taker = fcntl(taker, F_DUPFD_CLOEXEC, ABOVE);
+	if (dup2(giver, LENDER_GIVER) < 0 || dup2(taker, LENDER_TAKER) < 0 || close_range(LENDER_FDS, ~0U, 0) < 0)
+		_exit(0);
+	fd = (int)syscall(SYS_pidfd_getfd, LENDER_GIVER, (int)(uint32_t)event->number, 0);
+	(void)descriptors_send(LENDER_TAKER, event, sizeof(*event), &fd, fd >= 0 && server_process_is_memory(fd),
+			       MSG_DONTWAIT);
+	_exit(0);
+}
+
+/*
+ * A server has what it gives others at numbers where nothing of its driver's is. Return: a pidfd of the container's
+ * server in that slot; -1.
+ */
+static int server_process_find_giver(const struct manager *manager, const struct tenant *tenant, uint64_t wanted)
+{
+	for (const struct worker *worker = manager->workers; worker; worker = worker->next)
+		if (worker->tenant == tenant && worker->slot == wanted >> 32 && (uint32_t)wanted >= SHARE_FD)
+			return worker->pidfd;
+	return -1;
+}
+
+/* Without a descriptor, where it gets none. @event: what it said */
+static void server_process_lend(const struct manager *manager, struct worker *worker, const struct start_event *event)
+{
+	const int giver = server_process_find_giver(manager, worker->tenant, event->number);
+	const pid_t pid = giver >= 0 ? fork() : -1;
+
+	if (pid == 0)
+		server_process_run_lender(giver, worker->events, event);
+	if (pid < 0) {
+		(void)descriptors_send(worker->events, event, sizeof(*event), NULL, 0, MSG_DONTWAIT);
+		return;
+	}
+	/* Out of ours, whose children fd_closer.c waits for. */
+	(void)setpgid(pid, 0);
+	worker->lender = pid;
+	worker->lender_pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+bool server_process_is_lent_to(struct worker *worker)
+{
+	if (!worker->lender)
+		return false;
+	if (waitpid(worker->lender, NULL, WNOHANG) == 0)
+		return true;
+	worker->lender = 0;
+	cleanup_closep(&worker->lender_pidfd);
+	return false;
+}
+
 static bool server_process_may_want(struct worker *worker, int64_t now)
 {
 	const int64_t gone = (now - worker->asked_at) * WANTED_RATE / 1000;
@@ -436,7 +513,7 @@ static bool server_process_answer(const struct manager *manager, struct worker *
 	if (!server_process_may_want(worker, manager_now()) || ioctl(worker->events, SIOCOUTQ, &unread) < 0 ||
 	    unread > 0 || pidref_has_ended(worker->pidfd))
 		return false;
-	lender_lend(manager, worker, event);
+	server_process_lend(manager, worker, event);
 	return true;
 }
 

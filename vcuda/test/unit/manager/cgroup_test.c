@@ -267,7 +267,7 @@ static void the_least_of_a_group_and_those_above_is_what_it_may_have(void **stat
 	tree_write(tree, "slice/half/free/cpu.max", "max 100000\n");
 	tree_write(tree, "slice/half/nonsense/cpu.max", "1 0\n");
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		cpu_limit_print(cpu_limit_read(tree->hierarchy, cases[i].group, -1), text);
+		cgroup_print_cpu_limit(cgroup_read_cpu_limit(tree->hierarchy, cases[i].group, -1), text);
 		if (!streq(text, cases[i].most))
 			fail_msg("%s: %s", cases[i].group, text);
 	}
@@ -287,14 +287,14 @@ static void servers_have_as_much_of_processors_as_their_container(void **state)
 	tree_expect(tree, OWN "/container-one/cpu.max", "max");
 	assert_int_equal(cgroup_follow_processors(&tree->manager, one, group), 0);
 	tree_expect(tree, OWN "/container-one/cpu.max", "150000 100000");
-	assert_true(cpu_limit_count(one->processor) == 1.5);
+	assert_true(cgroup_count_cpus(one->processor) == 1.5);
 	/* It is not written again and again. */
 	tree_write(tree, OWN "/container-one/cpu.max", "");
 	assert_int_equal(cgroup_follow_processors(&tree->manager, one, group), 0);
 	tree_expect(tree, OWN "/container-one/cpu.max", "");
 	/* Who is in no group of version 2 any more, changes nothing. */
 	assert_int_equal(cgroup_follow_processors(&tree->manager, one, "3:pids:/x\n"), 0);
-	assert_true(cpu_limit_count(one->processor) == 1.5);
+	assert_true(cgroup_count_cpus(one->processor) == 1.5);
 	tree_write(tree, "slice/one/cpu.max", "max 100000\n");
 	assert_int_equal(cgroup_follow_processors(&tree->manager, one, group), 0);
 	tree_expect(tree, OWN "/container-one/cpu.max", "max");
@@ -383,7 +383,7 @@ static void a_container_with_groups_of_its_own_costs_no_more(void **state)
 	(void)snprintf(text, sizeof(text), "0::/%s\n", path);
 	tree_write(tree, "slice/one/cpu.max", "150000 100000\n");
 	assert_int_equal(cgroup_follow_processors(&tree->manager, one, text), 0);
-	assert_true(cpu_limit_count(one->processor) == 1.5);
+	assert_true(cgroup_count_cpus(one->processor) == 1.5);
 	assert_true(tree_count_watches(tree) <= 32);
 	for (int i = 0; i < CHANGES; i++)
 		tree_write(tree, i % 2 ? "slice/one/cpu.max" : "slice/one/deep/cpu.max", "max 100000\n");

@@ -1680,9 +1680,9 @@ int __wrap_statx(int folder, const char *path, int flags, unsigned mask, struct 
 
 static void wait_for_lender(struct worker *worker)
 {
-	if (lender_is_at_work(worker))
+	if (server_process_is_lent_to(worker))
 		assert_int_equal(poll(&(struct pollfd){.fd = worker->lender_pidfd, .events = POLLIN}, 1, 10000), 1);
-	assert_false(lender_is_at_work(worker));
+	assert_false(server_process_is_lent_to(worker));
 }
 
 /* Return: the descriptor that came; -1: none did; -2: no answer. */
@@ -1794,7 +1794,7 @@ static void a_file_that_never_closes_keeps_no_manager(void **state)
 	assert_int_equal(poll(&(struct pollfd){.fd = pair[1], .events = POLLIN}, 1, 10000), 1);
 	assert_int_equal(recv(pair[1], &answer, sizeof(answer), MSG_DONTWAIT), sizeof(answer));
 	/* What took it ends with the file system, and until then there is no other for that server. */
-	assert_true(lender_is_at_work(&taker));
+	assert_true(server_process_is_lent_to(&taker));
 	server_process_receive_reply(&manager, &taker);
 	assert_int_equal(poll(&(struct pollfd){.fd = pair[1], .events = POLLIN}, 1, 100), 0);
 	/* One that is sent, where the kernel cannot refuse that. */
