@@ -3,15 +3,17 @@
 /* Host functions: the driver's thread that has reached one tells the client its number, and waits. */
 
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "vcuda/driver_api.h"
 #include "vcuda/server/driver.h"
+#include "vcuda/server/handle.h"
 #include "vcuda/server/request.h"
 
 static pthread_mutex_t callback_mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t callback_given;
 
-void callback_reached(void *cookie)
+static void callback_reached(void *cookie)
 {
 	struct wire_callback *call;
 	uint32_t number;
@@ -64,5 +66,94 @@ CUresult serve_cuLaunchHostFunc(struct request *q)
 CUresult callback_check_host(CUDA_HOST_NODE_PARAMS *parameters)
 {
 	parameters->fn = callback_reached;
+	return CUDA_SUCCESS;
+}
+
+/* ---- user objects ---- */
+
+/*
+ * Objects of the program's that graphs keep. What the driver calls when nobody has one any more, and in whichever
+ * thread, tells a thread here, which tells the client: the driver's does not wait for that.
+ */
+
+struct callback_object {
+	struct callback_object *next;
+	uint64_t cookie, handle;
+};
+
+static pthread_mutex_t callback_object_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t callback_object_ended = PTHREAD_COND_INITIALIZER;
+static struct callback_object *callback_object_first, **callback_object_last = &callback_object_first;
+static bool callback_object_thread_is_there;
+
+static void *callback_object_serve(void *nothing)
+{
+	for (;;) {
+		struct callback_object *one;
+
+		(void)pthread_mutex_lock(&callback_object_mutex);
+		while (!callback_object_first)
+			(void)pthread_cond_wait(&callback_object_ended, &callback_object_mutex);
+		one = callback_object_first;
+		callback_object_first = one->next;
+		if (!callback_object_first)
+			callback_object_last = &callback_object_first;
+		(void)pthread_mutex_unlock(&callback_object_mutex);
+		callback_reached((void *)one->cookie);
+		free(one);
+	}
+	return nothing;
+}
+
+/* The driver may give its name to another at once. */
+static void callback_object_end(void *data)
+{
+	struct callback_object *one = data;
+
+	if (one->handle)
+		handle_drop(one->handle);
+	one->next = NULL;
+	(void)pthread_mutex_lock(&callback_object_mutex);
+	*callback_object_last = one;
+	callback_object_last = &one->next;
+	(void)pthread_cond_signal(&callback_object_ended);
+	(void)pthread_mutex_unlock(&callback_object_mutex);
+}
+
+static bool callback_object_begin(void)
+{
+	pthread_t thread;
+
+	if (!callback_object_thread_is_there)
+		callback_object_thread_is_there = pthread_create(&thread, NULL, callback_object_serve, NULL) == 0;
+	return callback_object_thread_is_there;
+}
+
+CUresult serve_cuUserObjectCreate(struct request *q)
+{
+	CUresult r = driver.cuUserObjectCreate && driver.cuUserObjectRelease ? request_words(q, 3)
+									     : CUDA_ERROR_NOT_SUPPORTED;
+	struct callback_object *one;
+	CUuserObject real = 0;
+
+	if (r)
+		return r;
+	one = callback_object_begin() ? calloc(1, sizeof(*one)) : NULL;
+	if (!one)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	one->cookie = q->argument[0];
+	r = driver.cuUserObjectCreate(&real, one, callback_object_end, (unsigned)q->argument[1],
+				      (unsigned)q->argument[2]);
+	if (r) {
+		free(one);
+		return r;
+	}
+	one->handle = handle_give(WIRE_OBJECT, real, 0, 0);
+	/* It ends here, and the client is told so. */
+	if (!one->handle) {
+		(void)driver.cuUserObjectRelease(real, (unsigned)q->argument[1]);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	request_reply(q, &one->handle, sizeof(one->handle));
 	return CUDA_SUCCESS;
 }

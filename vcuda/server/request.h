@@ -163,9 +163,8 @@ CUresult request_check_pool(CUmemPoolProps *properties);
 CUresult request_check_copy(CUDA_MEMCPY3D *copy);
 CUresult request_check_peer_copy(CUDA_MEMCPY3D_PEER *copy);
 
-/* A function of the host: ours, which tells the client the number that it was sent. */
+/* A function of the host becomes ours, which tells the client the number that it was sent. */
 CUresult callback_check_host(CUDA_HOST_NODE_PARAMS *parameters);
-void callback_reached(void *cookie);
 
 /* The driver's numbers of devices become the client's. */
 void request_tell_properties(CUmemAllocationProp *properties);
