@@ -43,21 +43,6 @@ const void *code_image(const struct request *q);
 /** Loads every library in the current context, where that takes memory of a limit. */
 void code_load_libraries(void);
 
-/*
- * The thread that has all linkers. NVIDIA's compiler keeps memory for the thread that made a linker: one that another
- * thread completes or ends has the heap corrupted (seen with 580, natively, too), and which of its threads does that is
- * the client's to say. On one thread every order of calls is survived, also after a call that failed.
- */
-
-/**
- * compiler_do() - have the thread do something, and wait
- * @work:    called once, with @user
- * @context: the driver's, that is current meanwhile
- *
- * Return: what @work returned; CUDA_ERROR_OUT_OF_MEMORY if there is no such thread.
- */
-CUresult compiler_do(CUresult (*work)(void *user), void *user, uint64_t context);
-
 /* Images of code, as far as one can tell that the driver finds no more in them than there is. */
 
 /**
@@ -80,11 +65,6 @@ uint64_t image_count_globals(const uint8_t *image, uint64_t bytes);
  * Of what is compressed nobody knows.
  */
 bool image_may_print(const uint8_t *image, uint64_t bytes);
-
-/* What a text in PTX declares. */
-
-/** Return: bytes of its global variables, as far as their lengths are numbers and products of such. */
-uint64_t ptx_parse_count_globals(const uint8_t *text, uint64_t bytes);
 
 /* Linkers, and what their threads leave behind. */
 

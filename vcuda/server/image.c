@@ -8,10 +8,199 @@
 
 #include "vcuda/server/code.h"
 
+#include <ctype.h>
 #include <elf.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "vcuda/protocol/wire.h"
+
+/* ---- what a text in PTX declares ---- */
+
+/*
+ * ".visible .global .align 4 .v2 .f32 name[16][4] = {...}, other;" is read, as NVIDIA documents it in "Parallel Thread
+ * Execution ISA". Of everything else only words, comments and strings are told apart.
+ */
+
+struct image_text {
+	const char *at, *end;
+	const char *word; /* or one character */
+	size_t length;
+};
+
+static bool image_ptx_is(const struct image_text *text, const char *word)
+{
+	return text->length == strlen(word) && memcmp(text->word, word, text->length) == 0;
+}
+
+static bool image_ptx_begins(const struct image_text *text, const char *with)
+{
+	const size_t length = strlen(with);
+
+	return (size_t)(text->end - text->at) >= length && memcmp(text->at, with, length) == 0;
+}
+
+/* To behind @what, or the end. */
+static void image_ptx_skip_to(struct image_text *text, const char *what)
+{
+	while (text->at < text->end && !image_ptx_begins(text, what))
+		text->at++;
+	if (text->at < text->end)
+		text->at += strlen(what);
+}
+
+static void image_ptx_skip_blanks(struct image_text *text)
+{
+	while (text->at < text->end) {
+		if (isspace((unsigned char)*text->at)) {
+			text->at++;
+		} else if (image_ptx_begins(text, "//")) {
+			image_ptx_skip_to(text, "\n");
+		} else if (image_ptx_begins(text, "/*")) {
+			text->at += 2;
+			image_ptx_skip_to(text, "*/");
+		} else if (*text->at == '"') {
+			text->at++;
+			image_ptx_skip_to(text, "\"");
+		} else {
+			return;
+		}
+	}
+}
+
+static bool image_ptx_is_of_word(char c)
+{
+	return isalnum((unsigned char)c) || (c && strchr("._$%", c));
+}
+
+/* Return: whether there is another word. */
+static bool image_ptx_next(struct image_text *text)
+{
+	image_ptx_skip_blanks(text);
+	if (text->at == text->end || !*text->at)
+		return false;
+	text->word = text->at++;
+	while (image_ptx_is_of_word(*text->word) && text->at < text->end && image_ptx_is_of_word(*text->at))
+		text->at++;
+	text->length = (size_t)(text->at - text->word);
+	return true;
+}
+
+static uint64_t image_ptx_multiply(uint64_t a, uint64_t b)
+{
+	return __builtin_mul_overflow(a, b, &a) ? UINT64_MAX : a;
+}
+
+/* Of a type. Return: 0 if it is none. */
+static uint64_t image_ptx_element(const struct image_text *text)
+{
+	static const struct {
+		const char *type;
+		uint64_t bytes;
+	} types[] = {
+		{".b8", 1},   {".u8", 1},  {".s8", 1},    {".b16", 2},   {".u16", 2},    {".s16", 2}, {".f16", 2},
+		{".bf16", 2}, {".b32", 4}, {".u32", 4},   {".s32", 4},   {".f32", 4},    {".b64", 8}, {".u64", 8},
+		{".s64", 8},  {".f64", 8}, {".b128", 16}, {".f16x2", 4}, {".bf16x2", 4},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		if (image_ptx_is(text, types[i].type))
+			return types[i].bytes;
+	return 0;
+}
+
+static uint64_t image_ptx_number(const struct image_text *text)
+{
+	char digits[24] = "";
+
+	if (text->length < sizeof(digits))
+		memcpy(digits, text->word, text->length);
+	return strtoull(digits, NULL, 0);
+}
+
+/* Behind "[", to "]". */
+static uint64_t image_ptx_dimension(struct image_text *text)
+{
+	uint64_t product = 1;
+
+	while (image_ptx_next(text) && !image_ptx_is(text, "]"))
+		if (!image_ptx_is(text, "*"))
+			product = image_ptx_multiply(product, image_ptx_number(text));
+	return product;
+}
+
+/* Behind "=", to what comes behind the values. Return: whether there is another word. */
+static bool image_ptx_skip_values(struct image_text *text)
+{
+	int depth = 0;
+
+	while (image_ptx_next(text)) {
+		depth += image_ptx_is(text, "{") - image_ptx_is(text, "}");
+		if (depth <= 0 && (image_ptx_is(text, ",") || image_ptx_is(text, ";")))
+			return true;
+	}
+	return false;
+}
+
+/* Behind ".global". */
+static uint64_t image_ptx_count(struct image_text *text)
+{
+	uint64_t width = 1, element = 0, bytes = 0, sum = 0;
+
+	while (image_ptx_next(text)) {
+		if (image_ptx_is(text, ".align")) {
+			if (!image_ptx_next(text))
+				break;
+		} else if (image_ptx_is(text, ".v2") || image_ptx_is(text, ".v4")) {
+			width = text->word[2] == '2' ? 2 : 4;
+		} else if (image_ptx_element(text)) {
+			element = image_ptx_element(text) * width;
+			bytes = element;
+		} else if (image_ptx_is(text, "[")) {
+			bytes = image_ptx_multiply(bytes, image_ptx_dimension(text));
+		}
+		if (image_ptx_is(text, "=") && !image_ptx_skip_values(text))
+			break;
+		if (!image_ptx_is(text, ",") && !image_ptx_is(text, ";"))
+			continue;
+		if (__builtin_add_overflow(sum, bytes, &sum))
+			return UINT64_MAX;
+		bytes = element;
+		if (image_ptx_is(text, ";"))
+			break;
+	}
+	return sum;
+}
+
+/* In parentheses are parameters: there ".ptr .global" says where a pointer leads. */
+static uint64_t image_ptx_count_globals(const uint8_t *image, uint64_t bytes)
+{
+	struct image_text text = {.at = (const char *)image, .end = (const char *)image + bytes};
+	uint64_t sum = 0;
+	bool is_extern = false;
+	int depth = 0;
+
+	while (image_ptx_next(&text)) {
+		depth += image_ptx_is(&text, "(") - image_ptx_is(&text, ")");
+		/* The variable of another module. */
+		if (image_ptx_is(&text, ".extern"))
+			is_extern = true;
+		else if (image_ptx_is(&text, ";") || image_ptx_is(&text, ")"))
+			is_extern = false;
+		if (!image_ptx_is(&text, ".global") || depth > 0)
+			continue;
+		const uint64_t counted = image_ptx_count(&text);
+
+		if (!is_extern && __builtin_add_overflow(sum, counted, &sum))
+			return UINT64_MAX;
+		is_extern = false;
+	}
+	return sum;
+}
+
+/* ---- ELF files and fat binaries ---- */
 
 /* A part of a fat binary begins with its kind, its version, how long this header is, and the part behind it. */
 enum { FAT_HEADER = 16, PART_HEADER = 16 };
@@ -215,7 +404,7 @@ static uint64_t image_count_of_elf(const uint8_t *image)
 static uint64_t image_count_of_code(const uint8_t *image, uint64_t bytes)
 {
 	return bytes >= SELFMAG && memcmp(image, ELFMAG, SELFMAG) == 0 ? image_count_of_elf(image)
-								       : ptx_parse_count_globals(image, bytes);
+								       : image_ptx_count_globals(image, bytes);
 }
 
 static uint64_t image_count_of_parts(const uint8_t *part, uint64_t bytes)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The linkers of the driver. All calls that use one are made on one thread (compiler.h). */
+/* The linkers of the driver. All calls that use one are made on one thread. */
 
 #include "vcuda/server/code.h"
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +15,94 @@
 #include "vcuda/server/handle.h"
 #include "vcuda/server/quota.h"
 #include "vcuda/server/request.h"
+
+/* ---- the thread ---- */
+
+/*
+ * The thread that has all linkers. NVIDIA's compiler keeps memory for the thread that made a linker: one that another
+ * thread completes or ends has the heap corrupted (seen with 580, natively, too), and which of its threads does that is
+ * the client's to say. On one thread every order of calls is survived, also after a call that failed.
+ */
+
+enum { LINKER_STACK = 64 << 20 };
+
+struct errand {
+	CUresult (*work)(void *user);
+	void *user;
+	uint64_t context;
+	CUresult r;
+	bool done;
+};
+
+static pthread_mutex_t linker_thread_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t linker_thread_changed = PTHREAD_COND_INITIALIZER;
+static struct errand *linker_errand; /* until it is done */
+static bool linker_thread_runs;
+
+static CUresult linker_thread_run(const struct errand *errand)
+{
+	CUresult r = driver.cuCtxSetCurrent(errand->context);
+
+	if (r)
+		return r;
+	r = errand->work(errand->user);
+	(void)driver.cuCtxSetCurrent(0);
+	return r;
+}
+
+static void *linker_thread_serve(void *unused)
+{
+	(void)pthread_mutex_lock(&linker_thread_mutex);
+	for (;;) {
+		struct errand *errand = linker_errand;
+
+		if (!errand || errand->done) {
+			(void)pthread_cond_wait(&linker_thread_changed, &linker_thread_mutex);
+			continue;
+		}
+		(void)pthread_mutex_unlock(&linker_thread_mutex);
+		errand->r = linker_thread_run(errand);
+		(void)pthread_mutex_lock(&linker_thread_mutex);
+		errand->done = true;
+		(void)pthread_cond_broadcast(&linker_thread_changed);
+	}
+	return unused;
+}
+
+static bool linker_thread_start(void)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	if (linker_thread_runs)
+		return true;
+	if (pthread_attr_init(&attributes) != 0)
+		return false;
+	(void)pthread_attr_setstacksize(&attributes, LINKER_STACK);
+	linker_thread_runs = pthread_create(&thread, &attributes, linker_thread_serve, NULL) == 0;
+	(void)pthread_attr_destroy(&attributes);
+	return linker_thread_runs;
+}
+
+/* Has the thread call @work once, with the driver's @context current, and waits. */
+static CUresult linker_thread_do(CUresult (*work)(void *user), void *user, uint64_t context)
+{
+	struct errand errand = {.work = work, .user = user, .context = context, .r = CUDA_ERROR_OUT_OF_MEMORY};
+
+	(void)pthread_mutex_lock(&linker_thread_mutex);
+	while (linker_errand)
+		(void)pthread_cond_wait(&linker_thread_changed, &linker_thread_mutex);
+	if (linker_thread_start()) {
+		linker_errand = &errand;
+		(void)pthread_cond_broadcast(&linker_thread_changed);
+		while (!errand.done)
+			(void)pthread_cond_wait(&linker_thread_changed, &linker_thread_mutex);
+		linker_errand = NULL;
+		(void)pthread_cond_broadcast(&linker_thread_changed);
+	}
+	(void)pthread_mutex_unlock(&linker_thread_mutex);
+	return errand.r;
+}
 
 /* The driver writes into the buffers of a linker's creation for as long as it exists. */
 struct linker {
@@ -69,7 +159,7 @@ static CUresult linker_call_destroy(void *user)
 
 static CUresult linker_do(CUresult (*work)(void *user), struct linker_call *call)
 {
-	return compiler_do(work, call, call->linker->hold.real);
+	return linker_thread_do(work, call, call->linker->hold.real);
 }
 
 static CUresult linker_end(struct linker *linker)

@@ -8,22 +8,32 @@
  * without.
  */
 
-#include "vcuda/server/server.h"
-
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <libgen.h>
 #include <linux/capability.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fd.h"
+#include "base/landlock.h"
+#include "base/paths.h"
+#include "model/adapter.h"
 #include "process/seccomp.h"
+#include "vcuda/server/server.h"
 
 enum { NOBODY = 65534, DESCRIPTORS = 4096 };
 
@@ -85,6 +95,194 @@ static const struct sock_filter beginning[] = {SECCOMP_BEGIN(BEGINNING), RULES};
 static const struct sock_filter steady[] = {SECCOMP_BEGIN(STEADY), RULES};
 /* clang-format on */
 
+/* ---- which files a server may open: what the driver needs, and the nodes of the granted GPUs ---- */
+
+/*
+ * Landlock (Documentation/userspace-api/landlock.rst): it needs no rights, no namespaces, and nothing from the manager.
+ * The list is what NVIDIA's driver and the C library open on machines with a GPU, at their start and later. What is not
+ * on it fails with EACCES, which libraries take as they take a file that is missing.
+ */
+
+enum { SANDBOX_NAME = 300, SANDBOX_INFORMATION = 4096 };
+
+#define SANDBOX_READ (LANDLOCK_READ_FILE | LANDLOCK_READ_DIR)
+#define SANDBOX_DEVICE (LANDLOCK_READ_FILE | LANDLOCK_WRITE_FILE | LANDLOCK_IOCTL_DEV)
+#define SANDBOX_GPUS PATH_PROC_NVIDIA "/gpus"
+
+/* Those that exist. */
+static const struct {
+	const char *path;
+	uint64_t rights;
+} sandbox_paths[] = {
+	/* The driver's libraries, which it loads when they are needed, and what they need. */
+	{"/lib", SANDBOX_READ},
+	{"/lib64", SANDBOX_READ},
+	{"/usr/lib", SANDBOX_READ},
+	{"/usr/lib64", SANDBOX_READ},
+	{"/usr/local/lib", SANDBOX_READ},
+	{"/usr/share/nvidia", SANDBOX_READ},
+	{"/etc/ld.so.cache", SANDBOX_READ},
+	{"/etc/localtime", SANDBOX_READ},
+	{"/etc/nvidia", SANDBOX_READ},
+	/* What the kernel says of the machine. Of processes, itself alone. */
+	{"/proc/self", SANDBOX_READ},
+	/* The driver names its threads, and takes that for a failure of its start if it cannot. */
+	{"/proc/self/task", SANDBOX_READ | LANDLOCK_WRITE_FILE | LANDLOCK_TRUNCATE},
+	{"/proc/driver", SANDBOX_READ},
+	{"/proc/sys/vm", SANDBOX_READ},
+	{"/proc/cpuinfo", SANDBOX_READ},
+	{"/proc/devices", SANDBOX_READ},
+	{"/proc/meminfo", SANDBOX_READ},
+	{"/proc/modules", SANDBOX_READ},
+	{"/proc/stat", SANDBOX_READ},
+	{"/proc/version", SANDBOX_READ},
+	{"/sys/bus/pci", SANDBOX_READ},
+	{"/sys/devices", SANDBOX_READ},
+	{"/sys/kernel/mm", SANDBOX_READ},
+	{"/sys/module", SANDBOX_READ},
+	/* Nodes that all GPUs have in common. */
+	{"/dev/null", SANDBOX_DEVICE},
+	{"/dev/zero", SANDBOX_DEVICE},
+	{"/dev/urandom", SANDBOX_READ},
+	{PATH_DXG, SANDBOX_DEVICE},
+	{PATH_NVIDIACTL, SANDBOX_DEVICE},
+	{PATH_NVIDIA_UVM, SANDBOX_DEVICE},
+	{PATH_NVIDIA_UVM_TOOLS, SANDBOX_DEVICE},
+};
+
+/* A rule holds for an inode. One of procfs is made anew once nobody has it open, so this one stays open. */
+static int sandbox_paths_allow(int rules, const char *path, uint64_t rights)
+{
+	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
+	struct landlock_beneath rule = {.parent = fd};
+	struct stat st;
+
+	/* Most of the nodes that there might be are not there. */
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return 0;
+	rule.allowed = rights & landlock_rights();
+	if (!S_ISDIR(st.st_mode))
+		rule.allowed &= ~(uint64_t)LANDLOCK_READ_DIR;
+	if (syscall(SYS_landlock_add_rule, rules, LANDLOCK_BENEATH, &rule, 0) < 0)
+		return -errno;
+	if (strncmp(path, "/proc/self", strlen("/proc/self")) == 0)
+		(void)steal_fd(&fd);
+	return 0;
+}
+
+/* The driver's libraries are beside its first one, or beside what that is a link to. */
+static int sandbox_paths_allow_library(int rules, const char *library)
+{
+	char *real = library[0] == '/' ? realpath(library, NULL) : NULL, name[SANDBOX_NAME];
+	int r = 0;
+
+	if (library[0] == '/') {
+		(void)snprintf(name, sizeof(name), "%s", library);
+		r = sandbox_paths_allow(rules, dirname(name), SANDBOX_READ);
+	}
+	if (real && r == 0)
+		r = sandbox_paths_allow(rules, dirname(real), SANDBOX_READ);
+	free(real);
+	return r;
+}
+
+/* ---- the nodes of the granted GPUs, and of those that they may be moved to ---- */
+
+/* Return: the number of the node; -1: the kernel does not say. */
+static int sandbox_paths_minor(const char *address)
+{
+	_cleanup_free_ char *text = NULL;
+	char path[SANDBOX_NAME];
+	const char *line;
+	int number;
+
+	(void)snprintf(path, sizeof(path), SANDBOX_GPUS "/%s/information", address);
+	if (fd_read_kernel_file(AT_FDCWD, path, SANDBOX_INFORMATION, &text) < 0)
+		return -1;
+	line = strstr(text, "Device Minor:");
+	return line && sscanf(line, "Device Minor: %d", &number) == 1 ? number : -1;
+}
+
+static bool sandbox_paths_is_granted(const struct start *start, const char *address)
+{
+	/* 0 is a GPU whose place is not known. */
+	uint32_t place = pci_address_number(address);
+
+	for (uint32_t i = 0; i < start->reach; i++)
+		if (place && start->gpus[i].place == place)
+			return true;
+	return false;
+}
+
+/* Where a GPU's place on the bus is not known, it may be any. */
+static bool sandbox_paths_knows_gpus(const struct start *start)
+{
+	for (uint32_t i = 0; i < start->reach; i++)
+		if (start->gpus[i].place == 0)
+			return false;
+	return access(SANDBOX_GPUS, F_OK) == 0;
+}
+
+static int sandbox_paths_allow_node(int rules, int number)
+{
+	char path[SANDBOX_NAME];
+
+	(void)snprintf(path, sizeof(path), PATH_NVIDIA_GPU "%d", number);
+	return sandbox_paths_allow(rules, path, SANDBOX_DEVICE);
+}
+
+static int sandbox_paths_allow_every_node(int rules)
+{
+	enum { NODES = 256 };
+	int r = 0;
+
+	for (int i = 0; i < NODES && r == 0; i++)
+		r = sandbox_paths_allow_node(rules, i);
+	return r;
+}
+
+static int sandbox_paths_allow_granted(int rules, const struct start *start)
+{
+	DIR *directory = opendir(SANDBOX_GPUS);
+	const struct dirent *entry;
+	int r = 0;
+
+	while (directory && r == 0 && (entry = readdir(directory))) {
+		const int number =
+			sandbox_paths_is_granted(start, entry->d_name) ? sandbox_paths_minor(entry->d_name) : -1;
+
+		if (number >= 0)
+			r = sandbox_paths_allow_node(rules, number);
+	}
+	if (directory)
+		(void)closedir(directory);
+	return r;
+}
+
+static int sandbox_paths_close(const struct start *start)
+{
+	_cleanup_close_ int rules = -1;
+	int r = 0;
+
+	if (landlock_version() < 1)
+		return 0;
+	rules = landlock_open();
+	if (rules < 0)
+		return rules;
+	for (size_t i = 0; i < ARRAY_SIZE(sandbox_paths) && r == 0; i++)
+		r = sandbox_paths_allow(rules, sandbox_paths[i].path, sandbox_paths[i].rights);
+	if (r == 0)
+		r = sandbox_paths_allow_library(rules, start->library);
+	if (r == 0)
+		r = sandbox_paths_knows_gpus(start) ? sandbox_paths_allow_granted(rules, start)
+						    : sandbox_paths_allow_every_node(rules);
+	if (r == 0 && syscall(SYS_landlock_restrict_self, rules, 0) < 0)
+		r = -errno;
+	return r;
+}
+
+/* ---- one thing after the other ---- */
+
 static int server_sandbox_leave_namespaces(const struct start *start)
 {
 	(void)start;
@@ -135,7 +333,7 @@ static int server_sandbox_forbid_new_rights(const struct start *start)
 
 static int server_sandbox_close_paths(const struct start *start)
 {
-	return start->flags & START_NO_PATHS ? 0 : landlock_rules_close(start);
+	return start->flags & START_NO_PATHS ? 0 : sandbox_paths_close(start);
 }
 
 static int server_sandbox_filter(const struct start *start)

@@ -77,15 +77,5 @@ int server_sandbox_enter(const struct start *start, const char **ret_step);
 /** Before the client is heard. Return: 0; a negative errno. */
 int server_sandbox_close(const struct start *start);
 
-/* Which files a server may open: what the driver needs, and the nodes of the granted GPUs. */
-
-/**
- * landlock_rules_close() - from here on, nothing else can be opened, made, changed or removed
- *
- * Return: 0, also where the kernel has no Landlock: everything that everybody may open stays open then, and
- * ctr-gpu-doctor(1) says so; negative errno.
- */
-int landlock_rules_close(const struct start *start);
-
 /** watch_run() - tell the manager what happens to the GPUs, until it is gone. Return: the exit status. */
 int watch_run(void);

@@ -141,7 +141,7 @@ $(O)/vcuda/test/unit/server/driver_memory_test: $(patsubst %,$(O)/vcuda/server/%
 $(O)/vcuda/test/unit/server/driver_memory_test: override LDFLAGS += -Wl,--wrap=dlsym
 $(O)/vcuda/test/unit/server/driver_memory_test.o: $(vcuda_headers)
 $(O)/vcuda/test/unit/server/share_file_test: $(O)/vcuda/server/share_file.o
-$(O)/vcuda/test/unit/server/image_test: $(patsubst %,$(O)/vcuda/server/%.o,image ptx_parse)
+$(O)/vcuda/test/unit/server/image_test: $(O)/vcuda/server/image.o
 $(O)/vcuda/test/unit/server/handle_test: $(patsubst %,$(O)/vcuda/server/%.o,handle object_ref)
 $(O)/vcuda/test/unit/server/handle_test: override LDFLAGS += -Wl,--wrap=object_ref_take
 $(O)/vcuda/test/unit/server/object_ref_test: $(O)/vcuda/server/object_ref.o
@@ -160,7 +160,7 @@ $(O)/fuzz/vcuda_frames_fuzz: $(vcuda_frames) $(O)/vcuda/test/sim/libcuda.so.1 $(
 $(O)/fuzz/vcuda_frames_fuzz: $(O)/vcuda/test/fuzz/vcuda_frames_fuzz.o $(vcuda_frames) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
 	$(link_fuzzer) -lpthread -ldl
-$(O)/fuzz/vcuda_image_fuzz: $(patsubst %,$(O)/vcuda/server/%.o,image ptx_parse)
+$(O)/fuzz/vcuda_image_fuzz: $(O)/vcuda/server/image.o
 vcuda_replies = $(vcuda_client_objects:$(O)/vcuda-client/%=$(O)/fuzz-client/%)
 $(O)/fuzz/vcuda_replies_fuzz: $(O)/vcuda/test/fuzz/vcuda_replies_fuzz.o $(vcuda_replies)
 	@mkdir -p $(@D)
