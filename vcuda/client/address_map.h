@@ -91,9 +91,6 @@ bool address_map_is_device_alone(uint64_t at, size_t bytes);
  */
 bool address_map_has_host(uint64_t at, size_t bytes);
 
-/** Ends descriptors of memory that no process has any more. */
-void descriptor_sweep(void);
-
 void address_map_forget_context(const struct context *context);
 
 /** Removes managed memory of a context, one range at a time. Return: whether there was any. */

@@ -17,7 +17,7 @@
 #include <sys/un.h>
 
 #include "vcuda/client/call.h"
-#include "vcuda/client/visible.h"
+#include "vcuda/client/device_name.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"
 
@@ -258,7 +258,7 @@ static CUresult connect_choose(void)
 
 	if (!wanted)
 		return CUDA_SUCCESS;
-	r = visible_choose(wanted, client.device, all, list, &chosen);
+	r = device_name_choose(wanted, client.device, all, list, &chosen);
 	if (r)
 		return r;
 	count = chosen;

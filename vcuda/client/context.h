@@ -39,9 +39,6 @@ CUresult context_storage_get(struct context *context, const void *key, void **re
 /** Forgets a value without telling anybody. Return: CUDA_ERROR_INVALID_HANDLE if there is none. */
 CUresult context_storage_delete(struct context *context, const void *key);
 
-/** The context is gone: tells who wanted to know, and forgets all. Nothing is locked. */
-void context_storage_forget(struct context *context);
-
 /* Code: images on their way to the server, and what the client knows of the functions in them. */
 
 struct function {

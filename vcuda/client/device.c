@@ -6,6 +6,7 @@
 
 #include "vcuda/client/call.h"
 #include "vcuda/client/client.h"
+#include "vcuda/client/device_name.h"
 #include "vcuda/client_api.h"
 
 static CUresult device_of(CUdevice device, const void *place, const struct wire_device **ret)
@@ -74,10 +75,10 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *bus)
 
 	if (r)
 		return r;
-	if (!device || !bus || !pci_bus_id_read(bus, &wanted))
+	if (!device || !bus || !device_name_read_bus(bus, &wanted))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (int i = 0; i < client.host.device_count; i++)
-		if (pci_bus_id_read(client.device[i].bus, &own) && memcmp(&own, &wanted, sizeof(own)) == 0) {
+		if (device_name_read_bus(client.device[i].bus, &own) && memcmp(&own, &wanted, sizeof(own)) == 0) {
 			*device = i;
 			return CUDA_SUCCESS;
 		}

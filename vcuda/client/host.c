@@ -6,11 +6,16 @@
  * the bus.
  */
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
-#include "vcuda/client/advice.h"
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
 #include "vcuda/client/host.h"
@@ -147,6 +152,102 @@ static CUresult host_take_shared(const struct range *like, size_t bytes, uint64_
 	return r;
 }
 
+/* ---- small pieces ---- */
+
+/*
+ * They lie in slabs, which the server knows as one. A piece is given out once: what was freed may be in use by the
+ * device still, and the server waits for that when the whole slab goes.
+ */
+
+enum { SLAB_BYTES = 65536, SLAB_PIECE_MAX = SLAB_BYTES / 4, SLAB_ALIGNMENT = 512 };
+
+struct slab {
+	struct slab *next;
+	uint64_t at, used;
+	unsigned pieces;
+	uint64_t context; /* the server's handle: with its end, the device does not reach the slab any more */
+	enum address_map_kind kind;
+};
+
+static struct lock host_slab_lock;
+static struct slab *host_slabs; /* the one that is filled stands first of its kind */
+
+static struct slab **host_find_slab(uint64_t at)
+{
+	struct slab **place = &host_slabs;
+
+	while (*place && at - (*place)->at >= SLAB_BYTES)
+		place = &(*place)->next;
+	return place;
+}
+
+static struct slab *host_slab_with_room(const struct range *range, uint64_t bytes)
+{
+	struct slab *slab = host_slabs;
+
+	while (slab && (slab->kind != range->kind || slab->context != range->context->handle))
+		slab = slab->next;
+	return slab && bytes <= SLAB_BYTES - slab->used ? slab : NULL;
+}
+
+static CUresult host_make_slab(const struct range *range,
+			       CUresult (*make)(const struct range *like, size_t bytes, uint64_t *ret),
+			       struct slab **ret)
+{
+	struct slab *slab = calloc(1, sizeof(*slab));
+	CUresult r = slab ? make(range, SLAB_BYTES, &slab->at) : CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (r) {
+		free(slab);
+		return r;
+	}
+	slab->kind = range->kind;
+	slab->context = range->context->handle;
+	slab->next = host_slabs;
+	host_slabs = slab;
+	*ret = slab;
+	return CUDA_SUCCESS;
+}
+
+/* A place for @range, with which host_take() ends. @make: where a slab of so many bytes comes from */
+static CUresult host_take_piece(struct range *range, size_t bytes,
+				CUresult (*make)(const struct range *like, size_t bytes, uint64_t *ret))
+{
+	const uint64_t whole = (bytes + SLAB_ALIGNMENT - 1) & ~(uint64_t)(SLAB_ALIGNMENT - 1);
+	struct slab *slab;
+	CUresult r = CUDA_SUCCESS;
+
+	LOCK_HOLD(&host_slab_lock);
+	slab = host_slab_with_room(range, whole);
+	if (!slab)
+		r = host_make_slab(range, make, &slab);
+	if (r)
+		return r;
+	range->at = slab->at + slab->used;
+	slab->used += whole;
+	slab->pieces++;
+	return CUDA_SUCCESS;
+}
+
+/* Return: whether @range was a piece of a slab; *ret: the slab's address if that was its last one, and it goes; 0. */
+static bool host_give_piece(const struct range *range, uint64_t *ret)
+{
+	struct slab **place, *slab;
+
+	LOCK_HOLD(&host_slab_lock);
+	place = host_find_slab(range->at);
+	slab = *place;
+	*ret = 0;
+	if (!slab || --slab->pieces > 0)
+		return slab != NULL;
+	*ret = slab->at;
+	*place = slab->next;
+	free(slab);
+	return true;
+}
+
+/* ---- taking and giving ---- */
+
 static uint64_t host_whole(uint64_t bytes)
 {
 	return (bytes + HOST_STEP - 1) & ~(uint64_t)(HOST_STEP - 1);
@@ -161,7 +262,7 @@ CUresult host_take(struct range *range, size_t bytes)
 		return range->kind == ADDRESS_MAP_MANAGED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
 	range->bytes = bytes;
 	if (client.arena && bytes <= SLAB_PIECE_MAX)
-		r = slab_take(range, bytes, host_take_shared);
+		r = host_take_piece(range, bytes, host_take_shared);
 	else if (client.arena)
 		r = host_take_shared(range, whole, &range->at);
 	else
@@ -208,22 +309,12 @@ CUresult host_give(const struct range *range)
 {
 	uint64_t slab;
 
-	if (range->kind == ADDRESS_MAP_MANAGED)
-		advice_forget(range->at, range->at + range->bytes);
 	if (!client.arena)
 		return munmap((void *)range->at, host_whole(range->bytes)) < 0 ? CUDA_ERROR_INVALID_VALUE
 									       : CUDA_SUCCESS;
-	if (!slab_give(range, &slab))
+	if (!host_give_piece(range, &slab))
 		return host_drop(range->at, host_whole(range->bytes));
 	return slab ? host_drop(slab, SLAB_BYTES) : host_wait(range);
-}
-
-void host_forget_context(const struct context *context)
-{
-	struct range range;
-
-	while (address_map_remove_managed(context, &range))
-		(void)host_give(&range);
 }
 
 CUresult on_cuMemHostAlloc(struct context *context, void **pointer, size_t bytes, unsigned flags)
@@ -283,6 +374,128 @@ CUresult on_cuMemHostGetFlags(unsigned *flags, void *host)
 	return CUDA_SUCCESS;
 }
 
+/* ---- files that the program has mapped, so that the server can map them, too ---- */
+
+enum { HOST_LINE = 4400 };
+
+/* A line of /proc/self/maps. */
+struct host_mapping {
+	uint64_t begin, end, offset, inode;
+	dev_t device;
+	const char *path;
+	bool shared;
+};
+
+/* strtoull(3) has another name in each glibc. Return: what stands behind the number, and behind what ends it. */
+static const char *host_read_number(const char *at, unsigned base, uint64_t *ret)
+{
+	*ret = 0;
+	for (;; at++) {
+		const unsigned digit = *at >= '0' && *at <= '9'   ? (unsigned)(*at - '0')
+				       : *at >= 'a' && *at <= 'f' ? (unsigned)(*at - 'a' + 10)
+								  : base;
+
+		if (digit >= base)
+			return *at ? at + 1 : at;
+		*ret = *ret * base + digit;
+	}
+}
+
+static bool host_read_mapping(char *line, struct host_mapping *ret)
+{
+	uint64_t major_number, minor_number;
+	const char *at = host_read_number(line, 16, &ret->begin);
+
+	at = host_read_number(at, 16, &ret->end);
+	if (strlen(at) < strlen("rw-s "))
+		return false;
+	ret->shared = memcmp(at, "rw", 2) == 0 && at[3] == 's';
+	at = host_read_number(at + strlen("rw-s "), 16, &ret->offset);
+	at = host_read_number(at, 16, &major_number);
+	at = host_read_number(at, 16, &minor_number);
+	ret->path = host_read_number(at, 10, &ret->inode);
+	ret->device = makedev((unsigned)major_number, (unsigned)minor_number);
+	ret->path += strspn(ret->path, " ");
+	line[strcspn(line, "\n")] = '\0';
+	return true;
+}
+
+/* fstat(2) is no function of a glibc before 2.33. */
+static bool host_is_file(int fd, const struct host_mapping *mapping)
+{
+	struct stat st;
+
+	return fd >= 0 && syscall(SYS_fstat, fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_dev == mapping->device &&
+	       st.st_ino == mapping->inode;
+}
+
+/* One that has no name any more, the program may have open. */
+static int host_find_open_file(const struct host_mapping *mapping)
+{
+	DIR *directory = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	int found = -1;
+
+	while (directory && found < 0 && (entry = readdir(directory))) {
+		uint64_t number;
+
+		(void)host_read_number(entry->d_name, 10, &number);
+		if (entry->d_name[0] != '.' && host_is_file((int)number, mapping))
+			found = fcntl((int)number, F_DUPFD_CLOEXEC, 3);
+	}
+	if (directory)
+		(void)closedir(directory);
+	return found;
+}
+
+/* What is no file in memory is not opened: that could wait, or do something. */
+static int host_open_file(const struct host_mapping *mapping)
+{
+	struct stat st;
+	int fd;
+
+	if (!mapping->inode)
+		return -1;
+	if (mapping->path[0] != '/' || syscall(SYS_newfstatat, AT_FDCWD, mapping->path, &st, 0) < 0 ||
+	    !S_ISREG(st.st_mode) || st.st_dev != mapping->device || st.st_ino != mapping->inode)
+		return host_find_open_file(mapping);
+	fd = open(mapping->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (host_is_file(fd, mapping))
+		return fd;
+	if (fd >= 0)
+		(void)close(fd);
+	return host_find_open_file(mapping);
+}
+
+/*
+ * The file of memory that a program shares by a mapping; *ret_offset: where @at is in it.
+ *
+ * Return: a descriptor of it; -1 if all of it is not one mapping of a file, or the file is not to be found.
+ */
+static int host_find_file(uint64_t at, uint64_t bytes, uint64_t *ret_offset)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char *line = maps ? malloc(HOST_LINE) : NULL;
+	struct host_mapping mapping;
+	int fd = -1;
+
+	while (line && fgets(line, HOST_LINE, maps)) {
+		if (!host_read_mapping(line, &mapping) || at < mapping.begin || at >= mapping.end)
+			continue;
+		if (mapping.shared && bytes <= mapping.end - at) {
+			*ret_offset = mapping.offset + (at - mapping.begin);
+			fd = host_open_file(&mapping);
+		}
+		break;
+	}
+	free(line);
+	if (maps)
+		(void)fclose(maps);
+	return fd;
+}
+
+/* ---- memory of the program's own ---- */
+
 enum { HOST_PAGE = 4096 };
 
 /* Return: whether the server can have it next. */
@@ -297,7 +510,7 @@ static void host_register_file(struct range *range)
 	const uint64_t at = range->at & ~(uint64_t)(HOST_PAGE - 1),
 		       bytes = (range->at + range->bytes + HOST_PAGE - 1 - at) & ~(uint64_t)(HOST_PAGE - 1);
 	uint64_t words[] = {at, bytes, 0}, device = 0;
-	const int fd = client.arena ? file_find(at, bytes, &words[2]) : -1;
+	const int fd = client.arena ? host_find_file(at, bytes, &words[2]) : -1;
 
 	if (fd < 0)
 		return;

@@ -5,9 +5,9 @@
  * when that uses it, which reaches it over the bus.
  */
 
+#include <stdlib.h>
 #include <string.h>
 
-#include "vcuda/client/advice.h"
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
 #include "vcuda/client/copy.h"
@@ -39,6 +39,163 @@ CUresult on_cuMemAllocManaged(struct context *context, CUdeviceptr *pointer, siz
 		*pointer = range.at;
 	return r;
 }
+
+/* ---- what the program says of it, page by page: nothing follows, the memory stays where it is ---- */
+
+/* Numbers of CUmemLocationType, and of devices that are none. */
+enum { LOCATION_NONE, LOCATION_DEVICE, LOCATION_HOST, LOCATION_NUMA, LOCATION_NUMA_CURRENT };
+enum { ADVICE_CPU = -1, ADVICE_NO_DEVICE = -2 };
+
+struct advice {
+	CUmemLocation preferred, last; /* last: where it was prefetched to */
+	uint32_t accessed;             /* a bit for the host, and above it one for each device */
+	bool read_mostly;
+};
+
+/* Parts of which the same was said, by address. Of what lies between them, nothing was. */
+struct advice_part {
+	struct advice_part *next;
+	uint64_t at, end;
+	struct advice advice;
+};
+
+static struct lock advice_lock;
+static struct advice_part *advice_parts;
+
+/* Return: the place of the first part that ends behind @at. */
+static struct advice_part **managed_find_part(uint64_t at)
+{
+	struct advice_part **place = &advice_parts;
+
+	while (*place && (*place)->end <= at)
+		place = &(*place)->next;
+	return place;
+}
+
+static bool managed_insert_part(struct advice_part **place, uint64_t at, uint64_t end, const struct advice *advice)
+{
+	struct advice_part *part = malloc(sizeof(*part));
+
+	if (!part)
+		return false;
+	*part = (struct advice_part){.next = *place, .at = at, .end = end, .advice = *advice};
+	*place = part;
+	return true;
+}
+
+/* A part that goes on beyond @at becomes two. */
+static bool managed_cut_parts(uint64_t at)
+{
+	struct advice_part **place = managed_find_part(at), *part = *place;
+
+	if (!part || part->at >= at)
+		return true;
+	if (!managed_insert_part(&part->next, at, part->end, &part->advice))
+		return false;
+	part->end = at;
+	return true;
+}
+
+/* Nothing lies between the parts from @at to @end. */
+static bool managed_fill_parts(uint64_t at, uint64_t end)
+{
+	static const struct advice nothing;
+
+	for (struct advice_part **place = managed_find_part(at); at < end; place = &(*place)->next) {
+		const uint64_t next = *place && (*place)->at < end ? (*place)->at : end;
+
+		if (next > at && !managed_insert_part(place, at, next, &nothing))
+			return false;
+		at = (*place)->end;
+	}
+	return true;
+}
+
+static bool managed_is_same(const struct advice *a, const struct advice *b)
+{
+	return a->preferred.type == b->preferred.type && a->preferred.id == b->preferred.id &&
+	       a->last.type == b->last.type && a->last.id == b->last.id && a->accessed == b->accessed &&
+	       a->read_mostly == b->read_mostly;
+}
+
+/* Parts that touch and say the same become one. */
+static void managed_join_parts(void)
+{
+	for (struct advice_part *part = advice_parts; part; part = part->next)
+		while (part->next && part->next->at == part->end &&
+		       managed_is_same(&part->advice, &part->next->advice)) {
+			struct advice_part *gone = part->next;
+
+			part->end = gone->end;
+			part->next = gone->next;
+			free(gone);
+		}
+}
+
+/* Has @change write what is said of the bytes from @at to @end from now on. */
+static CUresult managed_change_advice(uint64_t at, uint64_t end,
+				      void (*change)(struct advice *advice, int what, CUmemLocation location), int what,
+				      CUmemLocation location)
+{
+	LOCK_HOLD(&advice_lock);
+	if (!managed_cut_parts(at) || !managed_cut_parts(end) || !managed_fill_parts(at, end))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (struct advice_part *part = *managed_find_part(at); part && part->at < end; part = part->next)
+		change(&part->advice, what, location);
+	managed_join_parts();
+	return CUDA_SUCCESS;
+}
+
+/* Has @look see all that is said of the bytes from @at to @end. */
+static void managed_look(uint64_t at, uint64_t end, void (*look)(const struct advice *advice, void *data), void *data)
+{
+	static const struct advice nothing;
+
+	LOCK_HOLD(&advice_lock);
+	for (const struct advice_part *part = *managed_find_part(at); at < end; part = part->next) {
+		if (!part || part->at > at)
+			look(&nothing, data);
+		if (!part || part->at >= end)
+			return;
+		look(&part->advice, data);
+		at = part->end;
+	}
+}
+
+static void managed_forget_advice(uint64_t at, uint64_t end)
+{
+	struct advice_part **place;
+
+	LOCK_HOLD(&advice_lock);
+	/* Where there is no memory to cut one, more is forgotten. */
+	(void)managed_cut_parts(at);
+	(void)managed_cut_parts(end);
+	place = managed_find_part(at);
+	while (*place && (*place)->at < end) {
+		struct advice_part *gone = *place;
+
+		*place = gone->next;
+		free(gone);
+	}
+}
+
+/* ---- giving back ---- */
+
+CUresult managed_give(const struct range *range)
+{
+	managed_forget_advice(range->at, range->at + range->bytes);
+	return host_give(range);
+}
+
+void managed_forget_context(const struct context *context)
+{
+	struct range range;
+
+	while (address_map_remove_managed(context, &range))
+		(void)managed_give(&range);
+}
+
+/* ---- saying ---- */
 
 /* Whether all of it is managed memory, and from where to where its pages are. */
 static bool managed_find(CUdeviceptr pointer, size_t bytes, uint64_t *ret_at, uint64_t *ret_end)
@@ -97,7 +254,7 @@ static CUresult managed_set_advice(CUdeviceptr pointer, size_t bytes, CUmem_advi
 
 	if (what < READ_MOSTLY || what > UNSET_ACCESSED || !managed_find(pointer, bytes, &at, &end))
 		return CUDA_ERROR_INVALID_VALUE;
-	return advice_set(at, end, managed_advise, what, location);
+	return managed_change_advice(at, end, managed_advise, what, location);
 }
 
 CUresult on_cuMemAdvise(CUdeviceptr pointer, size_t bytes, CUmem_advise what, CUdevice device)
@@ -153,7 +310,7 @@ CUresult on_cuMemPrefetchAsync_v2(CUdeviceptr pointer, size_t bytes, CUmemLocati
 	    !managed_find(pointer, bytes, &at, &end))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = managed_check_stream(stream);
-	return r ? r : advice_set(at, end, managed_note_place, 0, location);
+	return r ? r : managed_change_advice(at, end, managed_note_place, 0, location);
 }
 
 CUresult on_cuMemPrefetchAsync(CUdeviceptr pointer, size_t bytes, CUdevice device, CUstream stream)
@@ -230,7 +387,7 @@ CUresult on_cuMemRangeGetAttribute(void *data, size_t size, CUmem_range_attribut
 	if (!data || size == 0 || size % sizeof(int) || attribute < OF_READ_MOSTLY || attribute > OF_LAST_ID ||
 	    (attribute != OF_ACCESSED && size != sizeof(int)) || !managed_find(pointer, bytes, &at, &end))
 		return CUDA_ERROR_INVALID_VALUE;
-	advice_look(at, end, managed_compare, &all);
+	managed_look(at, end, managed_compare, &all);
 	if (attribute == OF_ACCESSED)
 		managed_list(all.advice.accessed, data, size / sizeof(int));
 	else

@@ -2,7 +2,12 @@
 
 /* Device memory: the server has it, the client knows the addresses. */
 
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
@@ -72,7 +77,7 @@ CUresult on_cuMemFree_v2(CUdeviceptr pointer)
 	if (pointer == 0)
 		return CUDA_SUCCESS;
 	if (address_map_remove(pointer, 1U << ADDRESS_MAP_MANAGED, &range))
-		return host_give(&range);
+		return managed_give(&range);
 	return memory_free(OP_cuMemFree_v2, &pointer, 1);
 }
 
@@ -262,6 +267,143 @@ CUresult cuMemSetAccess(CUdeviceptr pointer, size_t bytes, const CUmemAccessDesc
 	return call_sync(OP_cuMemSetAccess, words, 3, &part, 1, NULL, 0);
 }
 
+/* ---- descriptors of memory of a GPU ---- */
+
+/*
+ * The driver's are open devices and stay with the servers. The program has one end of a pair of sockets instead, in
+ * which the server's token lies, to be looked at and not to be taken. It may send it to other processes, as it would
+ * the driver's. We keep the other end, which says when all are closed, wherever they are: until then the memory is
+ * there, even if it was released.
+ */
+
+enum { DESCRIPTOR_TYPE = 1 }; /* CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR */
+
+/* As the server makes it. */
+struct memory_token {
+	uint64_t magic, token[2], rest[5];
+};
+
+struct memory_descriptor {
+	struct memory_descriptor *next;
+	struct memory_token token;
+	int end;
+	uint64_t device, inode; /* a program may close it, and have something of its own there */
+};
+
+static struct lock memory_descriptor_lock;
+static struct memory_descriptor *_Atomic memory_descriptors;
+
+static bool memory_descriptor_is_whole(const struct memory_descriptor *one)
+{
+	struct stat now;
+
+	return syscall(SYS_fstat, one->end, &now) == 0 && now.st_dev == one->device && now.st_ino == one->inode;
+}
+
+static bool memory_descriptor_is_closed(const struct memory_descriptor *one)
+{
+	struct pollfd end = {.fd = one->end};
+
+	return !memory_descriptor_is_whole(one) || (poll(&end, 1, 0) == 1 && end.revents & POLLHUP);
+}
+
+static void memory_end_descriptor(struct memory_descriptor *one)
+{
+	if (memory_descriptor_is_whole(one))
+		(void)close(one->end);
+	free(one);
+}
+
+/* Return: one that is closed, which is no more in the list; NULL. */
+static struct memory_descriptor *memory_take_closed_descriptor(void)
+{
+	struct memory_descriptor *before = NULL, *one;
+
+	LOCK_HOLD(&memory_descriptor_lock);
+	for (one = memory_descriptors; one && !memory_descriptor_is_closed(one); one = one->next)
+		before = one;
+	if (one && before)
+		before->next = one->next;
+	else if (one)
+		memory_descriptors = one->next;
+	return one;
+}
+
+static void memory_sweep_descriptors(void)
+{
+	struct memory_descriptor *one;
+
+	while (memory_descriptors && (one = memory_take_closed_descriptor())) {
+		(void)call_sync(WIRE_SHARE_END, one->token.token, 2, NULL, 0, NULL, 0);
+		memory_end_descriptor(one);
+	}
+}
+
+/* Return: the program's end, which has the token; -1. */
+static int memory_make_descriptor(struct memory_descriptor *one)
+{
+	struct stat made;
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return -1;
+	one->end = ends[0];
+	if (syscall(SYS_fstat, ends[0], &made) == 0 &&
+	    send(ends[0], &one->token, sizeof(one->token), MSG_NOSIGNAL) == sizeof(one->token)) {
+		one->device = made.st_dev;
+		one->inode = made.st_ino;
+		return ends[1];
+	}
+	(void)close(ends[0]);
+	(void)close(ends[1]);
+	return -1;
+}
+
+CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle memory,
+				      CUmemAllocationHandleType type, unsigned long long flags)
+{
+	const uint64_t words[] = {memory, (uint64_t)type, flags};
+	struct memory_descriptor *one = shareable ? calloc(1, sizeof(*one)) : NULL;
+	CUresult r;
+	int fd;
+
+	if (!one)
+		return call_fail(shareable ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE);
+	memory_sweep_descriptors();
+	r = call_sync(OP_cuMemExportToShareableHandle, words, 3, NULL, 0, &one->token, sizeof(one->token));
+	if (r) {
+		free(one);
+		return r;
+	}
+	fd = memory_make_descriptor(one);
+	if (fd < 0) {
+		(void)call_sync(WIRE_SHARE_END, one->token.token, 2, NULL, 0, NULL, 0);
+		free(one);
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	}
+	*(int *)shareable = fd;
+	LOCK_HOLD(&memory_descriptor_lock);
+	one->next = memory_descriptors;
+	memory_descriptors = one;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *memory, void *shareable,
+					CUmemAllocationHandleType type)
+{
+	struct memory_token token;
+	const uint64_t words[] = {sizeof(token), (uint64_t)type};
+	const struct call_part part = {&token, sizeof(token)};
+
+	if (!memory)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	if (type != DESCRIPTOR_TYPE)
+		return call_fail(CUDA_ERROR_NOT_SUPPORTED);
+	if (recv((int)(intptr_t)shareable, &token, sizeof(token), MSG_PEEK | MSG_DONTWAIT) != sizeof(token))
+		return call_fail(CUDA_ERROR_UNKNOWN);
+	return call_sync(OP_cuMemImportFromShareableHandle, words, 2, &part, 1, memory, sizeof(*memory));
+}
+
 CUresult cuMemCreate(CUmemGenericAllocationHandle *memory, size_t bytes, const CUmemAllocationProp *properties,
 		     unsigned long long flags)
 {
@@ -270,7 +412,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *memory, size_t bytes, const C
 
 	if (!memory || !properties)
 		return call_fail(CUDA_ERROR_INVALID_VALUE);
-	descriptor_sweep();
+	memory_sweep_descriptors();
 	return call_sync(OP_cuMemCreate, words, 3, &part, 1, memory, sizeof(*memory));
 }
 
@@ -279,7 +421,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle memory)
 	const uint64_t word = memory;
 	const CUresult r = call_sync(OP_cuMemRelease, &word, 1, NULL, 0, NULL, 0);
 
-	descriptor_sweep();
+	memory_sweep_descriptors();
 	return r;
 }
 

@@ -2,7 +2,6 @@
 
 /* Maps of tensors, which the server's driver makes. */
 
-
 #include "vcuda/client/call.h"
 #include "vcuda/client_api.h"
 #include "vcuda/ops.h"

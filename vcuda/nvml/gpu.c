@@ -6,6 +6,7 @@
 
 #include "vcuda/client/call.h"
 #include "vcuda/client/client.h"
+#include "vcuda/client/device_name.h"
 #include "vcuda/nvml/nvml_session.h"
 #include "vcuda/nvml_api.h"
 #include "vcuda/ops.h"
@@ -124,7 +125,7 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus, nvmlDevice_t *dev
 
 	LOCK_HOLD(nvml_session_lock());
 	r = nvml_session_enter();
-	if (!r && (!bus || !device || !pci_bus_id_read(bus, &wanted)))
+	if (!r && (!bus || !device || !device_name_read_bus(bus, &wanted)))
 		r = NVML_ERROR_INVALID_ARGUMENT;
 	for (CUdevice i = 0; i < client.host.device_count && !r; i++) {
 		gpu_fill_pci(i, &own);

@@ -150,7 +150,7 @@ $(O)/vcuda/test/unit/server/uvm_flags_test.o: $(vcuda_headers)
 $(O)/vcuda/test/unit/server/request_test: $(patsubst %,$(O)/vcuda/server/%.o,request handle object_ref quota)
 $(O)/vcuda/test/unit/server/request_test: override LDFLAGS += -Wl,--wrap=realloc
 $(O)/vcuda/test/unit/client/integrity_test.o: $(vcuda_headers)
-$(O)/vcuda/test/unit/client/visible_test: $(O)/vcuda/client/visible.o
+$(O)/vcuda/test/unit/client/device_name_test: $(O)/vcuda/client/device_name.o
 $(patsubst %,$(O)/vcuda/test/unit/server/%_test.o,handle object_ref request): $(vcuda_headers)
 
 # vCUDA's server, on the simulated driver, without the main() that would not return; and its client, for which the fuzzer is

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "vcuda/client/visible.h"
+#include "vcuda/client/device_name.h"
 
 enum { DEVICES = 3 };
 static struct wire_device devices[DEVICES];
@@ -29,7 +29,7 @@ static const char *chosen(const char *text)
 	CUresult r;
 
 	make_devices();
-	r = visible_choose(text, devices, DEVICES, list, &count);
+	r = device_name_choose(text, devices, DEVICES, list, &count);
 	numbers[0] = '\0';
 	if (r == CUDA_ERROR_INVALID_DEVICE)
 		return "twice";
