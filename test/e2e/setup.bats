@@ -139,6 +139,18 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		setup podman --engine-config=/etc/containers/containers.conf.d/50-mine.conf >/dev/null
 		setup podman --engine-config=/etc/containers/containers.conf.d/50-mine.conf --remove >/dev/null
 		setup docker --engine-config=other.json --remove >/dev/null
+		# Where diff(1) is missing, every line is shown.
+		mount --bind /dev/null /usr/bin/diff
+		for layout; do
+			printf "$layout" >daemon.json
+			setup docker --engine-config=daemon.json --dry-run >shown 2>/dev/null
+			[[ $(grep -c "^@@" shown) == 1 ]]
+			patched daemon.json shown
+			setup docker --engine-config=daemon.json >/dev/null
+			cmp patched daemon.json
+			setup docker --engine-config=daemon.json --remove >/dev/null
+		done
+		umount /usr/bin/diff
 		rm daemon.json
 		setup docker --engine-config=daemon.json >/dev/null
 		[[ -z $(setup docker --engine-config=daemon.json --remove --dry-run 2>remarks) ]]

@@ -446,8 +446,8 @@ static void setup_show(const struct setup *setup)
 		    !changed      ? "not change"
 		    : setup->gone ? "be removed"
 				  : "change:");
-	if (changed && !setup->gone && diff_write(&setup->file.text, &setup->to, setup->file.path, stdout) < 0)
-		(void)output_no_memory();
+	if (changed && !setup->gone)
+		diff_write(&setup->file.text, &setup->to, setup->file.path, stdout);
 }
 
 /* ---- doing it ---- */

@@ -217,10 +217,5 @@ int setup_cdi_remove(const struct setup *setup, const char *name);
 
 /* What would change in a file, as `diff -u` shows it and patch(1) takes it. */
 
-/**
- * diff_write() - write the difference of two texts
- * @path: of the file, for the heading
- *
- * Equal texts have none, and nothing is written. Return: 0 or -ENOMEM.
- */
-int diff_write(const struct text_buffer *before, const struct text_buffer *after, const char *path, FILE *file);
+/** Writes the difference of two texts, or nothing for equal ones. @path: of the file, for the heading */
+void diff_write(const struct text_buffer *before, const struct text_buffer *after, const char *path, FILE *file);
