@@ -40,14 +40,19 @@ void engine_config_clear(struct engine_config *config)
 
 /* ---- values ---- */
 
+const char *const *engine_config_sections(const struct engine *engine)
+{
+	static const char *const whole[] = {"", NULL};
+
+	return engine->sections ? engine->sections : whole;
+}
+
 /* Return: borrowed; NULL if the file does not say it. */
 static const json_t *engine_config_get(const struct engine_config_file *file, const char *key)
 {
-	static const char *const whole[] = {"", NULL};
 	const json_t *value = NULL;
 
-	for (const char *const *section = file->engine->sections ? file->engine->sections : whole;
-	     key && *section && !value; section++) {
+	for (const char *const *section = engine_config_sections(file->engine); key && *section && !value; section++) {
 		_cleanup_free_ char *path = NULL;
 
 		if (str_format(&path, "%s%s%s", *section, **section ? "/" : "", key) < 0)
@@ -68,13 +73,14 @@ static int engine_config_replace(char **string, const char *value)
 	return copy ? 0 : -ENOMEM;
 }
 
-/* Of several programs, as Podman has them, the first that is there; or the first. */
-static const char *engine_config_choose(const json_t *list)
+/* Podman has several: the first that is there counts, or the first. */
+const char *engine_config_program(const struct engine *engine, const json_t *runtime)
 {
-	const char *first = NULL;
+	const json_t *program = engine->program ? json_at(runtime, engine->program) : runtime;
+	const char *first = json_string_value(program);
 
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		const char *path = json_string_value(json_array_get(list, i));
+	for (size_t i = 0; i < json_array_size(program); i++) {
+		const char *path = json_string_value(json_array_get(program, i));
 
 		if (path && access(path, F_OK) == 0)
 			return path;
@@ -95,14 +101,8 @@ int engine_config_copy_list(const json_t *array, struct strv *ret)
 }
 
 /* Adds a file's runtimes; one that an earlier file has, too, is replaced as a whole. */
-static int engine_config_take_runtimes(const struct engine_config_file *file, struct engine_config *config)
+static int engine_config_take_runtimes(const json_t *runtimes, struct engine_config *config)
 {
-	const char *key = file->engine->runtime, *end = key ? strstr(key, "/nvidia") : NULL;
-	_cleanup_free_ char *above = end ? strndup(key, (size_t)(end - key)) : NULL;
-	const json_t *runtimes = above ? engine_config_get(file, above) : NULL;
-
-	if (end && !above)
-		return -ENOMEM;
 	if (!config->runtimes)
 		config->runtimes = json_object();
 	return !json_is_object(runtimes) || json_object_update(config->runtimes, (json_t *)runtimes) == 0 ? 0 : -ENOMEM;
@@ -111,22 +111,22 @@ static int engine_config_take_runtimes(const struct engine_config_file *file, st
 static int engine_config_take(const struct engine_config_file *file, struct engine_config *config)
 {
 	const struct engine *engine = file->engine;
-	const json_t *runtime = engine_config_get(file, engine->runtime),
+	const json_t *runtimes = engine_config_get(file, engine->runtimes),
 		     *directories = engine_config_get(file, engine->hooks_dir),
 		     *chosen = engine_config_get(file, engine->default_runtime),
 		     *cdi = engine_config_get(file, engine->cdi),
 		     *cdi_directories = engine_config_get(file, engine->cdi_dirs);
-	int r = engine_config_take_runtimes(file, config);
+	const char *program = engine_config_program(engine, json_object_get(runtimes, "nvidia"));
+	int r = engine_config_take_runtimes(runtimes, config);
 
 	if (json_is_boolean(cdi))
 		config->cdi = json_is_true(cdi);
 	if (r == 0)
 		r = engine_config_replace(&config->default_runtime, json_string_value(chosen));
-	if (r == 0 && runtime)
+	if (r == 0 && program)
 		r = engine_config_replace(&config->runtime_file, file->path);
 	if (r == 0)
-		r = engine_config_replace(&config->runtime, json_is_array(runtime) ? engine_config_choose(runtime)
-										   : json_string_value(runtime));
+		r = engine_config_replace(&config->runtime, program);
 	if (r == 0 && json_is_array(cdi_directories))
 		r = engine_config_copy_list(cdi_directories, &config->cdi_directories);
 	if (r == 0 && json_is_array(directories))

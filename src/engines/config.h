@@ -71,6 +71,12 @@ char *engine_config_newer_file(const struct engine *engine, const struct daemon 
  */
 char *engine_config_find_import(const struct engine *engine, const char *path, const json_t *json);
 
+/** Return: the program of a runtime, as a file has that, borrowed; NULL. Of several, the first that is there. */
+const char *engine_config_program(const struct engine *engine, const json_t *runtime);
+
+/** Return: the sections of the engine's files, "" for those without; a NULL at the end. */
+const char *const *engine_config_sections(const struct engine *engine);
+
 /** Copies the texts of an array. Return: 0 or -ENOMEM. */
 int engine_config_copy_list(const json_t *array, struct strv *ret);
 

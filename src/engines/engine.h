@@ -55,7 +55,8 @@ struct engine {
 
 	/* Where things stand in it, as paths of json_at(); NULL: nowhere. */
 	const char *const *sections; /* above all of these paths, each of which a file may have; NULL: none */
-	const char *runtime;         /* the program of the runtime "nvidia", or a list of such */
+	const char *runtimes;        /* by their names; NULL: it has none */
+	const char *program;         /* in one of these, or a list of such; NULL: that is the program itself */
 	const char *default_runtime, *hooks_dir, *cdi, *cdi_dirs;
 	const char *cdi_on;                  /* how users write what turns CDI on */
 	const char *const *hook_directories; /* that are read unless the file names others */

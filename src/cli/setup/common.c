@@ -104,6 +104,11 @@ int setup_write(const struct setup *setup, struct text_buffer *text, json_t *wan
 
 void setup_advise_restart(struct setup *setup, bool changed)
 {
+	setup_advise_step(setup, changed, ENGINE_RESTART);
+}
+
+void setup_advise_step(const struct setup *setup, bool changed, enum engine_step step)
+{
 	const struct engine *facts = setup->engine->facts;
 	_cleanup_free_ char *command = NULL;
 
@@ -111,7 +116,6 @@ void setup_advise_restart(struct setup *setup, bool changed)
 		setup_print(setup, "no %s is running; it reads the file when it starts", facts->daemon.name);
 	if (!setup->daemon.pid || !changed)
 		return;
-	command = engine_restart_command(facts, &setup->daemon, setup->rootless,
-					 setup->needs_restart ? ENGINE_RESTART : ENGINE_RELOAD);
+	command = engine_restart_command(facts, &setup->daemon, setup->rootless, step);
 	setup_print(setup, "next: %s", command ? command : "restart it");
 }

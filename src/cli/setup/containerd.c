@@ -13,7 +13,6 @@
 #include "cli/setup/setup.h"
 #include "engines/config.h"
 
-#define RUNTIMES "containerd/runtimes"
 #define SHIM "io.containerd.runc.v2"
 
 static int containerd_look(struct setup *setup)
@@ -44,7 +43,8 @@ static bool containerd_has_runc_shim(const json_t *runtime)
 static json_t *containerd_make_runtime(const struct setup *setup, const json_t *there, const json_t *plugin)
 {
 	const char *chosen = json_string_value(json_at(plugin, engine_containerd.default_runtime));
-	const json_t *runtimes = json_at(plugin, RUNTIMES), *used = json_object_get(runtimes, chosen ? chosen : "runc"),
+	const json_t *runtimes = json_at(plugin, engine_containerd.runtimes),
+		     *used = json_object_get(runtimes, chosen ? chosen : "runc"),
 		     *runc = json_object_get(runtimes, "runc"),
 		     *model = there                            ? there
 			      : containerd_has_runc_shim(used) ? used
@@ -99,7 +99,7 @@ static int containerd_check_imports(struct setup *setup, const json_t *file, jso
 }
 
 /* CDI stays off if the administrator turned it off. It is on by default in containerd 2. */
-static int containerd_put_cdi(const struct setup *setup, json_t *file, const char *section, json_int_t version)
+static int containerd_put_cdi(struct setup *setup, json_t *file, const char *section, json_int_t version)
 {
 	const json_t *there = json_at(json_at(file, section), engine_containerd.cdi);
 
@@ -137,9 +137,9 @@ static int containerd_edit(struct setup *setup, json_t *file)
 	containerd_warn(setup, file, version);
 	section = facts->sections[version - 1];
 	plugin = json_at(file, section);
-	only = !json_object_size(json_at(plugin, RUNTIMES));
-	if (empty)
-		r = keys_put(setup, file, "", "version", json_integer(2));
+	only = !json_object_size(json_at(plugin, engine_containerd.runtimes));
+	if (empty && json_object_set_new(file, "version", json_integer(2)) < 0)
+		r = output_no_memory();
 	if (!r)
 		r = containerd_put_cdi(setup, file, section, version);
 	if (!r)
@@ -147,13 +147,13 @@ static int containerd_edit(struct setup *setup, json_t *file)
 				     containerd_make_runtime(setup, keys_runtime(facts, file, section), plugin));
 	/* Before containerd 2 the first runtime that a file names replaces the one that containerd has by itself. */
 	if (!r && only && version < 3)
-		r = keys_put(setup, file, section, RUNTIMES "/runc", json_pack("{s:s}", "runtime_type", SHIM));
+		r = keys_put(setup, file, section, "containerd/runtimes/runc",
+			     json_pack("{s:s}", "runtime_type", SHIM));
 	return r;
 }
 
 const struct setup_engine setup_containerd = {
 	.facts = &engine_containerd,
-	.beside = RUNTIMES "/runc",
 	.look = containerd_look,
 	.edit = containerd_edit,
 	.advise = setup_advise_restart,

@@ -130,17 +130,18 @@ static char *docker_choose_runtime(const struct setup *setup, const char *there)
 	return strdup(promised ? path : setup->runtime);
 }
 
-static int docker_put_runtime(const struct setup *setup, json_t *file)
+static int docker_put_runtime(struct setup *setup, json_t *file)
 {
-	const char *there = keys_program(&engine_docker, file, "");
+	json_t *runtime = keys_runtime(&engine_docker, file, "");
+	const char *there = engine_config_program(&engine_docker, runtime);
 	_cleanup_free_ char *chosen = docker_choose_runtime(setup, there);
 
 	if (chosen && there && streq(chosen, there))
-		return keys_put_runtime(setup, file, "", json_incref(keys_runtime(&engine_docker, file, "")));
+		return keys_put_runtime(setup, file, "", json_incref(runtime));
 	return keys_put_runtime(setup, file, "", chosen ? json_pack("{s:s}", "path", chosen) : NULL);
 }
 
-static int docker_put_cdi(const struct setup *setup, json_t *file)
+static int docker_put_cdi(struct setup *setup, json_t *file)
 {
 	_cleanup_json_ json_t *answer = docker_query(setup, "/version", "Version");
 	long version = engine_version_number(json_string_value(answer));
@@ -173,9 +174,14 @@ static int docker_edit(struct setup *setup, json_t *file)
 }
 
 /* dockerd keeps a default runtime that its file names no more, until it starts (moby daemon/reload.go). */
-static bool docker_restarts_for(const char *path, bool remove)
+static bool docker_has_to_start(const struct setup *setup)
 {
-	return streq(path, engine_docker.cdi) || (remove && streq(path, engine_docker.default_runtime));
+	const char *const keys[] = {engine_docker.cdi, setup->remove ? engine_docker.default_runtime : NULL};
+	bool differs = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys) && keys[i]; i++)
+		differs |= !keys_same(json_at(setup->now, keys[i]), json_at(setup->then, keys[i]));
+	return differs;
 }
 
 static bool docker_is_ours(const json_t *runtime)
@@ -199,17 +205,17 @@ static int docker_release(struct setup *setup)
 	_cleanup_text_buffer_ struct text_buffer meanwhile = {0};
 	_cleanup_json_ json_t *content = json_deep_copy(setup->then);
 	enum docker_default now = DOCKER_OURS;
-	int r = 0;
+	int r;
 
 	if (!docker_is_ours(json_at(setup->now, engine_docker.default_runtime)) ||
 	    docker_find_default(setup) != DOCKER_OURS)
 		return 0;
 	if (!content || text_buffer_set(&meanwhile, setup->to.data, setup->to.size) < 0)
 		return output_no_memory();
-	if (!json_at(content, engine_docker.default_runtime))
-		r = keys_put(setup, content, "", engine_docker.default_runtime, json_string("runc"));
-	if (!r)
-		r = setup_write(setup, &meanwhile, content);
+	if (!json_at(content, engine_docker.default_runtime) &&
+	    json_object_set_new(content, engine_docker.default_runtime, json_string("runc")) < 0)
+		return output_no_memory();
+	r = setup_write(setup, &meanwhile, content);
 	if (!r)
 		r = config_file_write(&setup->file, &meanwhile, 0644);
 	if (r)
@@ -344,9 +350,11 @@ static bool docker_lacks_cdi(const struct setup *setup)
 
 static void docker_advise(struct setup *setup, bool changed)
 {
+	bool restarts = docker_has_to_start(setup);
+
 	if (setup->daemon.pid && !setup->remove && !setup->unreached) {
-		setup->needs_restart |= docker_advise_compat(setup);
-		setup->needs_restart |= docker_lacks_cdi(setup);
+		restarts |= docker_advise_compat(setup);
+		restarts |= docker_lacks_cdi(setup);
 	}
 	if (!setup->daemon.pid && docker_has(engine_docker.desktop))
 		setup_print(
@@ -354,8 +362,8 @@ static void docker_advise(struct setup *setup, bool changed)
 			"Docker Desktop runs its daemon elsewhere, with GPU support of its own; nothing here reaches "
 			"it");
 	else if (!setup->released && !setup->unreached)
-		setup_advise_restart(setup, changed || setup->needs_restart ||
-						    (!setup->remove && !docker_knows_runtime(setup)));
+		setup_advise_step(setup, changed || restarts || (!setup->remove && !docker_knows_runtime(setup)),
+				  restarts ? ENGINE_RESTART : ENGINE_RELOAD);
 }
 
 const struct setup_engine setup_docker = {
@@ -364,6 +372,5 @@ const struct setup_engine setup_docker = {
 	.edit = docker_edit,
 	.release = docker_release,
 	.leave = docker_leave,
-	.restarts_for = docker_restarts_for,
 	.advise = docker_advise,
 };

@@ -8,65 +8,15 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/output.h"
+#include "engines/config.h"
 
 static const char name[] = "nvidia";
 
-/* ---- paths ---- */
-
-static const char *const *keys_sections(const struct engine *engine)
-{
-	static const char *const whole[] = {"", NULL};
-
-	return engine->sections ? engine->sections : whole;
-}
-
-static char *keys_join(const char *section, const char *key, size_t length)
-{
-	return text_buffer_format("%s%s%.*s", section, *section ? "/" : "", (int)length, key);
-}
-
-/* Of the path of its program, the part that ends with the runtime's name. */
-static char *keys_runtime_path(const struct engine *engine, const char *section)
-{
-	const char *end = strstr(engine->runtime, "/nvidia") + strlen("/nvidia");
-
-	return keys_join(section, engine->runtime, (size_t)(end - engine->runtime));
-}
-
-static int keys_list(const struct setup_engine *engine, struct strv *ret)
-{
-	const struct engine *facts = engine->facts;
-	const char *const others[] = {engine->beside, facts->cdi, facts->default_runtime};
-	int r = 0;
-
-	for (const char *const *section = keys_sections(facts); r == 0 && *section; section++) {
-		r = facts->runtime ? strv_take(ret, keys_runtime_path(facts, *section)) : 0;
-		for (size_t i = 0; i < ARRAY_SIZE(others) && r == 0; i++)
-			if (others[i])
-				r = strv_take(ret, keys_join(*section, others[i], strlen(others[i])));
-	}
-	return r;
-}
-
 /* ---- questions ---- */
-
-static json_t *keys_at(const json_t *file, const char *section, const char *key)
-{
-	return json_at(*section ? json_at(file, section) : file, key);
-}
 
 json_t *keys_runtime(const struct engine *engine, const json_t *file, const char *section)
 {
-	_cleanup_free_ char *path = keys_runtime_path(engine, "");
-
-	return path ? keys_at(file, section, path) : NULL;
-}
-
-const char *keys_program(const struct engine *engine, const json_t *file, const char *section)
-{
-	const json_t *program = keys_at(file, section, engine->runtime);
-
-	return json_string_value(json_is_array(program) ? json_array_get(program, 0) : program);
+	return json_object_get(json_at(*section ? json_at(file, section) : file, engine->runtimes), name);
 }
 
 /* As setup writes it, wherever that was. */
@@ -93,70 +43,62 @@ bool keys_is_taken(const struct setup *setup)
 	const struct engine *engine = setup->engine->facts;
 	bool taken = false;
 
-	for (const char *const *section = keys_sections(engine); *section; section++) {
-		const char *program = keys_program(engine, setup->now, *section);
+	for (const char *const *section = engine_config_sections(engine); *section; section++) {
+		const char *program = engine_config_program(engine, keys_runtime(engine, setup->now, *section));
 
 		taken |= program && !keys_is_our_path(program) && !keys_is_ours(setup, program);
 	}
 	return taken;
 }
 
-static bool keys_same(const json_t *a, const json_t *b)
+bool keys_same(const json_t *a, const json_t *b)
 {
 	return a == b || json_equal(a, b);
 }
 
 /* ---- putting in ---- */
 
-/* Makes the objects on the way. Steals @value. Return: 0; -ENOTDIR if there is something else; -ENOMEM. */
-static int keys_set(json_t *file, const char *path, json_t *value)
+static char *keys_join(const char *section, const char *key, const char *last)
 {
-	size_t length = strcspn(path, "/");
-	_cleanup_free_ char *first = strndup(path, length);
-	_cleanup_json_ json_t *stolen = value;
-	json_t *below = first ? json_object_get(file, first) : NULL;
-
-	if (!first || !value)
-		return -ENOMEM;
-	if (!path[length])
-		return json_object_set(file, first, value) < 0 ? -ENOMEM : 0;
-	if (!below || json_is_null(below)) {
-		below = json_object();
-		if (json_object_set_new(file, first, below) < 0)
-			return -ENOMEM;
-	}
-	return json_is_object(below) ? keys_set(below, path + length + 1, steal_ptr(stolen)) : -ENOTDIR;
+	return text_buffer_format("%s%s%s%s%s", section, *section ? "/" : "", key, *last ? "/" : "", last);
 }
 
-/* How much of a path leads to what is there and has no members. */
-static size_t keys_find_obstacle(const json_t *file, const char *path)
+/* Remembers what is to be said once it is written. */
+static int keys_set(struct setup *setup, json_t *object, const char *key, const char *path, json_t *value)
 {
-	size_t length = 0;
+	const json_t *old = json_object_get(object, key);
 
-	do {
-		_cleanup_free_ char *above = strndup(path, length += strcspn(path + length, "/"));
-		const json_t *there = above ? json_at(file, above) : NULL;
-
-		if (there && !json_is_object(there) && !json_is_null(there))
-			break;
-	} while (path[length] && path[++length]);
-	return length;
-}
-
-int keys_put(const struct setup *setup, json_t *file, const char *section, const char *key, json_t *value)
-{
-	_cleanup_free_ char *path = keys_join(section, key, strlen(key));
-	_cleanup_json_ json_t *stolen = value;
-	int r;
-
-	if (!path)
+	if (keys_same(old, value))
+		return 0;
+	if (strv_format(&setup->changes, "%s %s", path, old ? "changed" : "written") < 0 ||
+	    json_object_set(object, key, value) < 0)
 		return output_no_memory();
-	r = keys_set(file, path, steal_ptr(stolen));
-	if (r == -ENOTDIR)
-		return output_print_advised(("%s: \"%.*s\" is not an object, and %s would refuse it too", setup->path,
-					     (int)keys_find_obstacle(file, path), path, setup->engine->facts->label),
-					    ("Mend that, and try again."));
-	return r < 0 ? output_no_memory() : 0;
+	return 0;
+}
+
+int keys_put(struct setup *setup, json_t *file, const char *section, const char *key, json_t *value)
+{
+	_cleanup_free_ char *path = keys_join(section, key, "");
+	_cleanup_json_ json_t *stolen = value;
+	char *slash, *last = path;
+
+	if (!path || !value)
+		return output_no_memory();
+	for (; (slash = strchr(last, '/')); last = slash + 1) {
+		json_t *below;
+
+		*slash = '\0';
+		below = json_object_get(file, last);
+		if (below && !json_is_object(below) && !json_is_null(below))
+			return output_print_advised(("%s: \"%s\" is not an object, and %s would refuse it too",
+						     setup->path, path, setup->engine->facts->label),
+						    ("Mend that, and try again."));
+		if (!json_is_object(below) && json_object_set_new(file, last, json_object()) < 0)
+			return output_no_memory();
+		file = json_object_get(file, last);
+		*slash = '/';
+	}
+	return keys_set(setup, file, last, path, value);
 }
 
 /* What becomes of a runtime that another of the engine's files has. */
@@ -187,12 +129,11 @@ int keys_check_others(const struct setup *setup)
 	return keys_refuse_other(setup, found->runtime_file);
 }
 
-static int keys_check_owner(const struct setup *setup, const json_t *file, const char *section)
+static int keys_check_owner(const struct setup *setup, const json_t *runtime)
 {
-	const char *program = keys_program(setup->engine->facts, file, section);
-	const json_t *there = keys_runtime(setup->engine->facts, file, section);
+	const char *program = engine_config_program(setup->engine->facts, runtime);
 
-	if (!there || json_is_null(there) || setup->replace ||
+	if (!runtime || json_is_null(runtime) || setup->replace ||
 	    (program && (keys_is_our_path(program) || keys_is_ours(setup, program))))
 		return 0;
 	return output_print_advised(
@@ -200,16 +141,13 @@ static int keys_check_owner(const struct setup *setup, const json_t *file, const
 		("To take it over, with its old value back after --remove, add --replace."));
 }
 
-int keys_put_runtime(const struct setup *setup, json_t *file, const char *section, json_t *value)
+int keys_put_runtime(struct setup *setup, json_t *file, const char *section, json_t *value)
 {
 	const struct engine *engine = setup->engine->facts;
-	_cleanup_free_ char *path = keys_runtime_path(engine, "");
+	_cleanup_free_ char *path = keys_join(engine->runtimes, name, "");
 	_cleanup_json_ json_t *stolen = value;
-	int r;
+	int r = path ? keys_check_owner(setup, keys_runtime(engine, file, section)) : output_no_memory();
 
-	if (!path)
-		return output_no_memory();
-	r = keys_check_owner(setup, file, section);
 	if (!r)
 		r = keys_put(setup, file, section, path, steal_ptr(stolen));
 	if (!r && setup->set_default)
@@ -219,37 +157,55 @@ int keys_put_runtime(const struct setup *setup, json_t *file, const char *sectio
 
 /* ---- taking out ---- */
 
-/* Removes a key, and each object around it that is then empty and that @keep, which may be NULL, does not have. */
-static void keys_cut(json_t *file, const char *path, const json_t *keep)
+/* Removes a key, and each object around it that is then empty. */
+static void keys_cut(json_t *file, const char *path)
 {
 	size_t length = strcspn(path, "/");
 	_cleanup_free_ char *first = strndup(path, length);
 	json_t *below = first ? json_object_get(file, first) : NULL;
 
 	if (path[length] && below)
-		keys_cut(below, path + length + 1, json_object_get(keep, first));
-	if (below && (!path[length] || (!json_object_size(below) && !json_object_get(keep, first))))
+		keys_cut(below, path + length + 1);
+	if (below && (!path[length] || !json_object_size(below)))
 		(void)json_object_del(file, first);
 }
 
-int keys_undo(const struct setup_engine *engine, json_t *file, const json_t *before, const json_t *after)
+static int keys_restore(json_t *object, const char *key, json_t *old)
 {
-	_cleanup_strv_ struct strv keys = {0};
+	return (old ? json_object_set(object, key, old) : json_object_del(object, key)) < 0 ? -ENOMEM : 0;
+}
+
+static int keys_undo_one(json_t *object, const char *key, json_t *old, const json_t *new)
+{
+	const json_t *now = json_object_get(object, key);
+
+	if (!now || keys_same(old, new))
+		return 0;
+	return keys_same(now, new) ? keys_restore(object, key, old) : 1;
+}
+
+/* What setup writes is a key, or one of an object: a runtime is taken as a whole. */
+int keys_undo(json_t *file, const json_t *before, const json_t *after)
+{
+	const char *outer, *inner;
+	json_t *new, *value;
 	bool stays = false;
-	int r = keys_list(engine, &keys);
+	int r = 0;
 
-	for (size_t i = 0; i < keys.count && r == 0; i++) {
-		const char *key = keys.items[i];
-		json_t *old = json_at(before, key), *new = json_at(after, key), *now = json_at(file, key);
+	json_object_foreach ((json_t *)after, outer, new) {
+		json_t *old = json_object_get(before, outer), *now = json_object_get(file, outer);
 
-		if (!now || keys_same(old, new))
+		if (!json_is_object(now) || !json_is_object(new)) {
+			r = r < 0 ? r : keys_undo_one(file, outer, old, new);
+			stays |= r > 0;
 			continue;
-		if (!keys_same(now, new))
-			stays = true;
-		else if (old)
-			r = keys_set(file, key, json_incref(old));
-		else
-			keys_cut(file, key, before);
+		}
+		json_object_foreach (new, inner, value) {
+			r = r < 0 ? r : keys_undo_one(now, inner, json_object_get(old, inner), value);
+			stays |= r > 0;
+		}
+		if (r >= 0 && !json_object_size(now) && !json_is_object(old))
+			r = keys_restore(file, outer, old);
 	}
 	return r < 0 ? r : stays;
 }
@@ -258,39 +214,19 @@ int keys_drop_ours(const struct setup_engine *engine, json_t *file)
 {
 	const struct engine *facts = engine->facts;
 
-	for (const char *const *section = keys_sections(facts); facts->runtime && *section; section++) {
-		_cleanup_free_ char *path = keys_runtime_path(facts, *section),
-				    *chosen =
-					    keys_join(*section, facts->default_runtime, strlen(facts->default_runtime));
-		const char *program = keys_program(facts, file, *section), *used;
+	for (const char *const *section = engine_config_sections(facts); facts->runtimes && *section; section++) {
+		_cleanup_free_ char *path = keys_join(*section, facts->runtimes, name),
+				    *chosen = keys_join(*section, facts->default_runtime, "");
+		const char *program = engine_config_program(facts, keys_runtime(facts, file, *section)), *used;
 
 		if (!path || !chosen)
 			return -ENOMEM;
 		if (program && keys_is_our_path(program))
-			keys_cut(file, path, NULL);
+			keys_cut(file, path);
 		/* No engine starts with a default that it does not have. */
 		used = json_string_value(json_at(file, chosen));
 		if (!json_at(file, path) && used && streq(used, name))
-			keys_cut(file, chosen, NULL);
+			keys_cut(file, chosen);
 	}
 	return 0;
-}
-
-int keys_compare(struct setup *setup)
-{
-	bool (*restarts_for)(const char *key, bool remove) = setup->engine->restarts_for;
-	_cleanup_strv_ struct strv keys = {0};
-	int r = keys_list(setup->engine, &keys);
-
-	for (size_t i = 0; i < keys.count && r == 0; i++) {
-		const char *key = keys.items[i];
-		const json_t *old = json_at(setup->now, key);
-
-		if (keys_same(old, json_at(setup->then, key)))
-			continue;
-		setup->needs_restart |= !restarts_for || restarts_for(key, setup->remove);
-		if (!setup->remove && !setup->dry_run)
-			setup_print(setup, "%s: %s %s", setup->file.path, key, old ? "changed" : "written");
-	}
-	return r;
 }

@@ -330,7 +330,7 @@ static int setup_undo(const struct setup *setup, const struct text_buffer *befor
 		r = setup_read(setup, after, setup->state.file.path, &new);
 	if (r)
 		return r;
-	r = keys_undo(setup->engine, wanted, old, new);
+	r = keys_undo(wanted, old, new);
 	if (r > 0 && setup->remove && !setup->all)
 		setup_print_stays(setup);
 	return r < 0 ? output_no_memory() : setup_write(setup, ret, wanted);
@@ -649,10 +649,10 @@ static int setup_do_file(struct setup *setup)
 	changed = setup_is_changed(setup);
 	if (!r)
 		r = setup->remove ? setup_remove(setup) : setup_put(setup);
-	if (!r && keys_compare(setup) < 0)
-		r = output_no_memory();
 	if (r)
 		return r;
+	for (size_t i = 0; i < setup->changes.count && !setup->dry_run; i++)
+		setup_print(setup, "%s: %s", setup->file.path, setup->changes.items[i]);
 	if (setup->engine->finish)
 		return setup->config ? 0 : setup->engine->finish(setup);
 	if (!setup->remove)
@@ -678,6 +678,7 @@ static void setup_close(struct setup *setup)
 	json_decref(setup->now);
 	json_decref(setup->then);
 	engine_config_clear(&setup->found);
+	strv_clear(&setup->changes);
 	free(setup->runtime);
 	free(setup->path);
 }

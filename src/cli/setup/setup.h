@@ -78,7 +78,6 @@ struct setup {
 	struct daemon daemon; /* the one that this is for, if it runs */
 	char *path;           /* of the file to change */
 	bool unreached;       /* the daemon does not read that file, or cannot run our program; that has been said */
-	bool needs_restart;   /* reloading is not enough for what was changed */
 	struct saved_state state;
 	bool forgetful;          /* it cannot be read, and that has been said: what is recognizably ours is taken out */
 	json_t *entry;           /* of the state, for daemon.json; NULL: it is not there */
@@ -86,24 +85,19 @@ struct setup {
 	struct text_buffer to;   /* what is to be in it */
 	bool gone;               /* it is to be removed */
 	json_t *now, *then;      /* what both say */
+	struct strv changes;     /* of keys, to be said once they are written */
 	struct engine_config found; /* what the engine reads, before the file is changed */
 };
 
 struct setup_engine {
 	const struct engine *facts;
 	const char *file, *user_file; /* of our own; NULL: the engine's first is changed */
-	const char *beside; /* the path of what is put in with the runtime, and stays if that stays; NULL: nothing */
 	/* Decides whose engine is meant, root's or the user's, and prints why setup cannot go on. May be NULL. */
 	int (*look)(struct setup *setup);
 	/* Puts what is missing into what the file says. */
 	int (*edit)(struct setup *setup, json_t *file);
 	/* After the file is written: does the rest or, with --dry-run, says what it would do. May be NULL. */
 	int (*finish)(struct setup *setup);
-	/*
-	 * Whether its daemon notices what is put at this path of the file, or removed from it, only when it starts;
-	 * NULL: always so.
-	 */
-	bool (*restarts_for)(const char *path, bool remove);
 	/* Before our programs go: makes the daemon work without them, and sets setup->released. May be NULL. */
 	int (*release)(struct setup *setup);
 	/* The same, whatever its file has: says what will not work. The daemon runs. May be NULL. */
@@ -149,6 +143,7 @@ int setup_write(const struct setup *setup, struct text_buffer *text, json_t *wan
 
 /** Says that the daemon does not run or, after a change, what makes it notice. */
 void setup_advise_restart(struct setup *setup, bool changed);
+void setup_advise_step(const struct setup *setup, bool changed, enum engine_step step);
 
 /* ---- keys ---- */
 
@@ -164,19 +159,16 @@ void setup_advise_restart(struct setup *setup, bool changed);
  *
  * Return: 0 or the exit status, after a message.
  */
-int keys_put(const struct setup *setup, json_t *file, const char *section, const char *key, json_t *value);
+int keys_put(struct setup *setup, json_t *file, const char *section, const char *key, json_t *value);
 
 /** Whether another of the engine's files has a runtime "nvidia" that is not ours. Return: 0 or the exit status. */
 int keys_check_others(const struct setup *setup);
 
 /** As keys_put(), for the runtime and, if asked for, the default; unless the file has another's runtime. */
-int keys_put_runtime(const struct setup *setup, json_t *file, const char *section, json_t *value);
+int keys_put_runtime(struct setup *setup, json_t *file, const char *section, json_t *value);
 
 /** Return: the runtime "nvidia" with everything that is said of it, borrowed; NULL. */
 json_t *keys_runtime(const struct engine *engine, const json_t *file, const char *section);
-
-/** Return: its program or the first of them, borrowed; NULL. */
-const char *keys_program(const struct engine *engine, const json_t *file, const char *section);
 
 /** Whether a runtime's program is ours, by whatever name and links; a bare one is what the daemon finds by it. */
 bool keys_is_ours(const struct setup *setup, const char *program);
@@ -184,18 +176,18 @@ bool keys_is_ours(const struct setup *setup, const char *program);
 /** Whether the runtime "nvidia" has a program that is not ours. */
 bool keys_is_taken(const struct setup *setup);
 
+/** Whether both are equal, or missing. */
+bool keys_same(const json_t *a, const json_t *b);
+
 /**
- * keys_undo() - undo the change from @before to @after in a file, but keep keys that were changed later
+ * keys_undo() - undo the change from @before to @after in a JSON file, but keep keys that were changed later
  *
  * Return: whether it kept such a key; -ENOMEM.
  */
-int keys_undo(const struct setup_engine *engine, json_t *file, const json_t *before, const json_t *after);
+int keys_undo(json_t *file, const json_t *before, const json_t *after);
 
 /** Takes out keys that are recognizably ours, and a default that would name a missing runtime. Return: 0 or -ENOMEM. */
 int keys_drop_ours(const struct setup_engine *engine, json_t *file);
-
-/** Says what was written, and finds out whether the daemon notices it only when it starts. Return: 0 or -ENOMEM. */
-int keys_compare(struct setup *setup);
 
 /* ---- cdi ---- */
 

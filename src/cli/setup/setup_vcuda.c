@@ -31,7 +31,7 @@ static const struct engine facts = {.name = "vcuda", .label = "vCUDA", .format =
 
 bool setup_has_runtimes(const struct setup_engine *engine)
 {
-	return engine->facts->runtime;
+	return engine->facts->runtimes;
 }
 
 /* ---- the file ---- */
@@ -158,7 +158,6 @@ static int vcuda_finish(struct setup *setup)
 
 const struct setup_engine setup_vcuda = {
 	.facts = &facts,
-	.beside = MODE,
 	.look = vcuda_look,
 	.edit = vcuda_edit,
 	.finish = vcuda_finish,
