@@ -193,6 +193,7 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		ln -s /run/elsewhere /etc/containers
 		setup podman >/dev/null
 		[[ -f /run/elsewhere/containers.conf.d/99-ctr-gpu.conf ]]
+		[[ $(jq -c ".files | keys" /var/lib/ctr-gpu/setup.json) == "[\"/run/elsewhere/containers.conf.d/99-ctr-gpu.conf\"]" ]]
 		setup podman | grep -q "everything is there"
 		setup podman --remove >/dev/null
 		[[ -z $(find /run/elsewhere -type f) && -L /etc/containers && ! -e /var/lib/ctr-gpu ]]'

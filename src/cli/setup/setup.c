@@ -382,6 +382,14 @@ static int setup_keep_version(const struct setup *setup, struct text_buffer *tex
 	return 0;
 }
 
+/* Whether the file is one that only setup makes. */
+static bool setup_has_own_file(const struct setup *setup)
+{
+	_cleanup_free_ char *usual = setup->engine->file ? setup_usual_path(setup) : NULL;
+
+	return usual && streq(usual, setup->path);
+}
+
 /* A TOML file says itself what was written. */
 static int setup_plan_remove_marked(struct setup *setup)
 {
@@ -398,7 +406,7 @@ static int setup_plan_remove_marked(struct setup *setup)
 	/* Tables that were changed after setup stay, unless our programs are removed, too. */
 	if (!r && (setup->all || undone == TOML_EDIT_NOTHING))
 		r = setup_drop_ours(setup, &setup->to);
-	setup->gone = !setup->to.data || (!setup->config && setup->engine->file && setup_is_blank(&setup->to));
+	setup->gone = !setup->to.data || (setup_has_own_file(setup) && setup_is_blank(&setup->to));
 	return r;
 }
 
@@ -452,45 +460,13 @@ static void setup_show(const struct setup *setup)
 
 /* ---- doing it ---- */
 
-/* Whether a file names our programs. Its text is searched, not parsed. */
-static bool setup_is_named(const char *path)
+/* CDI specs are root's: whether another engine of root's is set up still, or vCUDA is on. */
+static bool setup_needs_specs(const struct setup *setup)
 {
-	_cleanup_config_file_ struct config_file file = {0};
-	static const char name[] = "ctr-gpu";
-
-	return access(path, R_OK) == 0 && config_file_read(path, &file) == 0 && file.text.size &&
-	       memmem(file.text.data, file.text.size, name, sizeof(name) - 1);
-}
-
-/* Whether an engine is set up in a file that is not its usual one. Return: 0; the exit status after a message. */
-static int setup_find_saved(const struct setup *setup, bool *ret)
-{
-	_cleanup_state_ struct saved_state state = SAVED_STATE_CLOSED;
 	const size_t own = setup->dry_run && setup->entry;
-	int r;
 
-	if (setup->state.entries) {
-		*ret = json_object_size(setup->state.entries) > own;
-		return 0;
-	}
-	r = saved_state_open(&state, false);
-	*ret = json_object_size(state.entries) > 0;
-	return r;
-}
-
-/* Whether an engine of root's is set up still; CDI specs are root's. Return: 0; the exit status after a message. */
-static int setup_find_needed(const struct setup *setup, bool *ret)
-{
-	*ret = true;
-	for (size_t i = 0; i < ARRAY_SIZE(engines) && setup_has_runtimes(engines[i]); i++) {
-		const char *path = engines[i]->file ? engines[i]->file : engines[i]->facts->files[0];
-
-		if (setup_is_named(path) && !(setup->dry_run && streq(path, setup->path)))
-			return 0;
-	}
-	if (setup->rootless || (setup->engine != &setup_vcuda && setup_vcuda_is_on()))
-		return 0;
-	return setup_find_saved(setup, ret);
+	return setup->rootless || (setup->engine != &setup_vcuda && setup_vcuda_is_on()) ||
+	       json_object_size(setup->state.entries) > own;
 }
 
 static int setup_remove_file(struct setup *setup)
@@ -507,7 +483,6 @@ static int setup_remove_file(struct setup *setup)
 
 static int setup_remove(struct setup *setup)
 {
-	bool needed = false;
 	int r = 0;
 
 	if (setup->dry_run)
@@ -518,18 +493,7 @@ static int setup_remove(struct setup *setup)
 		setup_print(setup, "%s: nothing to remove", setup->file.path);
 	if (!r && setup->entry && !setup->dry_run)
 		r = saved_state_set(&setup->state, setup->file.path, NULL);
-	if (r || setup->all)
-		return r;
-	r = setup_find_needed(setup, &needed);
-	return r || needed ? r : setup_cdi_remove(setup, SETUP_CDI_OURS);
-}
-
-/* A TOML file in another place than usual is found again by its entry. */
-static bool setup_is_saved(const struct setup *setup)
-{
-	_cleanup_free_ char *usual = setup_usual_path(setup);
-
-	return setup->engine->facts->format == ENGINE_JSON || setup->config || !usual || !streq(setup->path, usual);
+	return r || setup->all || setup_needs_specs(setup) ? r : setup_cdi_remove(setup, SETUP_CDI_OURS);
 }
 
 /* What --remove needs besides the file: the text that daemon.json has then. Return: 0 or the exit status. */
@@ -583,10 +547,8 @@ static int setup_put(struct setup *setup)
 		setup_show(setup);
 	if (r || setup->dry_run)
 		return r;
-	if (setup_is_saved(setup) && (changed || !setup->entry))
+	if (changed || !setup->entry)
 		r = setup_put_saved(setup);
-	else if (changed)
-		r = config_file_write(&setup->file, &setup->to, 0644);
 	if (!r && !changed)
 		setup_print(setup, "%s: everything is there", setup->file.path);
 	return r;
@@ -633,7 +595,7 @@ static int setup_do_file(struct setup *setup)
 
 	if (!r)
 		r = setup->node ? 0 : setup_check_config(setup);
-	if (!r && setup_is_saved(setup) && !setup->forgetful)
+	if (!r && !setup->forgetful)
 		r = saved_state_open(&setup->state, !setup->dry_run);
 	/* Behind the lock: a setup that was waited for may have changed it. */
 	if (!r)
@@ -696,6 +658,16 @@ static bool setup_has_home(void)
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		others = others && getenv(names[i]) && getenv(names[i])[0] == '/';
 	return geteuid() == 0 || (home && home[0] == '/') || others;
+}
+
+/* Whether a file that is not remembered names our programs. Its text is searched, not parsed. */
+static bool setup_is_named(const char *path)
+{
+	_cleanup_config_file_ struct config_file file = {0};
+	static const char name[] = "ctr-gpu";
+
+	return access(path, R_OK) == 0 && config_file_read(path, &file) == 0 && file.text.size &&
+	       memmem(file.text.data, file.text.size, name, sizeof(name) - 1);
 }
 
 /* @path: a file that the saved state has; NULL: the engine's usual file, unless the state has that. */

@@ -21,10 +21,10 @@
 /* ---- saved state ---- */
 
 /*
- * What --remove restores in Docker's daemon.json: its text before, missing if there was no file, and after setup. It is
- * in /var/lib/ctr-gpu/setup.json, or below the user's state directory for a user's own file; written before
- * daemon.json is, and removed after that is as it was. TOML files say themselves what was written into them; one in
- * another place than usual has an entry, so that "--remove all" finds it.
+ * Which files are set up, and what --remove restores in Docker's daemon.json: its text before, missing if there was no
+ * file, and after setup. TOML files say themselves what was written into them. The state is in
+ * /var/lib/ctr-gpu/setup.json, or below the user's state directory for a user's own files. An entry is written before
+ * its file is, and removed after that is as it was.
  *
  *	{"version": 1, "files": {"/etc/docker/daemon.json": {"engine": "docker", "before": "…", "after": "…"}}}
  *
@@ -80,7 +80,7 @@ struct setup {
 	bool unreached;       /* the daemon does not read that file, or cannot run our program; that has been said */
 	struct saved_state state;
 	bool forgetful;          /* it cannot be read, and that has been said: what is recognizably ours is taken out */
-	json_t *entry;           /* of the state, for daemon.json; NULL: it is not there */
+	json_t *entry;           /* of the state, for the file; NULL: it is not there */
 	struct config_file file; /* as it is */
 	struct text_buffer to;   /* what is to be in it */
 	bool gone;               /* it is to be removed */

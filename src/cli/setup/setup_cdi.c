@@ -3,10 +3,11 @@
 #include "cli/setup/setup.h"
 
 #include <errno.h>
-#include <glob.h>
 #include <string.h>
 
 #include "base/json.h"
+#include "base/paths.h"
+#include "base/str.h"
 #include "cli/doctor/doctor.h"
 #include "cli/output.h"
 #include "cli/session.h"
@@ -17,20 +18,6 @@
 
 /* Text that only our specs contain. */
 #define OURS "=void"
-
-/* The specs of this name, with "*" for any part of it. Return: the exit status. */
-static int setup_cdi_find(const char *name, struct strv *ret)
-{
-	_cleanup_free_ char *pattern = text_buffer_format("{/etc,/var/run}/cdi/%s", name);
-	glob_t paths = {0};
-	int r = pattern ? 0 : -ENOMEM;
-
-	if (pattern && glob(pattern, GLOB_BRACE, NULL, &paths) == 0)
-		for (size_t i = 0; i < paths.gl_pathc && r == 0; i++)
-			r = strv_add(ret, paths.gl_pathv[i]);
-	globfree(&paths);
-	return r < 0 ? output_no_memory() : 0;
-}
 
 /* Whether some file has the kind. Engines ignore devices that two files have. */
 static bool setup_cdi_has_spec(const struct setup *setup, const struct session *session, const char *kind)
@@ -140,9 +127,17 @@ static int setup_cdi_remove_spec(const struct setup *setup, const char *path)
 
 int setup_cdi_remove(const struct setup *setup, const char *name)
 {
+	static const char *const directories[] = {PATH_CDI, PATH_CDI_RUN};
 	_cleanup_strv_ struct strv specs = {0};
-	int r = setup_cdi_find(name, &specs);
+	int r = 0;
 
+	for (size_t i = 0; i < ARRAY_SIZE(directories) && r == 0; i++) {
+		_cleanup_free_ char *pattern = text_buffer_format("%s/%s", directories[i], name);
+
+		r = pattern ? engine_config_expand(pattern, &specs) : -ENOMEM;
+	}
+	if (r < 0)
+		return output_no_memory();
 	for (size_t i = 0; i < specs.count && !r; i++)
 		r = setup_cdi_remove_spec(setup, specs.items[i]);
 	return r;
