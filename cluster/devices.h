@@ -46,13 +46,15 @@ struct resources {
 	size_t count;
 	bool wants_names; /* a device is there whose name only its driver knows */
 	json_t *slots;    /* what is in use of them, as a look has it; NULL */
+	json_t *lost;     /* UUIDs of GPUs of which no slot is given, by the last look that knew; NULL */
 };
 
 /**
  * resources_update() - put in what a look at the host found
  * @found: {"devices": [{"resource", "kind", "id", "locator", "store", "numa", "usable"}]}; what is not so is passed
  *         over. Without a kind it is the resource's name. Without a resource the device is one that is known by its
- *         locator: its driver alone tells which it is. With "slots", what is in use of them, and "lost", UUIDs of GPUs.
+ *         locator: its driver alone tells which it is. With "slots", what is in use of them, and "lost", UUIDs of GPUs; a look
+ *         that does not know it has null, and what was lost before is lost still.
  *
  * An adapter that cannot be used and is not listed yet is not listed.
  *

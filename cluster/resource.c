@@ -255,6 +255,10 @@ int resources_update(struct resources *resources, const json_t *found)
 	resources->wants_names = false;
 	json_decref(resources->slots);
 	resources->slots = json_incref(json_object_get(found, "slots"));
+	if (json_is_array(json_object_get(found, "lost"))) {
+		json_decref(resources->lost);
+		resources->lost = json_incref(json_object_get(found, "lost"));
+	}
 	json_array_foreach (json_object_get(found, "devices"), i, item) {
 		const json_t *numa = json_object_get(item, "numa");
 		json_int_t node = json_is_integer(numa) ? json_integer_value(numa) : -1;
@@ -266,7 +270,7 @@ int resources_update(struct resources *resources, const json_t *found)
 			.store = json_string_value(json_object_get(item, "store")),
 			.numa = node >= 0 && node < 4096 ? (int)node : -1,
 			.usable = json_is_true(json_object_get(item, "usable")),
-			.lost = json_object_get(found, "lost"),
+			.lost = resources->lost,
 		};
 
 		if (r == 0)
@@ -295,6 +299,7 @@ void resources_clear(struct resources *resources)
 		free(resources->list[i].kind);
 	}
 	json_decref(resources->slots);
+	json_decref(resources->lost);
 	*resources = (struct resources){0};
 }
 

@@ -10,14 +10,12 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/json.h"
-#include "base/paths.h"
 #include "base/print.h"
 #include "base/str.h"
 #include "cluster/plugin.h"
@@ -43,6 +41,8 @@ struct watcher_look {
 	struct ctr_gpu_host *host;
 	enum watcher_mig mig;
 	const struct xid_watch *watch;
+	bool served;          /* vCUDA's manager gives slots */
+	json_t *slots, *lost; /* what it says; NULL: it is not known */
 };
 
 /* A native adapter's; the address of a GPU-PV adapter is one of the machine outside. */
@@ -162,8 +162,7 @@ static bool watcher_has_slots(const struct ctr_gpu_host *host, const struct adap
 }
 
 /* Its GPU is in the place of a driver store, so that slots of one GPU are nearest to each other. */
-static json_t *watcher_describe_slot(const struct watcher_look *look, const struct adapter *adapter, unsigned slot,
-				     bool served)
+static json_t *watcher_describe_slot(const struct watcher_look *look, const struct adapter *adapter, unsigned slot)
 {
 	_cleanup_free_ char *id = NULL, *locator = NULL, *gpu = NULL;
 	char luid[LUID_TEXT_SIZE];
@@ -178,23 +177,13 @@ static json_t *watcher_describe_slot(const struct watcher_look *look, const stru
 		return NULL;
 	return json_pack("{s:s, s:o, s:s, s:s, s:i, s:b}", "resource", RESOURCE_SLOTS, "id", print_string(id),
 			 "locator", locator, "store", gpu, "numa", watcher_numa(adapter), "usable",
-			 served && watcher_is_usable(look, adapter));
-}
-
-/* The hook asks the manager, which systemd starts when its socket is used. */
-static bool watcher_is_served(void)
-{
-	struct stat st;
-
-	return stat(PATH_VCUDAD, &st) == 0 && S_ISSOCK(st.st_mode);
+			 look->served && watcher_is_usable(look, adapter));
 }
 
 static int watcher_add_slots(const struct watcher_look *look, const struct adapter *adapter, json_t *list)
 {
-	const bool served = watcher_is_served();
-
 	for (unsigned i = 0; i < look->host->settings->vcuda_slots; i++)
-		if (json_array_append_new(list, watcher_describe_slot(look, adapter, i, served)) < 0)
+		if (json_array_append_new(list, watcher_describe_slot(look, adapter, i)) < 0)
 			return -ENOMEM;
 	return 0;
 }
@@ -234,48 +223,52 @@ static json_t *watcher_describe_use(const struct vcudad_grant *grant)
 			 "share", (int)grant->limits.share, "processes", (int)grant->clients);
 }
 
-static int watcher_list_use(const struct vcudad_grants *list, json_t *slots)
+/* Of each slot in use {"device", "container", "limit", "ratio", "used", "share", "processes"}. */
+static json_t *watcher_list_use(const struct vcudad_grants *list)
 {
-	int r = 0;
+	json_t *slots = json_array();
 
-	for (u_int i = 0; i < list->grants.grants_len && r == 0; i++) {
+	for (u_int i = 0; slots && i < list->grants.grants_len; i++) {
 		const struct vcudad_grant *grant = &list->grants.grants_val[i];
 
-		if (grant->slot > 0 && grant->gpus.gpus_len == 1)
-			r = json_array_append_new(slots, watcher_describe_use(grant));
+		if (grant->slot > 0 && grant->gpus.gpus_len == 1 &&
+		    json_array_append_new(slots, watcher_describe_use(grant)) < 0)
+			slots = (json_decref(slots), NULL);
 	}
-	return r < 0 ? -ENOMEM : 0;
+	return slots;
 }
 
-static int watcher_list_lost(const struct vcudad_grants *list, json_t *lost)
+/* The UUIDs of GPUs that are lost. */
+static json_t *watcher_list_lost(const struct vcudad_grants *list)
 {
-	int r = 0;
+	json_t *lost = json_array();
 
-	for (u_int i = 0; i < list->troubles.troubles_len && r == 0; i++)
-		if (list->troubles.troubles_val[i].lost)
-			r = json_array_append_new(lost, print_string(list->troubles.troubles_val[i].uuid));
-	return r < 0 ? -ENOMEM : 0;
+	for (u_int i = 0; lost && i < list->troubles.troubles_len; i++)
+		if (list->troubles.troubles_val[i].lost &&
+		    json_array_append_new(lost, print_string(list->troubles.troubles_val[i].uuid)) < 0)
+			lost = (json_decref(lost), NULL);
+	return lost;
 }
 
 /*
- * What vCUDA's manager says: {"device", "container", "limit", "ratio", "used", "share", "processes"} of each slot in
- * use, and the UUIDs of GPUs that are lost. Return: 0; negative errno.
+ * What vCUDA's manager says. A manager that does not answer in time gives slots all the same, as the hook waits longer;
+ * but a socket at which no process listens is one that was left behind. What is not known stays null.
  */
-static int watcher_read_use(json_t *slots, json_t *lost)
+static void watcher_ask_manager(struct watcher_look *look)
 {
 	struct vcudad_grants list = {0};
 	_cleanup_close_ int fd = -1;
 	char nothing = '\0';
 	int r = control_open(&fd);
 
+	look->served = r != -ENOENT && r != -ECONNREFUSED;
 	if (r == 0)
 		r = control_ask_within(fd, VCUDAD_LIST, &nothing, WATCHER_MANAGER_MS, &list);
-	if (r == 0)
-		r = watcher_list_use(&list, slots);
-	if (r == 0)
-		r = watcher_list_lost(&list, lost);
+	if (r == 0) {
+		look->slots = watcher_list_use(&list);
+		look->lost = watcher_list_lost(&list);
+	}
 	control_free_reply(VCUDAD_LIST, &list);
-	return r;
 }
 
 /* ---- a look ---- */
@@ -309,7 +302,6 @@ static json_t *watcher_why(int failure, struct ctr_gpu_context *context, const s
 static int watcher_look(int fd, enum watcher_mig mig, bool names, const struct xid_watch *watch)
 {
 	struct watcher_look look = {.mig = mig, .watch = watch};
-	json_t *slots, *lost;
 	struct ctr_gpu_context *context = NULL;
 	int r = ctr_gpu_context_new(&context);
 
@@ -319,13 +311,10 @@ static int watcher_look(int fd, enum watcher_mig mig, bool names, const struct x
 		r = ctr_gpu_host_new(context, &look.host);
 	if (r == 0 && names)
 		r = ctr_gpu_host_identify(context, look.host);
-	slots = json_array();
-	lost = json_array();
-	/* Where it does not answer, slots are as healthy as their GPUs. */
-	if (look.host && look.host->settings->vcuda_slots > 0 && watcher_is_served())
-		(void)watcher_read_use(slots, lost);
-	r = watcher_send(fd, json_pack("{s:o, s:o, s:o, s:o}", "devices", watcher_list(&look), "slots", slots, "lost",
-				       lost, "why", watcher_why(r, context, watch)));
+	if (look.host && look.host->settings->vcuda_slots > 0)
+		watcher_ask_manager(&look);
+	r = watcher_send(fd, json_pack("{s:o, s:o*, s:o*, s:o}", "devices", watcher_list(&look), "slots", look.slots,
+				       "lost", look.lost, "why", watcher_why(r, context, watch)));
 	return r < 0;
 }
 
@@ -351,10 +340,11 @@ static bool watcher_wait_for(pid_t child, int milliseconds, int *ret_status)
 {
 	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, child, 0);
 	struct pollfd wait = {.fd = pidfd, .events = POLLIN};
-	int64_t until = grpc_now() + milliseconds;
+	int64_t until = grpc_now() + milliseconds, left = milliseconds;
 
-	while (pidfd >= 0 && grpc_now() < until && poll(&wait, 1, (int)(until - grpc_now())) < 0)
-		;
+	/* A time that is over would be one without an end to poll(2). */
+	while (pidfd >= 0 && left > 0 && poll(&wait, 1, (int)left) < 0)
+		left = until - grpc_now();
 	return waitpid(child, ret_status, pidfd < 0 ? 0 : WNOHANG) == child;
 }
 

@@ -122,6 +122,8 @@ one=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4 two=GPU-7b10aa04-0041-0000-0000-000
 	play native-four slots ctr-gpu.org/vgpu nvidia.com/gpu
 	# They are as healthy as their GPUs while the manager hangs.
 	[[ $(prepare="$slotted; kill -STOP \$!" play wsl-two-nvidia stays ctr-gpu.org/vgpu | grep -c ":[0-2] Healthy") -eq 6 ]]
+	# Those of a GPU that is lost are not, and without a manager none is.
+	prepare='mkdir -p /etc/ctr-gpu; echo "{\"vcuda\": {\"mode\": \"allow\", \"slots\": 1}}" >/etc/ctr-gpu/config.json' play wsl-two-nvidia slots-lost ctr-gpu.org/vgpu
 	# CDI, hook and shim know them by these names.
 	sandbox wsl-two-nvidia bash -ec "$slotted"'
 		ctr-gpu cdi generate >/dev/null

@@ -358,6 +358,69 @@ def case_slots(name, whole):
     assert plugin.runs()
 
 
+class Manager:
+    """A manager of vCUDA that knows of no container, and at times does not answer. `lost` are UUIDs of GPUs."""
+
+    PATH = "/run/ctr-gpu/vcudad.sock"
+
+    def __init__(self, lost):
+        self.lost, self.hangs, self.asked, self.held = lost, False, 0, []
+        os.makedirs(os.path.dirname(self.PATH), exist_ok=True)
+        if os.path.exists(self.PATH):
+            os.unlink(self.PATH)
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.bind(self.PATH)
+        self.socket.listen(16)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        def text(value):
+            return struct.pack(">I", len(value)) + value.encode() + bytes(-len(value) % 4)
+
+        while True:
+            try:
+                peer, _ = self.socket.accept()
+            except OSError:
+                return
+            size = struct.unpack(">I", peer.recv(4, socket.MSG_WAITALL))[0] & 0x7FFFFFFF
+            call = peer.recv(size, socket.MSG_WAITALL)[:4]
+            self.asked += 1
+            if self.hangs:
+                self.held.append(peer)
+                continue
+            troubles = b"".join(text(gpu) + text("A GPU") + struct.pack(">I", 1) + text("Xid 79") + bytes(8) for gpu in self.lost)
+            answer = call + struct.pack(">5I", 1, 0, 0, 0, 0) + bytes(4 * 6) + struct.pack(">I", len(self.lost)) + troubles + bytes(4)
+            peer.sendall(struct.pack(">I", 0x80000000 | len(answer)) + answer)
+            peer.close()
+
+    def end(self):
+        """Its socket stays."""
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+
+
+def case_slots_lost(name):
+    """A GPU is lost, and what its manager says is not always to be had."""
+    manager = Manager([])
+    plugin = Plugin("--strategy=mounts")
+    resource = Resource(Kubelet(), name)
+    lost, well = resource.ids()
+    manager.lost = [lost.split(":")[0]]
+    wait_for(lambda: unhealthy(resource) == [lost], "the slot of the GPU is not healthy")
+    count = len(resource.lists)
+    manager.hangs = True
+    asked = manager.asked
+    wait_for(lambda: manager.asked >= asked + 3, "the plugin has asked in vain")
+    assert len(resource.lists) == count, resource.lists
+    assert code_of(lambda: resource.allocate([lost])) == "FAILED_PRECONDITION"
+    assert code_of(lambda: resource.allocate([well])) == "OK"
+    manager.end()
+    wait_for(lambda: unhealthy(resource) == [lost, well], "no slot is healthy where no manager listens")
+    Manager([])
+    wait_for(lambda: not unhealthy(resource), "all are healthy again")
+    assert plugin.runs()
+
+
 def case_health(name, directory):
     """A driver store that vanishes and comes back."""
     plugin = Plugin()
