@@ -23,7 +23,10 @@ enum {
 
 /* ---- resource ---- */
 
-/* Once listed a device stays, and is not healthy while the host does not have it: kubelet counts what is granted. */
+/*
+ * Once listed a device stays, and is not healthy while the host does not have it: kubelet counts what is granted. A full
+ * list drops the one that was listed first of those that are gone.
+ */
 struct device {
 	char *id;      /* as `ctr-gpu list`, CDI and the environment have it */
 	char *locator; /* by which it is known again when its driver does not tell its name; NULL */
@@ -31,6 +34,7 @@ struct device {
 	int numa;      /* node; -1: not known */
 	bool healthy;
 	bool seen; /* in the look that is put in */
+	bool gone; /* not seen in the last one */
 };
 
 struct resource {
@@ -53,8 +57,8 @@ struct resources {
  * resources_update() - put in what a look at the host found
  * @found: {"devices": [{"resource", "kind", "id", "locator", "store", "numa", "usable"}]}; what is not so is passed
  *         over. Without a kind it is the resource's name. Without a resource the device is one that is known by its
- *         locator: its driver alone tells which it is. With "slots", what is in use of them, and "lost", UUIDs of GPUs; a look
- *         that does not know it has null, and what was lost before is lost still.
+ *         locator: its driver alone tells which it is. With "slots", what is in use of them, and "lost", UUIDs of GPUs.
+ *         A look that does not know these has null, and what was lost before is lost still.
  *
  * An adapter that cannot be used and is not listed yet is not listed.
  *

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fd.h"
 #include "base/str.h"
 #include "cluster/plugin.h"
 
@@ -75,7 +76,19 @@ void endpoint_clear(struct endpoint *endpoint)
 		(void)unlink(endpoint->path);
 	endpoint_close(endpoint);
 	free(endpoint->path);
-	endpoint->path = NULL;
+	free(endpoint->complaint);
+	endpoint->path = endpoint->complaint = NULL;
+}
+
+/*
+ * Whether another plugin listens there. It would make its socket anew if ours took its place, and both would do nothing
+ * else any more. What a killed one left does not answer.
+ */
+static bool endpoint_is_taken(const struct endpoint *endpoint)
+{
+	_cleanup_close_ int fd = fd_connect(endpoint->path);
+
+	return fd >= 0 || fd == -EAGAIN;
 }
 
 int endpoint_open(struct endpoint *endpoint)
@@ -87,6 +100,8 @@ int endpoint_open(struct endpoint *endpoint)
 	if (endpoint_is_there(endpoint))
 		return 0;
 	endpoint_close(endpoint);
+	if (endpoint_is_taken(endpoint))
+		return -EADDRINUSE;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;

@@ -66,17 +66,16 @@ void kubelet_gather(const struct kubelet *kubelet, struct waits *waits)
 	waits_until(waits, kubelet->deadline);
 }
 
-/* Each complaint once, until something else happens. */
-static void kubelet_tell(struct kubelet *kubelet, const char *what, const char *why)
+/* Each complaint once, until something else happens. @last: of kubelet, or of the resource that it is about */
+static void kubelet_tell(char **last, const char *what, const char *why)
 {
 	_cleanup_free_ char *complaint = NULL;
 
-	if (str_format(&complaint, "%s: %s", what, why) < 0 ||
-	    (kubelet->complaint && streq(kubelet->complaint, complaint)))
+	if (str_format(&complaint, "%s: %s", what, why) < 0 || (*last && streq(*last, complaint)))
 		return;
 	plugin_log("%s", complaint);
-	free(kubelet->complaint);
-	kubelet->complaint = steal_ptr(complaint);
+	free(*last);
+	*last = steal_ptr(complaint);
 }
 
 /* A kubelet that starts makes its socket anew; its number may be the old one's then, its times are not. */
@@ -118,7 +117,7 @@ static void kubelet_begin_call(struct kubelet *kubelet, struct endpoint *endpoin
 
 	kubelet->again = grpc_now() + KUBELET_AGAIN_MS;
 	if (r < 0) {
-		kubelet_tell(kubelet, kubelet->path, strerror(-r));
+		kubelet_tell(&kubelet->complaint, kubelet->path, strerror(-r));
 		return;
 	}
 	kubelet->registering = endpoint;
@@ -137,15 +136,16 @@ static void kubelet_go_on(struct kubelet *kubelet, struct endpoint *endpoint, sh
 		kubelet->again = 0;
 		plugin_log("kubelet has %s registered", endpoint->resource->name);
 		free(kubelet->complaint);
-		kubelet->complaint = NULL;
+		free(endpoint->complaint);
+		kubelet->complaint = endpoint->complaint = NULL;
 	} else
-		kubelet_tell(kubelet, "kubelet does not register",
+		kubelet_tell(&endpoint->complaint, "kubelet does not register",
 			     state == REGISTRATION_WAITS ? "it does not answer" : registration_why(kubelet->call));
 	kubelet_end_call(kubelet);
 }
 
-/* Return: whether it wants to be registered. */
-static bool kubelet_prepare(struct kubelet *kubelet, struct endpoint *endpoint)
+/* Return: 1 if it wants to be registered; 0; -EROFS. */
+static int kubelet_prepare(struct kubelet *kubelet, struct endpoint *endpoint)
 {
 	int r;
 
@@ -155,13 +155,18 @@ static bool kubelet_prepare(struct kubelet *kubelet, struct endpoint *endpoint)
 	}
 	r = endpoint_open(endpoint);
 	if (r < 0)
-		kubelet_tell(kubelet, endpoint->path, strerror(-r));
+		kubelet_tell(&endpoint->complaint, endpoint->path,
+			     r == -EADDRINUSE ? "another device plugin listens there, and one is enough"
+					      : strerror(-r));
+	if (r == -EROFS)
+		return r;
 	return r >= 0 && !endpoint->registered && endpoint != kubelet->registering;
 }
 
-void kubelet_serve(struct kubelet *kubelet, struct endpoint *endpoints, size_t count, const struct waits *waits)
+int kubelet_serve(struct kubelet *kubelet, struct endpoint *endpoints, size_t count, const struct waits *waits)
 {
 	struct endpoint *next = NULL;
+	int r = 0;
 
 	kubelet_watch(kubelet);
 	if (kubelet_is_another(kubelet)) {
@@ -171,14 +176,15 @@ void kubelet_serve(struct kubelet *kubelet, struct endpoint *endpoints, size_t c
 			endpoints[i].registered = false;
 	}
 	if (kubelet->watch < 0)
-		kubelet_tell(kubelet, kubelet->directory, strerror(-kubelet->watch));
+		kubelet_tell(&kubelet->complaint, kubelet->directory, strerror(-kubelet->watch));
 	if (kubelet->call && kubelet->registering)
 		kubelet_go_on(kubelet, kubelet->registering, waits_find(waits, registration_fd(kubelet->call)));
-	for (size_t i = 0; kubelet->watch >= 0 && i < count; i++)
-		if (kubelet_prepare(kubelet, &endpoints[i]) && !next)
+	for (size_t i = 0; kubelet->watch >= 0 && r >= 0 && i < count; i++) {
+		r = kubelet_prepare(kubelet, &endpoints[i]);
+		if (r > 0 && !next)
 			next = &endpoints[i];
-	if (!next || !kubelet->present || kubelet->call)
-		return;
-	if (grpc_now() >= kubelet->again)
+	}
+	if (r >= 0 && next && kubelet->present && !kubelet->call && grpc_now() >= kubelet->again)
 		kubelet_begin_call(kubelet, next);
+	return r < 0 ? r : 0;
 }

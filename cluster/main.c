@@ -133,6 +133,10 @@ static void plugin_wait(struct plugin *plugin, struct waits *waits)
 			waits->list[i].revents = 0;
 }
 
+/*
+ * A service manager gives the plugin kubelet's directory to write to if there is one by then. One that kubelet makes
+ * later cannot be written to before the plugin is started again, so the plugin ends.
+ */
 static int plugin_run(struct plugin *plugin)
 {
 	struct waits waits;
@@ -145,7 +149,7 @@ static int plugin_run(struct plugin *plugin)
 		for (size_t i = 0; r == 0 && i < plugin->endpoint_count; i++)
 			endpoint_serve(&plugin->endpoints[i], &waits);
 		if (r == 0)
-			kubelet_serve(&plugin->kubelet, plugin->endpoints, plugin->endpoint_count, &waits);
+			r = kubelet_serve(&plugin->kubelet, plugin->endpoints, plugin->endpoint_count, &waits);
 		if (r == 0)
 			metrics_serve(&plugin->metrics, &plugin->resources, &waits);
 	}

@@ -103,13 +103,14 @@ struct endpoint {
 	size_t peer_count;
 	bool registered;
 	int64_t unwatched; /* since when no peer watches */
+	char *complaint;   /* the last of it that was logged */
 };
 
 /** Return: 0; -ENAMETOOLONG; -ENOMEM. */
 int endpoint_new(const char *directory, const struct resource *resource, unsigned strategies, struct endpoint *ret);
 void endpoint_clear(struct endpoint *endpoint);
 
-/** Makes the socket, unless it is there. Return: 1 if it was made; 0; negative errno. */
+/** Makes the socket, unless it is there. Return: 1 if made; 0; -EADDRINUSE: another plugin has it; negative errno. */
 int endpoint_open(struct endpoint *endpoint);
 
 void endpoint_gather(const struct endpoint *endpoint, struct waits *waits);
@@ -128,7 +129,7 @@ struct kubelet {
 	struct registration *call;
 	struct endpoint *registering;
 	int64_t deadline, again;
-	char *complaint; /* the last that was logged */
+	char *complaint; /* the last of its directory and of calls that was logged */
 };
 
 /** Return: 0; negative errno. */
@@ -136,8 +137,12 @@ int kubelet_new(const char *directory, struct kubelet *ret);
 void kubelet_clear(struct kubelet *kubelet);
 void kubelet_gather(const struct kubelet *kubelet, struct waits *waits);
 
-/** Looks whether it is another than before, makes missing sockets, and goes on with registering. */
-void kubelet_serve(struct kubelet *kubelet, struct endpoint *endpoints, size_t count, const struct waits *waits);
+/**
+ * kubelet_serve() - look whether it is another than before, make missing sockets, and go on with registering
+ *
+ * Return: 0; -EROFS: its directory is not to be written to from here.
+ */
+int kubelet_serve(struct kubelet *kubelet, struct endpoint *endpoints, size_t count, const struct waits *waits);
 
 /* ---- strategy ---- */
 

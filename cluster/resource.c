@@ -103,6 +103,7 @@ static int resource_set_device(struct device *device, const struct resource_look
 	bool changed = device->healthy != look->usable || device->numa != look->numa;
 
 	device->seen = true;
+	device->gone = false;
 	device->healthy = look->usable;
 	device->numa = look->numa;
 	if (resource_set_text(&device->locator, look->locator) < 0 ||
@@ -162,6 +163,23 @@ static int resource_add_device(struct resource *resource, const struct resource_
 	resource->devices[resource->count++] = device;
 	resource->changes++;
 	return 0;
+}
+
+/* Parts of a GPU have other names each time that it is divided. Return: whether there is room for one more. */
+static bool resource_make_room(struct resource *resource)
+{
+	size_t first = 0;
+
+	if (resource->count < RESOURCE_DEVICES_MAX)
+		return true;
+	while (first < resource->count && !resource->devices[first].gone)
+		first++;
+	if (first == resource->count)
+		return false;
+	resource_clear_device(&resource->devices[first]);
+	memmove(&resource->devices[first], &resource->devices[first + 1],
+		(--resource->count - first) * sizeof(*resource->devices));
+	return true;
 }
 
 /* @ret: whose it is; of a name that is known or, without one, any. */
@@ -226,18 +244,20 @@ static int resource_take_look(struct resources *resources, struct resource_look 
 	if (!look->id || !look->usable)
 		return 0;
 	resource = resources_get(resources, look->resource, look->kind);
-	if (!resource || resource->count == RESOURCE_DEVICES_MAX)
+	if (!resource || !resource_make_room(resource))
 		return 0;
 	resources_take_place(resources, NULL, look->locator);
 	return resource_add_device(resource, look);
 }
 
-/* Those that were not seen are not there. */
-static void resource_end_look(struct resource *resource)
+/* Those that were not seen are not there, or the host did not answer. */
+static void resource_end_look(struct resource *resource, bool answered)
 {
 	for (size_t i = 0; i < resource->count; i++) {
 		struct device *device = &resource->devices[i];
 
+		if (answered)
+			device->gone = !device->seen;
 		if (!device->seen && device->healthy) {
 			device->healthy = false;
 			resource->changes++;
@@ -277,7 +297,7 @@ int resources_update(struct resources *resources, const json_t *found)
 			r = resource_take_look(resources, &look);
 	}
 	for (i = 0; i < resources->count; i++)
-		resource_end_look(&resources->list[i]);
+		resource_end_look(&resources->list[i], true);
 	return r;
 }
 
@@ -286,7 +306,7 @@ void resources_fail(struct resources *resources)
 	json_decref(resources->slots);
 	resources->slots = NULL;
 	for (size_t i = 0; i < resources->count; i++)
-		resource_end_look(&resources->list[i]);
+		resource_end_look(&resources->list[i], false);
 }
 
 void resources_clear(struct resources *resources)

@@ -219,6 +219,18 @@ loaded='mount -t tmpfs none /sys/module; mkdir /sys/module/nvidia; rm -f /run/nv
 	play wsl-two-nvidia restarts nvidia.com/gpu
 }
 
+@test "a second plugin waits for the end of the first, and a directory that cannot be written to is complained of once" {
+	play wsl-two-nvidia two nvidia.com/gpu
+	play wsl-hybrid unwritable nvidia.com/gpu intel.com/gpu
+}
+
+@test "the plugin ends where it cannot write to a directory that was made after its start, so that it is started again" {
+	sandbox wsl-two-nvidia bash -ec 'mkdir "$1"; mount --bind "$1" "$1"; mount -o remount,bind,ro "$1"
+		timeout 60 "$0" --kubelet-directory="$1" 2>"$1.log" || echo "status $?"; cat "$1.log"' "$plugin" "$BATS_TEST_TMPDIR/plugins" >"$BATS_TEST_TMPDIR/said"
+	grep -x "status 1" "$BATS_TEST_TMPDIR/said"
+	grep "ctr-gpu-nvidia.com_gpu.sock: Read-only file system" "$BATS_TEST_TMPDIR/said"
+}
+
 # These wait for the plugin's patience, so they wait together.
 @test "a kubelet that refuses, hangs or watches no more is asked again, and a peer that asks nothing is not waited for" {
 	local case pids=() pid failed=0

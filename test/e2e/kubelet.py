@@ -584,6 +584,36 @@ def case_watch_lost(name):
     kubelet.wait(name)
 
 
+def case_two(name):
+    """A second plugin waits until the first has ended, and disturbs neither it nor kubelet."""
+    first = Plugin("--strategy=mounts")
+    kubelet = Kubelet()
+    resource = Resource(kubelet, name)
+    Plugin("--strategy=mounts")
+    wait_for(lambda: "another device plugin listens there" in first.said(), "the second plugin says that there is another")
+    assert not resource.ended and kubelet.calls == 1, kubelet.calls
+    assert resource.allocate(resource.ids()[:1])
+    assert first.said().count("another device plugin") == 1, first.said()
+    kubelet.seen.clear()
+    first.kill()
+    assert Resource(kubelet, name).ids() == resource.ids()
+
+
+def case_unwritable(*names):
+    """A directory to which the plugin may not write: it says so once for each resource, whatever happens there."""
+    os.chmod(DIRECTORY, 0o500)
+    plugin = Plugin("--strategy=mounts")
+    wait_for(lambda: plugin.said().count("Permission denied") >= len(names), "it says so")
+    for i in range(20):
+        with open(f"{DIRECTORY}/{i}", "w", encoding="ascii"):
+            pass
+        time.sleep(0.02)
+    os.chmod(DIRECTORY, 0o700)
+    kubelet = Kubelet()
+    kubelet.wait(*names)
+    assert plugin.said().count("Permission denied") == len(names), plugin.said()
+
+
 def case_refuses(name):
     plugin = Plugin()
     kubelet = Kubelet(refuses=True)

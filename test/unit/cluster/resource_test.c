@@ -166,6 +166,17 @@ static void test_bounded(void **state)
 		assert_int_equal(str_append(&devices, "%s" GPU("%d", ""), i > 0 ? "," : "", i), 0);
 	look(&resources, devices);
 	assert_int_equal(resources.list[0].count, RESOURCE_DEVICES_MAX);
+	assert_null(resource_find(&resources.list[0], "512"));
+	/* Those that are gone make room, the first of them first. */
+	look(&resources, GPU("1", "") "," GPU("512", "") "," GPU("513", ""));
+	assert_null(resource_find(&resources.list[0], "512"));
+	look(&resources, GPU("1", "") "," GPU("512", "") "," GPU("513", ""));
+	assert_int_equal(resources.list[0].count, RESOURCE_DEVICES_MAX);
+	assert_null(resource_find(&resources.list[0], "0"));
+	assert_true(resource_find(&resources.list[0], "1")->healthy);
+	assert_null(resource_find(&resources.list[0], "2"));
+	assert_non_null(resource_find(&resources.list[0], "3"));
+	assert_true(resource_find(&resources.list[0], "513")->healthy);
 	for (int i = 0; i < RESOURCES_MAX + 3; i++) {
 		_cleanup_free_ char *device = NULL;
 
