@@ -682,7 +682,8 @@ int ctr_gpu_container_set_record(struct ctr_gpu_container *container, const char
  * Removes mounts, and files and directories that are still empty; restores replaced files that have not changed since.
  * Everything else stays.
  *
- * Return: 0; CTR_GPU_E_BAD_ARGUMENT if nothing is recorded; CTR_GPU_E_BAD_ROOTFS; negative errno.
+ * Return: 0; CTR_GPU_E_BAD_ARGUMENT if nothing is recorded; CTR_GPU_E_BAD_ROOTFS; -ENOSPC if a file could not be
+ * brought back, which stays recorded; negative errno.
  * Since: 0.1
  */
 int ctr_gpu_undo(struct ctr_gpu_context *context, const char *rootfs, const char *directory);
@@ -698,7 +699,8 @@ int ctr_gpu_undo(struct ctr_gpu_context *context, const char *rootfs, const char
  * does.
  *
  * Return: 0; CTR_GPU_E_BAD_ARGUMENT if nothing is recorded; -EBUSY if a device is open, or something is mounted over
- * what was mounted; CTR_GPU_E_NO_PERMISSION; CTR_GPU_E_NO_CGROUP; negative errno.
+ * what was mounted; -ENOSPC if a file could not be brought back, which stays recorded; CTR_GPU_E_NO_PERMISSION;
+ * CTR_GPU_E_NO_CGROUP; negative errno.
  * Since: 0.1
  */
 int ctr_gpu_undo_running(struct ctr_gpu_context *context, struct ctr_gpu_container *container, const char *directory,

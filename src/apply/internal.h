@@ -233,8 +233,27 @@ int undo_records_open(const char *path, struct undo_records *ret);
 /** @path: of the directory, from @parent; who has its lock removes it if it is empty */
 void undo_records_close(struct undo_records *records, int parent, const char *path);
 
-/** Which numbers are taken. Return: 0 or negative errno. */
-int undo_records_list(const struct undo_records *records, bool ret[UNDO_RECORDS_MAX]);
+/** Which numbers are taken, in the directory @all. Return: 0 or negative errno. */
+int undo_records_list(int all, bool ret[UNDO_RECORDS_MAX]);
+
+/** Which records are outdated: a root filesystem may be given its GPUs at every boot. */
+struct undo_records_age {
+	bool (*is_over)(int all, const char *name, const char *boot);
+	const char *boot;
+};
+
+/**
+ * undo_records_find_number() - the number behind the newest record's
+ *
+ * Records are taken back by their numbers, the highest first, so one that is free below is not used. Outdated records
+ * are removed. If the last number is taken, the records get lower ones, in the same order.
+ *
+ * Return: 0; -EMLINK if every number is taken; another negative errno.
+ */
+int undo_records_find_number(int all, const struct undo_records_age *age, char ret[static 16]);
+
+/** Removes what is in a record, and it. @parent: of @name */
+void undo_records_remove(int parent, const char *name);
 
 /*
  * The record of a container that runs, whose namespaces this process may have entered: it is reached by descriptors
@@ -259,7 +278,7 @@ int undo_record_read_running(const struct undo_records *records, unsigned number
  * @rootfs:   the container's, with its mount map, proc_self_fd and an undo log whose owner its files have
  * @restored: of the records that were undone just before, which were written later; begins empty
  *
- * Return: 0; -EBUSY with @err set if a mount stays; negative errno.
+ * Return: 0; with @err set -EBUSY if a mount stays, -ENOSPC if a file could not be brought back; negative errno.
  */
 int undo_record_undo_running(const struct undo_records *records, unsigned number, const struct rootfs *rootfs,
 			     struct strv *restored, struct err *err);

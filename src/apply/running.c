@@ -556,7 +556,7 @@ static int running_open_records(struct running *running, const char *path, const
 	bool any = false;
 
 	if (r == 0)
-		r = undo_records_list(&running->records, running->taken);
+		r = undo_records_list(running->records.fd, running->taken);
 	for (unsigned number = 0; number < UNDO_RECORDS_MAX && r == 0; number++)
 		any = any || running->taken[number];
 	if (r == -ENOENT || (r == 0 && !any))
@@ -603,7 +603,7 @@ int ctr_gpu_undo_running(struct ctr_gpu_context *context, struct ctr_gpu_contain
 static int running_list_records(const struct undo_records *records, json_t *list)
 {
 	bool taken[UNDO_RECORDS_MAX];
-	int r = undo_records_list(records, taken);
+	int r = undo_records_list(records->fd, taken);
 
 	for (unsigned number = 0; number < UNDO_RECORDS_MAX && r == 0; number++) {
 		_cleanup_json_ json_t *record = NULL;
@@ -656,7 +656,7 @@ static void running_drop_records(const char *path)
 	int r = undo_records_open(path, &records);
 
 	if (r == 0)
-		r = undo_records_list(&records, taken);
+		r = undo_records_list(records.fd, taken);
 	for (unsigned number = 0; number < UNDO_RECORDS_MAX && r == 0; number++)
 		if (taken[number])
 			undo_record_remove_running(&records, number);

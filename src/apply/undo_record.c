@@ -31,11 +31,13 @@
 
 enum {
 	UNDO_RECORD_MAX = 16 << 20,
-	UNDO_RECORDS_TRIES = 100,
+	LOST_NAME_SIZE = 64,
 };
 
 #define LIST "deeds.json"
 #define UNFINISHED "new"
+#define LOST "lost-"
+#define UNDONE "undone" /* in memory alone: a step was found as it was left */
 
 static const struct {
 	const char *name;
@@ -195,7 +197,7 @@ static int undo_record_write_step(const struct writer *writer, const struct undo
 	r = undo_record_set_path(entry, "path", path + strlen(writer->root));
 	if (r < 0)
 		return r;
-	if (kind == KIND_MOUNT) {
+	if (kind == KIND_MOUNT || kind == KIND_OWN_DIRECTORY) {
 		r = undo_record_find_mount(writer->rootfs, undo_step->fds[0], &mount);
 		if (r == 0 && fstat(undo_step->fds[0], &st) == 0 && S_ISCHR(st.st_mode))
 			(void)json_object_set_new(entry, "device", json_integer((json_int_t)st.st_rdev));
@@ -248,17 +250,6 @@ static int undo_record_write_list(const struct writer *writer)
 	return fd < 0 ? -errno : fd_write_all(fd, text, strlen(text));
 }
 
-/* Removes what is in a record, and it. */
-static void undo_record_remove(int parent, const char *name)
-{
-	_cleanup_dir_ DIR *stream = fd_open_directory(parent, name, O_NOFOLLOW);
-	const struct dirent *entry;
-
-	while (stream && (entry = readdir(stream)))
-		(void)unlinkat(directory_fd(stream), entry->d_name, 0);
-	(void)unlinkat(parent, name, AT_REMOVEDIR);
-}
-
 /* What was done is taken back after all: an unfinished record says nothing, and goes with the next one. */
 static void undo_record_undo(const struct undo_log *undo_log, const struct undo_step *undo_step)
 {
@@ -291,80 +282,13 @@ static bool undo_record_is_over(int all, const char *name, const char *boot)
 	return true;
 }
 
-static int undo_record_make_directories(char *path)
-{
-	int r = 0;
-
-	for (char *slash = strchr(path + 1, '/'); slash && r == 0; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(path, 0755) < 0 && errno != EEXIST)
-			r = -errno;
-		*slash = '/';
-	}
-	if (r < 0)
-		return r;
-	return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
-}
-
-static bool undo_record_is_number(const char *name)
-{
-	size_t length = strspn(name, "0123456789");
-
-	return length > 0 && length <= 3 && !name[length] && (name[0] != '0' || length == 1);
-}
-
-/* Which numbers are taken by records. Return: 0 or negative errno. */
-static int undo_record_list_numbers(int all, bool ret[UNDO_RECORDS_MAX])
-{
-	_cleanup_strv_ struct strv names = {0};
-	int r = fd_list_names(all, ".", undo_record_is_number, UNDO_RECORDS_MAX, &names);
-
-	memset(ret, 0, UNDO_RECORDS_MAX * sizeof(*ret));
-	for (size_t i = 0; i < names.count && r == 0; i++)
-		ret[strtoul(names.items[i], NULL, 10)] = true;
-	return r;
-}
-
-/*
- * Finds the lowest number that no record has. A root filesystem may be given its GPUs at every boot, so outdated
- * records are removed. Return: 0; -EMLINK if every number is taken; another negative errno.
- */
-static int undo_record_find_number(int all, const char *boot, char ret[static 16])
-{
-	bool taken[UNDO_RECORDS_MAX];
-	unsigned lowest = UNDO_RECORDS_MAX;
-	int r = undo_record_list_numbers(all, taken);
-
-	for (unsigned i = UNDO_RECORDS_MAX; r == 0 && i-- > 0;) {
-		(void)snprintf(ret, 16, "%u", i);
-		if (taken[i] && !undo_record_is_over(all, ret, boot))
-			continue;
-		if (taken[i])
-			undo_record_remove(all, ret);
-		lowest = i;
-	}
-	(void)snprintf(ret, 16, "%u", lowest);
-	return r == 0 && lowest == UNDO_RECORDS_MAX ? -EMLINK : r;
-}
-
-/* Who waits for the lock finds that the directory is gone; an empty one of another holder is in use. */
-void undo_records_close(struct undo_records *all, int parent, const char *path)
-{
-	if (all->lock >= 0) {
-		(void)unlinkat(parent, path, AT_REMOVEDIR);
-		(void)close(all->lock);
-	}
-	if (all->fd >= 0)
-		(void)close(all->fd);
-	*all = UNDO_RECORDS_CLOSED;
-}
-
 /* Until it is whole, a record has no number. When it has one, @all and its lock are the step's. */
 static int undo_record_give_number(const struct writer *writer, struct undo_records *all)
 {
 	const struct undo_step undo_step = {.undo = undo_record_undo, .fds = {all->fd, all->lock, -1}};
+	const struct undo_records_age age = {undo_record_is_over, writer->boot};
 	char name[16];
-	int r = undo_record_find_number(all->fd, writer->boot, name);
+	int r = undo_records_find_number(all->fd, &age, name);
 
 	if (r == 0)
 		r = undo_log_add(writer->undo_log, &undo_step, name);
@@ -379,35 +303,11 @@ static int undo_record_give_number(const struct writer *writer, struct undo_reco
 	return 0;
 }
 
-int undo_records_open(const char *path, struct undo_records *all)
-{
-	all->fd = lock_file_open_directory(path);
-	if (all->fd >= 0)
-		all->lock = lock_file_take_directory(all->fd, UNDO_RECORDS_WAIT_MS, &all->holder);
-	return all->fd < 0 ? all->fd : all->lock < 0 ? all->lock : 0;
-}
-
-/* The last holder of the lock may have removed the directory. */
-int undo_records_make(char *path, struct undo_records *all)
-{
-	int r = -ENOENT;
-
-	for (unsigned tries = 0; r == -ENOENT && tries < UNDO_RECORDS_TRIES; tries++) {
-		cleanup_closep(&all->fd);
-		*all = UNDO_RECORDS_CLOSED;
-		r = undo_record_make_directories(path);
-		if (r < 0)
-			return r;
-		r = undo_records_open(path, all);
-	}
-	return r;
-}
-
 static int undo_record_write_new(struct writer *writer, struct undo_records *all)
 {
 	int r;
 
-	undo_record_remove(all->fd, UNFINISHED);
+	undo_records_remove(all->fd, UNFINISHED);
 	if (mkdirat(all->fd, UNFINISHED, 0700) < 0)
 		return -errno;
 	writer->home = openat(all->fd, UNFINISHED, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -417,7 +317,7 @@ static int undo_record_write_new(struct writer *writer, struct undo_records *all
 	if (r == 0 && (json_array_size(writer->list) > 0 || json_is_true(json_object_get(writer->more, "changed"))))
 		r = undo_record_give_number(writer, all);
 	if (all->fd >= 0)
-		undo_record_remove(all->fd, UNFINISHED);
+		undo_records_remove(all->fd, UNFINISHED);
 	return r;
 }
 
@@ -531,27 +431,53 @@ static int undo_record_note_restored(const struct reader *reader, const json_t *
 	return note && !*ret ? strv_add(reader->restored, path) : 0;
 }
 
+/*
+ * Whether an earlier try has not brought back what was replaced, as on a full disk, and the name is free for it since.
+ * Its copy in the record is called so from then on.
+ */
+static bool undo_record_is_lost(const struct reader *reader, const json_t *entry)
+{
+	char name[LOST_NAME_SIZE];
+
+	(void)snprintf(name, sizeof(name), LOST "%s", undo_record_text(entry, "old"));
+	return faccessat(reader->home, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Whether it is on the mount that the step was done on. */
+static bool undo_record_is_same_mount(const struct reader *reader, const json_t *entry, int fd)
+{
+	json_int_t mount;
+
+	return reader->same_boot && undo_record_find_mount(&reader->rootfs, fd, &mount) == 0 &&
+	       mount == json_integer_value(json_object_get(entry, "mount"));
+}
+
+/* An older version has written no mount: then what is there by now is taken for ours. */
+static bool undo_record_is_own_directory(const struct reader *reader, const json_t *entry, int fd)
+{
+	return (!json_object_get(entry, "mount") || undo_record_is_same_mount(reader, entry, fd)) &&
+	       mount_set_read_only(reader->rootfs.proc_self_fd, fd, false) == 0;
+}
+
 /* Whether what is found is what the step was done on. */
 static bool undo_record_is_same(const struct reader *reader, const json_t *entry, size_t kind, int fd)
 {
-	json_int_t mount;
 	char changed[64];
 	bool restored = false;
 	struct stat st;
 
 	if (kind == KIND_MOUNT)
-		return reader->same_boot && undo_record_find_mount(&reader->rootfs, fd, &mount) == 0 &&
-		       mount == json_integer_value(json_object_get(entry, "mount"));
+		return undo_record_is_same_mount(reader, entry, fd);
 	if (mount_class_check_create(&reader->rootfs, fd) < 0)
 		return false;
 	if (kind == KIND_OWN_DIRECTORY)
-		return mount_set_read_only(reader->rootfs.proc_self_fd, fd, false) == 0;
+		return undo_record_is_own_directory(reader, entry, fd);
 	if (kind != KIND_REPLACEMENT)
 		return true;
 	if (undo_record_note_restored(reader, entry, false, &restored) == 0 && restored)
 		return true;
 	if (fstatat(fd, undo_record_text(entry, "name"), &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return false;
+		return errno == ENOENT && undo_record_is_lost(reader, entry);
 	(void)snprintf(changed, sizeof(changed), "%jd.%09ld", (intmax_t)st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
 	return (json_int_t)st.st_ino == json_integer_value(json_object_get(entry, "inode")) &&
 	       streq(changed, undo_record_text(entry, "changed"));
@@ -574,7 +500,9 @@ static int undo_record_open_mount(const struct reader *reader, const json_t *ent
 static int undo_record_open_place(const struct reader *reader, const json_t *entry, size_t kind)
 {
 	const char *path = undo_record_text(entry, "path");
-	_cleanup_close_ int fd = rootfs_open_path(&reader->rootfs, *path ? path : "/", O_PATH);
+	/* fchmod(2) wants more than O_PATH. */
+	const int flags = kind == KIND_MODE ? O_RDONLY | O_DIRECTORY : O_PATH;
+	_cleanup_close_ int fd = rootfs_open_path(&reader->rootfs, *path ? path : "/", flags);
 
 	if (fd >= 0 && undo_record_is_same(reader, entry, kind, fd))
 		return steal_fd(&fd);
@@ -584,9 +512,17 @@ static int undo_record_open_place(const struct reader *reader, const json_t *ent
 /* Return: what was replaced; -1 without it. */
 static int undo_record_open_old(const struct reader *reader, const char *old)
 {
-	int fd = *old ? openat(reader->home, old, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	const char *const prefixes[] = {"", LOST};
+	const int flags[] = {O_RDONLY, O_PATH};
+	int fd = -1;
 
-	return *old && fd < 0 ? openat(reader->home, old, O_PATH | O_NOFOLLOW | O_CLOEXEC) : fd;
+	for (size_t i = 0; *old && fd < 0 && i < ARRAY_SIZE(prefixes) * ARRAY_SIZE(flags); i++) {
+		char name[LOST_NAME_SIZE];
+
+		(void)snprintf(name, sizeof(name), "%s%s", prefixes[i / 2], old);
+		fd = openat(reader->home, name, flags[i % 2] | O_NOFOLLOW | O_CLOEXEC);
+	}
+	return fd;
 }
 
 /* Whether a step was done on what its path names; others were done on a name in that directory. */
@@ -596,7 +532,7 @@ static bool undo_record_is_whole(size_t kind)
 }
 
 /* The step again, if what it was done on is still there. Our names have no slash, but a file may be damaged. */
-static int undo_record_read_step(struct reader *reader, const json_t *entry)
+static int undo_record_read_step(struct reader *reader, json_t *entry)
 {
 	const char *name = undo_record_text(entry, "name"), *old = undo_record_text(entry, "old");
 	struct undo_step undo_step = {.fds = {-1, -1, -1}};
@@ -619,8 +555,62 @@ static int undo_record_read_step(struct reader *reader, const json_t *entry)
 	r = kind == KIND_REPLACEMENT ? undo_record_note_restored(reader, entry, true, &restored) : 0;
 	if (r == 0)
 		r = undo_log_add(reader->undo_log, &undo_step, *name ? name : NULL);
+	if (r == 0 && json_object_set_new(entry, UNDONE, json_true()) < 0)
+		return -ENOMEM;
 	for (size_t i = 0; r != 0 && i < UNDO_STEP_FDS; i++)
 		cleanup_closep(&undo_step.fds[i]);
+	return r;
+}
+
+/* Whether an earlier step of the record was done on the same name: that one says what has to be there at the end. */
+static bool undo_record_is_repeated(const struct reader *reader, const json_t *entry)
+{
+	const json_t *other;
+	size_t i;
+
+	json_array_foreach (json_object_get(reader->record, "deeds"), i, other) {
+		if (other == entry)
+			return false;
+		if (streq(undo_record_text(other, "path"), undo_record_text(entry, "path")) &&
+		    streq(undo_record_text(other, "name"), undo_record_text(entry, "name")))
+			return true;
+	}
+	return false;
+}
+
+/* Whether the file that a step had replaced is missing, now that all is undone. */
+static bool undo_record_lacks(const struct reader *reader, const json_t *entry)
+{
+	const char *path = undo_record_text(entry, "path"), *old = undo_record_text(entry, "old");
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+
+	if (!json_is_true(json_object_get(entry, UNDONE)) || !*old || undo_record_is_repeated(reader, entry))
+		return false;
+	fd = rootfs_open_path(&reader->rootfs, *path ? path : "/", O_PATH);
+	return fd >= 0 && fstatat(fd, undo_record_text(entry, "name"), &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+}
+
+/* The record stays, and with it the copy. Return: 0; -ENOSPC with @err set if a file could not be brought back. */
+static int undo_record_check_files(const struct reader *reader, struct err *err)
+{
+	const json_t *entry;
+	size_t i;
+	int r = 0;
+
+	json_array_foreach (json_object_get(reader->record, "deeds"), i, entry) {
+		const char *old = undo_record_text(entry, "old");
+		char lost[LOST_NAME_SIZE];
+
+		if (!undo_record_lacks(reader, entry))
+			continue;
+		(void)snprintf(lost, sizeof(lost), LOST "%s", old);
+		(void)renameat(reader->home, old, reader->home, lost);
+		r = err_set_advised(err, -ENOSPC,
+				    ("%s/%s could not be brought back: %m.", undo_record_text(entry, "path"),
+				     undo_record_text(entry, "name")),
+				    ("Make room there, and try again: what it was is still written down."));
+	}
 	return r;
 }
 
@@ -641,6 +631,16 @@ static int undo_record_check_mounts(const struct reader *reader, const char *roo
 				("Unmount what was mounted over it since, and try again: it is still written down."));
 	}
 	return 0;
+}
+
+/* Return: 0; as undo_record_undo_running(). */
+static int undo_record_undo_steps(const struct reader *reader, const char *root, struct err *err)
+{
+	int r;
+
+	undo_log_undo(reader->undo_log);
+	r = undo_record_check_mounts(reader, root, err);
+	return r == 0 ? undo_record_check_files(reader, err) : r;
 }
 
 static int undo_record_read_list(int home, json_t **ret)
@@ -669,7 +669,7 @@ static int undo_record_read_list(int home, json_t **ret)
 
 static int undo_record_read(struct reader *reader, const char *root, const char *boot)
 {
-	const json_t *entry;
+	json_t *entry;
 	size_t i;
 	int r = undo_record_read_list(reader->home, &reader->record);
 
@@ -718,22 +718,15 @@ static int undo_record_undo_one(int all, const char *name, const char *root, int
 	if (r == 0)
 		r = undo_record_read(&reader, root, boot);
 	if (r == 0)
-		undo_log_undo(reader.undo_log);
-	if (r == 0)
-		r = undo_record_check_mounts(&reader, root, err);
+		r = undo_record_undo_steps(&reader, root, err);
 	(void)undo_log_free(reader.undo_log);
 	json_decref(reader.record);
 	rootfs_close(&reader.rootfs);
 	mount_map_clear(&reader.mount_map);
 	cleanup_closep(&reader.home);
 	if (r == 0)
-		undo_record_remove(all, name);
+		undo_records_remove(all, name);
 	return r;
-}
-
-int undo_records_list(const struct undo_records *records, bool ret[UNDO_RECORDS_MAX])
-{
-	return undo_record_list_numbers(records->fd, ret);
 }
 
 static int undo_record_open_running(const struct undo_records *records, unsigned number)
@@ -767,10 +760,8 @@ int undo_record_undo_running(const struct undo_records *records, unsigned number
 	if (r >= 0)
 		r = reader.undo_log->proc_self_fd < 0 ? -errno : undo_record_read(&reader, "", "");
 	if (r == 0)
-		undo_log_undo(reader.undo_log);
+		r = undo_record_undo_steps(&reader, "the container", err);
 	(void)undo_log_free(reader.undo_log);
-	if (r == 0)
-		r = undo_record_check_mounts(&reader, "the container", err);
 	json_decref(reader.record);
 	return r;
 }
@@ -780,15 +771,15 @@ void undo_record_remove_running(const struct undo_records *records, unsigned num
 	char name[16];
 
 	(void)snprintf(name, sizeof(name), "%u", number);
-	undo_record_remove(records->fd, name);
+	undo_records_remove(records->fd, name);
 }
 
-/* The last first. Return: how many there were; -EBUSY with @err set; negative errno. */
+/* The last first. Return: how many there were; -EBUSY or -ENOSPC with @err set; negative errno. */
 static int undo_record_undo_each(int all, const char *root, int fd, struct err *err)
 {
 	bool numbers[UNDO_RECORDS_MAX] = {0};
 	_cleanup_strv_ struct strv restored = {0};
-	int r = undo_record_list_numbers(all, numbers), taken = 0;
+	int r = undo_records_list(all, numbers), taken = 0;
 
 	for (unsigned i = UNDO_RECORDS_MAX; i-- > 0 && r == 0;) {
 		char name[16];
@@ -819,9 +810,9 @@ static int undo_record_undo_all(struct ctr_gpu_context *context, const char *pat
 		return r;
 	}
 	r = undo_record_undo_each(all.fd, root, fd, &context->err);
-	undo_record_remove(all.fd, UNFINISHED);
+	undo_records_remove(all.fd, UNFINISHED);
 	undo_records_close(&all, AT_FDCWD, path);
-	return r >= 0 || r == -EBUSY
+	return r >= 0 || r == -EBUSY || r == -ENOSPC
 		       ? r
 		       : err_set_advised(&context->err, r, ("cannot take back what was done to %s: %m", root),
 					 ("%s has what was written down.", path));

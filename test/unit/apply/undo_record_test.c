@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The directory of the records of one root filesystem or container, and its lock. */
+/* The directory of the records of one root filesystem or container, its lock, and what the records bring back. */
 
 #include "scratch.h"
 
 #include <signal.h>
 #include <sys/time.h>
 
+#include <inttypes.h>
+
 #include "apply/internal.h"
+#include "lib/context.h"
+#include "root/mount_class.h"
 
 /* The waiting for a lock ends with a signal. */
 static void on_alarm(int signal)
@@ -107,6 +111,260 @@ static void ended_containers_leave_no_descriptors(void **state)
 	assert_false(exists("/records/4194303-1"));
 }
 
+/* ---- records of a root filesystem ---- */
+
+static struct rootfs rootfs;
+static struct mount_map mount_map;
+static struct undo_log *undo_log;
+
+/* As in `ctr-gpu configure`, whose process ends when all is done and written down. */
+static void change_begin(void)
+{
+	assert_int_equal(rootfs_open(AT_FDCWD, scratch_path("/root"), &rootfs), 0);
+	mount_map = MOUNT_CLASS_UNKNOWN;
+	undo_log = undo_log_new(false);
+	assert_non_null(undo_log);
+	undo_log->proc_self_fd = mount_open_proc_self_fd(-1);
+	rootfs.proc_self_fd = undo_log->proc_self_fd;
+	rootfs.mount_map = &mount_map;
+	rootfs.undo_log = undo_log;
+}
+
+static void change_end(void)
+{
+	rootfs_close(&rootfs);
+	mount_map_clear(&mount_map);
+	undo_log_free(undo_log);
+}
+
+static void change_write(void)
+{
+	pid_t holder = 0;
+
+	assert_int_equal(undo_record_write(scratch_path("/records"), &rootfs, undo_log, &holder), 0);
+	change_end();
+}
+
+static void change_file(const char *path, const char *text)
+{
+	const struct span content = span_text(text);
+
+	change_begin();
+	assert_int_equal(rootfs_replace_file(&rootfs, path, &content, 1, 0644), 0);
+	change_write();
+}
+
+/* A step on a directory, which the caller does. */
+static void add_step(const char *path, void (*undo)(const struct undo_log *, const struct undo_step *), unsigned number)
+{
+	const struct undo_step undo_step = {
+		.undo = undo, .fds = {open(scratch_path(path), O_RDONLY | O_DIRECTORY), -1, -1}, .number = number};
+
+	assert_true(undo_step.fds[0] >= 0);
+	assert_int_equal(undo_log_add(undo_log, &undo_step, NULL), 0);
+}
+
+static int open_records(void)
+{
+	char path[64];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/records/%016" PRIx64, str_hash(scratch_path("/root")));
+	fd = open(scratch_path(path), O_RDONLY | O_DIRECTORY);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static int undo_all(void)
+{
+	struct ctr_gpu_context *context = NULL;
+	int r;
+
+	assert_int_equal(ctr_gpu_context_new(&context), 0);
+	r = ctr_gpu_undo(context, scratch_path("/root"), scratch_path("/records"));
+	ctr_gpu_context_unref(context);
+	return r;
+}
+
+/* Otherwise an older record is taken back first, finds a file that it has not written, and leaves it. */
+static void the_newest_record_is_taken_back_first(void **state)
+{
+	int records;
+
+	(void)state;
+	make_directories("/root");
+	write_file("/root/file", "image\n");
+	change_file("/file", "one\n");
+	change_file("/file", "two\n");
+	change_file("/file", "three\n");
+	/* Its number is free then, as where a boot has outdated it. */
+	records = open_records();
+	undo_records_remove(records, "0");
+	close(records);
+	change_file("/file", "four\n");
+	assert_int_equal(undo_all(), 0);
+	assert_content("/root/file", "one\n");
+}
+
+static bool never_over(int all, const char *name, const char *boot)
+{
+	(void)all, (void)name, (void)boot;
+	return false;
+}
+
+static void records_get_lower_numbers_when_the_last_is_taken(void **state)
+{
+	const struct undo_records_age age = {never_over, ""};
+	char name[16];
+	int all;
+
+	(void)state;
+	make_directories("/records/5/first");
+	make_directories("/records/998/second");
+	make_directories("/records/999/third");
+	all = open(scratch_path("/records"), O_RDONLY | O_DIRECTORY);
+	assert_int_equal(undo_records_find_number(all, &age, name), 0);
+	assert_string_equal(name, "3");
+	assert_true(exists("/records/0/first"));
+	assert_true(exists("/records/1/second"));
+	assert_true(exists("/records/2/third"));
+	assert_false(exists("/records/999"));
+	close(all);
+}
+
+/* Return: bytes that fitted. */
+static size_t fill_disk(const char *path)
+{
+	int fd = open(scratch_path(path), O_WRONLY | O_CREAT, 0600);
+	char page[4096] = "";
+	size_t size = 0;
+
+	assert_true(fd >= 0);
+	while (write(fd, page, sizeof(page)) > 0)
+		size += sizeof(page);
+	assert_int_equal(errno, ENOSPC);
+	close(fd);
+	return size;
+}
+
+static void a_file_that_a_full_disk_has_no_room_for_is_brought_back_later(void **state)
+{
+	char image[20 * 1024 + 1];
+
+	(void)state;
+	memset(image, 'x', sizeof(image) - 1);
+	image[sizeof(image) - 1] = '\0';
+	make_directories("/root");
+	assert_int_equal(mount("tmpfs", scratch_path("/root"), "tmpfs", 0, "size=64k"), 0);
+	write_file("/root/file", image);
+	change_file("/file", "ours\n");
+	assert_true(fill_disk("/root/filler") >= sizeof(image));
+	assert_int_equal(undo_all(), -ENOSPC);
+	assert_int_equal(unlink(scratch_path("/root/filler")), 0);
+	assert_int_equal(undo_all(), 0);
+	assert_content("/root/file", image);
+	assert_int_equal(undo_all(), CTR_GPU_E_BAD_ARGUMENT);
+}
+
+/* What another has removed stays removed. */
+static void a_file_that_was_removed_since_is_not_brought_back(void **state)
+{
+	(void)state;
+	make_directories("/root");
+	write_file("/root/file", "image\n");
+	change_file("/file", "ours\n");
+	assert_int_equal(unlink(scratch_path("/root/file")), 0);
+	assert_int_equal(undo_all(), 0);
+	assert_false(exists("/root/file"));
+}
+
+static void modes_are_brought_back(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	make_directories("/root/dev");
+	change_begin();
+	add_step("/root/dev", write_files_undo_mode, 0755);
+	assert_int_equal(chmod(scratch_path("/root/dev"), 0700), 0);
+	change_write();
+	assert_int_equal(undo_all(), 0);
+	assert_int_equal(stat(scratch_path("/root/dev"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0755);
+}
+
+/* ---- the tmpfs of ours ---- */
+
+static void mount_tmpfs(const char *path)
+{
+	assert_int_equal(mount("tmpfs", scratch_path(path), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL), 0);
+}
+
+static bool is_read_only(const char *path)
+{
+	return access(scratch_path(path), W_OK) < 0 && errno == EROFS;
+}
+
+/* As of a container that runs: this tmpfs is one of its own. */
+static void write_own_directory(const char *path, struct undo_records *records)
+{
+	json_t *more = json_pack("{s:b}", "changed", 0);
+
+	change_begin();
+	add_step(path, own_directory_undo_writable, 0);
+	*records = UNDO_RECORDS_CLOSED;
+	assert_int_equal(undo_records_make(scratch_path("/records/a"), records), 0);
+	assert_int_equal(undo_record_write_running(records, &rootfs, undo_log, more), 0);
+	json_decref(more);
+	change_end();
+	assert_int_equal(undo_records_open(scratch_path("/records/a"), records), 0);
+}
+
+static void take_back_own_directory(struct undo_records *records)
+{
+	struct strv restored = {0};
+	struct err err = {0};
+
+	change_begin();
+	mount_map.outside = strdup("20 1 0:5 / / rw - ext4 x rw\n");
+	/* The paths in a record of a container that runs begin at the root of its mount namespace. */
+	rootfs_close(&rootfs);
+	assert_int_equal(rootfs_open(AT_FDCWD, "/", &rootfs), 0);
+	rootfs.proc_self_fd = undo_log->proc_self_fd;
+	rootfs.mount_map = &mount_map;
+	rootfs.undo_log = undo_log;
+	assert_int_equal(undo_record_undo_running(records, 0, &rootfs, &restored, &err), 0);
+	strv_clear(&restored);
+	change_end();
+	undo_record_remove_running(records, 0);
+	undo_records_close(records, AT_FDCWD, scratch_path("/records/a"));
+}
+
+static void the_tmpfs_of_ours_cannot_be_written_to_any_more(void **state)
+{
+	struct undo_records records;
+
+	(void)state;
+	make_directories("/root/own");
+	mount_tmpfs("/root/own");
+	write_own_directory("/root/own", &records);
+	take_back_own_directory(&records);
+	assert_true(is_read_only("/root/own"));
+}
+
+static void a_tmpfs_in_the_place_of_ours_stays_as_it_is(void **state)
+{
+	struct undo_records records;
+
+	(void)state;
+	make_directories("/root/own");
+	mount_tmpfs("/root/own");
+	write_own_directory("/root/own", &records);
+	mount_tmpfs("/root/own");
+	take_back_own_directory(&records);
+	assert_false(is_read_only("/root/own"));
+}
+
 #define CASE(function) cmocka_unit_test_setup_teardown(function, scratch_mount, scratch_unmount)
 
 int main(void)
@@ -116,6 +374,13 @@ int main(void)
 		CASE(another_holders_directory_stays),
 		CASE(links_that_lead_nowhere_are_errors),
 		CASE(ended_containers_leave_no_descriptors),
+		CASE(the_newest_record_is_taken_back_first),
+		CASE(records_get_lower_numbers_when_the_last_is_taken),
+		CASE(a_file_that_a_full_disk_has_no_room_for_is_brought_back_later),
+		CASE(a_file_that_was_removed_since_is_not_brought_back),
+		CASE(modes_are_brought_back),
+		CASE(the_tmpfs_of_ours_cannot_be_written_to_any_more),
+		CASE(a_tmpfs_in_the_place_of_ours_stays_as_it_is),
 	};
 	int failed;
 
