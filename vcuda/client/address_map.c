@@ -7,20 +7,25 @@
 #include <string.h>
 #include <sys/uio.h>
 
+struct address_map {
+	struct range *ranges; /* by address */
+	size_t count, room;
+};
+
 static struct lock address_map_lock;
-static struct range *ranges; /* by address */
-static size_t range_count, address_map_room;
+static struct address_map address_map,
+	address_map_mappings; /* all there is; what of it is mapped to what is reserved */
 static uint64_t address_map_number;
 
 /* Return: the place of the first range that begins behind @at. */
-static size_t address_map_search(uint64_t at)
+static size_t address_map_search(const struct address_map *map, uint64_t at)
 {
-	size_t low = 0, high = range_count;
+	size_t low = 0, high = map->count;
 
 	while (low < high) {
 		const size_t middle = (low + high) / 2;
 
-		if (ranges[middle].at > at)
+		if (map->ranges[middle].at > at)
 			high = middle;
 		else
 			low = middle + 1;
@@ -28,23 +33,31 @@ static size_t address_map_search(uint64_t at)
 	return low;
 }
 
-static void address_map_remove_at(size_t place)
+static void address_map_remove_at(struct address_map *map, size_t place)
 {
-	memmove(&ranges[place], &ranges[place + 1], (--range_count - place) * sizeof(*ranges));
+	memmove(&map->ranges[place], &map->ranges[place + 1], (--map->count - place) * sizeof(*map->ranges));
 }
 
-static bool address_map_make_room(void)
+static bool address_map_make_room(struct address_map *map)
 {
 	struct range *larger;
 
-	if (range_count < address_map_room)
+	if (map->count < map->room)
 		return true;
-	larger = realloc(ranges, (address_map_room * 2 + 64) * sizeof(*ranges));
+	larger = realloc(map->ranges, (map->room * 2 + 64) * sizeof(*larger));
 	if (!larger)
 		return false;
-	ranges = larger;
-	address_map_room = address_map_room * 2 + 64;
+	map->ranges = larger;
+	map->room = map->room * 2 + 64;
 	return true;
+}
+
+/* There is room. */
+static struct range *address_map_insert(struct address_map *map, size_t place, const struct range *range)
+{
+	memmove(&map->ranges[place + 1], &map->ranges[place], (map->count++ - place) * sizeof(*range));
+	map->ranges[place] = *range;
+	return &map->ranges[place];
 }
 
 static bool address_map_is_same(const struct range *a, const struct range *b)
@@ -57,73 +70,115 @@ static bool address_map_overlap(const struct range *a, const struct range *b)
 	return a->at == b->at || (a->at < b->at ? b->at - a->at < a->bytes : a->at - b->at < b->bytes);
 }
 
+/* Removes what shares a byte with @range. Return: the place where that would be. */
+static size_t address_map_make_place(struct address_map *map, const struct range *range)
+{
+	size_t place = address_map_search(map, range->at);
+
+	if (place > 0 && address_map_overlap(&map->ranges[place - 1], range))
+		address_map_remove_at(map, --place);
+	while (place < map->count && address_map_overlap(&map->ranges[place], range))
+		address_map_remove_at(map, place);
+	return place;
+}
+
 CUresult address_map_add(const struct range *range)
 {
 	size_t place;
 
 	LOCK_HOLD(&address_map_lock);
-	place = address_map_search(range->at);
+	place = address_map_search(&address_map, range->at);
 	/* A variable that is asked for again. */
-	if (place > 0 && range->owner && address_map_is_same(&ranges[place - 1], range))
+	if (place > 0 && range->owner && address_map_is_same(&address_map.ranges[place - 1], range))
 		return CUDA_SUCCESS;
 	/* The driver gives no address twice, so what was here is gone, like a variable with its library. */
-	if (place > 0 && address_map_overlap(&ranges[place - 1], range))
-		address_map_remove_at(--place);
-	while (place < range_count && address_map_overlap(&ranges[place], range))
-		address_map_remove_at(place);
-	if (!address_map_make_room())
+	place = address_map_make_place(&address_map, range);
+	if (!address_map_make_room(&address_map))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	memmove(&ranges[place + 1], &ranges[place], (range_count++ - place) * sizeof(*ranges));
-	ranges[place] = *range;
-	ranges[place].number = ++address_map_number;
+	address_map_insert(&address_map, place, range)->number = ++address_map_number;
 	return CUDA_SUCCESS;
 }
 
 void address_map_put_back(const struct range *range)
 {
+	const struct range *ranges;
 	size_t place;
 
 	LOCK_HOLD(&address_map_lock);
-	place = address_map_search(range->at);
+	place = address_map_search(&address_map, range->at);
+	ranges = address_map.ranges;
 	if ((place > 0 && address_map_overlap(&ranges[place - 1], range)) ||
-	    (place < range_count && address_map_overlap(&ranges[place], range)) || !address_map_make_room())
+	    (place < address_map.count && address_map_overlap(&ranges[place], range)) ||
+	    !address_map_make_room(&address_map))
 		return;
-	memmove(&ranges[place + 1], &ranges[place], (range_count++ - place) * sizeof(*ranges));
-	ranges[place] = *range;
+	(void)address_map_insert(&address_map, place, range);
 }
 
 bool address_map_remove(uint64_t at, unsigned kinds, struct range *ret)
 {
+	const struct range *range;
 	size_t place;
 
 	LOCK_HOLD(&address_map_lock);
-	place = address_map_search(at);
-	if (place == 0 || ranges[place - 1].at != at || !(kinds >> ranges[place - 1].kind & 1))
+	place = address_map_search(&address_map, at);
+	range = place > 0 ? &address_map.ranges[place - 1] : NULL;
+	if (!range || range->at != at || !(kinds >> range->kind & 1))
 		return false;
 	if (ret)
-		*ret = ranges[place - 1];
-	address_map_remove_at(place - 1);
+		*ret = *range;
+	address_map_remove_at(&address_map, place - 1);
 	return true;
+}
+
+static struct range *address_map_look_in(const struct address_map *map, uint64_t at)
+{
+	const size_t place = address_map_search(map, at);
+	struct range *range = place > 0 ? &map->ranges[place - 1] : NULL;
+
+	return range && at - range->at < range->bytes ? range : NULL;
 }
 
 static struct range *address_map_look(uint64_t at)
 {
-	const size_t place = address_map_search(at);
-
-	if (place == 0 || at - ranges[place - 1].at >= ranges[place - 1].bytes)
-		return NULL;
-	return &ranges[place - 1];
+	return address_map_look_in(&address_map, at);
 }
 
-bool address_map_find(uint64_t at, struct range *ret)
+static bool address_map_copy(const struct address_map *map, uint64_t at, struct range *ret)
 {
 	const struct range *range;
 
 	LOCK_HOLD(&address_map_lock);
-	range = address_map_look(at);
+	range = address_map_look_in(map, at);
 	if (range)
 		*ret = *range;
 	return range;
+}
+
+bool address_map_find(uint64_t at, struct range *ret)
+{
+	return address_map_copy(&address_map, at, ret);
+}
+
+void address_map_add_mapping(uint64_t at, uint64_t bytes)
+{
+	const struct range range = {.at = at, .bytes = bytes, .kind = ADDRESS_MAP_MAPPED};
+	size_t place;
+
+	LOCK_HOLD(&address_map_lock);
+	place = address_map_make_place(&address_map_mappings, &range);
+	if (address_map_make_room(&address_map_mappings))
+		(void)address_map_insert(&address_map_mappings, place, &range);
+}
+
+void address_map_remove_mappings(uint64_t at, uint64_t bytes)
+{
+	LOCK_HOLD(&address_map_lock);
+	(void)address_map_make_place(&address_map_mappings, &(struct range){.at = at, .bytes = bytes});
+}
+
+bool address_map_find_mapping(uint64_t at, struct range *ret)
+{
+	return address_map_copy(&address_map_mappings, at, ret);
 }
 
 bool address_map_find_in(uint64_t at, uint64_t bytes, struct range *ret)
@@ -132,12 +187,12 @@ bool address_map_find_in(uint64_t at, uint64_t bytes, struct range *ret)
 	size_t place;
 
 	LOCK_HOLD(&address_map_lock);
-	place = address_map_search(at);
-	if (place > 0 && address_map_overlap(&ranges[place - 1], &wanted))
+	place = address_map_search(&address_map, at);
+	if (place > 0 && address_map_overlap(&address_map.ranges[place - 1], &wanted))
 		place--;
-	else if (place == range_count || !address_map_overlap(&ranges[place], &wanted))
+	else if (place == address_map.count || !address_map_overlap(&address_map.ranges[place], &wanted))
 		return false;
-	*ret = ranges[place];
+	*ret = address_map.ranges[place];
 	return true;
 }
 
@@ -175,35 +230,39 @@ bool address_map_is_locked(const void *at, uint64_t bytes)
 	       bytes <= range->bytes - ((uint64_t)at - range->at);
 }
 
-/* Memory of the host is the process's, and that of pools is the device's. */
+/* Memory of the host is the process's, and that of pools is the device's, of no context. */
 void address_map_forget_context(const struct context *context)
 {
 	LOCK_HOLD(&address_map_lock);
-	for (size_t i = range_count; i > 0; i--)
-		if (ranges[i - 1].context == context && !address_map_is_host(&ranges[i - 1]) &&
-		    ranges[i - 1].kind != ADDRESS_MAP_ASYNC && ranges[i - 1].kind != ADDRESS_MAP_GRAPH &&
-		    ranges[i - 1].kind != ADDRESS_MAP_MANAGED)
-			address_map_remove_at(i - 1);
+	for (size_t i = address_map.count; i > 0; i--) {
+		const struct range *range = &address_map.ranges[i - 1];
+
+		if (range->context == context && !address_map_is_host(range) && range->kind != ADDRESS_MAP_MANAGED)
+			address_map_remove_at(&address_map, i - 1);
+	}
 }
 
 bool address_map_remove_managed(const struct context *context, struct range *ret)
 {
 	LOCK_HOLD(&address_map_lock);
-	for (size_t i = range_count; i > 0; i--)
-		if (ranges[i - 1].context == context && ranges[i - 1].kind == ADDRESS_MAP_MANAGED) {
-			*ret = ranges[i - 1];
-			address_map_remove_at(i - 1);
-			return true;
-		}
+	for (size_t i = address_map.count; i > 0; i--) {
+		const struct range *range = &address_map.ranges[i - 1];
+
+		if (range->context != context || range->kind != ADDRESS_MAP_MANAGED)
+			continue;
+		*ret = *range;
+		address_map_remove_at(&address_map, i - 1);
+		return true;
+	}
 	return false;
 }
 
 void address_map_forget_owner(uint64_t owner)
 {
 	LOCK_HOLD(&address_map_lock);
-	for (size_t i = range_count; i > 0; i--)
-		if (ranges[i - 1].owner == owner)
-			address_map_remove_at(i - 1);
+	for (size_t i = address_map.count; i > 0; i--)
+		if (address_map.ranges[i - 1].owner == owner)
+			address_map_remove_at(&address_map, i - 1);
 }
 
 bool address_map_is_device(CUdeviceptr pointer)

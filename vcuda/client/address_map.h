@@ -15,6 +15,7 @@ enum address_map_kind {
 	ADDRESS_MAP_GLOBAL,     /* a variable of a module */
 	ADDRESS_MAP_VARIABLE,   /* the same, of managed memory: of variable.c */
 	ADDRESS_MAP_RESERVED,   /* addresses for cuMemMap() */
+	ADDRESS_MAP_MAPPED,     /* what is mapped there, which is found for itself alone */
 	ADDRESS_MAP_HOST,       /* page-locked memory */
 	ADDRESS_MAP_MANAGED,    /* cuMemAllocManaged() */
 	ADDRESS_MAP_TAKEN,      /* of another process */
@@ -24,12 +25,14 @@ enum address_map_kind {
 struct range {
 	uint64_t at, bytes;
 	enum address_map_kind kind;
-	unsigned flags;  /* of cuMemHostAlloc(), cuMemHostRegister() */
-	uint64_t number; /* no other allocation's */
-	bool waits;      /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
-	struct context *context;
-	uint64_t owner;  /* the module or library that a variable is of; 0: none */
-	uint64_t device; /* of what is registered: where its first page is on the device; 0: nowhere */
+	unsigned flags;          /* of cuMemHostAlloc(), cuMemHostRegister() */
+	uint64_t number;         /* no other allocation's */
+	bool waits;              /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
+	struct context *context; /* NULL: it is of none */
+	CUdevice ordinal;        /* the device that it is of, where it is of no context */
+	CUmemoryPool pool;       /* that it came from; 0: the device's own, or none */
+	uint64_t owner;          /* the module or library that a variable is of; 0: none */
+	uint64_t device;         /* of what is registered: where its first page is on the device; 0: nowhere */
 };
 
 CUresult address_map_add(const struct range *range);
@@ -45,6 +48,15 @@ bool address_map_find(uint64_t at, struct range *ret);
 
 /** The same of the first range that shares a byte with the @bytes at @at. */
 bool address_map_find_in(uint64_t at, uint64_t bytes, struct range *ret);
+
+/** Notes that memory is mapped to reserved addresses, if there is room to. */
+void address_map_add_mapping(uint64_t at, uint64_t bytes);
+
+/** Forgets what was mapped to these. */
+void address_map_remove_mappings(uint64_t at, uint64_t bytes);
+
+/** Return: whether memory is mapped at @at; @ret: from where to where. */
+bool address_map_find_mapping(uint64_t at, struct range *ret);
 
 /** Notes what the attribute SYNC_MEMOPS of the range at @at is. */
 void address_map_set_waits(uint64_t at, bool waits);

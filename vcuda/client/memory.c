@@ -87,6 +87,8 @@ CUresult on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdevicept
 
 	if (!address_map_find(pointer, &range))
 		return CUDA_ERROR_NOT_FOUND;
+	if (range.kind == ADDRESS_MAP_RESERVED && !address_map_find_mapping(pointer, &range))
+		return CUDA_ERROR_NOT_FOUND;
 	if (base)
 		*base = range.at;
 	if (bytes)
@@ -96,23 +98,150 @@ CUresult on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdevicept
 
 /* ---- pools ---- */
 
-static CUresult memory_alloc_async(struct context *context, unsigned op, CUdeviceptr *pointer, const uint64_t *words,
-				   unsigned count)
+/* Those that memory may come from, and of which device they are. */
+struct memory_pool {
+	struct memory_pool *next;
+	CUmemoryPool pool;
+	CUdevice device;
+};
+
+static struct lock memory_pool_lock;
+static struct memory_pool *memory_pools;
+static CUmemoryPool memory_pool_of[START_GPUS]; /* which one a device takes memory from; 0: its own */
+
+static void memory_add_pool(struct memory_pool *one)
+{
+	LOCK_HOLD(&memory_pool_lock);
+	one->next = memory_pools;
+	memory_pools = one;
+}
+
+static const struct memory_pool *memory_find_pool(CUmemoryPool pool)
+{
+	const struct memory_pool *one = memory_pools;
+
+	while (one && one->pool != pool)
+		one = one->next;
+	return one;
+}
+
+/* What the program has not made is a device's own. */
+static CUdevice memory_ask_pool_device(CUmemoryPool pool)
+{
+	struct memory_pool *one;
+	CUmemoryPool own;
+	CUdevice device = 0;
+
+	while (device < client.host.device_count && (cuDeviceGetDefaultMemPool(&own, device) || own != pool))
+		device++;
+	if (device == client.host.device_count)
+		return 0;
+	one = malloc(sizeof(*one));
+	if (one) {
+		*one = (struct memory_pool){NULL, pool, device};
+		memory_add_pool(one);
+	}
+	return device;
+}
+
+static CUdevice memory_pool_device(CUmemoryPool pool)
+{
+	const struct memory_pool *one;
+	CUdevice device;
+
+	lock_take(&memory_pool_lock);
+	one = memory_find_pool(pool);
+	device = one ? one->device : -1;
+	lock_release(&memory_pool_lock);
+	return device < 0 ? memory_ask_pool_device(pool) : device;
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
+{
+	const uint64_t word = sizeof(*properties);
+	const struct call_part part = {properties, sizeof(*properties)};
+	struct memory_pool *one;
+	CUresult r;
+
+	if (!pool || !properties)
+		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	one = malloc(sizeof(*one));
+	if (!one)
+		return call_fail(CUDA_ERROR_OUT_OF_MEMORY);
+	r = call_sync(OP_cuMemPoolCreate, &word, 1, &part, 1, pool, sizeof(*pool));
+	if (r) {
+		free(one);
+		return r;
+	}
+	*one = (struct memory_pool){NULL, *pool, properties->location.id};
+	memory_add_pool(one);
+	return CUDA_SUCCESS;
+}
+
+/* A device that took memory from it takes it from its own pool again. */
+static void memory_forget_pool(CUmemoryPool pool)
+{
+	struct memory_pool **at = &memory_pools, *found;
+
+	LOCK_HOLD(&memory_pool_lock);
+	for (int i = 0; i < START_GPUS; i++)
+		if (memory_pool_of[i] == pool)
+			memory_pool_of[i] = 0;
+	while (*at && (*at)->pool != pool)
+		at = &(*at)->next;
+	found = *at;
+	if (found)
+		*at = found->next;
+	free(found);
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+	const CUresult r = call_sync(OP_cuMemPoolDestroy, &pool, 1, NULL, 0, NULL, 0);
+
+	if (!r)
+		memory_forget_pool(pool);
+	return r;
+}
+
+CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
+{
+	const uint64_t words[] = {(uint64_t)device, pool};
+	const CUresult r = call_sync(OP_cuDeviceSetMemPool, words, 2, NULL, 0, NULL, 0);
+
+	if (r || !client_device(device))
+		return r;
+	LOCK_HOLD(&memory_pool_lock);
+	memory_pool_of[device] = pool;
+	return CUDA_SUCCESS;
+}
+
+/* Such memory is of a device, and of no context. */
+static CUresult memory_alloc_async(unsigned op, CUdeviceptr *pointer, const uint64_t *words, unsigned count,
+				   CUdevice device, CUmemoryPool pool)
 {
 	uint64_t out[2]; /* where, and whether the graph of a capture has it */
+	struct range range = {.bytes = words[0], .ordinal = device};
 	CUresult r = call_sync(op, words, count, NULL, 0, out, sizeof(out));
 
 	if (r)
 		return r;
-	*pointer = out[0];
-	return memory_keep(out[1] ? ADDRESS_MAP_GRAPH : ADDRESS_MAP_ASYNC, *pointer, words[0], context);
+	*pointer = range.at = out[0];
+	range.kind = out[1] ? ADDRESS_MAP_GRAPH : ADDRESS_MAP_ASYNC;
+	range.pool = out[1] ? 0 : pool;
+	return address_map_add(&range);
 }
 
+/* The stream says of which device it is, whatever context is current. */
 CUresult on_cuMemAllocAsync(struct context *context, CUdeviceptr *pointer, size_t bytes, CUstream stream)
 {
 	const uint64_t words[] = {bytes, stream};
+	CUdevice device = context->device;
 
-	return memory_alloc_async(context, OP_cuMemAllocAsync, pointer, words, 2);
+	if (stream >= WIRE_STREAM_NAMES && wire_handle_tag(stream) != wire_handle_tag_of(context->handle) &&
+	    (cuStreamGetDevice(stream, &device) || !client_device(device)))
+		device = context->device;
+	return memory_alloc_async(OP_cuMemAllocAsync, pointer, words, 2, device, memory_pool_of[device]);
 }
 
 CUresult on_cuMemAllocFromPoolAsync(struct context *context, CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool,
@@ -120,7 +249,8 @@ CUresult on_cuMemAllocFromPoolAsync(struct context *context, CUdeviceptr *pointe
 {
 	const uint64_t words[] = {bytes, pool, stream};
 
-	return memory_alloc_async(context, OP_cuMemAllocFromPoolAsync, pointer, words, 3);
+	(void)context;
+	return memory_alloc_async(OP_cuMemAllocFromPoolAsync, pointer, words, 3, memory_pool_device(pool), pool);
 }
 
 CUresult on_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
@@ -240,6 +370,27 @@ CUresult cuMemAddressFree(CUdeviceptr pointer, size_t bytes)
 
 	if (!r)
 		(void)address_map_remove(pointer, 1U << ADDRESS_MAP_RESERVED, NULL);
+	return r;
+}
+
+CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset, CUmemGenericAllocationHandle memory,
+		  unsigned long long flags)
+{
+	const uint64_t words[] = {pointer, bytes, offset, memory, flags};
+	const CUresult r = call_sync(OP_cuMemMap, words, 5, NULL, 0, NULL, 0);
+
+	if (!r)
+		address_map_add_mapping(pointer, bytes);
+	return r;
+}
+
+CUresult cuMemUnmap(CUdeviceptr pointer, size_t bytes)
+{
+	const uint64_t words[] = {pointer, bytes};
+	const CUresult r = call_sync(OP_cuMemUnmap, words, 2, NULL, 0, NULL, 0);
+
+	if (!r)
+		address_map_remove_mappings(pointer, bytes);
 	return r;
 }
 

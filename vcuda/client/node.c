@@ -102,7 +102,7 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphN
 	*node = out[0];
 	parameters->dptr = out[1];
 	range = (struct range){
-		.at = out[1], .bytes = parameters->bytesize, .kind = ADDRESS_MAP_GRAPH, .context = context};
+		.at = out[1], .bytes = parameters->bytesize, .kind = ADDRESS_MAP_GRAPH, .ordinal = (CUdevice)words[1]};
 	return address_map_add(&range);
 }
 

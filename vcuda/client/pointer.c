@@ -10,6 +10,8 @@
 
 enum { POINTER_HOST = 1, POINTER_DEVICE = 2, POINTER_OF_DEVICE = 3, POINTER_OF_HOST = 4, POINTER_ORDINAL = 9 };
 
+#define POINTER_NO_DEVICE ((uint64_t)-2) /* CU_DEVICE_INVALID */
+
 static uint64_t pointer_context(const struct range *range, CUdeviceptr pointer)
 {
 	(void)pointer;
@@ -63,10 +65,51 @@ static uint64_t pointer_number(const struct range *range, CUdeviceptr pointer)
 	return range->number;
 }
 
+/* Of what is mapped at an address. Return: whether anything is. */
+static bool pointer_read_properties(CUdeviceptr pointer, CUmemAllocationProp *ret)
+{
+	CUmemGenericAllocationHandle memory;
+	struct range mapping;
+	CUresult r;
+
+	if (!address_map_find_mapping(pointer, &mapping) || cuMemRetainAllocationHandle(&memory, (void *)pointer))
+		return false;
+	r = cuMemGetAllocationPropertiesFromHandle(ret, memory);
+	(void)cuMemRelease(memory);
+	return !r;
+}
+
 static uint64_t pointer_device(const struct range *range, CUdeviceptr pointer)
 {
+	enum { ON_DEVICE = 1 };
+	CUmemAllocationProp properties;
+
+	if (range->kind != ADDRESS_MAP_RESERVED)
+		return (uint64_t)(range->context ? range->context->device : range->ordinal);
+	return pointer_read_properties(pointer, &properties) && properties.location.type == ON_DEVICE
+		       ? (uint64_t)properties.location.id
+		       : POINTER_NO_DEVICE;
+}
+
+static uint64_t pointer_handle_types(const struct range *range, CUdeviceptr pointer)
+{
+	CUmemAllocationProp properties;
+
+	return range->kind == ADDRESS_MAP_RESERVED && pointer_read_properties(pointer, &properties)
+		       ? (uint64_t)properties.requestedHandleTypes
+		       : 0;
+}
+
+static uint64_t pointer_pool(const struct range *range, CUdeviceptr pointer)
+{
+	CUmemoryPool pool = range->pool;
+
 	(void)pointer;
-	return range->context ? (uint64_t)range->context->device : 0;
+	if (range->kind != ADDRESS_MAP_ASYNC)
+		return 0;
+	if (!pool)
+		(void)cuDeviceGetDefaultMemPool(&pool, range->ordinal);
+	return pool;
 }
 
 static uint64_t pointer_start(const struct range *range, CUdeviceptr pointer)
@@ -83,8 +126,9 @@ static uint64_t pointer_bytes(const struct range *range, CUdeviceptr pointer)
 
 static uint64_t pointer_mapped(const struct range *range, CUdeviceptr pointer)
 {
-	(void)pointer;
-	return range->kind != ADDRESS_MAP_RESERVED;
+	struct range mapping;
+
+	return range->kind != ADDRESS_MAP_RESERVED || address_map_find_mapping(pointer, &mapping);
 }
 
 static uint64_t pointer_access(const struct range *range, CUdeviceptr pointer)
@@ -112,10 +156,10 @@ static const struct {
 	[11] = {sizeof(uint64_t), pointer_start},
 	[12] = {sizeof(uint64_t), pointer_bytes},
 	[13] = {sizeof(int), pointer_mapped},
-	[14] = {sizeof(uint64_t), pointer_nothing}, /* ALLOWED_HANDLE_TYPES */
-	[15] = {sizeof(int), pointer_nothing},      /* IS_GPU_DIRECT_RDMA_CAPABLE */
+	[14] = {sizeof(uint64_t), pointer_handle_types}, /* ALLOWED_HANDLE_TYPES */
+	[15] = {sizeof(int), pointer_nothing},           /* IS_GPU_DIRECT_RDMA_CAPABLE */
 	[16] = {sizeof(int), pointer_access},
-	[17] = {sizeof(CUmemoryPool), pointer_nothing}, /* MEMPOOL_HANDLE */
+	[17] = {sizeof(CUmemoryPool), pointer_pool}, /* MEMPOOL_HANDLE */
 };
 
 /* Return: the size of the value; 0 if there is no such attribute. */
@@ -176,7 +220,7 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes,
 		if (bytes == 0)
 			return CUDA_ERROR_INVALID_VALUE;
 		if (!known || !pointer_has(attributes[i], &range))
-			answer = !known && attributes[i] == POINTER_ORDINAL ? UINT64_MAX - 1 : 0;
+			answer = !known && attributes[i] == POINTER_ORDINAL ? POINTER_NO_DEVICE : 0;
 		memcpy(values[i], &answer, bytes);
 	}
 	return CUDA_SUCCESS;

@@ -199,6 +199,54 @@ static void pair_kernel(void)
 	OK(cu.cuCtxSynchronize());
 }
 
+static int pair_ordinal(CUdeviceptr pointer)
+{
+	enum { ORDINAL = 9 };
+	int ordinal = 99;
+
+	OK(cu.cuPointerGetAttribute(&ordinal, ORDINAL, pointer));
+	return ordinal;
+}
+
+/* Memory that is of the second GPU, while a context of the first is current. */
+static void pair_pointer(void)
+{
+	const int device = pair_device();
+	const CUmemAllocationProp properties = {.type = 1, .location = {1, device}};
+	const CUmemPoolProps of_pool = {.alloc_type = 1, .location = {1, device}};
+	enum { PIECE = 2 << 20 };
+	CUmemGenericAllocationHandle handle = 0;
+	CUdeviceptr address = 0, pooled = 0;
+	CUmemoryPool pool = NULL;
+
+	OK(cu.cuMemAddressReserve(&address, PIECE, 0, 0, 0));
+	OK(cu.cuMemCreate(&handle, PIECE, &properties, 0));
+	OK(cu.cuMemMap(address, PIECE, 0, handle, 0));
+	OK(cu.cuMemRelease(handle));
+	TRUE(pair_ordinal(address) == device);
+	OK(cu.cuMemUnmap(address, PIECE));
+	OK(cu.cuMemAddressFree(address, PIECE));
+	OK(cu.cuMemPoolCreate(&pool, &of_pool));
+	OK(cu.cuMemAllocFromPoolAsync(&pooled, 4096, pool, NULL));
+	TRUE(pair_ordinal(pooled) == device);
+	OK(cu.cuMemFreeAsync(pooled, NULL));
+	OK(cu.cuStreamSynchronize(NULL));
+	OK(cu.cuMemPoolDestroy(pool));
+	OK(cu.cuDeviceGetDefaultMemPool(&pool, device));
+	OK(cu.cuMemAllocFromPoolAsync(&pooled, 4096, pool, NULL));
+	TRUE(pair_ordinal(pooled) == device);
+	OK(cu.cuMemFreeAsync(pooled, NULL));
+	OK(cu.cuStreamSynchronize(NULL));
+	/* And where its stream is, while the other context is current. */
+	pair_begin();
+	OK(cu.cuMemAllocAsync(&pooled, 4096, other.stream));
+	TRUE(pair_ordinal(pooled) == device);
+	*other.gate = 1;
+	OK(cu.cuCtxSetCurrent(other.context));
+	OK(cu.cuMemFreeAsync(pooled, other.stream));
+	OK(cu.cuStreamSynchronize(other.stream));
+}
+
 /* Needs two GPUs: those of one that wait hold up the other, where it is the same. */
 const struct check pair_checks[] = {
 	{"while one waits", pair_beside_synchronize, true},
@@ -209,5 +257,6 @@ const struct check pair_checks[] = {
 	{"while one copies", pair_beside_copy, true},
 	{"a kernel's attributes", pair_kernel, true},
 	{"after one has failed", pair_failure, true},
+	{"which one a pointer is of", pair_pointer, true},
 	END,
 };

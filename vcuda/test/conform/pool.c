@@ -220,6 +220,49 @@ static void pool_outlives(void)
 	NOTE(pool_value(pool, USED) >> 20);
 }
 
+static CUmemoryPool pool_of(CUdeviceptr pointer)
+{
+	enum { MEMPOOL_HANDLE = 17 };
+	CUmemoryPool pool = NULL;
+
+	OK(cu.cuPointerGetAttribute(&pool, MEMPOOL_HANDLE, pointer));
+	return pool;
+}
+
+/* Of a device and a pool, and of no context. */
+static void pool_pointer(void)
+{
+	enum { CONTEXT = 1, ORDINAL = 9, MEMPOOL_HANDLE = 17 };
+	int attributes[] = {CONTEXT, ORDINAL, MEMPOOL_HANDLE}, ordinal = 9;
+	CUmemoryPool pool = pool_make(), device = NULL, found = NULL;
+	CUdeviceptr pointers[4] = {0};
+	CUcontext of = context;
+	void *values[] = {&of, &ordinal, &found};
+
+	OK(cu.cuDeviceGetDefaultMemPool(&device, 0));
+	OK(cu.cuMemAllocFromPoolAsync(&pointers[0], 4096, pool, NULL));
+	OK(cu.cuMemAllocAsync(&pointers[1], 4096, NULL));
+	OK(cu.cuDeviceSetMemPool(0, pool));
+	OK(cu.cuMemAllocAsync(&pointers[2], 4096, NULL));
+	OK(cu.cuPointerGetAttributes(3, attributes, values, pointers[0] + 8));
+	TRUE(!of && ordinal == 0 && found == pool);
+	TRUE(pool_of(pointers[1]) == device);
+	TRUE(pool_of(pointers[2]) == pool);
+	pointers[3] = check_alloc(4096);
+	TRUE(!pool_of(pointers[3]));
+	OK(cu.cuMemFree_v2(pointers[3]));
+	OK(cu.cuMemFreeAsync(pointers[0], NULL));
+	OK(cu.cuMemFreeAsync(pointers[2], NULL));
+	OK(cu.cuStreamSynchronize(NULL));
+	/* The device takes memory from its own again. */
+	OK(cu.cuMemPoolDestroy(pool));
+	OK(cu.cuMemAllocAsync(&pointers[2], 4096, NULL));
+	TRUE(pool_of(pointers[2]) == device);
+	OK(cu.cuMemFreeAsync(pointers[1], NULL));
+	OK(cu.cuMemFreeAsync(pointers[2], NULL));
+	OK(cu.cuStreamSynchronize(NULL));
+}
+
 const struct check pool_checks[] = {
 	{"memory in the order of a stream", pool_async, false},
 	{"none at all", pool_async_zero, true},
@@ -233,6 +276,7 @@ const struct check pool_checks[] = {
 	{"counts and trimming", pool_counts, false},
 	{"access", pool_access, false},
 	{"nonsense", pool_errors, false},
+	{"what is known of a pointer to its memory", pool_pointer, false},
 	{"memory that outlives its context", pool_outlives, true},
 	END,
 };

@@ -178,6 +178,37 @@ static void vmm_retain(void)
 	NOTE(cu.cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)address));
 }
 
+/* What is known of an address, of which memory is mapped to the second half of what is reserved. */
+static void vmm_pointer(void)
+{
+	enum { CONTEXT = 1, TYPE, ORDINAL = 9, START = 11, SIZE, MAPPED };
+	CUmemGenericAllocationHandle handle = 0;
+	CUdeviceptr address = 0, start = 0;
+	CUcontext of = context;
+	int ordinal = 9, mapped = 9;
+	unsigned type = 9;
+	size_t bytes = 0;
+
+	OK(cu.cuMemAddressReserve(&address, 2 * PIECE, 0, 0, 0));
+	OK(cu.cuMemCreate(&handle, PIECE, &properties, 0));
+	OK(cu.cuMemMap(address + PIECE, PIECE, 0, handle, 0));
+	OK(cu.cuMemRelease(handle));
+	OK(cu.cuPointerGetAttribute(&of, CONTEXT, address + PIECE));
+	OK(cu.cuPointerGetAttribute(&type, TYPE, address + PIECE));
+	OK(cu.cuPointerGetAttribute(&ordinal, ORDINAL, address + PIECE + 5));
+	OK(cu.cuPointerGetAttribute(&mapped, MAPPED, address + 2 * PIECE - 1));
+	TRUE(!of && type == 2 && ordinal == 0 && mapped & 1);
+	OK(cu.cuPointerGetAttribute(&start, START, address + PIECE));
+	OK(cu.cuPointerGetAttribute(&bytes, SIZE, address + PIECE));
+	TRUE(start == address && bytes == 2 * PIECE);
+	OK(cu.cuMemGetAddressRange_v2(&start, &bytes, address + PIECE + 77));
+	TRUE(start == address + PIECE && bytes == PIECE);
+	TRUE(cu.cuMemGetAddressRange_v2(&start, &bytes, address));
+	OK(cu.cuMemUnmap(address + PIECE, PIECE));
+	TRUE(cu.cuMemGetAddressRange_v2(&start, &bytes, address + PIECE));
+	OK(cu.cuMemAddressFree(address, 2 * PIECE));
+}
+
 static void vmm_remap(void)
 {
 	CUmemGenericAllocationHandle handle = 0;
@@ -262,5 +293,6 @@ const struct check vmm_checks[] = {
 	{"exporting what was not made for it", vmm_export, false},
 	{"made to be shared", vmm_shareable, false},
 	{"granularity of memory of the host", vmm_host_granularity, false},
+	{"what is known of an address", vmm_pointer, false},
 	END,
 };

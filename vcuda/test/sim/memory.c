@@ -307,7 +307,7 @@ static CUresult memory_attribute(const struct range *range, int attribute, CUdev
 
 	switch (attribute) {
 	case 1:
-		return PUT(CUcontext, range->context);
+		return PUT(CUcontext, range->kind == RANGE_POOL ? NULL : range->context);
 	case 2:
 		return PUT(unsigned, host ? CU_MEMORY_HOST : CU_MEMORY_DEVICE);
 	case 3:
@@ -337,7 +337,7 @@ static CUresult memory_attribute(const struct range *range, int attribute, CUdev
 	case 16:
 		return PUT(int, 3);
 	case 17:
-		return PUT(CUmemoryPool, range->pool);
+		return PUT(CUmemoryPool, range->of_graph ? NULL : range->pool);
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -353,7 +353,9 @@ static CUresult memory_attribute_of(CUdeviceptr pointer, int attribute, void *re
 		return memory_attribute(range, attribute, pointer, ret);
 	if (!range || !vmm_holds(pointer, 1, &mapped.device))
 		return CUDA_ERROR_INVALID_VALUE;
-	mapped.size = vmm_range(pointer, &mapped.start);
+	/* All that is reserved, whatever of it is mapped. */
+	mapped.start = range->start;
+	mapped.size = range->size;
 	return memory_attribute(&mapped, attribute, pointer, ret);
 }
 

@@ -102,6 +102,11 @@ CUresult pool_free(CUcontext context, struct range *range, CUstream stream)
 	return CUDA_SUCCESS;
 }
 
+static CUmemoryPool pool_current(struct device *device)
+{
+	return device->pool ? device->pool : pool_default(device);
+}
+
 static CUresult pool_alloc_async(CUdeviceptr *ret, size_t bytes, CUmemoryPool pool, CUstream handle, CUcontext context)
 {
 	CUstream stream;
@@ -115,7 +120,10 @@ static CUresult pool_alloc_async(CUdeviceptr *ret, size_t bytes, CUmemoryPool po
 		*ret = 0;
 		return CUDA_SUCCESS;
 	}
-	r = pool_alloc(context, pool, bytes, stream, ret);
+	/* Of the stream's device, whatever context is current. */
+	if (!pool)
+		pool = pool_current(stream->object.context->device);
+	r = pool_alloc(stream->object.context, pool, bytes, stream, ret);
 	/* The memory is there from now on, and stays. */
 	if (!r && capture_takes(stream, NODE_EMPTY, NULL, 0, &r))
 		address_map_find(*ret)->of_graph = true;
@@ -127,9 +135,7 @@ CUresult cuMemAllocAsync(CUdeviceptr *ret, size_t bytes, CUstream stream)
 	CUcontext context;
 
 	CALL_CONTEXT(context);
-	LEAVE(pool_alloc_async(ret, bytes,
-			       context->device->pool ? context->device->pool : pool_default(context->device), stream,
-			       context));
+	LEAVE(pool_alloc_async(ret, bytes, NULL, stream, context));
 }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ret, size_t bytes, CUmemoryPool pool, CUstream stream)
@@ -180,7 +186,7 @@ CUresult cuDeviceGetMemPool(CUmemoryPool *ret, CUdevice device)
 	CALL(__func__);
 	of = device_get(device);
 	LEAVE_IF(!of || !ret, CUDA_ERROR_INVALID_VALUE);
-	*ret = of->pool ? of->pool : pool_default(of);
+	*ret = pool_current(of);
 	LEAVE(CUDA_SUCCESS);
 }
 
