@@ -173,7 +173,7 @@ static CUresult paged_make(size_t bytes, struct paged **ret)
 
 	if (!paged) {
 		paged = calloc(1, sizeof(*paged));
-		r = paged ? paged_take_memory(paged, bytes) : CUDA_ERROR_OUT_OF_MEMORY;
+		r = !paged ? CUDA_ERROR_OUT_OF_MEMORY : bytes ? paged_take_memory(paged, bytes) : CUDA_SUCCESS;
 	}
 	if (r) {
 		free(paged);
@@ -262,6 +262,9 @@ static CUresult paged_take(const CUDA_MEMCPY3D *copy, struct paged **ret)
 	if (__builtin_mul_overflow(copy->WidthInBytes, copy->Height, &bytes) ||
 	    __builtin_mul_overflow(bytes, copy->Depth, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
+	/* From the host to the host nothing is between them. */
+	if (paged_is_host(copy->srcMemoryType, copy->srcDevice) && paged_is_host(copy->dstMemoryType, copy->dstDevice))
+		bytes = 0;
 	r = paged_make(bytes, ret);
 	if (!r)
 		paged_describe(*ret, copy);
@@ -413,6 +416,25 @@ static CUresult paged_read_side(int *type, const void **host, CUdeviceptr device
 	return *type == COPY_HOST && !address_map_is_locked(*host, 1) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
+static void paged_name_side(int *type, const void *host, CUdeviceptr *device, size_t bytes)
+{
+	if (*type != COPY_HOST || !address_map_is_device_alone((uint64_t)host, bytes))
+		return;
+	*type = COPY_DEVICE;
+	*device = (CUdeviceptr)host;
+}
+
+/* With one address space for all, a program may call the host's what is a device's: then it is named so. */
+static const CUDA_MEMCPY3D *paged_name(const CUDA_MEMCPY3D *copy, CUDA_MEMCPY3D *ret)
+{
+	if (!copy || !copy->WidthInBytes)
+		return copy;
+	*ret = *copy;
+	paged_name_side(&ret->srcMemoryType, ret->srcHost, &ret->srcDevice, copy->WidthInBytes);
+	paged_name_side(&ret->dstMemoryType, ret->dstHost, &ret->dstDevice, copy->WidthInBytes);
+	return ret;
+}
+
 static CUresult paged_read_copy(const CUDA_MEMCPY3D *copy, CUDA_MEMCPY3D *ret)
 {
 	const void *to;
@@ -433,12 +455,13 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNod
 			      const CUDA_MEMCPY3D *copy, CUcontext context)
 {
 	const uint64_t words[] = {graph, count * sizeof(*before), count, sizeof(*copy), context_handle(context)};
-	CUDA_MEMCPY3D ready;
+	CUDA_MEMCPY3D ready, named;
 	const struct call_part parts[] = {{before, count * sizeof(*before)}, {&ready, sizeof(ready)}};
 	CUresult r;
 
 	if (!node || (count && !before) || count > CALL_HANDLES)
 		return call_fail(CUDA_ERROR_INVALID_VALUE);
+	copy = paged_name(copy, &named);
 	if (paged_is(copy))
 		return paged_add(node, graph, before, count, copy, context);
 	r = paged_read_copy(copy, &ready);
@@ -448,10 +471,11 @@ CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNod
 CUresult cuGraphMemcpyNodeSetParams(CUgraphNode node, const CUDA_MEMCPY3D *copy)
 {
 	const uint64_t words[] = {node, sizeof(*copy)};
-	CUDA_MEMCPY3D ready;
+	CUDA_MEMCPY3D ready, named;
 	const struct call_part part = {&ready, sizeof(ready)};
 	CUresult r;
 
+	copy = paged_name(copy, &named);
 	if (copy && (paged_is(copy) || paged_find(node, &ready)))
 		return paged_set(node, copy);
 	r = paged_read_copy(copy, &ready);
@@ -484,10 +508,11 @@ CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, cons
 					CUcontext context)
 {
 	const uint64_t words[] = {exec, node, sizeof(*copy), context_handle(context)};
-	CUDA_MEMCPY3D ready;
+	CUDA_MEMCPY3D ready, named;
 	const struct call_part part = {&ready, sizeof(ready)};
 	CUresult r;
 
+	copy = paged_name(copy, &named);
 	if (copy && (paged_is(copy) || paged_find(node, &ready)))
 		return paged_set_exec(exec, node, copy, context);
 	r = paged_read_copy(copy, &ready);
@@ -499,9 +524,12 @@ CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, cons
 bool paged_captures(CUstream stream, const CUDA_MEMCPY3D *copy)
 {
 	CUstreamCaptureStatus status = 0;
+	CUDA_MEMCPY3D named;
 
-	return client.captures > 0 && !cuStreamIsCapturing(stream, &status) && status == 1 && copy &&
-	       (paged_is(copy) || paged_is_within_host(copy));
+	if (client.captures == 0 || cuStreamIsCapturing(stream, &status) || status != 1 || !copy)
+		return false;
+	copy = paged_name(copy, &named);
+	return paged_is(copy) || paged_is_within_host(copy);
 }
 
 CUresult paged_capture(CUstream stream, const CUDA_MEMCPY3D *copy)
@@ -509,6 +537,7 @@ CUresult paged_capture(CUstream stream, const CUDA_MEMCPY3D *copy)
 	enum { SET = 1 };
 	CUstreamCaptureStatus status = 0;
 	const CUgraphNode *before = NULL;
+	CUDA_MEMCPY3D named;
 	CUgraphNode node = 0;
 	CUcontext context = 0;
 	CUgraph graph = 0;
@@ -518,7 +547,7 @@ CUresult paged_capture(CUstream stream, const CUDA_MEMCPY3D *copy)
 	if (!r)
 		r = cuCtxGetCurrent(&context);
 	if (!r)
-		r = paged_add(&node, graph, before, count, copy, context);
+		r = paged_add(&node, graph, before, count, paged_name(copy, &named), context);
 	return r ? r : cuStreamUpdateCaptureDependencies(stream, &node, 1, SET);
 }
 

@@ -2,6 +2,8 @@
 
 /* Graphs made by capturing a stream. */
 
+#include <stdlib.h>
+
 #include "check.h"
 
 static CUstream capture_stream(void)
@@ -513,6 +515,30 @@ static void capture_within_host(void)
 	OK(cu.cuStreamDestroy_v2(stream));
 }
 
+/* More than a container may have of page-locked memory, of which nothing is needed. */
+static void capture_much_within_host(void)
+{
+	enum { BYTES = 16 << 20 };
+	CUstream stream = capture_stream();
+	char *from = calloc(1, BYTES), *to = calloc(1, BYTES);
+	CUgraphExec exec = NULL;
+	CUgraph graph = NULL;
+
+	OK(cu.cuStreamBeginCapture_v2(stream, 0));
+	OK(cu.cuMemcpyAsync((uintptr_t)to, (uintptr_t)from, BYTES, stream));
+	OK(cu.cuStreamEndCapture(stream, &graph));
+	OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+	from[BYTES - 1] = 7;
+	OK(cu.cuGraphLaunch(exec, stream));
+	OK(cu.cuStreamSynchronize(stream));
+	IS(7, to[BYTES - 1]);
+	OK(cu.cuGraphExecDestroy(exec));
+	OK(cu.cuGraphDestroy(graph));
+	OK(cu.cuStreamDestroy_v2(stream));
+	free(from);
+	free(to);
+}
+
 const struct check capture_checks[] = {
 	{"first forms", capture_first_forms, true},
 	{"set, kernel and copy", capture_simple, false},
@@ -536,5 +562,6 @@ const struct check capture_checks[] = {
 	{"memory of the graph's own", capture_memory, true},
 	{"memory that is not page-locked", capture_ordinary, true},
 	{"copies within the host", capture_within_host, true},
+	{"a large copy within the host", capture_much_within_host, true},
 	END,
 };
