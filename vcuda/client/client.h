@@ -164,6 +164,9 @@ struct thread {
 /** Return: the calling thread's; NULL if there are too many threads. */
 struct thread *thread_self(void);
 
+/** Return: whether the thread that had this place is no more, and the place is not another's. */
+bool thread_has_ended(uint32_t slot);
+
 /** No thread is about to get its place. */
 void thread_forget(void);
 

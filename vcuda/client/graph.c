@@ -139,45 +139,63 @@ CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode *from, co
 
 /*
  * What a stream's next node depends on, as the thread was told last, and as much data of edges, which are none. Those
- * of a thread that are too many for an answer have memory of their own, until it asks for more.
+ * that are too many for an answer have memory of their own, which the thread's place has until the thread has ended and
+ * another one asks for such memory.
  */
 static __thread CUgraphNode graph_few[GRAPH_NODES];
 static CUgraphEdgeData graph_none[GRAPH_NODES];
-static __thread struct {
+static struct graph_before {
 	CUgraphNode *nodes;
 	CUgraphEdgeData *data;
 	size_t room;
 	bool many;
-} graph_before;
+} graph_befores[WIRE_SLOTS];
+static struct lock graph_before_lock;
 
-static CUresult graph_make_room(size_t count)
+static struct graph_before *graph_before(void)
 {
-	CUgraphNode *nodes;
-	CUgraphEdgeData *data;
+	return &graph_befores[thread_self()->slot];
+}
 
-	if (count > WIRE_HANDLES)
-		return CUDA_ERROR_UNKNOWN;
-	graph_before.many = count > GRAPH_NODES;
-	if (count <= GRAPH_NODES || count <= graph_before.room)
-		return CUDA_SUCCESS;
-	nodes = calloc(count, sizeof(*nodes));
-	data = calloc(count, sizeof(*data));
-	if (!nodes || !data) {
-		free(nodes);
-		free(data);
+static void graph_free_before(struct graph_before *before)
+{
+	free(before->nodes);
+	free(before->data);
+	before->nodes = NULL;
+	before->data = NULL;
+	before->room = 0;
+}
+
+/* With the lock. */
+static CUresult graph_make_more_room(struct graph_before *before, size_t count)
+{
+	for (uint32_t i = 0; i < WIRE_SLOTS; i++)
+		if (&graph_befores[i] == before || (graph_befores[i].room && thread_has_ended(i)))
+			graph_free_before(&graph_befores[i]);
+	before->nodes = calloc(count, sizeof(*before->nodes));
+	before->data = calloc(count, sizeof(*before->data));
+	if (!before->nodes || !before->data) {
+		graph_free_before(before);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	free(graph_before.nodes);
-	free(graph_before.data);
-	graph_before.nodes = nodes;
-	graph_before.data = data;
-	graph_before.room = count;
+	before->room = count;
 	return CUDA_SUCCESS;
+}
+
+static CUresult graph_make_room(struct graph_before *before, size_t count)
+{
+	if (count > WIRE_HANDLES)
+		return CUDA_ERROR_UNKNOWN;
+	before->many = count > GRAPH_NODES;
+	if (!before->many)
+		return CUDA_SUCCESS;
+	LOCK_HOLD(&graph_before_lock);
+	return count <= before->room ? CUDA_SUCCESS : graph_make_more_room(before, count);
 }
 
 static CUgraphNode *graph_before_nodes(void)
 {
-	return graph_before.many ? graph_before.nodes : graph_few;
+	return graph_before()->many ? graph_before()->nodes : graph_few;
 }
 
 CUresult on_cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
@@ -187,7 +205,7 @@ CUresult on_cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *st
 
 	/* As many as there are nodes, like the driver; the server is told of no others. */
 	if (!r && *status == 1 && data)
-		*data = graph_before.many ? graph_before.data : graph_none;
+		*data = graph_before()->many ? graph_before()->data : graph_none;
 	return r;
 }
 
@@ -421,7 +439,7 @@ CUresult on_cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *st
 	*status = (CUstreamCaptureStatus)out[0];
 	if (*status != 1)
 		return CUDA_SUCCESS;
-	r = graph_make_room(out[3]);
+	r = graph_make_room(graph_before(), out[3]);
 	reply = &client.wire->reply[thread_self()->slot];
 	if (!r && out[3] > GRAPH_NODES - GRAPH_INFO_WORDS)
 		r = call_download(0, graph_before_nodes(), out[3] * sizeof(CUgraphNode));

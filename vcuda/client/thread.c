@@ -24,6 +24,13 @@ static bool thread_is_dead(int id)
 	return syscall(SYS_tgkill, syscall(SYS_getpid), id, 0) < 0 && errno == ESRCH;
 }
 
+bool thread_has_ended(uint32_t slot)
+{
+	const int id = threads[slot].id;
+
+	return id != 0 && thread_is_dead(id);
+}
+
 /* What a thread that was cancelled waits for may still come. */
 static bool thread_has_answer(const struct thread *thread)
 {
