@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 
 #include "vcuda/client/call.h"
 #include "vcuda/client/context.h"
@@ -376,7 +377,7 @@ CUresult on_cuMemHostGetFlags(unsigned *flags, void *host)
 
 /* ---- files that the program has mapped, so that the server can map them, too ---- */
 
-enum { HOST_LINE = 4400 };
+enum { HOST_LINE = 4400, HOST_FD_PATH = 32 };
 
 /* A line of /proc/self/maps. */
 struct host_mapping {
@@ -429,6 +430,14 @@ static bool host_is_file(int fd, const struct host_mapping *mapping)
 	       st.st_ino == mapping->inode;
 }
 
+static bool host_is_in_memory(int fd)
+{
+	enum { TMPFS = 0x01021994, HUGETLBFS = (int)0x958458f6 };
+	struct statfs st;
+
+	return fstatfs(fd, &st) == 0 && ((int)st.f_type == TMPFS || (int)st.f_type == HUGETLBFS);
+}
+
 /* One that has no name any more, the program may have open. */
 static int host_find_open_file(const struct host_mapping *mapping)
 {
@@ -440,7 +449,7 @@ static int host_find_open_file(const struct host_mapping *mapping)
 		uint64_t number;
 
 		(void)host_read_number(entry->d_name, 10, &number);
-		if (entry->d_name[0] != '.' && host_is_file((int)number, mapping))
+		if (entry->d_name[0] != '.' && host_is_file((int)number, mapping) && host_is_in_memory((int)number))
 			found = fcntl((int)number, F_DUPFD_CLOEXEC, 3);
 	}
 	if (directory)
@@ -448,23 +457,26 @@ static int host_find_open_file(const struct host_mapping *mapping)
 	return found;
 }
 
-/* What is no file in memory is not opened: that could wait, or do something. */
+/*
+ * The kernel says the path; another process can have put another file there. A file is only opened once it is known to
+ * be that file, and in memory, as the server wants it: to open one on a disk, or of another file system, could wait, or
+ * do something.
+ */
 static int host_open_file(const struct host_mapping *mapping)
 {
-	struct stat st;
-	int fd;
+	char path[HOST_FD_PATH];
+	int place, fd = -1;
 
 	if (!mapping->inode)
 		return -1;
-	if (mapping->path[0] != '/' || syscall(SYS_newfstatat, AT_FDCWD, mapping->path, &st, 0) < 0 ||
-	    !S_ISREG(st.st_mode) || st.st_dev != mapping->device || st.st_ino != mapping->inode)
-		return host_find_open_file(mapping);
-	fd = open(mapping->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (host_is_file(fd, mapping))
-		return fd;
-	if (fd >= 0)
-		(void)close(fd);
-	return host_find_open_file(mapping);
+	place = mapping->path[0] == '/' ? open(mapping->path, O_PATH | O_CLOEXEC | O_NOFOLLOW) : -1;
+	if (host_is_file(place, mapping) && host_is_in_memory(place)) {
+		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
+		fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	}
+	if (place >= 0)
+		(void)close(place);
+	return fd >= 0 ? fd : host_find_open_file(mapping);
 }
 
 /*

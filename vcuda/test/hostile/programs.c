@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -24,6 +25,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -793,6 +795,77 @@ static void program_has_nodes_with_many_dependencies(void)
 	is("the graph", 1, captured == graph);
 }
 
+static CUcontext looked_in;
+static CUstream looked_at;
+
+static void *thread_looks(void *nothing)
+{
+	const CUgraphNode *before;
+	size_t count = 0;
+	int status = 0;
+
+	MUST(cuCtxSetCurrent(looked_in));
+	MUST(cuStreamGetCaptureInfo_v2(looked_at, &status, NULL, NULL, &before, &count));
+	is("dependencies", 1200, (long long)count);
+	return nothing;
+}
+
+/* What each of them is told lies in memory that nobody frees when it ends. */
+static void program_has_threads_that_look_at_many_dependencies(void)
+{
+	enum { NODES = 1200, THREADS = 64, FIRST = 4, MOST = 262144 };
+	static CUgraphNode nodes[NODES];
+	CUgraph graph = NULL, captured;
+	size_t before = 0;
+
+	begin();
+	MUST(cuCtxGetCurrent(&looked_in));
+	MUST(cuGraphCreate(&graph, 0));
+	MUST(cuStreamCreate(&looked_at, 1));
+	for (int i = 0; i < NODES; i++)
+		MUST(cuGraphAddEmptyNode(&nodes[i], graph, NULL, 0));
+	MUST(cuStreamBeginCaptureToGraph(looked_at, graph, nodes, NULL, NODES, 2));
+	for (int i = 0; i < THREADS; i++) {
+		pthread_t thread;
+
+		(void)pthread_create(&thread, NULL, thread_looks, NULL);
+		(void)pthread_join(thread, NULL);
+		if (i == FIRST)
+			before = mallinfo2().uordblks;
+	}
+	if (mallinfo2().uordblks > before + MOST)
+		fail("bytes more than before", (long long)(mallinfo2().uordblks - before));
+	MUST(cuStreamEndCapture(looked_at, &captured));
+}
+
+/* It is not opened, which could wait for whoever has the file system: nothing but memory can be the server's, too. */
+static void program_registers_a_file_of_a_disk(void)
+{
+	enum { BYTES = 65536, TMPFS = 0x01021994 };
+	char path[] = "/var/tmp/programs-XXXXXX", event[256];
+	CUdeviceptr device = 0;
+	struct statfs system;
+	int fd, watch;
+	void *memory;
+
+	begin();
+	fd = mkstemp(path);
+	if (fd < 0 || ftruncate(fd, BYTES) < 0 || fstatfs(fd, &system) < 0)
+		fail("a file", errno);
+	memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	(void)close(fd);
+	watch = inotify_init1(IN_NONBLOCK);
+	if (memory == MAP_FAILED || inotify_add_watch(watch, path, IN_OPEN) < 0)
+		fail("a file that is watched", errno);
+	MUST(cuMemHostRegister_v2(memory, BYTES, 3));
+	if (system.f_type != TMPFS)
+		is("its address on the device", 801, cu.cuMemHostGetDevicePointer_v2(&device, memory, 0));
+	(void)unlink(path);
+	if (system.f_type != TMPFS && read(watch, event, sizeof(event)) > 0)
+		fail("it was opened", 0);
+	MUST(cuMemHostUnregister(memory));
+}
+
 static void program_loads_and_unloads(void)
 {
 	size_t before = 0;
@@ -1025,6 +1098,49 @@ static void program_calls_the_devices_memory_the_hosts(void)
 	is("a plane", 0x05050505, word);
 }
 
+/* The same in graphs: from the one to the other, and to ordinary memory, which is made so and changed. */
+static void program_calls_it_so_in_graphs(void)
+{
+	enum { HOST = 1, BYTES = 64 };
+	static unsigned memory[BYTES / sizeof(unsigned)];
+	CUDA_MEMCPY3D copy = {.src_type = HOST,
+			      .src_pitch = BYTES,
+			      .src_height = 1,
+			      .dst_type = HOST,
+			      .dst_pitch = BYTES,
+			      .dst_height = 1,
+			      .width = BYTES,
+			      .height = 1,
+			      .depth = 1};
+	CUdeviceptr pointer, other;
+	CUgraphNode within, out;
+	CUcontext context = NULL;
+	CUgraphExec exec = NULL;
+	CUgraph graph = NULL;
+	unsigned word = 0;
+
+	begin();
+	MUST(cuCtxGetCurrent(&context));
+	MUST(cuMemAlloc_v2(&pointer, BYTES));
+	MUST(cuMemAlloc_v2(&other, BYTES));
+	MUST(cuMemsetD8_v2(pointer, 5, BYTES));
+	MUST(cuMemsetD8_v2(other, 0, BYTES));
+	MUST(cuGraphCreate(&graph, 0));
+	copy.src_host = (const void *)(uintptr_t)pointer;
+	copy.dst_host = (void *)(uintptr_t)other;
+	MUST(cuGraphAddMemcpyNode(&within, graph, NULL, 0, &copy, context));
+	MUST(cuGraphMemcpyNodeSetParams(within, &copy));
+	copy.dst_host = memory;
+	MUST(cuGraphAddMemcpyNode(&out, graph, &within, 1, &copy, context));
+	MUST(cuGraphMemcpyNodeSetParams(out, &copy));
+	MUST(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	MUST(cuGraphLaunch(exec, NULL));
+	MUST(cuStreamSynchronize(NULL));
+	MUST(cuMemcpyDtoH_v2(&word, other + BYTES - 4, 4));
+	is("what a node copied within the device", 0x05050505, word);
+	is("what a node copied out", 0x05050505, memory[BYTES / sizeof(unsigned) - 1]);
+}
+
 /* What it was told first, it may use as long as the node has the same parameters. */
 static void program_asks_for_parameters_twice(void)
 {
@@ -1190,6 +1306,8 @@ static const struct {
 	{"with 20000 functions of the host in graphs", program_has_many_host_nodes, false},
 	{"with a graph of 1500 nodes", program_has_a_large_graph, false},
 	{"with nodes behind 1200 others", program_has_nodes_with_many_dependencies, false},
+	{"with threads that look at many dependencies", program_has_threads_that_look_at_many_dependencies, false},
+	{"that registers a file of a disk", program_registers_a_file_of_a_disk, false},
 	{"that loads and unloads code 2000 times", program_loads_and_unloads, false},
 	{"that loads files which are cut off", program_loads_cut_files, false},
 	{"that asks for a variable that is gone", program_asks_for_a_variable_that_is_gone, false},
@@ -1198,6 +1316,7 @@ static const struct {
 	{"that asks for managed variables without a context", program_asks_for_managed_variables_without_a_context,
 	 false},
 	{"that calls the device's memory the host's", program_calls_the_devices_memory_the_hosts, false},
+	{"that calls it so in graphs", program_calls_it_so_in_graphs, false},
 	{"that asks for a kernel's parameters twice", program_asks_for_parameters_twice, false},
 	{"that has little room for a log", program_has_little_room_for_a_log, false},
 	{"that copies beside copies which wait for it", program_copies_beside_copies_that_wait, false},
