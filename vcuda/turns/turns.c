@@ -294,13 +294,36 @@ static void turns_scan_server(struct turns *turns, struct container *container, 
 	}
 }
 
+/* One slot that is in use, and those before it that are not. Return: the next one. */
+static unsigned turns_scan_next(struct turns *turns, struct container *container, unsigned slot)
+{
+	bool used = false;
+
+	while (slot < START_QUOTA_SLOTS && !used) {
+		used = atomic_load_explicit(&container->quota->client[slot], memory_order_relaxed) >> CLIENT_GPUS;
+		turns_scan_server(turns, container, slot++);
+	}
+	return slot;
+}
+
+/*
+ * Of each container one server in turn: one whose servers say that they are more than there can be fills a GPU's table
+ * with what others leave of it, and no other goes without turns for it.
+ */
 static void turns_scan(struct turns *turns)
 {
+	unsigned slots[TURNS_CONTAINERS] = {0};
+	bool more = true;
+
 	for (size_t i = 0; i < turns->gpu_count; i++)
 		turns->gpus[i].server_count = 0;
-	for (size_t i = 0; i < turns->container_count; i++)
-		for (unsigned slot = 0; slot < START_QUOTA_SLOTS; slot++)
-			turns_scan_server(turns, turns->containers[i], slot);
+	while (more) {
+		more = false;
+		for (size_t i = 0; i < turns->container_count; i++) {
+			slots[i] = turns_scan_next(turns, turns->containers[i], slots[i]);
+			more |= slots[i] < START_QUOTA_SLOTS;
+		}
+	}
 }
 
 /* ---- turns ---- */

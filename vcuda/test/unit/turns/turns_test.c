@@ -455,6 +455,24 @@ static void who_forks_a_thousand_times_has_one_containers_part(void **state)
 	assert_between(clients[0].had, FORKS * EACH_US * 4 / 10, FORKS * EACH_US * 6 / 10);
 }
 
+/* Its servers say that all slots of its page are in use, and have work for as long as they say. */
+static void one_with_all_servers_leaves_others_their_turns(void **state)
+{
+	const int64_t millisecond = 1000;
+	struct client clients[] = {{.container = 1, .kernel = millisecond}, {.container = 0, .kernel = millisecond}};
+
+	(void)state;
+	add(0, 100);
+	add(1, 100);
+	for (unsigned slot = 0; slot < START_QUOTA_SLOTS; slot++)
+		connect(&(struct client){.container = 0, .slot = slot});
+	connect(&clients[0]);
+	run(clients, ARRAY_SIZE(clients), 100 * millisecond);
+	assert_true(has_rival(&clients[0]));
+	assert_true(has_rival(&clients[1]));
+	assert_between(part(clients), 40, 60);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -477,6 +495,7 @@ int main(void)
 		TEST(pages_of_nonsense_harm_nobody_else),
 		TEST(measuring_makes_no_rivals),
 		TEST(who_forks_a_thousand_times_has_one_containers_part),
+		TEST(one_with_all_servers_leaves_others_their_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
