@@ -371,7 +371,7 @@ static bool server_process_is_server(pid_t pid)
 }
 
 /* It is held while it is looked at, so that no other is killed. Return: whether it is one. */
-static bool server_process_end_unknown(const struct manager *manager, pid_t pid)
+static bool server_process_kill_unknown(const struct manager *manager, pid_t pid, int *ret_pidfd)
 {
 	_cleanup_close_ int pidfd = -1;
 
@@ -380,8 +380,21 @@ static bool server_process_end_unknown(const struct manager *manager, pid_t pid)
 	    !pidref_is_of_this_namespace(pid))
 		return false;
 	pidref_signal(pidfd, SIGKILL);
-	(void)poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, SWEEP_MS);
+	*ret_pidfd = steal_fd(&pidfd);
 	return true;
+}
+
+/* All of them have the same time: while one ends, so do the others. */
+static void server_process_wait_for_ends(int *pidfds, size_t count)
+{
+	const int64_t until = manager_now() + SWEEP_MS;
+
+	for (size_t i = 0; i < count; i++) {
+		const int64_t left = until - manager_now();
+
+		(void)poll(&(struct pollfd){.fd = pidfds[i], .events = POLLIN}, 1, left > 0 ? (int)left : 0);
+		cleanup_closep(&pidfds[i]);
+	}
 }
 
 /* Of servers that have ended while no manager ran. */
@@ -398,11 +411,21 @@ static void server_process_empty_free_slots(const struct manager *manager, struc
 void server_process_sweep(const struct manager *manager)
 {
 	_cleanup_strv_ struct strv names = {0};
+	int pidfds[MANAGER_WORKERS_MAX];
 	json_int_t ended = 0;
+	size_t count = 0;
 
 	(void)fd_list_names(AT_FDCWD, "/proc", server_process_is_number, PROCESSES_MAX, &names);
-	for (size_t i = 0; i < names.count; i++)
-		ended += server_process_end_unknown(manager, (pid_t)atoi(names.items[i]));
+	for (size_t i = 0; i < names.count; i++) {
+		if (!server_process_kill_unknown(manager, (pid_t)atoi(names.items[i]), &pidfds[count]))
+			continue;
+		ended++;
+		if (++count == ARRAY_SIZE(pidfds)) {
+			server_process_wait_for_ends(pidfds, count);
+			count = 0;
+		}
+	}
+	server_process_wait_for_ends(pidfds, count);
 	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
 		server_process_empty_free_slots(manager, tenant);
 	if (ended > 0)
