@@ -122,7 +122,7 @@ static void keeper_mark(const struct manager *manager)
 	for (struct worker *worker = manager->workers; worker; worker = worker->next)
 		worker->events_kept = worker->events >= 0 ? worker->events : 0;
 	for (struct remnant *remnant = manager->remnants; remnant; remnant = remnant->next)
-		remnant->kept = true;
+		remnant->fd_kept = remnant->fd;
 }
 
 /*

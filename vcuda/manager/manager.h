@@ -152,7 +152,7 @@ struct remnant {
 	uint64_t freed; /* as far as this, nothing is in it */
 	bool frees;     /* the rest, too */
 	bool waits;     /* it could not be freed further */
-	bool kept;      /* the keeper has it, too */
+	int fd_kept;    /* the number by which the keeper has it, too; 0: it has not */
 	int64_t look_at;
 };
 
@@ -389,8 +389,9 @@ int64_t remnant_next(const struct manager *manager, int64_t now);
 /**
  * remnant_reattach() - what a manager before this one had
  * @fd: of the keeper's; taken in any case
+ * @known: the client's number and start time, and the number by which the keeper has it
  */
-void remnant_reattach(struct manager *manager, struct tenant *tenant, int fd, pid_t client, uint64_t client_started);
+void remnant_reattach(struct manager *manager, struct tenant *tenant, int fd, const struct remnant *known);
 
 /** In the keeper: frees what is of clients that have ended. */
 void remnant_drop_ended(struct manager *manager);

@@ -239,21 +239,22 @@ void remnant_leave(struct manager *manager, struct worker *worker)
 			    json_pack("{s:I}", "memory", (json_int_t)remnant_measure(manager, worker->tenant)));
 }
 
-void remnant_reattach(struct manager *manager, struct tenant *tenant, int fd, pid_t client, uint64_t client_started)
+void remnant_reattach(struct manager *manager, struct tenant *tenant, int fd, const struct remnant *known)
 {
 	_cleanup_close_ int taken = fd, pidfd = -1;
 	struct remnant *remnant = malloc(sizeof(*remnant));
 
 	if (!remnant)
 		return;
-	*remnant = (struct remnant){
-		.tenant = tenant, .client = -1, .client_pid = client, .client_started = client_started};
+	*remnant = *known;
+	remnant->tenant = tenant;
+	remnant->client = -1;
 	remnant->fd = page_open_again(taken, O_RDONLY);
 	if (remnant->fd < 0) {
 		free(remnant);
 		return;
 	}
-	if (client_started && pidref_open(client, client_started, &pidfd, NULL) == 0)
+	if (known->client_started && pidref_open(known->client_pid, known->client_started, &pidfd, NULL) == 0)
 		remnant->client = steal_fd(&pidfd);
 	remnant->bytes = remnant_read_bytes(remnant);
 	remnant_add(manager, remnant);

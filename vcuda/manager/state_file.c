@@ -44,9 +44,9 @@ static json_t *state_file_list_remnants(const struct manager *manager, const str
 	json_t *list = json_array();
 
 	for (const struct remnant *remnant = manager->remnants; remnant; remnant = remnant->next)
-		if (remnant->tenant == tenant && remnant->kept)
+		if (remnant->tenant == tenant && remnant->fd_kept)
 			(void)json_array_insert_new(list, 0,
-						    json_pack("{s:i, s:i, s:I}", "fd", remnant->fd, "client",
+						    json_pack("{s:i, s:i, s:I}", "fd", remnant->fd_kept, "client",
 							      (int)remnant->client_pid, "clientStarted",
 							      (json_int_t)remnant->client_started));
 	return list;
@@ -79,21 +79,40 @@ static json_t *state_file_describe_suspension(const struct suspension *suspensio
 			 suspension->for_sleep, "begun", suspension_has_begun(suspension));
 }
 
+static json_t *state_file_list_times(const uint64_t times[static MANAGER_GPUS_MAX])
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < MANAGER_GPUS_MAX; i++)
+		(void)json_array_append_new(list, json_integer((json_int_t)times[i]));
+	return list;
+}
+
+/* What is counted, so that it goes on from there. */
+static json_t *state_file_describe_use(const struct tenant *tenant)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "connects", (json_int_t)tenant->connects, "denied",
+			 (json_int_t)tenant->denied, "crashes", (json_int_t)tenant->crashes, "refusedMemory",
+			 (json_int_t)tenant->refused_memory, "refusedFunctions", (json_int_t)tenant->refused_functions,
+			 "busy", state_file_list_times(tenant->busy), "spent", state_file_list_times(tenant->spent),
+			 "counted", state_file_list_times(tenant->counted));
+}
+
 static json_t *state_file_describe(const struct manager *manager, const struct tenant *tenant)
 {
 	struct vcuda_limits limits = tenant->limits;
-	json_t *entry = json_pack(
-		"{s:s, s:o, s:i, s:I, s:I, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:i, s:o, s:o, s:o}", "id", tenant->id,
-		"owner", state_file_describe_owner(&tenant->owner), "pid", (int)tenant->pid, "started",
-		(json_int_t)tenant->started, "uid", (json_int_t)tenant->uid, "library", tenant->library, "first",
-		(int)tenant->first, "places", (json_int_t)tenant->places, "movedAt", (json_int_t)tenant->moved_at,
-		"connects", (json_int_t)tenant->connects, "denied", (json_int_t)tenant->denied, "crashes",
-		(json_int_t)tenant->crashes, "slot", (int)tenant->slot, "gpus", state_file_list_gpus(tenant), "servers",
-		state_file_list_workers(manager, tenant), "remnants", state_file_list_remnants(manager, tenant));
+	json_t *entry = json_pack("{s:s, s:o, s:i, s:I, s:I, s:s, s:i, s:I, s:I, s:i, s:o, s:o, s:o}", "id", tenant->id,
+				  "owner", state_file_describe_owner(&tenant->owner), "pid", (int)tenant->pid,
+				  "started", (json_int_t)tenant->started, "uid", (json_int_t)tenant->uid, "library",
+				  tenant->library, "first", (int)tenant->first, "places", (json_int_t)tenant->places,
+				  "movedAt", (json_int_t)tenant->moved_at, "slot", (int)tenant->slot, "gpus",
+				  state_file_list_gpus(tenant), "servers", state_file_list_workers(manager, tenant),
+				  "remnants", state_file_list_remnants(manager, tenant));
 
 	limits.share = tenant->wanted_share;
 	(void)json_object_update_new(entry, vcuda_limits_write(&limits));
 	(void)json_object_update_new(entry, state_file_describe_suspension(&tenant->suspension));
+	(void)json_object_update_new(entry, state_file_describe_use(tenant));
 	(void)json_object_set(entry, "asked", tenant->asked);
 	return entry;
 }
@@ -174,6 +193,27 @@ static struct owner state_file_read_owner(const json_t *owner)
 	};
 }
 
+/* A version before this one has not written them down. */
+static void state_file_read_times(const json_t *entry, const char *name, uint64_t ret[static MANAGER_GPUS_MAX])
+{
+	const json_t *list = json_object_get(entry, name);
+
+	for (size_t i = 0; i < MANAGER_GPUS_MAX; i++)
+		ret[i] = (uint64_t)json_integer_value(json_array_get(list, i));
+}
+
+static void state_file_read_use(const json_t *entry, struct tenant *tenant)
+{
+	tenant->connects = (uint64_t)state_file_number(entry, "connects");
+	tenant->denied = (uint64_t)state_file_number(entry, "denied");
+	tenant->crashes = (uint64_t)state_file_number(entry, "crashes");
+	tenant->refused_memory = (uint64_t)state_file_number(entry, "refusedMemory");
+	tenant->refused_functions = (uint64_t)state_file_number(entry, "refusedFunctions");
+	state_file_read_times(entry, "busy", tenant->busy);
+	state_file_read_times(entry, "spent", tenant->spent);
+	state_file_read_times(entry, "counted", tenant->counted);
+}
+
 static int state_file_fill(const json_t *entry, struct tenant *tenant)
 {
 	const json_t *gpu;
@@ -187,9 +227,7 @@ static int state_file_fill(const json_t *entry, struct tenant *tenant)
 	tenant->limits = vcuda_limits_read(entry);
 	tenant->wanted_share = tenant->limits.share;
 	tenant->slot = (unsigned)state_file_number(entry, "slot");
-	tenant->connects = (uint64_t)state_file_number(entry, "connects");
-	tenant->denied = (uint64_t)state_file_number(entry, "denied");
-	tenant->crashes = (uint64_t)state_file_number(entry, "crashes");
+	state_file_read_use(entry, tenant);
 	tenant->moved_at = (int64_t)state_file_number(entry, "movedAt");
 	tenant->library = strdup(state_file_text(entry, "library"));
 	tenant->asked = json_deep_copy(json_object_get(entry, "asked"));
@@ -215,14 +253,17 @@ static void state_file_reattach_remnants(struct manager *manager, struct tenant 
 	size_t i;
 
 	json_array_foreach (remnants, i, remnant) {
-		const int fd = manager->keeper.pid
-				       ? page_take(manager->keeper.pid, (int)state_file_number(remnant, "fd"),
-						   WIRE_SHARED_BYTES, PAGE_OF_MANAGER)
-				       : -1;
+		const struct remnant known = {
+			.fd_kept = (int)state_file_number(remnant, "fd"),
+			.client_pid = (pid_t)state_file_number(remnant, "client"),
+			.client_started = (uint64_t)state_file_number(remnant, "clientStarted"),
+		};
+		const int fd = manager->keeper.pid ? page_take(manager->keeper.pid, known.fd_kept, WIRE_SHARED_BYTES,
+							       PAGE_OF_MANAGER)
+						   : -1;
 
 		if (fd >= 0)
-			remnant_reattach(manager, tenant, fd, (pid_t)state_file_number(remnant, "client"),
-					 (uint64_t)state_file_number(remnant, "clientStarted"));
+			remnant_reattach(manager, tenant, fd, &known);
 	}
 }
 

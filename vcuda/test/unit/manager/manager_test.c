@@ -619,6 +619,32 @@ static void time_is_of_the_gpu_that_gave_it(void **state)
 	assert_int_equal(tenant_sum_time(one, 0), 1530);
 }
 
+/* Where it was, and where it is: also what a server had that has ended, or ends while there is no manager. */
+static void a_new_manager_counts_on(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_movable(&world->manager, "one");
+	struct manager next = {
+		.directory = world->directory, .ledger = world->ledger, .server = world->server, .groups = -1};
+	uint64_t places;
+	const char *why;
+
+	one->busy[0] = 1500;
+	assert_int_equal(gpu_assign_move(one, "", UUID_B, &places, &why), 0);
+	assert_int_equal(suspension_move(&world->manager, one, places, &why), 0);
+	one->busy[0] = 2200;
+	one->refused_memory = 3;
+	one->refused_functions = 5;
+	assert_int_equal(state_file_write(&world->manager), 0);
+	assert_int_equal(state_file_read(&next), 0);
+	assert_int_equal(next.tenant_count, 1);
+	assert_int_equal(tenant_sum_time(next.tenants, 0), 1500);
+	assert_int_equal(tenant_sum_time(next.tenants, 1), 700);
+	assert_int_equal(next.tenants->refused_memory, 3);
+	assert_int_equal(next.tenants->refused_functions, 5);
+	world_end(&next);
+}
+
 static void names_are_those_of_directories(void **state)
 {
 	static const char *const good[] = {"a", "box_1.2-3+x", "0123456789abcdef"};
@@ -1288,6 +1314,15 @@ static void a_new_manager_knows_what_servers_had_left(void **state)
 	assert_int_equal(state_file_read(&next), 0);
 	assert_int_equal(next.keeper.pid, keeper->pid);
 	assert_int_equal(remnant_measure(&next, next.tenants), LEFT_BYTES);
+	/* Where it can start none of its own, the file goes on to say what the one before has. */
+	no_process = true;
+	keeper_look(&next);
+	no_process = false;
+	assert_int_equal(state_file_write(&next), 0);
+	forget_remnants(&next);
+	world_end(&next);
+	assert_int_equal(state_file_read(&next), 0);
+	assert_int_equal(remnant_measure(&next, next.tenants), LEFT_BYTES);
 	/* It has one of its own, and the one before has no more to do. */
 	keeper_look(&next);
 	second = next.keeper.pid;
@@ -1365,14 +1400,14 @@ static void a_keeper_stays_while_no_other_can_be_started(void **state)
 		assert_int_equal(manager->keeper.pid, first);
 		assert_int_equal(waitpid(first, NULL, WNOHANG), 0);
 		/* The file says nothing of what that one has not. */
-		assert_true(manager->remnants->next->kept);
-		assert_false(manager->remnants->kept);
+		assert_true(manager->remnants->next->fd_kept);
+		assert_false(manager->remnants->fd_kept);
 		assert_true(keeper_wait_for(manager, manager_now(), &next) >= 0 && next <= manager_now() + 2000);
 	}
 	/* There is another as soon as there may be. */
 	keeper_look(manager);
 	second = manager->keeper.pid;
-	assert_true(second > 0 && second != first && manager->remnants->kept);
+	assert_true(second > 0 && second != first && manager->remnants->fd_kept);
 	assert_int_equal(kill(client, SIGKILL), 0);
 	assert_int_equal(waitpid(client, NULL, 0), client);
 	(void)free_remnants(manager, manager_now());
@@ -2263,6 +2298,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(what_servers_have_is_added_up),
 		WITH_WORLD(the_driver_has_no_longer_than_the_hosts_memory_takes),
 		WITH_WORLD(time_is_of_the_gpu_that_gave_it),
+		WITH_WORLD(a_new_manager_counts_on),
 		WITH_WORLD(each_container_has_a_user_and_a_socket_of_its_own),
 		WITH_WORLD(a_ledger_brings_back_what_lives),
 		WITH_WORLD(a_servers_quota_is_taken_over_and_nothing_else),
