@@ -491,10 +491,10 @@ static int vcuda_await(const char *text, const char *wanted)
 	return r;
 }
 
-/* Whether one is what all are to be, and stays so. */
+/* Whether one is what all are to be, and stays so. One that waits since it could not be saved whole is not. */
 static bool vcuda_is_settled(const struct vcudad_grant *grant, bool ends)
 {
-	if (streq(grant->state, "suspended") || streq(grant->state, "waiting"))
+	if (streq(grant->state, "suspended") || (streq(grant->state, "waiting") && !*grant->trouble))
 		return true;
 	return ends && streq(grant->state, "running");
 }

@@ -709,6 +709,14 @@ static void suspension_look_at_suspended(struct manager *manager, struct tenant 
 
 /* ---- all of them, while the host sleeps ---- */
 
+/* What could not be saved whole still has memory of a GPU, which the host's sleep would take: that is tried again. */
+static void suspension_save_rest(struct manager *manager, struct tenant *tenant)
+{
+	suspension_become(manager, tenant, SUSPENSION_PARKING);
+	suspension_try_again(&tenant->suspension);
+	tenant->suspension.trouble[0] = '\0';
+}
+
 void suspension_sleep(struct manager *manager)
 {
 	if (!manager->asleep)
@@ -717,7 +725,9 @@ void suspension_sleep(struct manager *manager)
 	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next) {
 		struct suspension *suspension = &tenant->suspension;
 
-		if (suspension->state != SUSPENSION_SUSPENDED) {
+		if (suspension->state == SUSPENSION_SUSPENDED && suspension->queued && suspension->trouble[0]) {
+			suspension_save_rest(manager, tenant);
+		} else if (suspension->state != SUSPENSION_SUSPENDED) {
 			suspension->try_at = 0;
 			suspension->trouble[0] = '\0';
 		}

@@ -838,6 +838,17 @@ slot() {
 		audited suspend-failed
 		audited resume-waits
 		is one waiting
+		# Nor when all are to be: that is said. Then it can be.
+		sed -i "s/^FAULTS=.*/FAULTS=cuCheckpointProcessCheckpoint@*=2/" /run/driver/sim.conf
+		ctr-gpu vcuda suspend --all >"$scratch/why" 2>&1 && exit 1
+		grep "^one is waiting: cuCheckpointProcessCheckpoint(): 2" "$scratch/why"
+		grep "containers that could not be suspended: 1" "$scratch/why"
+		sed -i /^FAULTS=/d /run/driver/sim.conf
+		ctr-gpu vcuda suspend --all
+		ctr-gpu vcuda resume --all
+		is one suspended
+		ctr-gpu vcuda resume one && exit 1
+		is one waiting
 		asks one check
 		rm /run/driver/full
 		soon answers one 3 right
