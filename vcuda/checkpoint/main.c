@@ -480,7 +480,7 @@ int main(int argc, char **argv)
 	}
 	if (!checkpoint_may_load(argv[2])) {
 		(void)checkpoint_fail(CHECKPOINT_LIBRARY, EPERM);
-		return checkpoint_end(CHECKPOINT_UNDONE);
+		return checkpoint_end(CHECKPOINT_NOT_BEGUN);
 	}
 	while (flock(CHECKPOINT_LOCK, LOCK_EX) < 0 && errno == EINTR)
 		;
@@ -489,12 +489,12 @@ int main(int argc, char **argv)
 	/* As root, before anything is heard of the processes: it makes nodes that are missing. */
 	if (page == MAP_FAILED || !room_open(argv[2], page, gpus, gpu_count)) {
 		(void)checkpoint_fail(CHECKPOINT_MEASURE, 0);
-		return checkpoint_end(CHECKPOINT_UNDONE);
+		return checkpoint_end(CHECKPOINT_NOT_BEGUN);
 	}
 	r = checkpoint_give_up_rights((uid_t)strtoul(argv[3], NULL, 10));
 	if (r < 0)
 		(void)checkpoint_fail(CHECKPOINT_RIGHTS, -r);
 	if (r < 0 || !checkpoint_load(argv[2]))
-		return checkpoint_end(CHECKPOINT_UNDONE);
+		return checkpoint_end(CHECKPOINT_NOT_BEGUN);
 	return checkpoint_end(checkpoint_do(argv[1], strtoull(argv[4], NULL, 16), strtoull(argv[5], NULL, 16)));
 }

@@ -363,6 +363,12 @@ static void suspension_stay(struct manager *manager, struct tenant *tenant, cons
 	suspension_queue(manager, tenant);
 }
 
+/* One that did nothing leaves what an earlier one began as it is. */
+static bool suspension_did_nothing(int end)
+{
+	return end == EXIT_NOT_RUN || end == CHECKPOINT_NOT_BEGUN;
+}
+
 static void suspension_end_move(struct manager *manager, struct tenant *tenant, int end, const char *why)
 {
 	const uint64_t target = tenant->suspension.target;
@@ -372,7 +378,7 @@ static void suspension_end_move(struct manager *manager, struct tenant *tenant, 
 		suspension_become(manager, tenant, SUSPENSION_NONE);
 	} else if (end == CHECKPOINT_NO_ROOM || end == CHECKPOINT_AWAY) {
 		suspension_stay(manager, tenant, "the other GPU has no room for what it has", end == CHECKPOINT_AWAY);
-	} else if (end == CHECKPOINT_UNDONE || end == EXIT_NOT_RUN) {
+	} else if (end == CHECKPOINT_UNDONE || suspension_did_nothing(end)) {
 		suspension_stay(manager, tenant, why, false);
 	} else {
 		suspension_lose(manager, tenant, why);
@@ -401,7 +407,7 @@ static void suspension_end(struct manager *manager, struct tenant *tenant, int w
 		tenant->suspension.again = true;
 		return;
 	}
-	if (end == EXIT_NOT_RUN && tenant->suspension.begun) {
+	if (suspension_did_nothing(end) && tenant->suspension.begun) {
 		suspension_try_again(&tenant->suspension);
 		tenant->suspension.try_at = manager_now() + AGAIN_MS;
 		return;
@@ -416,7 +422,7 @@ static void suspension_end(struct manager *manager, struct tenant *tenant, int w
 		suspension_queue(manager, tenant);
 	else if (end == CHECKPOINT_AWAY)
 		suspension_stay(manager, tenant, why, true);
-	else if (end == CHECKPOINT_UNDONE || end == EXIT_NOT_RUN)
+	else if (end == CHECKPOINT_UNDONE || suspension_did_nothing(end))
 		suspension_fail(manager, tenant, before, why);
 	else
 		suspension_lose(manager, tenant, why);

@@ -24,6 +24,7 @@ enum checkpoint_end {
 	CHECKPOINT_NO_ROOM,    /* the same: the GPU has not enough memory for them now */
 	CHECKPOINT_LOST,       /* not all of them are as they were, nor as they should be */
 	CHECKPOINT_AWAY,       /* something failed, and there is no room any more to undo it: resume them later */
+	CHECKPOINT_NOT_BEGUN,  /* the processes were not looked at: what an earlier program left is as it was */
 };
 
 /* What failed first. */

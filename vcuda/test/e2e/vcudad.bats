@@ -582,6 +582,16 @@ open(\"/run/met\", \"w\").close()" & until [[ -e /run/listens ]]; do sleep 0.02;
 	'
 }
 
+@test "the program that has the driver suspend servers says so where it did not look at any" {
+	local orders=$BATS_TEST_TMPDIR/orders library
+
+	truncate -s 1M "$orders"
+	for library in /nonexistent/libcuda.so.1 "$CTR_GPU_BUILD/lib/vcuda/libcuda.so.1"; do
+		run "$CTR_GPU_BUILD/bin/ctr-gpu-vcuda-checkpoint" move "$library" 65534 0 0 GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4 1:0 3<>"$orders"
+		expect_status 7
+	done
+}
+
 @test "nobody but root asks the manager, and no other pid namespace" {
 	on_host '
 		manager
