@@ -77,10 +77,66 @@ static struct handle *handle_take_place(void)
 	return &handle_table[handle_count++];
 }
 
-/* What a thread has made may belong to what another has ended meanwhile. */
-static struct handle *handle_new(enum wire_type type, uint64_t real, uint64_t parent, uint64_t context)
+/* ---- what ends with another ---- */
+
+enum handle_list { HANDLE_BELOW, HANDLE_WITHIN };
+
+static struct handle_link *handle_link_of(struct handle *handle, enum handle_list list)
 {
-	const bool ended = (parent && !handle_find(parent)) || (context && !handle_find(context));
+	return list == HANDLE_BELOW ? &handle->below : &handle->within;
+}
+
+static uint32_t *handle_first_of(struct handle *owner, enum handle_list list)
+{
+	return list == HANDLE_BELOW ? &owner->first_below : &owner->first_within;
+}
+
+static struct handle *handle_at(uint32_t place)
+{
+	return place ? &handle_table[place - 1] : NULL;
+}
+
+static uint32_t handle_place_of(const struct handle *handle)
+{
+	return (uint32_t)(handle - handle_table) + 1;
+}
+
+/* @owner: NULL: none */
+static void handle_join(struct handle *handle, struct handle *owner, enum handle_list list)
+{
+	struct handle_link *link = handle_link_of(handle, list);
+	uint32_t *first = owner ? handle_first_of(owner, list) : NULL;
+
+	*link = (struct handle_link){first ? *first : 0, 0};
+	if (link->next)
+		handle_link_of(handle_at(link->next), list)->before = handle_place_of(handle);
+	if (first)
+		*first = handle_place_of(handle);
+}
+
+/* @owner: NULL: none, or one that is gone, whose list goes on without it */
+static void handle_leave(struct handle *handle, struct handle *owner, enum handle_list list)
+{
+	struct handle_link *link = handle_link_of(handle, list);
+
+	if (link->before)
+		handle_link_of(handle_at(link->before), list)->next = link->next;
+	else if (owner)
+		*handle_first_of(owner, list) = link->next;
+	if (link->next)
+		handle_link_of(handle_at(link->next), list)->before = link->before;
+	*link = (struct handle_link){0, 0};
+}
+
+/* ---- giving ---- */
+
+/* What a thread has made may belong to what another has ended meanwhile. @ret: what is still to be written */
+static struct handle *handle_prepare(enum wire_type type, uint64_t real, uint64_t parent, uint64_t context,
+				     uint64_t *ret)
+{
+	struct handle *const above = parent ? handle_find(parent) : NULL, *const around =
+										  context ? handle_find(context) : NULL;
+	const bool ended = (parent && !above) || (context && !around);
 	struct handle *handle = ended ? NULL : handle_take_place();
 	uint32_t *first, index;
 
@@ -92,14 +148,24 @@ static struct handle *handle_new(enum wire_type type, uint64_t real, uint64_t pa
 	handle->real = real;
 	handle->parent = parent;
 	handle->context = context;
-	handle->thread = handle->holders = handle->below = 0;
-	if (parent)
-		handle_find(parent)->below++;
+	handle->thread = handle->holders = handle->first_below = handle->first_within = handle->next_hidden = 0;
 	handle->busy = false;
-	handle->handle = wire_handle(type, handle->generation, index, wire_handle_tag_of(context));
+	handle_join(handle, above, HANDLE_BELOW);
+	handle_join(handle, around, HANDLE_WITHIN);
+	*ret = wire_handle(type, handle->generation, index, wire_handle_tag_of(context));
 	first = &handle_hash[handle_hash_of(type, real)];
 	handle->next = *first;
 	*first = index + 1;
+	return handle;
+}
+
+static struct handle *handle_new(enum wire_type type, uint64_t real, uint64_t parent, uint64_t context)
+{
+	uint64_t value;
+	struct handle *handle = handle_prepare(type, real, parent, context, &value);
+
+	if (handle)
+		handle->handle = value;
 	return handle;
 }
 
@@ -127,6 +193,18 @@ uint64_t handle_make(enum wire_type type, uint64_t real, uint64_t parent, uint64
 	HANDLE_HOLD();
 	handle = handle_new(type, real, parent, context);
 	return handle ? handle->handle : 0;
+}
+
+uint64_t handle_make_hidden(enum wire_type type, uint64_t real)
+{
+	struct handle *handle;
+	uint64_t value = 0;
+
+	HANDLE_HOLD();
+	handle = handle_prepare(type, real, 0, 0, &value);
+	if (handle)
+		handle->hidden = handle->hider = value;
+	return value;
 }
 
 uint64_t handle_known(enum wire_type type, uint64_t real)
@@ -168,10 +246,7 @@ static struct handle *handle_place(uint64_t value)
 
 static void handle_leave_parent(struct handle *handle)
 {
-	struct handle *parent = handle->parent ? handle_place(handle->parent) : NULL;
-
-	if (parent)
-		parent->below--;
+	handle_leave(handle, handle_place(handle->parent), HANDLE_BELOW);
 	handle->parent = 0;
 }
 
@@ -198,6 +273,7 @@ static void handle_unlink(struct handle *handle)
 	if (handle->thread)
 		handle_disown(handle);
 	handle_leave_parent(handle);
+	handle_leave(handle, handle_place(handle->context), HANDLE_WITHIN);
 	handle->thread = 0;
 	handle_busy -= handle->busy;
 	handle_used--;
@@ -207,71 +283,62 @@ static void handle_unlink(struct handle *handle)
 	handle_free = place;
 }
 
-/* A handle that was dropped is never found again, so those below it are known by what they name. */
-static bool handle_drop_orphans(void)
-{
-	bool dropped = false;
+/* ---- hiding ---- */
 
-	for (uint32_t i = 0; i < handle_count; i++)
-		if (handle_table[i].handle && handle_table[i].parent && !handle_find(handle_table[i].parent)) {
-			handle_unlink(&handle_table[i]);
-			dropped = true;
-		}
-	return dropped;
-}
-
-/* Nothing ends with it, and the table need not be gone through. Of streams see handle_drop_captures(). */
-static bool handle_is_alone(const struct handle *handle, enum wire_type type)
-{
-	return type == WIRE_STREAM || (type != WIRE_CONTEXT && handle->below == 0);
-}
-
-static void handle_hide_one(struct handle *handle, uint64_t hider)
+/* Behind @last. Return: what is the last now. */
+static struct handle *handle_hide_one(struct handle *handle, uint64_t hider, struct handle *last)
 {
 	handle->hidden = handle->handle;
 	handle->hider = hider;
 	handle->handle = 0;
+	handle->next_hidden = 0;
+	if (last)
+		last->next_hidden = handle_place_of(handle);
+	return handle;
 }
 
-/* What is below something that cannot be found is below what is hidden: else it would be gone. */
-static bool handle_hide_orphans(uint64_t hider)
+/* Those of a list that can be found: others are hidden for an end of their own. */
+static struct handle *handle_hide_list(uint32_t first, enum handle_list list, uint64_t hider, struct handle *last)
 {
-	bool hidden = false;
+	for (struct handle *one = handle_at(first); one; one = handle_at(handle_link_of(one, list)->next))
+		if (one->handle)
+			last = handle_hide_one(one, hider, last);
+	return last;
+}
 
-	for (uint32_t i = 0; i < handle_count; i++)
-		if (handle_table[i].handle && handle_table[i].parent && !handle_find(handle_table[i].parent)) {
-			handle_hide_one(&handle_table[i], hider);
-			hidden = true;
-		}
-	return hidden;
+/* With all that ends with it, which is behind it in its list. */
+static void handle_hide_all(struct handle *handle)
+{
+	const uint64_t hider = handle->handle;
+	struct handle *last = handle_hide_one(handle, hider, NULL);
+
+	last = handle_hide_list(handle->first_within, HANDLE_WITHIN, hider, last);
+	for (struct handle *one = handle; one; one = handle_at(one->next_hidden))
+		last = handle_hide_list(one->first_below, HANDLE_BELOW, hider, last);
 }
 
 void handle_hide(uint64_t value)
 {
-	const enum wire_type type = wire_handle_type(value);
 	struct handle *handle;
 
 	HANDLE_HOLD();
 	handle = handle_find(value);
-	if (!handle)
-		return;
-	handle_hide_one(handle, value);
-	if (handle_is_alone(handle, type))
-		return;
-	for (uint32_t i = 0; type == WIRE_CONTEXT && i < handle_count; i++)
-		if (handle_table[i].handle && handle_table[i].context == value)
-			handle_hide_one(&handle_table[i], value);
-	while (handle_hide_orphans(value))
-		;
+	if (handle)
+		handle_hide_all(handle);
 }
 
 /* @context: of what ends with it; NULL: none, or one that has ended. So may the parent have. */
 static void handle_show_one(struct handle *handle, const struct handle *context)
 {
+	struct handle *hider;
+
 	if ((handle->context && !context) || (handle->parent && !handle_place(handle->parent))) {
 		handle_unlink(handle);
 	} else if (handle->context && context->hidden) {
+		hider = handle_place(context->hider);
 		handle->hider = context->hider;
+		handle->next_hidden = hider->next_hidden;
+		hider->next_hidden = handle_place_of(handle);
 	} else {
 		handle->handle = handle->hidden;
 		handle->hidden = handle->hider = 0;
@@ -280,46 +347,39 @@ static void handle_show_one(struct handle *handle, const struct handle *context)
 
 void handle_show(uint64_t value)
 {
-	struct handle *handle;
+	struct handle *next;
 
 	HANDLE_HOLD();
-	handle = handle_place(value);
-	if (!handle || !handle->hidden)
+	next = handle_place(value);
+	if (!next || !next->hidden || next->hider != value)
 		return;
-	for (uint32_t i = 0; i < handle_count; i++)
-		if (handle_table[i].hidden && handle_table[i].hider == value)
-			handle_show_one(&handle_table[i], handle_place(handle_table[i].context));
+	for (struct handle *one = next; one; one = next) {
+		next = handle_at(one->next_hidden);
+		one->next_hidden = 0;
+		handle_show_one(one, handle_place(one->context));
+	}
 }
 
-static void handle_drop_hidden(uint64_t hider)
+/* What was hidden for its own end goes with all that is behind it. */
+static void handle_drop_hidden(struct handle *handle)
 {
-	for (uint32_t i = 0; i < handle_count; i++)
-		if (handle_table[i].hidden && handle_table[i].hider == hider)
-			handle_unlink(&handle_table[i]);
+	for (struct handle *one = handle, *next; one; one = next) {
+		next = handle_at(one->next_hidden);
+		handle_unlink(one);
+	}
 }
 
 void handle_drop(uint64_t value)
 {
 	struct handle *handle;
-	const enum wire_type type = wire_handle_type(value);
-	bool hidden, alone;
 
 	HANDLE_HOLD();
 	handle = handle_place(value);
-	if (!handle)
-		return;
-	hidden = handle->hidden;
-	alone = handle_is_alone(handle, type);
-	handle_unlink(handle);
-	if (alone)
-		return;
-	if (hidden)
-		handle_drop_hidden(value);
-	for (uint32_t i = 0; type == WIRE_CONTEXT && i < handle_count; i++)
-		if (handle_table[i].handle && handle_table[i].context == value)
-			handle_unlink(&handle_table[i]);
-	while (handle_drop_orphans())
-		;
+	if (handle && !handle->hidden)
+		handle_hide_all(handle);
+	/* Else it goes with what hides it. */
+	if (handle && handle->hider == value)
+		handle_drop_hidden(handle);
 }
 
 void handle_own(uint64_t value)
@@ -337,10 +397,10 @@ void handle_drop_captures(void)
 	HANDLE_HOLD();
 	for (uint32_t i = 0; i < handle_count; i++)
 		if (wire_handle_type(handle_table[i].handle) == WIRE_GRAPH &&
-		    wire_handle_type(handle_table[i].parent) == WIRE_STREAM)
-			handle_unlink(&handle_table[i]);
-	while (handle_drop_orphans())
-		;
+		    wire_handle_type(handle_table[i].parent) == WIRE_STREAM) {
+			handle_hide_all(&handle_table[i]);
+			handle_drop_hidden(&handle_table[i]);
+		}
 }
 
 void handle_hold(uint64_t value)

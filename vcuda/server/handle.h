@@ -14,8 +14,13 @@ struct handle {
 	uint64_t hidden, hider;    /* the handle while it is not to be found, and with whose end it would come */
 	uint32_t thread, next_own; /* of a stream of a thread's own: its slot + 1, and the place + 1 of the next one */
 	uint32_t holders;
-	uint32_t below; /* how many have it as their parent */
-	bool busy;      /* of a stream: something was asked of it since it was last seen to have no work */
+	bool busy; /* of a stream: something was asked of it since it was last seen to have no work */
+	/* Lists of places, each + 1: of those that have it as their parent, or as their context. */
+	uint32_t first_below, first_within;
+	struct handle_link {
+		uint32_t next, before;
+	} below, within;      /* in its parent's list, and in its context's */
+	uint32_t next_hidden; /* of those with the same hider, of which this is the first */
 };
 
 extern struct handle *handle_table;
@@ -35,6 +40,9 @@ uint64_t handle_give(enum wire_type type, uint64_t real, uint64_t parent, uint64
  * that another thread has ended meanwhile and has not taken from the client yet.
  */
 uint64_t handle_make(enum wire_type type, uint64_t real, uint64_t parent, uint64_t context);
+
+/** The same for what is not the client's before handle_show(), and may be dropped instead. It belongs to no context. */
+uint64_t handle_make_hidden(enum wire_type type, uint64_t real);
 
 /** Return: the handle of @real, which the client has; 0 if it has none. */
 uint64_t handle_known(enum wire_type type, uint64_t real);

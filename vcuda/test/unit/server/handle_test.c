@@ -277,6 +277,103 @@ static void what_nothing_is_below_ends_without_a_look_at_all_others(void **state
 	handle_drop(kept);
 }
 
+/* The table was gone through several times for each graph, and for each context. */
+static void what_has_something_below_it_ends_without_a_look_at_all_others(void **state)
+{
+	enum { MANY = 20000, CONTEXTS = 2000 };
+	static uint64_t graphs[MANY], nodes[MANY], contexts[CONTEXTS], streams[CONTEXTS];
+	const clock_t began = clock();
+
+	(void)state;
+	for (uint64_t i = 0; i < CONTEXTS; i++)
+		contexts[i] = handle_give(WIRE_CONTEXT, 0x2000000 + i * 0x100, 0, 0);
+	for (uint64_t i = 0; i < MANY; i++) {
+		graphs[i] = handle_give(WIRE_GRAPH, 0x3000000 + i * 0x100, 0, contexts[i % CONTEXTS]);
+		nodes[i] = handle_give(WIRE_NODE, 0x6000000 + i * 0x100, graphs[i], contexts[i % CONTEXTS]);
+	}
+	for (uint64_t i = 0; i < CONTEXTS; i++)
+		streams[i] = handle_give(WIRE_STREAM, 0x9000000 + i * 0x100, 0, contexts[i]);
+	for (uint64_t i = 0; i < MANY; i += 2) {
+		handle_hide(graphs[i]);
+		handle_drop(graphs[i]);
+		assert_false(there(nodes[i], WIRE_NODE));
+	}
+	for (uint64_t i = 0; i < CONTEXTS; i++) {
+		assert_true(there(streams[i], WIRE_STREAM));
+		handle_hide(contexts[i]);
+		assert_false(there(streams[i], WIRE_STREAM));
+		handle_drop(contexts[i]);
+	}
+	for (uint64_t i = 0; i < MANY; i++)
+		assert_false(there(graphs[i], WIRE_GRAPH) || there(nodes[i], WIRE_NODE));
+	assert_true(clock() - began < CLOCKS_PER_SEC);
+}
+
+/* In whatever order those of a list go. */
+static void what_is_left_of_a_list_goes_with_its_owner(void **state)
+{
+	enum { NODES = 5 };
+	static const int orders[][NODES - 2] = {{0, 1, 2}, {2, 1, 0}, {4, 0, 2}, {1, 3, 4}};
+	uint64_t nodes[NODES], context, graph;
+
+	(void)state;
+	for (size_t order = 0; order < sizeof(orders) / sizeof(orders[0]); order++) {
+		context = handle_give(WIRE_CONTEXT, 0xd000, 0, 0);
+		graph = handle_give(WIRE_GRAPH, 0xd010, 0, context);
+		for (uint64_t i = 0; i < NODES; i++)
+			nodes[i] = handle_give(WIRE_NODE, 0xd100 + i * 0x10, graph, context);
+		for (int i = 0; i < NODES - 2; i++)
+			handle_drop(nodes[orders[order][i]]);
+		/* The last two, in places of others, too. */
+		nodes[orders[order][0]] = handle_give(WIRE_NODE, 0xd200, graph, context);
+		handle_drop(order % 2 ? graph : context);
+		for (int i = 0; i < NODES; i++)
+			assert_false(there(nodes[i], WIRE_NODE));
+		handle_drop(context);
+	}
+}
+
+/* One that ends by itself while what it is below goes is in no list of another's that gets the place. */
+static void what_ends_while_its_owner_goes_is_of_none_that_comes_after(void **state)
+{
+	const uint64_t graph = handle_give(WIRE_GRAPH, 0xe000, 0, 0);
+	const uint64_t nodes[] = {handle_give(WIRE_NODE, 0xe010, graph, 0), handle_give(WIRE_NODE, 0xe020, graph, 0)};
+	uint64_t next, node;
+
+	(void)state;
+	handle_hide(nodes[0]);
+	handle_hide(nodes[1]);
+	handle_drop(graph);
+	next = handle_give(WIRE_GRAPH, 0xe030, 0, 0);
+	assert_int_equal(wire_handle_index(next), wire_handle_index(graph));
+	node = handle_give(WIRE_NODE, 0xe040, next, 0);
+	handle_drop(nodes[1]);
+	handle_show(nodes[0]);
+	assert_false(there(nodes[0], WIRE_NODE));
+	assert_true(there(node, WIRE_NODE));
+	handle_drop(next);
+	assert_false(there(node, WIRE_NODE));
+}
+
+static void what_is_made_hidden_is_not_to_be_guessed(void **state)
+{
+	const uint64_t context = handle_make_hidden(WIRE_CONTEXT, 0xf000),
+		       lost = handle_make_hidden(WIRE_CONTEXT, 0xf010);
+
+	(void)state;
+	assert_true(context && lost);
+	assert_false(there(context, WIRE_CONTEXT));
+	assert_int_equal(handle_known(WIRE_CONTEXT, 0xf000), 0);
+	assert_int_equal(handle_give(WIRE_STREAM, 0xf100, 0, context), 0);
+	handle_show(context);
+	assert_true(there(context, WIRE_CONTEXT));
+	assert_int_equal(handle_known(WIRE_CONTEXT, 0xf000), context);
+	handle_drop(lost);
+	handle_show(lost);
+	assert_false(there(lost, WIRE_CONTEXT));
+	handle_drop(context);
+}
+
 static uint64_t streams_made;
 static bool ends_object;
 static uint64_t object;
@@ -349,6 +446,10 @@ int main(void)
 		cmocka_unit_test(what_another_thread_ends_first_is_not_taken),
 		cmocka_unit_test(a_thread_has_a_stream_of_its_own_in_each_context),
 		cmocka_unit_test(what_nothing_is_below_ends_without_a_look_at_all_others),
+		cmocka_unit_test(what_has_something_below_it_ends_without_a_look_at_all_others),
+		cmocka_unit_test(what_is_left_of_a_list_goes_with_its_owner),
+		cmocka_unit_test(what_ends_while_its_owner_goes_is_of_none_that_comes_after),
+		cmocka_unit_test(what_is_made_hidden_is_not_to_be_guessed),
 		cmocka_unit_test(what_does_not_end_is_shown_as_long_as_its_context_is_there),
 	};
 
