@@ -146,10 +146,14 @@ static bool contexts_count(uint64_t handle, uint64_t gpu, uint64_t expected)
 	return fits;
 }
 
-/* What was expected is counted. Return: CUDA_SUCCESS; whatever else, and the context is to be ended. */
-static CUresult contexts_reply(struct request *q, uint64_t real, uint64_t gpu, uint64_t expected)
+/*
+ * What was expected is counted. Until the context is, other threads of the client find no handle of it, which they
+ * could guess: nothing of theirs is in a context that is ended again. Return: CUDA_SUCCESS; whatever else, and the
+ * context is to be ended.
+ */
+static CUresult contexts_make(CUcontext real, uint64_t gpu, uint64_t expected, uint64_t *ret)
 {
-	const uint64_t handle = handle_give(WIRE_CONTEXT, real, 0, 0);
+	const uint64_t handle = handle_make_hidden(WIRE_CONTEXT, real);
 
 	if (!handle || !turn_add_context(handle, server.granted[gpu])) {
 		handle_drop(handle);
@@ -163,8 +167,16 @@ static CUresult contexts_reply(struct request *q, uint64_t real, uint64_t gpu, u
 		contexts_forget(handle, (struct remains){NULL, NULL});
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	request_reply(q, &handle, sizeof(handle));
+	*ret = handle;
 	return CUDA_SUCCESS;
+}
+
+/* A lane that was told of the handle before has no context for it. */
+static void contexts_reply(struct request *q, uint64_t handle)
+{
+	handle_show(handle);
+	lane_forget_context();
+	request_reply(q, &handle, sizeof(handle));
 }
 
 CUresult serve_cuDevicePrimaryCtxRetain(struct request *q)
@@ -172,6 +184,7 @@ CUresult serve_cuDevicePrimaryCtxRetain(struct request *q)
 	CUresult r = request_words(q, 1);
 	const uint64_t expected = contexts_expect(q->argument[0]);
 	CUcontext real = 0;
+	uint64_t handle = 0;
 	CUdevice device;
 
 	if (!r)
@@ -191,10 +204,13 @@ CUresult serve_cuDevicePrimaryCtxRetain(struct request *q)
 		return r;
 	}
 	quota_use_gpu(server.granted[q->argument[0]]);
-	r = contexts_reply(q, real, q->argument[0], expected);
+	r = contexts_make(real, q->argument[0], expected, &handle);
 	if (r)
 		(void)driver.cuDevicePrimaryCtxRelease_v2(device);
-	primary[q->argument[0]] = r ? 0 : *(uint64_t *)q->reply;
+	/* Before it is found: it is not to be destroyed as others are. */
+	primary[q->argument[0]] = handle;
+	if (!r)
+		contexts_reply(q, handle);
 	return r;
 }
 
@@ -257,6 +273,7 @@ CUresult serve_cuCtxCreate_v2(struct request *q)
 	CUresult r = request_words(q, 2);
 	const uint64_t expected = contexts_expect(q->argument[1]);
 	CUcontext real = 0, popped = 0;
+	uint64_t handle = 0;
 	CUdevice device;
 
 	if (!r)
@@ -273,9 +290,11 @@ CUresult serve_cuCtxCreate_v2(struct request *q)
 	}
 	(void)driver.cuCtxPopCurrent_v2(&popped);
 	quota_use_gpu(server.granted[q->argument[1]]);
-	r = contexts_reply(q, real, q->argument[1], expected);
+	r = contexts_make(real, q->argument[1], expected, &handle);
 	if (r)
 		(void)driver.cuCtxDestroy_v2(real);
+	else
+		contexts_reply(q, handle);
 	return r;
 }
 
