@@ -9,6 +9,7 @@
 
 #include "vcuda/server/share.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -273,18 +274,16 @@ static CUresult share_open_memory(struct request *q, struct share *place, CUdevi
 	/* As the driver does it, which opens nothing for the process that has it. */
 	if (one && one->given)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (one && one->opened == SHARE_OPENED)
-		return CUDA_ERROR_OUT_OF_MEMORY;
 	memcpy(&handle, place->handle, sizeof(handle));
 	r = driver.cuIpcOpenMemHandle_v2(ret, handle, LAZY_PEERS);
 	if (r)
 		return r;
 	one = share_held_find(SHARE_MEMORY, *ret);
-	if (one)
+	if (one && one->opened < SHARE_OPENED) {
 		one->opened++;
-	else
-		one = share_held_add(place, *ret, 0, q->header.context);
-	if (one)
+		return CUDA_SUCCESS;
+	}
+	if (!one && share_held_add(place, *ret, 0, q->header.context))
 		return CUDA_SUCCESS;
 	(void)driver.cuIpcCloseMemHandle(*ret);
 	return CUDA_ERROR_OUT_OF_MEMORY;
@@ -356,35 +355,60 @@ CUresult serve_cuIpcCloseMemHandle(struct request *q)
 	return r;
 }
 
+/*
+ * Return: a descriptor of what a place has; -1. Of what this server has given, its own list says which that is: another
+ * server of the container that was taken over could write the number of any descriptor of this one there.
+ */
+static int share_import_descriptor(const struct share *place)
+{
+	struct share_file file;
+	int fd;
+
+	memcpy(&file, place->handle, sizeof(file));
+	if (file.slot != server.start.quota_slot)
+		return share_file_get(&file);
+	fd = share_held_descriptor(place);
+	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+/* The driver's handle becomes the client's. It counts in its place. */
+static CUresult share_keep_import(struct request *q, uint64_t real)
+{
+	CUresult r;
+
+	if (!quota_note(QUOTA_PHYSICAL, real, 0, 0)) {
+		(void)driver.cuMemRelease(real);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	r = allocation_hold(q, real);
+	(void)quota_forget(QUOTA_PHYSICAL, real);
+	return r;
+}
+
 /* @place is held, once more or for the first time. What is imported twice is the same memory, or another name of it. */
 static CUresult share_import(struct request *q, struct share *place)
 {
-	struct share_file file;
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int fd = share_import_descriptor(place);
 	CUmemGenericAllocationHandle real = 0;
-	struct share_held *one;
+	struct share_held *one = NULL;
 	CUresult r;
 
-	memcpy(&file, place->handle, sizeof(file));
-	fd = share_file_get(&file);
 	if (fd < 0)
 		return CUDA_ERROR_UNKNOWN;
 	r = driver.cuMemImportFromShareableHandle(&real, (void *)(intptr_t)fd, SHARE_DESCRIPTOR);
 	if (r)
 		return r;
-	one = share_held_find(SHARE_PHYSICAL, real);
-	if (!one) {
+	if (!share_held_find(SHARE_PHYSICAL, real)) {
 		one = share_held_add(place, real, 0, 0);
-		if (one)
-			one->opened = 0; /* the client has a handle of it, and no descriptor */
+		if (!one) {
+			(void)driver.cuMemRelease(real);
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		}
+		one->opened = 0; /* the client has a handle of it, and no descriptor */
 	}
-	if (!one) {
-		(void)driver.cuMemRelease(real);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	/* It counts in its place. */
-	r = quota_note(QUOTA_PHYSICAL, real, 0, 0) ? allocation_hold(q, real) : CUDA_ERROR_OUT_OF_MEMORY;
-	(void)quota_forget(QUOTA_PHYSICAL, real);
+	r = share_keep_import(q, real);
+	if (r && one)
+		share_held_end(one);
 	driver_memory_set_dirty();
 	return r;
 }

@@ -34,7 +34,7 @@ _Static_assert(sizeof(struct share_file) == SHARE_HANDLE, "one is copied to the 
 /** Return: another descriptor of @fd, which other servers of the container may get; -1. */
 int share_file_keep(int fd);
 
-/** Return: a descriptor of our own for what a server, or this one, keeps; -1. */
+/** Return: a descriptor of our own for what a server keeps; -1. Of this one's own, the caller knows that it is one. */
 int share_file_get(const struct share_file *file);
 
 /** Return: a place to fill in, which others see once it is SHARE_READY; NULL. */
@@ -69,6 +69,9 @@ void share_held_unlock(pthread_mutex_t *const *mutex);
 struct share_held *share_held_find(enum share_kind kind, uint64_t key);
 struct share_held *share_held_find_place(const struct share *place);
 struct share_held *share_held_find_token(enum share_kind kind, const uint64_t token[2]);
+
+/** Return: the driver's descriptor of what this server has given there, which stays its own; -1. */
+int share_held_descriptor(const struct share *place);
 
 /** One more, once the place has this server's bit. Return: NULL if memory is out. */
 struct share_held *share_held_add(struct share *place, uint64_t key, uint64_t given, uint64_t context);

@@ -72,6 +72,15 @@ struct share_held *share_held_find_place(const struct share *place)
 	return one;
 }
 
+int share_held_descriptor(const struct share *place)
+{
+	const struct share_held *one = share_held_list;
+
+	while (one && (one->place != place || one->fd < 0))
+		one = one->next;
+	return one ? one->fd : -1;
+}
+
 struct share_held *share_held_find_token(enum share_kind kind, const uint64_t token[2])
 {
 	struct share_held *one = share_held_list;

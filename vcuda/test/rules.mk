@@ -140,8 +140,9 @@ $(O)/vcuda/test/unit/server/quota_test: $(O)/vcuda/server/quota.o
 $(O)/vcuda/test/unit/server/driver_memory_test: $(patsubst %,$(O)/vcuda/server/%.o,driver_memory quota)
 $(O)/vcuda/test/unit/server/driver_memory_test: override LDFLAGS += -Wl,--wrap=dlsym
 $(O)/vcuda/test/unit/server/driver_memory_test.o: $(vcuda_headers)
-$(O)/vcuda/test/unit/server/contexts_test: $(filter-out %/server/main.o %/server/lane.o,$(vcuda_server_objects))
+$(patsubst %,$(O)/vcuda/test/unit/server/%_test,contexts share): $(filter-out %/server/main.o %/server/lane.o,$(vcuda_server_objects))
 $(O)/vcuda/test/unit/server/contexts_test: override LDFLAGS += -Wl,--wrap=driver_memory_fits,--wrap=driver_memory_is_known,--wrap=handle_show
+$(O)/vcuda/test/unit/server/share_test: override LDFLAGS += -Wl,--wrap=handle_give,--wrap=share_file_get
 $(O)/vcuda/test/unit/server/share_file_test: $(O)/vcuda/server/share_file.o
 $(O)/vcuda/test/unit/server/image_test: $(O)/vcuda/server/image.o
 $(O)/vcuda/test/unit/server/handle_test: $(patsubst %,$(O)/vcuda/server/%.o,handle object_ref)
@@ -153,7 +154,7 @@ $(O)/vcuda/test/unit/server/request_test: $(patsubst %,$(O)/vcuda/server/%.o,req
 $(O)/vcuda/test/unit/server/request_test: override LDFLAGS += -Wl,--wrap=realloc
 $(O)/vcuda/test/unit/client/integrity_test.o: $(vcuda_headers)
 $(O)/vcuda/test/unit/client/device_name_test: $(O)/vcuda/client/device_name.o
-$(patsubst %,$(O)/vcuda/test/unit/server/%_test.o,contexts handle object_ref request): $(vcuda_headers)
+$(patsubst %,$(O)/vcuda/test/unit/server/%_test.o,contexts handle object_ref request share): $(vcuda_headers)
 
 # vCUDA's server, on the simulated driver, without the main() that would not return; and its client, for which the fuzzer is
 # the server.
