@@ -24,8 +24,8 @@ enum {
 /* ---- resource ---- */
 
 /*
- * Once listed a device stays, and is not healthy while the host does not have it: kubelet counts what is granted. A full
- * list drops the one that was listed first of those that are gone.
+ * Once listed a device stays, and is not healthy while the host does not have it: kubelet counts what is granted. A
+ * full list drops the one that was listed first of those that are gone.
  */
 struct device {
 	char *id;      /* as `ctr-gpu list`, CDI and the environment have it */

@@ -20,6 +20,8 @@ struct cdi_finding {
 struct cdi_file {
 	char *path;
 	int priority; /* of its directory */
+	bool is_rest; /* stands for the files of a directory that were too many; the path is the directory's */
+	bool denied;  /* the caller may not read it */
 	struct cdi_spec spec;
 	struct cdi_finding *findings;
 	size_t finding_count;

@@ -68,20 +68,29 @@ int cdi_report_find(struct cdi_file *file, enum cdi_severity severity, const cha
 
 /* ---- reading ---- */
 
+/* @path: taken. Return: the file, borrowed; NULL without memory. */
+static struct cdi_file *cdi_report_add_file(struct ctr_gpu_cdi_report *report, char *path)
+{
+	struct cdi_file *files = path ? array_grow(report->files, report->file_count, sizeof(*files)) : NULL;
+
+	if (!files) {
+		free(path);
+		return NULL;
+	}
+	report->files = files;
+	files[report->file_count] = (struct cdi_file){.path = path, .priority = report->priority};
+	return &files[report->file_count++];
+}
+
 static int cdi_report_read_file(struct ctr_gpu_cdi_report *report, char *path)
 {
-	struct cdi_file *files = path ? array_grow(report->files, report->file_count, sizeof(*files)) : NULL, *file;
+	struct cdi_file *file = cdi_report_add_file(report, path);
 	_cleanup_free_ char *data = NULL;
 	size_t size;
 	int r;
 
-	if (!files) {
-		free(path);
+	if (!file)
 		return -ENOMEM;
-	}
-	report->files = files;
-	file = &files[report->file_count++];
-	*file = (struct cdi_file){.path = path, .priority = report->priority};
 	r = fd_read_untrusted_at(AT_FDCWD, file->path, CDI_FILE_MAX, &data, &size);
 	if (r == -EFBIG)
 		return cdi_schema_problem(&file->spec, "it has more than %d MiB; no real one has", CDI_FILE_MAX >> 20);
@@ -89,6 +98,7 @@ static int cdi_report_read_file(struct ctr_gpu_cdi_report *report, char *path)
 		return cdi_schema_problem(&file->spec, "it is not a regular file");
 	if (r == -ENOMEM)
 		return r;
+	file->denied = r == -EACCES || r == -EPERM;
 	if (r < 0)
 		return cdi_schema_problem(&file->spec, "it cannot be read: %s", strerror(-r));
 	return cdi_spec_parse(file->path, data, size, &file->spec);
@@ -99,12 +109,43 @@ int ctr_gpu_cdi_report_read_file(struct ctr_gpu_cdi_report *report, const char *
 	return cdi_report_read_file(report, strdup(path));
 }
 
+/* The names of specs; ours are always among them. @ret_more: whether there are more of others' than are looked at */
+static int cdi_report_list_names(DIR *stream, struct strv *ret, bool *ret_more)
+{
+	const struct dirent *entry;
+	size_t others = 0;
+	bool is_yaml;
+	int r = 0;
+
+	*ret_more = false;
+	while (r == 0 && (entry = readdir(stream))) {
+		if (entry->d_type == DT_DIR || !cdi_spec_has_name(entry->d_name, &is_yaml))
+			continue;
+		if (!str_has_prefix(entry->d_name, CDI_FILE_PREFIX) && ++others > CDI_FILES_MAX)
+			*ret_more = true;
+		else
+			r = strv_add(ret, entry->d_name);
+	}
+	strv_sort(ret);
+	return r;
+}
+
+static int cdi_report_tell_of_more(struct ctr_gpu_cdi_report *report, const char *directory)
+{
+	struct cdi_file *rest = cdi_report_add_file(report, strdup(directory));
+
+	if (!rest)
+		return -ENOMEM;
+	rest->is_rest = true;
+	return cdi_schema_problem(&rest->spec, "it has more than %d specs, and the others were not looked at",
+				  CDI_FILES_MAX);
+}
+
 int ctr_gpu_cdi_report_read_directory(struct ctr_gpu_cdi_report *report, const char *path)
 {
 	_cleanup_strv_ struct strv names = {0};
 	_cleanup_dir_ DIR *stream = NULL;
-	const struct dirent *entry;
-	bool is_yaml;
+	bool more;
 	int r = strv_add(&report->directories, path);
 
 	report->priority++;
@@ -116,10 +157,7 @@ int ctr_gpu_cdi_report_read_directory(struct ctr_gpu_cdi_report *report, const c
 	if (!stream)
 		return err_set_advised(&report->context->err, -errno, ("cannot read the directory %s: %m", path),
 				       ("Check its permissions."));
-	while (r == 0 && names.count < CDI_FILES_MAX && (entry = readdir(stream)))
-		if (entry->d_type != DT_DIR && cdi_spec_has_name(entry->d_name, &is_yaml))
-			r = strv_add(&names, entry->d_name);
-	strv_sort(&names);
+	r = cdi_report_list_names(stream, &names, &more);
 	for (size_t i = 0; i < names.count && r == 0; i++) {
 		char *file = NULL;
 
@@ -127,7 +165,7 @@ int ctr_gpu_cdi_report_read_directory(struct ctr_gpu_cdi_report *report, const c
 		if (r == 0)
 			r = cdi_report_read_file(report, file);
 	}
-	return r;
+	return r == 0 && more ? cdi_report_tell_of_more(report, path) : r;
 }
 
 /* ---- what engines make of it ---- */

@@ -385,6 +385,21 @@ podman_agrees() {
 	expect_line 5
 }
 
+@test "of thousands of specs ours is read in any case, and what is not looked at is said" {
+	local i
+
+	spec "$specs" ctr-gpu-mine.json
+	for i in {1..1025}; do
+		printf '{"cdiVersion": "0.5.0", "kind": "example.com/claim", "devices": [{"name": "%d", "containerEdits": {"env": ["A=b"]}}]}' "$i" >"$specs/claim-$i.yaml"
+	done
+	check --spec-dir="$specs"
+	[[ $status == 1 && $output == *"error: it has more than 1024 specs, and the others were not looked at"* ]]
+	[[ $output == *"example.com/card=one"* && $(grep -c example.com/claim= <<<"$output") == 1024 ]]
+	rm "$specs/claim-7.yaml"
+	check --spec-dir="$specs"
+	[[ $status == 0 && $output == *"No error was found."* ]]
+}
+
 @test "hostile files are told apart from specs, and nothing hangs" {
 	mkdir -p "$specs"
 	mkfifo "$specs/fifo.json"

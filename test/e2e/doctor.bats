@@ -706,6 +706,10 @@ setup_file() {
 	expect "so that engines know neither"
 	run on wsl-nvidia 'echo "{" | spec /etc/cdi/broken.json; ids'
 	expect_line "warning cdi.refused"
+	# Root's engines read what the user may not.
+	run on wsl-nvidia 'ctr-gpu cdi generate >/dev/null; chmod 600 /etc/cdi/*; nobody ctr-gpu doctor --json | jq -r ".findings[] | select(.id | startswith(\"cdi.\")) | .id, .remedy"'
+	[[ $output == "cdi.unreadable
+sudo chmod a+r /etc/cdi/ctr-gpu-nvidia.json; for root's engines: sudo ctr-gpu doctor" ]] || { echo "$output"; return 1; }
 }
 
 @test "CDI specs where an engine does not read them" {
@@ -1058,7 +1062,10 @@ opens_no() {
 			>/var/lib/rancher/k3s/agent/etc/containerd/config.toml; echo k3s with it; words
 		mv /var/lib/rancher/k3s /var/lib/rancher/rke2; >/var/lib/rancher/rke2/agent/etc/containerd/config.toml; echo rke2; remedy kubernetes.no-runtime
 		rm -r /var/lib/rancher; mkdir /var/lib/k0s; echo k0s; remedy kubernetes.no-runtime
-		rmdir /var/lib/k0s; touch /var/lib/kubelet/device-plugins/{ctr-gpu-nvidia.com_gpu,nvidia-gpu}.sock; echo plugins; words
+		rmdir /var/lib/k0s; cd /var/lib/kubelet/device-plugins
+		perl -e "use Socket; my @s; for (qw(ctr-gpu-nvidia.com_gpu nvidia-gpu)) { socket my \$s, AF_UNIX, SOCK_STREAM, 0; bind \$s, sockaddr_un(qq(\$_.sock)); listen \$s, 5; push @s, \$s } mkdir q(/run/plugins); sleep 600" >/dev/null 2>&1 & plugins=$!
+		until [[ -d /run/plugins ]]; do sleep 0.005; done
+		echo plugins; words; kill "$plugins"; { wait "$plugins"; } 2>/dev/null; echo killed; words; cd /
 		chmod 700 /var/lib/kubelet; echo nobody; nobody ctr-gpu doctor --json | jq -r ".findings[].id" | grep kubernetes'
 	[[ $output == "none
 plain
@@ -1080,5 +1087,8 @@ plugins
 ok kubernetes.node
 ok kubernetes.plugin
 warning kubernetes.two-plugins
+killed
+ok kubernetes.node
+warning kubernetes.no-plugin
 nobody"* ]] || { echo "$output"; return 1; }
 }

@@ -34,7 +34,16 @@ static void cdi_add_file(struct doctor_context *examination, const struct cdi_fi
 
 	if (usable && !cdi_is_for_gpus(spec))
 		return;
-	if (!usable)
+	if (file->is_rest)
+		findings_add(findings, "cdi.many", SEVERITY_WARNING,
+			     "%s: %s\nRemove specs of devices that are gone: their tool leaves them behind.",
+			     file->path, spec->problems.items[0]);
+	else if (file->denied)
+		findings_add(findings, "cdi.unreadable", SEVERITY_WARNING,
+			     "you may not read %s, nor may rootless engines of yours\n"
+			     "sudo chmod a+r %s; for root's engines: sudo ctr-gpu doctor",
+			     file->path, file->path);
+	else if (!usable)
 		findings_add(findings, "cdi.refused", SEVERITY_WARNING, format, file->path, spec->problems.items[0],
 			     remedy);
 	for (size_t i = 0; i < file->finding_count; i++) {

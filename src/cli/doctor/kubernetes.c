@@ -7,6 +7,8 @@
 #include <glob.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/fd.h"
 #include "cli/doctor/doctor.h"
 #include "engines/config.h"
 #include "system/trusted_file.h"
@@ -31,11 +33,18 @@ static bool kubernetes_has_way(const struct engine_node *node, struct findings *
 	return r < 0 || config.unread || config.runtime || config.cdi == 1;
 }
 
+/* A plugin that was killed leaves its socket, at which no process listens. To others than root it is closed. */
 static bool kubernetes_has_plugin(const char *pattern)
 {
 	glob_t found = {0};
-	bool has = glob(pattern, GLOB_NOSORT, NULL, &found) == 0;
+	bool has = false;
 
+	if (glob(pattern, GLOB_NOSORT, NULL, &found) == 0)
+		for (size_t i = 0; i < found.gl_pathc && !has; i++) {
+			_cleanup_close_ int fd = fd_connect(found.gl_pathv[i]);
+
+			has = fd != -ECONNREFUSED && fd != -ENOENT;
+		}
 	globfree(&found);
 	return has;
 }
