@@ -78,7 +78,7 @@ __ctr_gpu_candidates() {
 		done < <(__ctr_gpu_options <<<"$help")
 	fi
 	if [[ $current == -* ]]; then
-		__ctr_gpu_options <<<"$help" | sed 's/ .*//; s/\[=$//'
+		__ctr_gpu_options <<<"$help" | sed 's/ .*//; s/\[=$//' | sort -u
 		return
 	fi
 	__ctr_gpu_commands <<<"$help"

@@ -38,37 +38,12 @@ static const struct verb verbs[] = {
 	{0},
 };
 
-enum { VERB_TEXT_MAX = 32 };
-
-/* argp sorts its own lists; this one keeps the table's order, by first use. */
-static char *main_describe_verbs(int key, const char *text, void *input)
-{
-	struct memstream stream;
-	char usage[VERB_TEXT_MAX], *list;
-	FILE *file;
-
-	(void)input;
-	if (key != ARGP_KEY_HELP_PRE_DOC)
-		return (char *)text;
-	file = memstream_open(&stream);
-	if (!file)
-		return (char *)text;
-	(void)fprintf(file, "%s\n\nCommands:\n", text);
-	for (const struct verb *verb = verbs; verb->name; verb++) {
-		if (!verb->summary)
-			continue;
-		(void)snprintf(usage, sizeof(usage), "%s%s", verb->name, verb->arguments);
-		(void)fprintf(file, "  %-20s %s\n", usage, verb->summary);
-	}
-	return memstream_close(&stream, &list, NULL) == 0 ? list : (char *)text;
-}
-
 static const struct argp_child children[] = {{&global_options_before_verb, 0, "Options of every command:", 1}, {0}};
 static const struct argp main_argp = {
 	.parser = verb_parse,
 	.args_doc = "COMMAND [ARGUMENT...]",
 	.children = children,
-	.help_filter = main_describe_verbs,
+	.help_filter = verb_help_filter,
 	.doc = "Show the GPUs of this host and give them to containers.\v"
 	       "'ctr-gpu COMMAND --help' shows a command's own options; ctr-gpu(1) explains them all.",
 };

@@ -553,8 +553,8 @@ static int slurm_step(struct global_options *globals, int argc, char **argv)
 
 static const struct verb commands[] = {
 	{"gres", "", "Print lines for gres.conf and slurm.conf, or check them", slurm_gres},
-	{"nodes", "", "Make the nodes by which Slurm tells GPUs behind /dev/dxg apart", slurm_nodes},
-	{"step", "JOB STEP", "Give a step of a job its GPUs; Slurm's plugin runs this", slurm_step},
+	{"nodes", "", "Make a node for each GPU behind /dev/dxg", slurm_nodes},
+	{"step", " JOB STEP", "Give a step of a job its GPUs; Slurm's plugin runs this", slurm_step},
 	{0},
 };
 
@@ -562,8 +562,9 @@ int verb_slurm(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.parser = verb_parse,
-		.args_doc = "gres|nodes|step [ARGUMENT...]",
+		.args_doc = "COMMAND [ARGUMENT...]",
 		.children = global_options_children,
+		.help_filter = verb_help_filter,
 		.doc = "Tell Slurm of this node's GPUs.\v"
 		       "'ctr-gpu slurm COMMAND --help' shows a command's own options; ctr-gpu(1) explains them all.",
 	};

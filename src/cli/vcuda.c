@@ -835,8 +835,9 @@ int verb_vcuda(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.parser = verb_parse,
-		.args_doc = "list|top|limit|suspend|resume|move|drain|undrain|revoke|clear|audit [ARGUMENT...]",
+		.args_doc = "COMMAND [ARGUMENT...]",
 		.children = global_options_children,
+		.help_filter = verb_help_filter,
 		.doc = "Look after containers that have GPUs by vCUDA, without a device.\v"
 		       "'ctr-gpu vcuda COMMAND --help' shows a command's own options; ctr-gpu(1) explains them all.",
 	};

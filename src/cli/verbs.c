@@ -7,14 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/print.h"
 #include "base/str.h"
 #include "cli/output.h"
 
-enum { NAME_MAX_LENGTH = 64 };
+enum { NAME_MAX_LENGTH = 64, VERB_TEXT_MAX = 32, VERB_COLUMN = 20 };
 
 /* What stands before the command's name, and where the command begins. */
 struct line {
 	struct global_options *globals;
+	const struct verb *table;
 	int verb; /* index in argv */
 };
 
@@ -24,6 +26,37 @@ const struct verb *verb_find(const struct verb *table, const char *name)
 		if (strcmp(table->name, name) == 0)
 			return table;
 	return NULL;
+}
+
+/* argp sorts its own lists; this one keeps the table's order, by first use. */
+char *verb_help_filter(int key, const char *text, void *input)
+{
+	const struct line *line = input;
+	int column = VERB_COLUMN;
+	struct memstream stream;
+	char usage[VERB_TEXT_MAX], *list;
+	FILE *file;
+
+	if (key != ARGP_KEY_HELP_PRE_DOC || !line)
+		return (char *)text;
+	file = memstream_open(&stream);
+	if (!file)
+		return (char *)text;
+	for (const struct verb *verb = line->table; verb->name; verb++) {
+		int width = (int)(strlen(verb->name) + strlen(verb->arguments)) + 1;
+
+		if (verb->summary && width > column)
+			column = width;
+	}
+	(void)fputs(text, file);
+	(void)fputs("\n\nCommands:\n", file);
+	for (const struct verb *verb = line->table; verb->name; verb++) {
+		if (!verb->summary)
+			continue;
+		(void)snprintf(usage, sizeof(usage), "%s%s", verb->name, verb->arguments);
+		print_safe(file, "  %-*s %s\n", column, usage, verb->summary);
+	}
+	return memstream_close(&stream, &list, NULL) == 0 ? list : (char *)text;
 }
 
 error_t verb_parse(int key, char *argument, struct argp_state *state)
@@ -50,7 +83,7 @@ error_t verb_parse(int key, char *argument, struct argp_state *state)
 int verb_run(const struct argp *argp, const struct verb *table, const char *program, struct global_options *globals,
 	     int argc, char **argv)
 {
-	struct line line = {.globals = globals};
+	struct line line = {.globals = globals, .table = table};
 	char name[NAME_MAX_LENGTH];
 	const struct verb *verb;
 	error_t error;

@@ -28,6 +28,9 @@ const struct verb *verb_find(const struct verb *table, const char *name);
 /** The parser of an argp for verb_run(); its first child takes a `struct global_options *`. */
 error_t verb_parse(int key, char *argument, struct argp_state *state);
 
+/** Its help filter, which lists the commands behind the text before the options. */
+char *verb_help_filter(int key, const char *text, void *input);
+
 /**
  * verb_run() - run the command that a line names
  * @argp:    of what stands before the command's name

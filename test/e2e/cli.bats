@@ -74,6 +74,12 @@ lines() {
 		run ctr-gpu help $command
 		[[ $status -eq 0 && $output == "Usage: ctr-gpu $command "* && $output == "$(ctr-gpu $command --help)" ]]
 	done
+	# A command's own commands are listed as well, each with what it does.
+	for command in "cdi check" "slurm gres" "slurm step" "vcuda list" "vcuda audit" "vcuda suspend"; do
+		run ctr-gpu "${command% *}" --help
+		[[ $status -eq 0 && $output == *$'\n'"Commands:"*$'\n'"  ${command#* } "*[A-Z]* ]]
+		[[ -z $(sed -n '/^Commands:/,/^$/p' <<<"$output" | grep '^[^ C]') ]]
+	done
 	# The former name of a command is not listed.
 	run ctr-gpu vgpu list --help
 	[[ $status -eq 0 && $output == "Usage: ctr-gpu vcuda list "* ]]

@@ -173,8 +173,9 @@ int verb_cdi(struct global_options *globals, int argc, char **argv)
 {
 	static const struct argp argp = {
 		.parser = verb_parse,
-		.args_doc = "generate|list|check [ARGUMENT...]",
+		.args_doc = "COMMAND [ARGUMENT...]",
 		.children = global_options_children,
+		.help_filter = verb_help_filter,
 		.doc = "Write, list and check CDI specs, which tell engines the GPUs of this host.\v"
 		       "'ctr-gpu cdi COMMAND --help' shows a command's own options; ctr-gpu-cdi(1) explains them all.",
 	};
