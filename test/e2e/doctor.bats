@@ -366,6 +366,10 @@ setup_file() {
 	expect_line "no docker"
 	expect_line "no containerd.runtime containerd.not-running"
 	expect_line "sudo systemctl start docker"
+	# The headline names it, also where another engine works; a line says why.
+	run on wsl-nvidia 'idle; hooks_d_file ctr-gpu.json "$hook"; ctr-gpu doctor'
+	expect "A GPU container would work here with Podman, not with Docker"
+	expect "Docker 20.10.24, not running: no, because"
 	# A socket that a daemon has left behind starts nothing.
 	run on wsl-nvidia 'wire; kill "$awaiting"; wait "$awaiting"; ls /run/docker.sock
 		# Of other tests that run now somebody listens, at a path of this name.

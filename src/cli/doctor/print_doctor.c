@@ -131,8 +131,10 @@ static bool print_doctor_is_engine_wanted(const struct doctor_printer *printer, 
 {
 	if (printer->verbose)
 		return true;
+	if (summary->engine->idle)
+		return true;
 	if (printer->block)
-		return summary_is_broken(summary) || summary->engine->idle;
+		return summary_is_broken(summary);
 	return summary->severity != SEVERITY_NOTE || printer->first;
 }
 
