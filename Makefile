@@ -458,9 +458,11 @@ install-files: not-packaged all sbom
 	rm -f $(O)/install/libctr-gpu.a && $(AR) rcsD $(O)/install/libctr-gpu.a $(O)/install/libctr-gpu.o
 
 # What a package has installed is the package's: overwritten, it is of two versions, and uninstalled, dpkg and rpm miss it.
+# A simulated host (test/hosts) hides the package's files; there nothing is overwritten.
 .PHONY: not-packaged
 not-packaged:
-	$(if $(DESTDIR),,@package=$$(dpkg-query -S $(bindir)/ctr-gpu $(libdir)/libctr-gpu.so.$(SOVERSION) 2>/dev/null | sed -n '1s/:.*//p'); \
+	$(if $(DESTDIR),,@test -e $(bindir)/ctr-gpu -o -e $(libdir)/libctr-gpu.so.$(SOVERSION) || exit 0; \
+		package=$$(dpkg-query -S $(bindir)/ctr-gpu $(libdir)/libctr-gpu.so.$(SOVERSION) 2>/dev/null | sed -n '1s/:.*//p'); \
 		test "$$package" || package=$$(rpm -q --qf '%{name}\n' -f $(bindir)/ctr-gpu 2>/dev/null) || package=; \
 		test ! "$$package" || { echo "The files below $(prefix) are those of the package $$package. Remove the package first, with apt or dnf;" \
 		"\"make install prefix=/usr/local\" installs beside it." >&2; exit 1; })

@@ -156,26 +156,32 @@ expect_before() {
 }
 
 @test "what a package has installed is neither overwritten nor deleted" {
-	local target
+	local target packaged=$BATS_TEST_TMPDIR/packaged rpm=$BATS_TEST_TMPDIR/rpm
 
+	mkdir -p "$packaged/bin" "$rpm/bin"
+	touch "$packaged/bin/ctr-gpu" "$rpm/bin/ctr-gpu"
 	mkdir "$BATS_TEST_TMPDIR/dpkg"
-	printf '#!/bin/sh\n[ "$1 $2" = "-S /opt/ctr-gpu/bin/ctr-gpu" ] && echo "ctr-gpu: $2"\n' >"$BATS_TEST_TMPDIR/dpkg/dpkg-query"
-	printf '#!/bin/sh\n[ "$5" = /opt/rpm/bin/ctr-gpu ] && echo ctr-gpu-libs && exit\necho "file $5 is not owned by any package"; exit 1\n' \
-		>"$BATS_TEST_TMPDIR/dpkg/rpm"
+	printf '#!/bin/sh\n[ "$1 $2" = "-S %s/bin/ctr-gpu" ] && echo "ctr-gpu: $2"\n' "$packaged" >"$BATS_TEST_TMPDIR/dpkg/dpkg-query"
+	printf '#!/bin/sh\n[ "$5" = %s/bin/ctr-gpu ] && echo ctr-gpu-libs && exit\necho "file $5 is not owned by any package"; exit 1\n' \
+		"$rpm" >"$BATS_TEST_TMPDIR/dpkg/rpm"
 	chmod 755 "$BATS_TEST_TMPDIR"/dpkg/*
 	for target in install install-compat install-vcuda uninstall; do
-		in_tree env "PATH=$BATS_TEST_TMPDIR/dpkg:$PATH" make "$target" prefix=/opt/ctr-gpu
+		in_tree env "PATH=$BATS_TEST_TMPDIR/dpkg:$PATH" make "$target" "prefix=$packaged"
 		expect_status 2
 		expect "are those of the package ctr-gpu. Remove the package first"
 		expect_not "  CC "
 	done
-	[[ ! -e /opt/ctr-gpu ]]
-	in_tree env "PATH=$BATS_TEST_TMPDIR/dpkg:$PATH" make uninstall prefix=/opt/rpm
+	[[ $(find "$packaged" -type f) == "$packaged/bin/ctr-gpu" ]]
+	in_tree env "PATH=$BATS_TEST_TMPDIR/dpkg:$PATH" make uninstall "prefix=$rpm"
 	expect_status 2
 	expect "are those of the package ctr-gpu-libs."
 	in_tree env "PATH=$BATS_TEST_TMPDIR/dpkg:$PATH" make not-packaged prefix=/opt/other
 	expect_status 0
-	in_tree env "PATH=$BATS_TEST_TMPDIR/dpkg:$PATH" make not-packaged prefix=/opt/ctr-gpu "DESTDIR=$BATS_TEST_TMPDIR/staged"
+	in_tree env "PATH=$BATS_TEST_TMPDIR/dpkg:$PATH" make not-packaged "prefix=$packaged" "DESTDIR=$BATS_TEST_TMPDIR/staged"
+	expect_status 0
+	# On a simulated host the package has files that are not there.
+	rm "$packaged/bin/ctr-gpu"
+	in_tree env "PATH=$BATS_TEST_TMPDIR/dpkg:$PATH" make not-packaged "prefix=$packaged"
 	expect_status 0
 }
 
@@ -341,6 +347,10 @@ on() {
 	on debian make CC=no-such-compiler
 	expect_line "This machine lacks what the build needs: compiler"
 	expect_line "To install it: sudo apt-get install gcc libc6-dev"
+	# A new machine has neither; both are named at once.
+	on debian bash -c 'mount -t tmpfs none "/usr/lib/$(uname -m)-linux-musl" && make CC=no-such-compiler'
+	expect_line "This machine lacks what the build needs: compiler musl"
+	expect_line "To install it: sudo apt-get install gcc libc6-dev musl-dev"
 	CC=no-such-compiler on debian make
 	expect_line "This machine lacks what the build needs: compiler"
 	# A compiler in the environment is for this machine.
