@@ -359,7 +359,7 @@ int space_enter(const struct space *space)
 		return complain("a mount namespace of its own");
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return complain(errno == EINVAL
-					? "/ is no mount point here, as in a plain chroot; use a container or a machine"
+					? "/ is not a mount point, as in a plain chroot; run this in a container or on a machine"
 					: "/");
 	if (mount("none", SCRATCH, "tmpfs", 0, "mode=755") < 0)
 		return complain(SCRATCH);
