@@ -29,6 +29,13 @@ enum { MODE_FOR_ALL = 0666 };
 
 /* ---- the kind of host ---- */
 
+/* A comment may be behind the value. */
+static bool check_is_false(const char *value)
+{
+	value += strspn(value, " \t\"");
+	return strncasecmp(value, "false", strlen("false")) == 0;
+}
+
 /* Whether /etc/wsl.conf turns the GPU off: "enabled = false" under "[gpu]". */
 static bool check_conf_disables(void)
 {
@@ -44,7 +51,7 @@ static bool check_conf_disables(void)
 		if (line[0] == '[')
 			gpu = strncasecmp(line, "[gpu]", strlen("[gpu]")) == 0;
 		else if (gpu && value && strncasecmp(line, "enabled", strlen("enabled")) == 0)
-			return strcasestr(value, "false") != NULL;
+			return check_is_false(value + 1);
 	}
 	return false;
 }

@@ -392,7 +392,7 @@ setup_file() {
 	run on wsl-nvidia 'wire; printf "[gpu]\nenabled=false\n" >/etc/wsl.conf; ids'
 	expect_line "warning host.turned-off"
 	expect_line "yes docker.gpus"
-	run on wsl-nvidia 'wire; printf "# [gpu]\n[boot]\nenabled=false\n[gpu]\nenabled=true\n" >/etc/wsl.conf; ids'
+	run on wsl-nvidia 'wire; printf "# [gpu]\n[boot]\nenabled=false\n[gpu]\nenabled=true # and not false\n" >/etc/wsl.conf; ids'
 	expect_no_line "warning host.turned-off"
 }
 
@@ -808,11 +808,22 @@ END
 	expect_line rootless.no-ids
 	expect_line warning
 	expect "usermod --add-subuids"
+	# Not those of another user, of either file.
+	run on wsl-nvidia 'wire; echo joe:100000:65536 >/etc/subuid; printf "joe:100000:65536\nann:165536:70000\n" >/etc/subgid; nobody ctr-gpu doctor --json | jq -r ".findings[] | select(.id == \"rootless.no-ids\") | .remedy"'
+	[[ $output == "sudo usermod --add-subuids 235536-301071 --add-subgids 235536-301071 nobody" ]] || { echo "$output"; return 1; }
+	run on wsl-nvidia 'wire; rm -f /etc/sub{u,g}id; echo "subid: sss" >>/etc/nsswitch.conf; SUDO_UID=65534 ids'
+	expect_line "note rootless.service"
+	expect_no_line "warning rootless.no-ids"
 	# Where no engine needs them, nothing is missing.
 	run on wsl-nvidia 'rm -f /usr/bin/podman; PATH=$CTR_GPU_BUILD/bin:/usr/bin:/bin; wire; nobody ctr-gpu doctor --json | jq -r ".findings[] | select(.id == \"rootless.no-ids\") | .severity"'
 	expect_line note
 	run on wsl-nvidia 'wire; echo nobody:100000:65536 | tee /etc/subuid >/etc/subgid; SUDO_UID=65534 ctr-gpu doctor --json | jq -r ".findings[].id"'
 	expect_line rootless.ready
+	# A file of as many users as a university has, and a program without its rights.
+	run on wsl-nvidia 'wire; { for i in {1..20000}; do echo "u$i:$((100000 + i * 65536)):65536"; done; echo nobody:100000:65536; } | tee /etc/subuid >/etc/subgid; SUDO_UID=65534 ids
+		cp /usr/bin/true /run/newgidmap; mount --bind /run/newgidmap /usr/bin/newgidmap; SUDO_UID=65534 ids'
+	expect_line "ok rootless.ready"
+	expect_line "warning rootless.no-newuidmap"
 	run on wsl-nvidia 'wire; echo 0 >/run/zero; mount --bind /run/zero /proc/sys/user/max_user_namespaces; ids; remedy rootless.forbidden'
 	expect_line "note rootless.forbidden"
 	expect "user.max_user_namespaces"

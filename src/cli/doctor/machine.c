@@ -6,6 +6,7 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fd.h"
 #include "base/str.h"
 #include "cli/doctor/doctor.h"
 #include "engines/daemon.h"
@@ -253,10 +255,23 @@ void check_security(struct doctor_context *examination)
 
 /* Whether users other than root can make containers with a GPU. */
 
+enum {
+	ROOTLESS_FILE_MAX = 16 * 1024 * 1024, /* a line for each of the machine's users */
+	ROOTLESS_IDS = 65536,
+	ROOTLESS_FIRST = 100000, /* SUB_UID_MIN of login.defs(5) */
+};
+
+static char *rootless_read_file(const char *path)
+{
+	char *text = NULL;
+
+	return fd_read_file_at(AT_FDCWD, path, ROOTLESS_FILE_MAX, &text, NULL) == 0 ? text : NULL;
+}
+
 /* Lines `user:first:count`, the user by name or number. */
 static bool rootless_has_subordinates(const char *path, const char *name, uid_t uid)
 {
-	_cleanup_free_ char *text = file_text(path);
+	_cleanup_free_ char *text = rootless_read_file(path);
 	char number[24];
 
 	(void)snprintf(number, sizeof(number), "%u", (unsigned)uid);
@@ -268,6 +283,58 @@ static bool rootless_has_subordinates(const char *path, const char *name, uid_t 
 			return true;
 	}
 	return false;
+}
+
+/* Behind the ids that a file gives: users who share some could reach each other's containers. */
+static unsigned long long rootless_find_free(const char *path, unsigned long long from)
+{
+	_cleanup_free_ char *text = rootless_read_file(path);
+
+	for (const char *line = text; line && *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		const char *ids = line + strcspn(line, ":\n");
+		unsigned first = 0, count = 0;
+
+		if (sscanf(ids, ":%10u:%10u", &first, &count) == 2 && (unsigned long long)first + count > from)
+			from = (unsigned long long)first + count;
+	}
+	return from;
+}
+
+/* With nsswitch.conf(5), line "subid:", they come from a directory service alone. */
+static bool rootless_has_service(void)
+{
+	_cleanup_free_ char *text = rootless_read_file("/etc/nsswitch.conf");
+
+	for (const char *line = text; line && *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		const char *word = str_has_prefix(line, "subid:") ? line + strlen("subid:") : NULL;
+
+		if (word && !str_has_prefix(word + strspn(word, " \t"), "files"))
+			return true;
+	}
+	return false;
+}
+
+/* By the setuid bit, or by capabilities, which an image of a system loses that was unpacked without attributes. */
+static bool rootless_may_map(const char *program)
+{
+	struct stat st;
+	char value[64];
+
+	if (stat(program, &st) < 0 || !(st.st_mode & S_IXOTH))
+		return false;
+	return (st.st_uid == 0 && (st.st_mode & S_ISUID)) ||
+	       getxattr(program, "security.capability", value, sizeof(value)) > 0;
+}
+
+/* Return: a program that is missing or without rights; NULL. */
+static const char *rootless_find_powerless(void)
+{
+	static const char *const programs[] = {"/usr/bin/newuidmap", "/usr/bin/newgidmap"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(programs); i++)
+		if (!rootless_may_map(programs[i]))
+			return programs[i];
+	return NULL;
 }
 
 /*
@@ -295,22 +362,36 @@ static enum severity rootless_severity(void)
 											   : SEVERITY_NOTE;
 }
 
+static void rootless_add_no_ids(struct findings *findings, const char *name)
+{
+	const unsigned long long first =
+		rootless_find_free("/etc/subgid", rootless_find_free("/etc/subuid", ROOTLESS_FIRST));
+	const unsigned long long last = first + ROOTLESS_IDS - 1;
+
+	findings_add(findings, "rootless.no-ids", rootless_severity(),
+		     "%s has no subordinate ids in /etc/subuid and /etc/subgid\n"
+		     "sudo usermod --add-subuids %llu-%llu --add-subgids %llu-%llu %s",
+		     name[0] ? name : "this user", first, last, first, last, name[0] ? name : "$USER");
+}
+
 static void rootless_check_user(struct findings *findings, uid_t uid)
 {
-	const char *name = rootless_user_name(uid);
-	struct stat st;
+	const char *name = rootless_user_name(uid), *powerless = rootless_find_powerless();
+	const bool listed = rootless_has_subordinates("/etc/subuid", name, uid) &&
+			    rootless_has_subordinates("/etc/subgid", name, uid);
 
-	if (!rootless_has_subordinates("/etc/subuid", name, uid) ||
-	    !rootless_has_subordinates("/etc/subgid", name, uid))
-		findings_add(findings, "rootless.no-ids", rootless_severity(),
-			     "%s has no subordinate ids in /etc/subuid and /etc/subgid\n"
-			     "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s",
-			     name[0] ? name : "this user", name);
-	/* Not only if setuid: distributions give it capabilities instead, which show as an attribute only. */
-	else if (stat("/usr/bin/newuidmap", &st) < 0 || !(st.st_mode & S_IXOTH))
+	if (!listed && rootless_has_service())
+		findings_add(findings, "rootless.service", SEVERITY_NOTE,
+			     "a service gives users their subordinate ids (/etc/nsswitch.conf, subid)\n"
+			     "getsubids %s",
+			     name[0] ? name : "$USER");
+	else if (!listed)
+		rootless_add_no_ids(findings, name);
+	else if (powerless)
 		findings_add(findings, "rootless.no-newuidmap", rootless_severity(),
-			     "/usr/bin/newuidmap is missing, which gives users their subordinate ids\n"
-			     "Install newuidmap: package uidmap or shadow-utils.");
+			     "%s is missing or has no right to give users their subordinate ids\n"
+			     "Install it again: package uidmap or shadow-utils.",
+			     powerless);
 	else
 		findings_add(findings, "rootless.ready", SEVERITY_OK,
 			     "user namespaces are allowed, and %s has subordinate ids", name);
