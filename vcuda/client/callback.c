@@ -69,6 +69,8 @@ static bool callback_make_room(void)
 
 /* ---- the thread that runs them ---- */
 
+static CUresult callback_status; /* what the one that runs in that thread is told */
+
 static void callback_run(const struct wire_callback *call)
 {
 	const uint64_t place = CLIENT_READ(call->cookie);
@@ -81,6 +83,7 @@ static void callback_run(const struct wire_callback *call)
 	if (callback && !callback->stays)
 		callback_forget(callback, place);
 	lock_release(&callback_lock);
+	callback_status = client_result(CLIENT_READ(call->status));
 	if (now.function)
 		now.function(now.data);
 }
@@ -158,14 +161,14 @@ static CUresult callback_look(CUstream stream, bool *ret_captured)
 }
 
 /* Whoever is told of a failure takes away what the function works on, so it has to be true that it does not run. */
-static CUresult callback_launch(CUstream stream, CUhostFn function, void *data, bool stays)
+static CUresult callback_launch(unsigned op, CUstream stream, CUhostFn function, void *data, bool stays)
 {
 	uint64_t words[] = {stream, 0}, number;
 	CUresult r = callback_keep(function, data, stays, &words[1], &number);
 
 	if (r)
 		return r;
-	r = call_async(OP_cuLaunchHostFunc, words, 2, NULL, 0);
+	r = call_async(op, words, 2, NULL, 0);
 	return r && callback_drop(words[1], number) ? r : CUDA_SUCCESS;
 }
 
@@ -182,7 +185,7 @@ CUresult on_cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data)
 	if (!wire_is_stream(stream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	r = callback_look(stream, &captured);
-	return r ? r : callback_launch(stream, function, data, captured);
+	return r ? r : callback_launch(OP_cuLaunchHostFunc, stream, function, data, captured);
 }
 
 /* What the older kind of callback gets besides its data. */
@@ -197,7 +200,7 @@ static void callback_run_older(void *argument)
 	const struct callback_status call = *(const struct callback_status *)argument;
 
 	free(argument);
-	call.function(call.stream, CUDA_SUCCESS, call.data);
+	call.function(call.stream, callback_status, call.data);
 }
 
 CUresult on_cuStreamAddCallback(CUstream stream, CUstreamCallback function, void *data, unsigned flags)
@@ -221,7 +224,7 @@ CUresult on_cuStreamAddCallback(CUstream stream, CUstreamCallback function, void
 	if (!call)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*call = (struct callback_status){function, stream, data};
-	r = callback_launch(stream, callback_run_older, call, false);
+	r = callback_launch(OP_cuStreamAddCallback, stream, callback_run_older, call, false);
 	if (r)
 		free(call);
 	return r;

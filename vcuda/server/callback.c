@@ -13,7 +13,7 @@
 static pthread_mutex_t callback_mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t callback_given;
 
-static void callback_reached(void *cookie)
+static void callback_give(uint64_t cookie, CUresult status)
 {
 	struct wire_callback *call;
 	uint32_t number;
@@ -21,7 +21,8 @@ static void callback_reached(void *cookie)
 	(void)pthread_mutex_lock(&callback_mutex);
 	number = callback_given++;
 	call = &server.wire->callback[number % WIRE_CALLBACKS];
-	call->cookie = (uint64_t)cookie;
+	call->cookie = cookie;
+	call->status = (int32_t)status;
 	bell_ring(&server.wire->calls, callback_given);
 	/* One after the other, as the driver has one thread for them. */
 	while (BELL_LOAD(&call->done.value) != number + 1) {
@@ -31,6 +32,18 @@ static void callback_reached(void *cookie)
 			bell_sleep(&call->done, seen, NULL);
 	}
 	(void)pthread_mutex_unlock(&callback_mutex);
+}
+
+static void callback_reached(void *cookie)
+{
+	callback_give((uint64_t)cookie, CUDA_SUCCESS);
+}
+
+/* Of the older kind, which the driver calls in a failed context, too. */
+static void callback_reached_with_status(CUstream stream, CUresult status, void *cookie)
+{
+	(void)stream;
+	callback_give((uint64_t)cookie, status);
 }
 
 /* Of a node that the client made, whose data is the number; one of another's making has none. */
@@ -60,6 +73,16 @@ CUresult serve_cuLaunchHostFunc(struct request *q)
 	if (!r)
 		r = request_stream(q, 0, &stream);
 	return r ? r : driver.cuLaunchHostFunc(stream, callback_reached, (void *)q->argument[1]);
+}
+
+CUresult serve_cuStreamAddCallback(struct request *q)
+{
+	CUresult r = driver.cuStreamAddCallback ? request_words(q, 2) : CUDA_ERROR_NOT_SUPPORTED;
+	CUstream stream = 0;
+
+	if (!r)
+		r = request_stream(q, 0, &stream);
+	return r ? r : driver.cuStreamAddCallback(stream, callback_reached_with_status, (void *)q->argument[1], 0);
 }
 
 /* What the client sent in place of the function is not looked at. */

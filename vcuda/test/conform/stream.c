@@ -284,6 +284,24 @@ static void stream_add_callback(void)
 	OK(cu.cuStreamDestroy_v2(stream));
 }
 
+/* Behind what fails it is called all the same, and told. */
+static void stream_add_callback_behind_failure(void)
+{
+	CUstream stream = stream_make(1);
+	uint32_t *gate = check_pinned(4096);
+	int add = 1;
+
+	atomic_store(&stream_called, 0);
+	check_gate(gate, stream);
+	OK(check_launch("trap", 1, stream, NULL));
+	OK(cu.cuStreamAddCallback(stream, stream_callback, &add, 0));
+	*(volatile uint32_t *)gate = 1;
+	NOTE(cu.cuStreamSynchronize(stream));
+	while (!atomic_load(&stream_called))
+		(void)usleep(1000);
+	NOTE(atomic_load(&stream_called) - 1);
+}
+
 static void stream_attributes(void)
 {
 	CUstream stream = stream_make(0), other = stream_make(0);
@@ -425,6 +443,7 @@ const struct check stream_checks[] = {
 	{"a function of the host", stream_host_function, false},
 	{"functions of the host, in order", stream_host_order, false},
 	{"a callback", stream_add_callback, false},
+	{"a callback behind a failure", stream_add_callback_behind_failure, true},
 	{"attributes", stream_attributes, false},
 	{"attaching what is not managed", stream_attach, false},
 	{"2000 launches", stream_long, false},
