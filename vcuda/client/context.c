@@ -157,6 +157,7 @@ static void context_end(struct context *context)
 	managed_forget_context(context);
 	variable_forget_context(context);
 	image_forget(context->handle);
+	graph_forget_context(context);
 }
 
 static CUresult context_push(struct thread *thread, struct context *context)

@@ -55,6 +55,14 @@ CUresult image_function(uint64_t handle, const struct function **ret);
 /** What was known of functions is to be asked for again: a module or a context is gone. */
 void image_forget(uint64_t owner);
 
+/* Captures of streams into graphs. */
+
+/** One has begun in a stream. */
+void graph_begin_capture(CUstream stream);
+
+/** The context is gone, and with it the streams that may capture. */
+void graph_forget_context(const struct context *context);
+
 /* Launches of kernels. */
 
 /** Return: the same configuration with the thread's own stream in place of the null stream. */

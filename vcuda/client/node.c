@@ -258,8 +258,7 @@ CUresult on_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CU
 	if (graph_has_data(data, count))
 		return call_refuse("cuStreamBeginCaptureToGraph");
 	r = call_with_handles(OP_cuStreamBeginCaptureToGraph, words, FIXED, before, count, NULL, NULL, 0);
-	/* What is not allowed meanwhile is told at once, so nothing is deferred. */
 	if (!r)
-		client.captures++;
+		graph_begin_capture(stream);
 	return r;
 }

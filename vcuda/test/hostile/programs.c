@@ -645,6 +645,30 @@ static void program_gets_earlier_failures(void)
 	is("calls of one that did not", 1, ran);
 }
 
+/* Nothing waits any more for a capture that no call can end: what fails is told by a call that waits. */
+static void program_defers_again_without_its_capture(void)
+{
+	CUcontext context = NULL, other = NULL;
+	CUstream stream = NULL;
+	CUdeviceptr pointer;
+
+	begin();
+	MUST(cuCtxGetCurrent(&context));
+	MUST(cuMemAlloc_v2(&pointer, 4096));
+	MUST(cuStreamCreate(&stream, 1));
+	MUST(cuStreamBeginCapture_v2(stream, 2));
+	MUST(cuStreamDestroy_v2(stream));
+	MUST(cuMemsetD8Async(pointer, 1, 4096, NULL));
+	is("behind a stream that is gone", 2, cu.cuCtxSynchronize());
+	MUST(cuCtxCreate_v2(&other, 0, 0));
+	MUST(cuStreamCreate(&stream, 1));
+	MUST(cuStreamBeginCapture_v2(stream, 2));
+	MUST(cuCtxDestroy_v2(other));
+	MUST(cuCtxSetCurrent(context));
+	MUST(cuMemsetD8Async(pointer, 1, 4096, NULL));
+	is("behind a context that is gone", 2, cu.cuCtxSynchronize());
+}
+
 /* A call that has made, begun or ended something says so; that one failed before is told by the next that waits. */
 static void program_makes_things_behind_a_failure(void)
 {
@@ -1302,6 +1326,7 @@ static const struct {
 	{"that asks a child for the driver's version", program_asks_a_child_for_the_version, true},
 	{"that hears of an earlier failure", program_gets_earlier_failures, true},
 	{"that makes things behind an earlier failure", program_makes_things_behind_a_failure, true},
+	{"whose failure comes later, once its capture is gone", program_defers_again_without_its_capture, true},
 	{"that has a variable whose copy is a failure", program_has_a_variable_that_is_not_copied, true},
 	{"with 20000 functions of the host in graphs", program_has_many_host_nodes, false},
 	{"with a graph of 1500 nodes", program_has_a_large_graph, false},
