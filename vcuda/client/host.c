@@ -230,21 +230,34 @@ static CUresult host_take_piece(struct range *range, size_t bytes,
 	return CUDA_SUCCESS;
 }
 
-/* Return: whether @range was a piece of a slab; *ret: the slab's address if that was its last one, and it goes; 0. */
-static bool host_give_piece(const struct range *range, uint64_t *ret)
+static bool host_is_piece(const struct range *range)
+{
+	LOCK_HOLD(&host_slab_lock);
+	return *host_find_slab(range->at) != NULL;
+}
+
+/* Return: the slab if that was its last piece, which is in no list any more; NULL. */
+static struct slab *host_give_piece(const struct range *range)
 {
 	struct slab **place, *slab;
 
 	LOCK_HOLD(&host_slab_lock);
 	place = host_find_slab(range->at);
 	slab = *place;
-	*ret = 0;
 	if (!slab || --slab->pieces > 0)
-		return slab != NULL;
-	*ret = slab->at;
+		return NULL;
 	*place = slab->next;
-	free(slab);
-	return true;
+	return slab;
+}
+
+/* Its last piece is the program's still. Nothing more is taken from it. */
+static void host_put_slab_back(struct slab *slab)
+{
+	LOCK_HOLD(&host_slab_lock);
+	slab->pieces = 1;
+	slab->used = SLAB_BYTES;
+	slab->next = host_slabs;
+	host_slabs = slab;
 }
 
 /* ---- taking and giving ---- */
@@ -271,24 +284,25 @@ CUresult host_take(struct range *range, size_t bytes)
 	return r ? r : address_map_add(range);
 }
 
-/* Behind all that uses it. */
+/* Behind all that uses it. What the driver refuses to free, as while a stream captures, stays as it is. */
 static CUresult host_drop(uint64_t at, uint64_t bytes)
 {
 	const uint64_t offset = at - client.arena;
 	CUresult r = call_sync(WIRE_ARENA_DROP, &offset, 1, NULL, 0, NULL, 0);
 
+	if (r)
+		return r;
 	if (mmap((void *)at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) ==
 	    MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!r)
-		host_leave(offset, bytes);
-	return r;
+	host_leave(offset, bytes);
+	return CUDA_SUCCESS;
 }
 
 /*
- * The driver waits for the device when it frees such memory, and so does the end of a piece that is no whole one. What
- * another context does with it may go on: the memory is there until the slab goes. An earlier command's failure is left
- * to the program's own calls that wait: what was to be freed is.
+ * The driver waits for the device when it frees such memory, and so does a piece before its end. What another context
+ * does with it may go on: the memory is there until the slab goes. An earlier command's failure is left to the program's
+ * own calls that wait: what was to be freed is.
  */
 static CUresult host_wait(const struct range *range)
 {
@@ -306,16 +320,27 @@ static CUresult host_wait(const struct range *range)
 	return r;
 }
 
+static CUresult host_end_piece(const struct range *range)
+{
+	CUresult r = host_wait(range);
+	struct slab *slab = r ? NULL : host_give_piece(range);
+
+	if (!slab)
+		return r;
+	r = host_drop(slab->at, SLAB_BYTES);
+	if (r)
+		host_put_slab_back(slab);
+	else
+		free(slab);
+	return r;
+}
+
 CUresult host_give(const struct range *range)
 {
-	uint64_t slab;
-
 	if (!client.arena)
 		return munmap((void *)range->at, host_whole(range->bytes)) < 0 ? CUDA_ERROR_INVALID_VALUE
 									       : CUDA_SUCCESS;
-	if (!host_give_piece(range, &slab))
-		return host_drop(range->at, host_whole(range->bytes));
-	return slab ? host_drop(slab, SLAB_BYTES) : host_wait(range);
+	return host_is_piece(range) ? host_end_piece(range) : host_drop(range->at, host_whole(range->bytes));
 }
 
 CUresult on_cuMemHostAlloc(struct context *context, void **pointer, size_t bytes, unsigned flags)
@@ -343,12 +368,16 @@ CUresult cuMemAllocHost_v2(void **pointer, size_t bytes)
 CUresult on_cuMemFreeHost(void *pointer)
 {
 	struct range range;
+	CUresult r;
 
 	if (!pointer)
 		return CUDA_SUCCESS;
 	if (!address_map_remove((uint64_t)pointer, 1U << ADDRESS_MAP_HOST, &range))
 		return CUDA_ERROR_INVALID_VALUE;
-	return host_give(&range);
+	r = host_give(&range);
+	if (r)
+		address_map_put_back(&range);
+	return r;
 }
 
 CUresult on_cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned flags)

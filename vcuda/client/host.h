@@ -14,7 +14,10 @@
  */
 CUresult host_take(struct range *range, size_t bytes);
 
-/** Gives back what no command uses any more, once its range is removed. Return: what the driver returned. */
+/**
+ * Gives back what no command uses any more, once its range is removed. Return: what the driver returned; where that is
+ * a failure, the memory stays, and can be given back later.
+ */
 CUresult host_give(const struct range *range);
 
 /* Managed memory, which is such. */

@@ -73,12 +73,16 @@ static CUresult memory_free(unsigned op, const uint64_t *words, unsigned count)
 CUresult on_cuMemFree_v2(CUdeviceptr pointer)
 {
 	struct range range;
+	CUresult r;
 
 	if (pointer == 0)
 		return CUDA_SUCCESS;
-	if (address_map_remove(pointer, 1U << ADDRESS_MAP_MANAGED, &range))
-		return managed_give(&range);
-	return memory_free(OP_cuMemFree_v2, &pointer, 1);
+	if (!address_map_remove(pointer, 1U << ADDRESS_MAP_MANAGED, &range))
+		return memory_free(OP_cuMemFree_v2, &pointer, 1);
+	r = managed_give(&range);
+	if (r)
+		address_map_put_back(&range);
+	return r;
 }
 
 CUresult on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr pointer)

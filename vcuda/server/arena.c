@@ -33,7 +33,6 @@ struct piece {
 	uint64_t at, bytes, context;
 	bool registered;
 	bool whole; /* the client has it */
-	bool kept;  /* nobody has it but the driver, until the context's end */
 };
 
 static pthread_mutex_t arena_mutex = PTHREAD_MUTEX_INITIALIZER; /* of the pieces, and of what the client was sent */
@@ -170,15 +169,15 @@ static void arena_give_place(uint64_t at)
 	arena_remove(arena_search(at) - 1);
 }
 
-/* What the driver keeps is locked, and counts. Return: false if its context has ended meanwhile. */
+/* What the driver keeps is locked, and counts, and is the client's still. Return: false if its context has ended. */
 static bool arena_keep(uint64_t at)
 {
 	struct piece *piece;
 
 	ARENA_HOLD();
 	piece = arena_find(at);
-	piece->kept = piece->registered;
-	return piece->kept;
+	piece->whole = piece->registered;
+	return piece->whole;
 }
 
 /* Nobody copies from or to it any more. Return: whether there was one at @at. */
@@ -288,26 +287,20 @@ CUresult arena_end_drop(uint64_t offset, uint64_t bytes, bool registered)
 
 	if (registered && driver.cuMemHostUnregister)
 		r = driver.cuMemHostUnregister((void *)at);
-	arena_unmap(at, bytes);
 	if (r && arena_keep(at))
 		return r;
+	arena_unmap(at, bytes);
 	quota_unlock(bytes);
 	arena_give_place(at);
-	return r;
+	return CUDA_SUCCESS;
 }
 
 void arena_forget_context(uint64_t context)
 {
 	ARENA_HOLD();
-	for (size_t i = piece_count; i > 0; i--) {
-		if (pieces[i - 1].context != context)
-			continue;
-		pieces[i - 1].registered = false;
-		if (!pieces[i - 1].kept)
-			continue;
-		quota_unlock(pieces[i - 1].bytes);
-		arena_remove(i - 1);
-	}
+	for (size_t i = 0; i < piece_count; i++)
+		if (pieces[i].context == context)
+			pieces[i].registered = false;
 }
 
 /* Not unlocked, so that nothing is sent any more, and whoever comes second waits for the first's end. */

@@ -617,6 +617,38 @@ static void fail_unnoticed(CUdeviceptr pointer)
 	MUST(cuMemGetInfo_v2(&unused, &bytes)); /* which is behind it */
 }
 
+/* The driver does not free it, so it is there with what is in it, and is freed when it is asked again. */
+static void program_is_refused_a_free(void)
+{
+	enum { GLOBAL = 1 };
+	const size_t sizes[] = {1 << 20, 64};
+	CUdeviceptr managed = 0, pointer;
+
+	begin();
+	MUST(cuMemAlloc_v2(&pointer, 4096));
+	for (int i = 0; i < 2; i++) {
+		unsigned word = 0, flags = 0;
+		void *host = NULL;
+
+		MUST(cuMemHostAlloc(&host, sizes[i], 0));
+		*(volatile unsigned *)host = 7;
+		is("the first", 900, cu.cuMemFreeHost(host));
+		is("what is in it", 7, *(volatile unsigned *)host);
+		MUST(cuMemHostGetFlags(&flags, host));
+		MUST(cuMemcpyHtoD_v2(pointer, host, 4));
+		MUST(cuMemcpyDtoH_v2(&word, pointer, 4));
+		is("what is copied of it", 7, word);
+		MUST(cuMemFreeHost(host));
+		is("the third", 1, cu.cuMemFreeHost(host));
+		/* Every other one is refused. */
+		MUST(cuMemAllocManaged(&managed, sizes[i], GLOBAL));
+		*(volatile unsigned *)(uintptr_t)managed = 8;
+		is("of managed memory", 900, cu.cuMemFree_v2(managed));
+		is("what is in that", 8, *(volatile unsigned *)(uintptr_t)managed);
+		MUST(cuMemFree_v2(managed));
+	}
+}
+
 /* What fails has not been done: what failed before is no reason to say so of what will run. */
 static void program_gets_earlier_failures(void)
 {
@@ -1324,6 +1356,7 @@ static const struct {
 	{"that unloads the library", program_unloads, false},
 	{"whose server crashed", program_goes_on_without_a_server, true},
 	{"that asks a child for the driver's version", program_asks_a_child_for_the_version, true},
+	{"that is refused what it frees", program_is_refused_a_free, true},
 	{"that hears of an earlier failure", program_gets_earlier_failures, true},
 	{"that makes things behind an earlier failure", program_makes_things_behind_a_failure, true},
 	{"whose failure comes later, once its capture is gone", program_defers_again_without_its_capture, true},
