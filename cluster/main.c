@@ -25,7 +25,10 @@ VERSION_NOTE();
 
 #define PLUGIN_DIRECTORY "/var/lib/kubelet/device-plugins"
 
-enum { EXIT_STATUS_USAGE = 2 };
+enum {
+	EXIT_STATUS_USAGE = 2,
+	PLUGIN_LOOK_MS = 20 * 1000, /* in which a look comes, also one that asks drivers for names (watcher.c) */
+};
 
 struct plugin {
 	const char *directory;
@@ -40,6 +43,7 @@ struct plugin {
 	size_t endpoint_count;
 	unsigned told[RESOURCES_MAX]; /* which of a resource's changes the log has */
 	char *why;                    /* the last complaint of a look */
+	int64_t look_until;           /* by when the next must have come */
 };
 
 static volatile sig_atomic_t plugin_ended;
@@ -99,6 +103,15 @@ static int plugin_take_look(struct plugin *plugin, const json_t *look)
 	return r;
 }
 
+/* The process that looks waits for a driver itself at times, and where it hangs nothing is known of the GPUs any more. */
+static void plugin_miss_look(struct plugin *plugin)
+{
+	resources_fail(&plugin->resources);
+	plugin_tell_why(plugin, "the process that looks at the host does not answer");
+	plugin_tell_changes(plugin);
+	plugin->look_until = grpc_now() + PLUGIN_LOOK_MS;
+}
+
 /* Return: 0; negative errno, with which the plugin ends: to be started again is what helps. */
 static int plugin_read_looks(struct plugin *plugin)
 {
@@ -108,8 +121,10 @@ static int plugin_read_looks(struct plugin *plugin)
 
 		if (r == 0)
 			return 0;
-		if (r > 0)
+		if (r > 0) {
+			plugin->look_until = grpc_now() + PLUGIN_LOOK_MS;
 			r = plugin_take_look(plugin, look);
+		}
 		if (r < 0)
 			return r;
 	}
@@ -121,7 +136,7 @@ static void plugin_wait(struct plugin *plugin, struct waits *waits)
 {
 	int64_t left;
 
-	*waits = (struct waits){.until = INT64_MAX};
+	*waits = (struct waits){.until = plugin->look_until};
 	waits_add(waits, plugin->watcher.fd, POLLIN);
 	kubelet_gather(&plugin->kubelet, waits);
 	metrics_gather(&plugin->metrics, waits);
@@ -142,10 +157,13 @@ static int plugin_run(struct plugin *plugin)
 	struct waits waits;
 	int r = 0;
 
+	plugin->look_until = grpc_now() + PLUGIN_LOOK_MS;
 	while (!plugin_ended && r == 0) {
 		plugin_wait(plugin, &waits);
 		if (waits_find(&waits, plugin->watcher.fd))
 			r = plugin_read_looks(plugin);
+		if (r == 0 && grpc_now() >= plugin->look_until)
+			plugin_miss_look(plugin);
 		for (size_t i = 0; r == 0 && i < plugin->endpoint_count; i++)
 			endpoint_serve(&plugin->endpoints[i], &waits);
 		if (r == 0)

@@ -232,10 +232,10 @@ loaded='mount -t tmpfs none /sys/module; mkdir /sys/module/nvidia; rm -f /run/nv
 }
 
 # These wait for the plugin's patience, so they wait together.
-@test "a kubelet that refuses, hangs or watches no more is asked again, and a peer that asks nothing is not waited for" {
+@test "a kubelet that refuses, hangs or watches no more is asked again, and neither a peer nor a look is waited for without end" {
 	local case pids=() pid failed=0
 
-	for case in refuses hangs watch-lost slow; do
+	for case in refuses hangs watch-lost slow no-look; do
 		play wsl-two-nvidia "$case" nvidia.com/gpu 2>"$BATS_TEST_TMPDIR/$case.said" &
 		pids+=($!)
 	done

@@ -643,6 +643,18 @@ def case_hangs(name):
     assert Resource(Kubelet(), name).ids()
 
 
+def case_no_look(name):
+    """The process that looks at the host hangs, as one does that waits for a driver."""
+    plugin = Plugin()
+    resource = Resource(Kubelet(), name)
+    looks = int(subprocess.run(["pgrep", "-P", str(plugin.process.pid)], capture_output=True, check=True).stdout.split()[0])
+    os.kill(looks, signal.SIGSTOP)
+    wait_for(lambda: set(resource.health().values()) == {"Unhealthy"}, "nothing is healthy of which nothing is known")
+    assert "the process that looks at the host does not answer" in plugin.said(), plugin.said()
+    os.kill(looks, signal.SIGCONT)
+    wait_for(lambda: set(resource.health().values()) == {"Healthy"}, "all are healthy again")
+
+
 def hostile_frames():
     """What a peer sends, and what its call or connection comes to; None: what it likes, as long as it ends."""
     call = field(1, field(1, "x"))

@@ -390,7 +390,7 @@ static void rootless_check_user(struct findings *findings, uid_t uid)
 	else if (powerless)
 		findings_add(findings, "rootless.no-newuidmap", rootless_severity(),
 			     "%s is missing or has no right to give users their subordinate ids\n"
-			     "Install it again: package uidmap or shadow-utils.",
+			     "Install newuidmap again: package uidmap or shadow-utils.",
 			     powerless);
 	else
 		findings_add(findings, "rootless.ready", SEVERITY_OK,
