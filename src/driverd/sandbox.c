@@ -125,11 +125,16 @@ static bool sandbox_switch_user(uid_t id)
 	return setresgid(id, id, id) == 0 && setresuid(id, id, id) == 0;
 }
 
-/* Only this process's count, as only this process is that user. */
+/* Only this process's count, as only this process is that user. A hard limit that is lower already stays. */
 static int sandbox_limit_threads(void)
 {
-	const struct rlimit limit = {THREADS, THREADS};
+	struct rlimit limit;
 
+	if (getrlimit(RLIMIT_NPROC, &limit) < 0)
+		return -errno;
+	if (limit.rlim_max > THREADS)
+		limit.rlim_max = THREADS;
+	limit.rlim_cur = limit.rlim_max;
 	return setrlimit(RLIMIT_NPROC, &limit) < 0 ? -errno : 0;
 }
 
