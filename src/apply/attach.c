@@ -147,6 +147,15 @@ int attach_target_link(const struct attach_context *attach_context, const char *
 	return r < 0 ? err_set(attach_context->err, r, "%m") : 0;
 }
 
+/* What is mounted there covers the container's root, and cannot be taken back through it. */
+static bool attach_target_is_root(const struct attach_context *attach_context, const struct rootfs_target *target)
+{
+	struct stat root, st;
+
+	return fstat(attach_context->rootfs->fd, &root) == 0 && fstat(target->fd, &st) == 0 &&
+	       st.st_dev == root.st_dev && st.st_ino == root.st_ino;
+}
+
 int attach_target_make(const struct attach_context *attach_context, const char *path, bool directory,
 		       struct rootfs_target *ret)
 {
@@ -160,7 +169,10 @@ int attach_target_make(const struct attach_context *attach_context, const char *
 	r = (directory ? rootfs_make_directory : rootfs_make_file)(attach_context->rootfs, path,
 								   directory ? 0755 : 0644, ret);
 	mapped_root_end(attach_context->owner);
-	return r;
+	if (r < 0 || !directory || !attach_target_is_root(attach_context, ret))
+		return r;
+	rootfs_target_close(ret);
+	return -ELOOP;
 }
 
 /*

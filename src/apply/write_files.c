@@ -18,7 +18,7 @@ static const struct {
 } advice[] = {
 	{EISDIR, "The image has a directory there, where a file must be; remove it from the image."},
 	{ENOTDIR, "The image has a file there, where a directory must be; remove it from the image."},
-	{ELOOP, "The image has symlinks there that lead in a circle; remove them from the image."},
+	{ELOOP, "The image has symlinks there that lead in a circle, or to its root; remove them from the image."},
 	{EAGAIN, "Something renames directories there all the time; start the container without it."},
 	{ENOSPC, "Make room in the container's storage."},
 	{EFBIG, "The size of files is limited: raise \"ulimit -f\", or LimitFSIZE= of the engine's service."},

@@ -163,6 +163,15 @@ without_dev='.mounts |= map(select(.destination | startswith("/dev") | not))'
 	shape whatever -- 'rmdir proc && ln -s /usr/lib proc'
 }
 
+# What is mounted on the root itself would be what the container starts in.
+@test "/usr/lib/wsl/lib leads to the root directory" {
+	shape refused "lead in a circle, or to its root" -- 'mkdir -p usr/lib/wsl && ln -s / usr/lib/wsl/lib'
+	shape refused "lead in a circle, or to its root" -- 'mkdir -p usr/lib/wsl && ln -s ../../.. usr/lib/wsl/lib'
+	run sandbox wsl-nvidia bash -c 'ctr-gpu configure "$0"; grep -c " $0" /proc/self/mountinfo' "$here/rootfs"
+	expect "lead in a circle, or to its root"
+	expect_line 0
+}
+
 # bats test_tags=kernel
 @test "magic links of /proc" {
 	shape refused "/usr/lib/wsl" -- "ln -s '/proc/self/cwd' usr/lib/wsl"
