@@ -56,6 +56,7 @@ static void child_prepare(struct undo_log *undo_log, pid_t parent, const sigset_
 	sigset_t own = *mask;
 
 	own_undo_log = undo_log;
+	undo_log_limit_descriptors(true);
 	sanitise_ignore_signals();
 	(void)signal(SIGTERM, child_undo_record);
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -169,6 +170,8 @@ static _Noreturn void child_undo_in_child(struct undo_log *undo_log)
 
 	sanitise_ignore_signals();
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* The table is full of the dead child's. */
+	undo_log_limit_descriptors(false);
 	/* The dead child's /proc/self/fd is empty. */
 	cleanup_closep(&undo_log->proc_self_fd);
 	undo_log->proc_self_fd = mount_open_proc_self_fd(-1);

@@ -28,6 +28,9 @@ static const char *err_errno_advice(int error)
 		return "The file system is read-only: remount it writable, or write to another directory.";
 	case ENOSPC:
 		return "The file system is full (see df -h and df -i): make room, and try again.";
+	case EMFILE:
+		return "The number of open files is limited: raise \"ulimit -n\", or LimitNOFILE= of the engine's "
+		       "service.";
 	case EDQUOT:
 		return "The disk quota is used up (see quota -s): make room, and try again.";
 	default:

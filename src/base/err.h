@@ -9,6 +9,7 @@
  * may put a few words in front with err_prefix().
  */
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 
@@ -39,13 +40,20 @@ struct err {
 		err_code;                                \
 	})
 
+/** Whether the caller's advice would mislead: this is a matter of the process, whatever it was doing. */
+static inline bool err_needs_no_context(int code)
+{
+	return code == -EMFILE;
+}
+
 /** The same with the advice; @text and @advice are a format and its arguments each, in parentheses. */
-#define err_set_advised(err, code, text, advice)                   \
-	({                                                         \
-		const int advised_code = (code);                   \
-		err_write((err), advised_code, ERR_FORMAT text);   \
-		err_write_advice((err), false, ERR_FORMAT advice); \
-		advised_code;                                      \
+#define err_set_advised(err, code, text, advice)                           \
+	({                                                                 \
+		const int advised_code = (code);                           \
+		err_write((err), advised_code, ERR_FORMAT text);           \
+		if (!err_needs_no_context(advised_code))                   \
+			err_write_advice((err), false, ERR_FORMAT advice); \
+		advised_code;                                              \
 	})
 #define ERR_FORMAT(...) __VA_ARGS__
 

@@ -295,6 +295,8 @@ int container_open_rootfs(const struct ctr_gpu_container *container, struct root
 	if (r < 0)
 		return container_process_error(container, -r, err);
 	r = container_find_root(&base, container->rootfs, &found, err);
+	if (err_needs_no_context(r))
+		return err_set(err, r, "the root filesystem %s cannot be opened: %m", container->rootfs);
 	if (r < 0) {
 		errno = -r;
 		return err_set_advised(err, CTR_GPU_E_BAD_ROOTFS,

@@ -9,6 +9,7 @@
 #include <sys/fsuid.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -163,16 +164,35 @@ void undo_log_progress(struct undo_log *undo_log, const char *text, const char *
 	undo_log->step[at] = '\0';
 }
 
+void undo_log_limit_descriptors(bool work)
+{
+	struct rlimit limit;
+	rlim_t most;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	most = limit.rlim_max > UNDO_LOG_DESCRIPTORS ? limit.rlim_max - UNDO_LOG_DESCRIPTORS : 0;
+	if (work && limit.rlim_cur <= most)
+		return;
+	limit.rlim_cur = work ? most : limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 /* A step stays on the list until it has been taken back. */
 void undo_log_undo(struct undo_log *undo_log)
 {
 	static const struct mapped_root nobody_else;
+	struct rlimit limit;
 	sigset_t all, mask;
+	bool limited;
 
 	if (!undo_log)
 		return;
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_SETMASK, &all, &mask);
+	/* The work may have failed because it had all the descriptors that it may have. */
+	limited = getrlimit(RLIMIT_NOFILE, &limit) == 0;
+	undo_log_limit_descriptors(false);
 	/* A signal may have come between mapped_root_begin() and its end. */
 	(void)setfsuid(geteuid());
 	(void)setfsgid(getegid());
@@ -186,5 +206,7 @@ void undo_log_undo(struct undo_log *undo_log)
 		undo_log_pop(undo_log);
 		undo_log_close_fds(undo_step->fds, UNDO_STEP_FDS);
 	}
+	if (limited)
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
 	(void)sigprocmask(SIG_SETMASK, &mask, NULL);
 }

@@ -30,6 +30,7 @@ enum {
 	UNDO_LOG_MAX = 2048,
 	UNDO_LOG_MADE_MAX = 16 * 1024,
 	UNDO_LOG_RECORD_SIZE = 512,
+	UNDO_LOG_DESCRIPTORS = 16, /* for undoing */
 };
 
 struct undo_log;
@@ -97,6 +98,12 @@ void undo_log_note(struct undo_log *undo_log, char kind, const char *path, const
  * Said for each mount and nearly never read, so it takes no time.
  */
 void undo_log_progress(struct undo_log *undo_log, const char *text, const char *name);
+
+/**
+ * undo_log_limit_descriptors() - set how many descriptors this process may have, within its hard limit
+ * @work: it changes a container, and leaves some to undo_log_undo(), which opens files, too; false: it undoes
+ */
+void undo_log_limit_descriptors(bool work);
 
 /** Undoes everything, newest first; may be called in a signal handler. Never fails. */
 void undo_log_undo(struct undo_log *undo_log);

@@ -74,6 +74,36 @@ on_bundle() {
 	expect_line "same"
 }
 
+# What takes a change back needs descriptors, too.
+@test "a limit on the number of open files" {
+	on_bundle 'succeeded=0 failed=0
+		for number in {6..64}; do
+			fresh; container; picture $! >/run/before
+			for command in "ctr-gpu-hook createRuntime" "ctr-gpu configure $root"; do
+				if (ulimit -n "$number"; $command) <<<"$state" >/run/message 2>&1; then
+					succeeded=$((succeeded + 1))
+					[[ $command != *configure* ]] || ctr-gpu unconfigure "$root"
+					kill $!; fresh; container; picture $! >/run/before
+					continue
+				fi
+				failed=$((failed + 1))
+				grep "files" /run/message >/dev/null || echo "$number: $(</run/message)"
+				[[ $number -lt 6 ]] || grep -x "    The number of open files is limited: .*" /run/message >/dev/null || echo "$number: $(</run/message)"
+				picture $! >/run/after; diff /run/before /run/after || echo "$number: $command leaves something"
+			done
+			kill $!
+		done 2>/dev/null
+		[[ $succeeded -lt 10 || $failed -lt 30 ]] || echo "all or nothing"'
+	[[ $output == "all or nothing" ]]
+}
+
+# Of which root's own hard limit may be below what the program would set.
+@test "a limit on the number of processes" {
+	on_bundle '(ulimit -u 10; ctr-gpu info; echo "status $?") 2>&1'
+	expect "NVIDIA GeForce RTX 4090"
+	expect_line "status 0"
+}
+
 @test "a quota of the container's storage that is used up" {
 	on_bundle 'container; picture $! >/run/before
 		full() { strace -f -qq -o /dev/null -e trace=write,writev -e inject=writev:error=EDQUOT:when=1 -e inject=write:error=EDQUOT:when=1 "$@"; }
