@@ -489,7 +489,7 @@ CUresult cuCtxSynchronize_v2(CUcontext handle)
 	return r ? r : r_pop;
 }
 
-static uint64_t context_name(uint64_t handle)
+uint64_t context_name(uint64_t handle)
 {
 	LOCK_HOLD(&context_lock);
 	for (const struct context *context = contexts; context; context = context->next)

@@ -14,6 +14,9 @@ bool context_is_former(uint64_t name);
 /** Return: what the server calls the context of a name; the name if there is none, which the server refuses. */
 uint64_t context_handle(uint64_t name);
 
+/** Return: what the program calls the context of a handle of the server's; the handle if there is none. */
+uint64_t context_name(uint64_t handle);
+
 /** Return: the current context, or what a call without one fails with. */
 CUresult context_current(struct context **ret);
 

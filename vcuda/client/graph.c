@@ -252,7 +252,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdate
  * The driver's copies are valid until the node's parameters change. These have the values of the last question about
  * the node, and stay where they are for another that has as many: what a program got from an earlier one it may use.
  */
-enum { GRAPH_SHOWN = 1024, GRAPH_SHOWN_WORDS = 6 };
+enum { GRAPH_SHOWN = 1024, GRAPH_SHOWN_WORDS = 7 };
 
 struct shown {
 	struct shown *next;
@@ -339,12 +339,24 @@ CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS
 		.blockDimZ = (unsigned)(words[3] >> 32),
 		.sharedMemBytes = (unsigned)words[4],
 		.kernelParams = values,
+		.ctx = words[6] ? context_name(words[6]) : 0,
 	};
 	if (wire_handle_type(words[0]) == WIRE_KERNEL)
 		parameters->kern = words[0];
 	else
 		parameters->func = words[0];
 	return CUDA_SUCCESS;
+}
+
+/* What it became in the context in which it is to run. */
+static CUresult graph_get_function(CUDA_KERNEL_NODE_PARAMS *parameters)
+{
+	const bool pushes = parameters->ctx && cuCtxPushCurrent_v2(parameters->ctx) == CUDA_SUCCESS;
+	CUresult r = cuKernelGetFunction(&parameters->func, parameters->kern);
+
+	if (pushes)
+		(void)cuCtxPopCurrent_v2(NULL);
+	return r;
 }
 
 /* As before CUDA 12: a kernel of a library is shown as the function that it became. */
@@ -357,7 +369,7 @@ CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1
 		return call_fail(CUDA_ERROR_INVALID_VALUE);
 	r = cuGraphKernelNodeGetParams_v2(node, &wide);
 	if (!r && !wide.func)
-		r = cuKernelGetFunction(&wide.func, wide.kern);
+		r = graph_get_function(&wide);
 	if (!r)
 		memcpy(parameters, &wide, sizeof(*parameters));
 	return r;

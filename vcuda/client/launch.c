@@ -203,8 +203,8 @@ CUresult on_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, 
 /* ---- kernels in graphs ---- */
 
 /* The same words and bytes as of a launch, behind the handles that the operation takes first. */
-static CUresult launch_send_node(unsigned op, const uint64_t *first, size_t first_count,
-				 const CUDA_KERNEL_NODE_PARAMS *parameters, uint64_t *ret)
+static CUresult launch_send_node_here(unsigned op, const uint64_t *first, size_t first_count,
+				      const CUDA_KERNEL_NODE_PARAMS *parameters, uint64_t *ret)
 {
 	enum { FIXED = 6 };
 	uint64_t words[FIXED];
@@ -235,6 +235,21 @@ static CUresult launch_send_node(unsigned op, const uint64_t *first, size_t firs
 	part = (struct call_part){packed, function->info.bytes};
 	r = call_with_handles(op, words, FIXED, first, first_count, &part, ret, ret ? sizeof(*ret) : 0);
 	free(packed);
+	return r;
+}
+
+/* A kernel of a library is to run in the context that is named, if one is; a function has its own. */
+static CUresult launch_send_node(unsigned op, const uint64_t *first, size_t first_count,
+				 const CUDA_KERNEL_NODE_PARAMS *parameters, uint64_t *ret)
+{
+	const bool elsewhere = !parameters->func && parameters->ctx;
+	CUresult r = elsewhere ? cuCtxPushCurrent_v2(parameters->ctx) : CUDA_SUCCESS;
+
+	if (r)
+		return r;
+	r = launch_send_node_here(op, first, first_count, parameters, ret);
+	if (elsewhere)
+		(void)cuCtxPopCurrent_v2(NULL);
 	return r;
 }
 

@@ -638,7 +638,7 @@ static uint64_t code_handle(struct request *q, const CUDA_KERNEL_NODE_PARAMS *no
 static CUresult code_reply_node(struct request *q, const CUDA_KERNEL_NODE_PARAMS *node)
 {
 	const uint64_t real = node->func ? node->func : node->kern;
-	const uint64_t handle = code_handle(q, node);
+	const uint64_t handle = code_handle(q, node), context = node->ctx ? handle_known(WIRE_CONTEXT, node->ctx) : 0;
 	struct code_function *function;
 	CUresult r = handle ? code_function(handle, real, &function) : CUDA_ERROR_OUT_OF_MEMORY;
 	uint8_t *packed = r ? NULL : calloc(1, function->info.bytes + 1);
@@ -659,6 +659,8 @@ static CUresult code_reply_node(struct request *q, const CUDA_KERNEL_NODE_PARAMS
 		r = request_keep_download(q, packed, function->info.bytes);
 	if (!r)
 		request_reply(q, words, sizeof(words));
+	if (!r)
+		request_reply(q, &context, sizeof(context));
 	free(packed);
 	return r;
 }

@@ -247,6 +247,44 @@ static void pair_pointer(void)
 	OK(cu.cuStreamSynchronize(other.stream));
 }
 
+/* A kernel of a library that is to run in the second context, while the first is current. */
+static void pair_node(void)
+{
+	uint32_t value = 77, count = 1, word = 0;
+	CUDA_KERNEL_NODE_PARAMS parameters = {.grid_x = 1,
+					      .grid_y = 1,
+					      .grid_z = 1,
+					      .block_x = 1,
+					      .block_y = 1,
+					      .block_z = 1,
+					      .parameters = PARAMETERS(&other.memory, &value, &count)},
+				found = {.context = NULL};
+	CUlibrary code = NULL;
+	CUgraphNode node = NULL;
+	CUgraphExec exec = NULL;
+	CUgraph graph = NULL;
+
+	pair_begin();
+	*other.gate = 1;
+	OK(cu.cuLibraryLoadData(&code, kernels_ptx, NULL, NULL, 0, NULL, NULL, 0));
+	OK(cu.cuLibraryGetKernel(&parameters.kernel, code, "fill"));
+	parameters.context = other.context;
+	OK(cu.cuGraphCreate(&graph, 0));
+	OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &parameters));
+	OK(cu.cuGraphKernelNodeGetParams_v2(node, &found));
+	TRUE(found.context == other.context);
+	value = 78;
+	OK(cu.cuGraphKernelNodeSetParams_v2(node, &parameters));
+	OK(cu.cuGraphKernelNodeGetParams_v2(node, &found));
+	TRUE(found.context == other.context);
+	OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+	OK(cu.cuGraphLaunch(exec, NULL));
+	OK(cu.cuStreamSynchronize(NULL));
+	OK(cu.cuCtxSetCurrent(other.context));
+	OK(cu.cuMemcpyDtoH_v2(&word, other.memory, 4));
+	IS(78, word);
+}
+
 /* Needs two GPUs: those of one that wait hold up the other, where it is the same. */
 const struct check pair_checks[] = {
 	{"while one waits", pair_beside_synchronize, true},
@@ -258,5 +296,6 @@ const struct check pair_checks[] = {
 	{"a kernel's attributes", pair_kernel, true},
 	{"after one has failed", pair_failure, true},
 	{"which one a pointer is of", pair_pointer, true},
+	{"a node of another context", pair_node, true},
 	END,
 };

@@ -179,6 +179,9 @@ static CUresult graph_launch_of(const CUDA_KERNEL_NODE_PARAMS *parameters, CUcon
 
 	if (!function)
 		return CUDA_ERROR_INVALID_VALUE;
+	/* That of a kernel of a library, which has none itself. */
+	if (!parameters->function && parameters->context)
+		context = parameters->context;
 	return launch_prepare(context, &config, function, parameters->parameters, parameters->extra, ret);
 }
 
