@@ -33,6 +33,7 @@ enum {
 struct plugin {
 	const char *directory;
 	unsigned strategies;
+	bool follows; /* the strategies are those of the node's engine */
 	enum watcher_mig mig;
 	struct watcher watcher;
 	struct resources resources;
@@ -80,6 +81,24 @@ static void plugin_tell_why(struct plugin *plugin, const char *why)
 	plugin->why = why ? strdup(why) : NULL;
 }
 
+static void plugin_tell_strategies(const struct plugin *plugin)
+{
+	char strategies[STRATEGY_TEXT_SIZE];
+
+	strategy_print(plugin->strategies, strategies);
+	plugin_log("containers are told their devices by: %s", strategies);
+}
+
+static void plugin_take_strategies(struct plugin *plugin, unsigned strategies)
+{
+	if (!plugin->follows || strategies == 0 || strategies == plugin->strategies)
+		return;
+	plugin->strategies = strategies;
+	for (size_t i = 0; i < plugin->endpoint_count; i++)
+		plugin->endpoints[i].strategies = strategies;
+	plugin_tell_strategies(plugin);
+}
+
 static int plugin_take_look(struct plugin *plugin, const json_t *look)
 {
 	int r = 0;
@@ -90,6 +109,7 @@ static int plugin_take_look(struct plugin *plugin, const json_t *look)
 		r = resources_update(&plugin->resources, look);
 	plugin_tell_why(plugin, json_string_value(json_object_get(look, "why")));
 	plugin_tell_changes(plugin);
+	plugin_take_strategies(plugin, (unsigned)json_integer_value(json_object_get(look, "strategies")));
 	if (plugin->resources.wants_names)
 		watcher_ask_names(&plugin->watcher);
 	for (; r == 0 && plugin->endpoint_count < plugin->resources.count; plugin->endpoint_count++) {
@@ -194,11 +214,9 @@ static int plugin_start(struct plugin *plugin)
 
 static int plugin_main(struct plugin *plugin)
 {
-	char strategies[STRATEGY_TEXT_SIZE];
 	int r = plugin_start(plugin);
 
-	strategy_print(plugin->strategies, strategies);
-	plugin_log("containers are told their devices by: %s", strategies);
+	plugin_tell_strategies(plugin);
 	if (r < 0) {
 		plugin_log("it cannot start: %s", strerror(-r));
 		return EXIT_FAILURE;
@@ -306,7 +324,8 @@ int main(int argc, char **argv)
 	}
 	if (code >= 0)
 		return code;
-	if (!plugin.strategies)
+	plugin.follows = !plugin.strategies;
+	if (plugin.follows)
 		plugin.strategies = strategy_find();
 	return plugin_main(&plugin);
 }

@@ -155,6 +155,9 @@ void strategy_print(unsigned strategies, char ret[static STRATEGY_TEXT_SIZE]);
 /** What this node's engine understands. Return: bits of enum strategy. */
 unsigned strategy_find(void);
 
+/** Whether there are specs of ours, without which an engine cannot know devices by their names. */
+bool strategy_has_specs(void);
+
 /* ---- metrics ---- */
 
 #define METRICS_POD_RESOURCES "/var/lib/kubelet/pod-resources/kubelet.sock"

@@ -56,7 +56,7 @@ void strategy_print(unsigned strategies, char ret[static STRATEGY_TEXT_SIZE])
 						 strategy_names[i].name);
 }
 
-static bool strategy_has_specs(void)
+bool strategy_has_specs(void)
 {
 	static const char *const patterns[] = {PATH_CDI "/ctr-gpu-*.json", PATH_CDI_RUN "/ctr-gpu-*.json"};
 	bool found = false;

@@ -35,6 +35,17 @@ enum {
 	WATCHER_MESSAGE_MAX = 256 * 1024,
 };
 
+/* What the process that has the children knows. */
+struct watcher_job {
+	int fd;
+	enum watcher_mig mig;
+	bool names;         /* are wanted */
+	int64_t names_from; /* not before */
+	bool specs;         /* there were some at the last look */
+	pid_t late;         /* a child that was killed and does not end; 0: none */
+	struct xid_watch watch;
+};
+
 /* ---- in the child: a look ---- */
 
 struct watcher_look {
@@ -299,9 +310,9 @@ static json_t *watcher_why(int failure, struct ctr_gpu_context *context, const s
 }
 
 /* Return: the child's exit status. */
-static int watcher_look(int fd, enum watcher_mig mig, bool names, const struct xid_watch *watch)
+static int watcher_look(const struct watcher_job *job, bool names, bool specs)
 {
-	struct watcher_look look = {.mig = mig, .watch = watch};
+	struct watcher_look look = {.mig = job->mig, .watch = &job->watch};
 	struct ctr_gpu_context *context = NULL;
 	int r = ctr_gpu_context_new(&context);
 
@@ -313,21 +324,15 @@ static int watcher_look(int fd, enum watcher_mig mig, bool names, const struct x
 		r = ctr_gpu_host_identify(context, look.host);
 	if (look.host && look.host->settings->vcuda_slots > 0)
 		watcher_ask_manager(&look);
-	r = watcher_send(fd, json_pack("{s:o, s:o*, s:o*, s:o}", "devices", watcher_list(&look), "slots", look.slots,
-				       "lost", look.lost, "why", watcher_why(r, context, watch)));
+	/* A spec that is the first, or was the last, changes how containers learn their devices. */
+	r = watcher_send(job->fd, json_pack("{s:o, s:o*, s:o*, s:o*, s:o}", "devices", watcher_list(&look), "slots",
+					    look.slots, "lost", look.lost, "strategies",
+					    specs == job->specs ? NULL : json_integer(strategy_find()), "why",
+					    watcher_why(r, context, &job->watch)));
 	return r < 0;
 }
 
 /* ---- in the process that has the children ---- */
-
-struct watcher_job {
-	int fd;
-	enum watcher_mig mig;
-	bool names;         /* are wanted */
-	int64_t names_from; /* not before */
-	pid_t late;         /* a child that was killed and does not end; 0: none */
-	struct xid_watch watch;
-};
 
 static void watcher_fail(const struct watcher_job *job, const char *why)
 {
@@ -350,7 +355,7 @@ static bool watcher_wait_for(pid_t child, int milliseconds, int *ret_status)
 
 static void watcher_do_look(struct watcher_job *job)
 {
-	bool names = job->names && grpc_now() >= job->names_from;
+	const bool names = job->names && grpc_now() >= job->names_from, specs = strategy_has_specs();
 	int ended = 0;
 	pid_t child;
 
@@ -362,7 +367,7 @@ static void watcher_do_look(struct watcher_job *job)
 	job->late = 0;
 	child = fork();
 	if (child == 0)
-		_exit(watcher_look(job->fd, job->mig, names, &job->watch));
+		_exit(watcher_look(job, names, specs));
 	if (names) {
 		job->names = false;
 		job->names_from = grpc_now() + WATCHER_NAMES_AGAIN_MS;
@@ -376,6 +381,8 @@ static void watcher_do_look(struct watcher_job *job)
 		watcher_fail(job, "the host's GPUs cannot be listed in time");
 	} else if (ended != 0) {
 		watcher_fail(job, "the look at the host ended early");
+	} else {
+		job->specs = specs;
 	}
 }
 
@@ -426,7 +433,8 @@ static void watcher_pause(struct watcher_job *job)
 
 __attribute__((noreturn)) static void watcher_run(int fd, pid_t parent, enum watcher_mig mig)
 {
-	struct watcher_job job = {.fd = fd, .mig = mig, .names = true, .watch = XID_WATCH_NONE};
+	struct watcher_job job = {
+		.fd = fd, .mig = mig, .names = true, .specs = strategy_has_specs(), .watch = XID_WATCH_NONE};
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (getppid() != parent)

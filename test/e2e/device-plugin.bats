@@ -187,6 +187,12 @@ one=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4 two=GPU-7b10aa04-0041-0000-0000-000
 	fi
 }
 
+@test "the first spec of a node whose engine has CDI counts from then on, until it is gone" {
+	export prepare='mkdir -p /etc/containerd; printf "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\"]\nenable_cdi = true\n" >/etc/containerd/config.toml
+		awk "/^Package: / { name = \$2 } /^Version: / && name == \"containerd\" { \$0 = \"Version: 1.7.24~ds1-6\" } { print }" /var/lib/dpkg/status >/run/status; mount --bind /run/status /var/lib/dpkg/status'
+	play wsl-two-nvidia follows nvidia.com/gpu
+}
+
 @test "devices of one NUMA node are preferred" {
 	export prepare='for i in 6 8; do echo 1 >"/sys/bus/pci/devices/0000:00:0$i.0/numa_node"; done'
 	[[ $(play native-four nodes nvidia.com/gpu 0123//2=02 13//2=13 123//2=13 0123/3/2=31 0123/3/3=310 0123//1=0 023//2=02) == "nodes 1 0 1 0" ]]

@@ -302,6 +302,21 @@ def case_allocate(name, strategy, *containers):
             print(number, line)
 
 
+def case_follows(name):
+    """The plugin begins before there is a spec, as at a driver that is loaded late."""
+    plugin = Plugin()
+    resource = Resource(Kubelet(), name)
+    device = resource.ids()[0]
+    mounts = [[f"mount /dev/null /var/run/nvidia-container-devices/cdi/{name}/{device} ro"]]
+    assert resource.allocate([device]) == mounts
+    subprocess.run(["ctr-gpu", "cdi", "generate"], check=True, stdout=subprocess.DEVNULL)
+    wait_for(lambda: f"cdi {name}={device}" in resource.allocate([device])[0], "the spec counts")
+    for spec in os.listdir("/etc/cdi"):
+        os.unlink(f"/etc/cdi/{spec}")
+    wait_for(lambda: resource.allocate([device]) == mounts, "there is no spec any more")
+    assert plugin.said().count("told their devices by: cdi,annotations") == 1, plugin.said()
+
+
 def case_nodes(name, *cases):
     """Each case is "AVAILABLE/MUST/SIZE=CHOSEN", devices by their numbers."""
     Plugin()
