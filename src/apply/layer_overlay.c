@@ -70,21 +70,47 @@ static bool layer_overlay_take_option(struct mountinfo_field option, const char 
 	return true;
 }
 
+static int layer_overlay_add_lower(struct layer_overlay *overlay, struct mountinfo_field text, const char *base)
+{
+	char *lower = layer_overlay_path(text, base);
+
+	return lower ? strv_take(&overlay->lowers, lower) : -ENOMEM;
+}
+
+/*
+ * All in one option, with colons between them; or, as mounted by fsconfig(2) since Linux 6.8, each in one of its own,
+ * in which a colon is one of the path.
+ */
+static int layer_overlay_read_lowers(struct layer_overlay *overlay, struct mountinfo_field options, const char *base)
+{
+	struct mountinfo_field value;
+	int r = 0;
+
+	while (r == 0 && options.size) {
+		struct mountinfo_field option = mountinfo_field_take(&options, ',');
+
+		if (layer_overlay_take_option(option, "lowerdir+=", &value))
+			r = layer_overlay_add_lower(overlay, value, base);
+		else if (layer_overlay_take_option(option, "lowerdir=", &value))
+			while (r == 0 && value.size)
+				r = layer_overlay_add_lower(overlay, mountinfo_field_take(&value, ':'), base);
+	}
+	return r;
+}
+
 static int layer_overlay_read_options(struct layer_overlay *overlay, struct mountinfo_field options, const char *path)
 {
 	_cleanup_free_ char *base = NULL, *upper = NULL, *lower_base = NULL;
-	struct mountinfo_field lowers = {0}, value;
+	struct mountinfo_field rest = options, value;
 	int r;
 
 	r = layer_overlay_find_base(path, &base);
 	if (r < 0)
 		return r;
-	while (options.size) {
-		struct mountinfo_field option = mountinfo_field_take(&options, ',');
+	while (rest.size) {
+		struct mountinfo_field option = mountinfo_field_take(&rest, ',');
 
-		if (layer_overlay_take_option(option, "lowerdir=", &value))
-			lowers = value;
-		else if (layer_overlay_take_option(option, "upperdir=", &value) && !upper)
+		if (layer_overlay_take_option(option, "upperdir=", &value) && !upper)
 			upper = layer_overlay_path(value, base);
 	}
 	if (!upper)
@@ -92,12 +118,7 @@ static int layer_overlay_read_options(struct layer_overlay *overlay, struct moun
 	r = rootfs_open(AT_FDCWD, upper, &overlay->upper);
 	if (r == 0)
 		r = layer_overlay_find_base(upper, &lower_base);
-	while (r == 0 && lowers.size) {
-		char *lower = layer_overlay_path(mountinfo_field_take(&lowers, ':'), lower_base);
-
-		r = lower ? strv_take(&overlay->lowers, lower) : -ENOMEM;
-	}
-	return r;
+	return r == 0 ? layer_overlay_read_lowers(overlay, options, lower_base) : r;
 }
 
 /* A runtime mounts the whole overlayfs for the container. Any other mount there is another program's. */

@@ -30,9 +30,32 @@ static void mount_overlay(void)
 		_exit(2);
 }
 
+/* Each layer by an option of its own, as Linux 6.8 and later can. A colon is one of the path. */
+static void mount_overlay_by_layers(void)
+{
+	static const char *const options[][2] = {
+		{"lowerdir+", "lo:wer"}, {"lowerdir+", "lower"}, {"upperdir", "upper"}, {"workdir", "work"}};
+	char path[128];
+	int context = fsopen("overlay", FSOPEN_CLOEXEC), fd;
+
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", folder, options[i][1]);
+		if (fsconfig(context, FSCONFIG_SET_STRING, options[i][0], path, 0) < 0)
+			_exit(2);
+	}
+	(void)snprintf(path, sizeof(path), "%s/merged", folder);
+	if (fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		_exit(2);
+	fd = fsmount(context, FSMOUNT_CLOEXEC, 0);
+	if (fd < 0 || move_mount(fd, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		_exit(2);
+	(void)close(fd);
+	(void)close(context);
+}
+
 static void make_folders(void)
 {
-	static const char *const names[] = {"lower", "upper", "work", "merged"};
+	static const char *const names[] = {"lower", "lo:wer", "upper", "work", "merged"};
 	char path[128];
 
 	(void)strcpy(strrchr(folder, '-'), "-XXXXXX");
@@ -74,7 +97,7 @@ static pid_t start_process(bool own)
 }
 
 /* Whether the process's layers are found; it ends. */
-static int look(pid_t pid)
+static int look(pid_t pid, size_t lowers)
 {
 	_cleanup_(layer_overlay_close) struct layer_overlay overlay = LAYER_OVERLAY_NONE;
 	struct ctr_gpu_container container = {.rootfs = (char *)"/"};
@@ -87,7 +110,7 @@ static int look(pid_t pid)
 	assert_int_equal(container_open_rootfs(&container, &overlay.merged, NULL), 0);
 	r = layer_overlay_open_running(&overlay);
 	if (r == 0)
-		assert_true(overlay.upper.fd >= 0 && overlay.lowers.count == 1);
+		assert_true(overlay.upper.fd >= 0 && overlay.lowers.count == lowers);
 	(void)close(container.process);
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -113,36 +136,35 @@ static void what_the_container_has_mounted_itself_is_not_looked_for(void **state
 	make_folders();
 	pid = start_process(true);
 	if (pid > 0)
-		assert_int_equal(look(pid), -EOPNOTSUPP);
+		assert_int_equal(look(pid, 1), -EOPNOTSUPP);
 	remove_folders();
 	if (pid == 0)
 		skip("needs overlayfs on /tmp");
 }
 
-static int look_at_the_engine_s(void)
+static int look_at_the_engine_s(void (*mount_it)(void), size_t lowers)
 {
 	pid_t pid;
 
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return 2;
-	mount_overlay();
+	mount_it();
 	pid = start_process(false);
-	return pid == 0 || look(pid) != 0;
+	return pid == 0 || look(pid, lowers) != 0;
 }
 
-static void what_the_engine_has_mounted_is_found(void **state)
+static void find_the_engine_s(void (*mount_it)(void), size_t lowers)
 {
 	int status = -1;
 	pid_t pid;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip("needs root");
 	make_folders();
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
-		_exit(look_at_the_engine_s());
+		_exit(look_at_the_engine_s(mount_it, lowers));
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	remove_folders();
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
@@ -150,11 +172,24 @@ static void what_the_engine_has_mounted_is_found(void **state)
 	assert_int_equal(status, 0);
 }
 
+static void what_the_engine_has_mounted_is_found(void **state)
+{
+	(void)state;
+	find_the_engine_s(mount_overlay, 1);
+}
+
+static void layers_that_were_given_one_by_one_are_found(void **state)
+{
+	(void)state;
+	find_the_engine_s(mount_overlay_by_layers, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_the_container_has_mounted_itself_is_not_looked_for),
 		cmocka_unit_test(what_the_engine_has_mounted_is_found),
+		cmocka_unit_test(layers_that_were_given_one_by_one_are_found),
 	};
 
 	return cmocka_run_group_tests_name("layer_overlay", tests, NULL, NULL);
