@@ -35,6 +35,7 @@ struct bundle_apply {
 	struct undo_log *undo_log;
 	const char *hook_reason; /* why the hook has to do the rest; NULL: everything is done */
 	bool hook_mounts;        /* and mounts and devices, too */
+	int hook_timeout_s;
 };
 
 /* ---- devices ---- */
@@ -427,7 +428,11 @@ static int bundle_edit_tree(struct bundle_apply *apply)
 				       ("Install ctr-gpu as a whole."));
 	r = apply->hook_mounts ? oci_edit_apply_rules(tree, apply->plan, apply->err)
 			       : oci_edit_apply(tree, &apply->placed, nodes, apply->err);
-	return r == 0 ? oci_edit_set_hooks(tree, apply->bundle->hook, apply->hook_reason, apply->err) : r;
+	return r == 0 ? oci_edit_set_hooks(tree,
+					   &(struct oci_edit_hook){apply->bundle->hook, apply->hook_reason != NULL,
+								   apply->hook_timeout_s},
+					   apply->err)
+		      : r;
 }
 
 static int bundle_write_tree(struct bundle_apply *apply)
@@ -483,6 +488,7 @@ int ctr_gpu_plan_apply_to_bundle(struct ctr_gpu_context *context, const struct c
 		.placed = plan->data,
 		.log = &context->settings.log,
 		.err = &context->err,
+		.hook_timeout_s = settings_hook_timeout(&context->settings),
 		.rootfs = ROOTFS_CLOSED,
 		.undo_log = context_begin_undo_log(context),
 	};

@@ -15,9 +15,8 @@
 #include "lib/context.h"
 
 enum {
-	CDI_FILE_MAX = 4 << 20,   /* of a spec; NVIDIA's have some 30 KiB */
-	CDI_FILES_MAX = 1024,     /* of others in a directory; drivers of Kubernetes (DRA) write one a claim */
-	CDI_HOOK_TIMEOUT_S = 120, /* above what the hook gives itself */
+	CDI_FILE_MAX = 4 << 20, /* of a spec; NVIDIA's have some 30 KiB */
+	CDI_FILES_MAX = 1024,   /* of others in a directory; drivers of Kubernetes (DRA) write one a claim */
 };
 
 #define CDI_DEVICES_VARIABLE "NVIDIA_VISIBLE_DEVICES"

@@ -158,7 +158,7 @@ static json_t *cdi_generate_hooks(const struct generation *generation, const cha
 		env = (json_decref(env), NULL);
 	return json_pack("[{s:s, s:s, s:[s, o, s], s:o, s:i}]", "hookName", "createRuntime", "path",
 			 generation->wish->hook, "args", CDI_HOOK_NAME, json_sprintf("--device=%s", device),
-			 "createRuntime", "env", env, "timeout", CDI_HOOK_TIMEOUT_S);
+			 "createRuntime", "env", env, "timeout", settings_hook_timeout(&generation->context->settings));
 }
 
 /*
@@ -519,7 +519,7 @@ static json_t *cdi_generate_edits(const struct generation *generation)
 		return json_pack("{s:o}", "env", env);
 	return json_pack("{s:o, s:[{s:s, s:s, s:[s, s], s:[s], s:i}]}", "env", env, "hooks", "hookName", "poststop",
 			 "path", generation->wish->hook, "args", CDI_HOOK_NAME, "poststop", "env", "CTR_GPU_HOOK=cdi",
-			 "timeout", CDI_HOOK_TIMEOUT_S);
+			 "timeout", settings_hook_timeout(&generation->context->settings));
 }
 
 /* The lowest version that has all parts of this spec: engines refuse a version that they do not know. */

@@ -63,6 +63,12 @@ enum { USUAL_SHARE = 100, MOST_SHARE = 1000, MOST_SLOTS = 32 };
 /* The longest time that anything is given to answer. */
 enum { SETTINGS_LONGEST_S = 3600 };
 
+/*
+ * What hooks are given in specs, at least, and above the deadline that they have for themselves: for the time before it
+ * begins, and for what is taken back behind it. An engine kills a hook, and nothing is taken back then.
+ */
+enum { HOOK_TIMEOUT_LEAST_S = 120, HOOK_TIMEOUT_MARGIN_S = 60 };
+
 struct settings {
 	struct log log;
 	enum inventory_source inventory;
@@ -89,3 +95,11 @@ struct settings {
 	struct vcuda_user *vcuda_users;   /* of several that are for a user, the first counts */
 	size_t vcuda_user_count;
 };
+
+/** The timeout of a hook of ours, in seconds. */
+static inline int settings_hook_timeout(const struct settings *settings)
+{
+	const unsigned wanted = settings->deadline_s + HOOK_TIMEOUT_MARGIN_S;
+
+	return wanted > HOOK_TIMEOUT_LEAST_S ? (int)wanted : HOOK_TIMEOUT_LEAST_S;
+}

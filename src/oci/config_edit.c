@@ -9,8 +9,6 @@
 #include "base/str.h"
 #include "oci/oci.h"
 
-enum { HOOK_TIMEOUT_S = 120 }; /* above the deadline that the hook has for itself */
-
 static int edit_no_memory(struct err *err)
 {
 	(void)err_set(err, -ENOMEM, "%m");
@@ -378,7 +376,7 @@ static void edit_remove_hooks(json_t *hooks, const char *stage)
 }
 
 /* A hook without an environment gets the image's from some runtimes. Behind what others have there. */
-static int edit_add_hook(json_t *hooks, const char *stage, const char *path, struct err *err)
+static int edit_add_hook(json_t *hooks, const char *stage, const struct oci_edit_hook *hook, struct err *err)
 {
 	json_t *list;
 	int r = edit_member(hooks, stage, JSON_ARRAY, &list, err);
@@ -386,23 +384,23 @@ static int edit_add_hook(json_t *hooks, const char *stage, const char *path, str
 	if (r != 0)
 		return r;
 	return edit_append(list,
-			   json_pack("{s:s, s:[s, s], s:[s], s:i}", "path", path, "args", "ctr-gpu-hook", stage, "env",
-				     "CTR_GPU_HOOK=runtime", "timeout", (int)HOOK_TIMEOUT_S),
+			   json_pack("{s:s, s:[s, s], s:[s], s:i}", "path", hook->path, "args", "ctr-gpu-hook", stage,
+				     "env", "CTR_GPU_HOOK=runtime", "timeout", hook->timeout_s),
 			   err);
 }
 
-int oci_edit_set_hooks(json_t *config, const char *path, bool gives, struct err *err)
+int oci_edit_set_hooks(json_t *config, const struct oci_edit_hook *hook, struct err *err)
 {
 	json_t *hooks = json_object_get(config, "hooks");
 	int r;
 
 	edit_remove_hooks(hooks, "prestart");
 	edit_remove_hooks(hooks, "createRuntime");
-	if (!path)
+	if (!hook->path)
 		return 0;
 	edit_remove_hooks(hooks, "poststop");
 	r = edit_member(config, "hooks", JSON_OBJECT, &hooks, err);
-	if (r == 0 && gives)
-		r = edit_add_hook(hooks, "createRuntime", path, err);
-	return r == 0 ? edit_add_hook(hooks, "poststop", path, err) : r;
+	if (r == 0 && hook->gives)
+		r = edit_add_hook(hooks, "createRuntime", hook, err);
+	return r == 0 ? edit_add_hook(hooks, "poststop", hook, err) : r;
 }

@@ -34,11 +34,16 @@ bool oci_edit_has_own_dev(const json_t *config);
 /** Whether the engine has device rules for the container; without them, runtimes differ in what is allowed. */
 bool oci_edit_has_device_rules(const json_t *config);
 
+/* A hook that cleans the container's layer at its end. */
+struct oci_edit_hook {
+	const char *path; /* NULL: none */
+	bool gives;       /* it also gives the container its GPUs, at the stage createRuntime */
+	int timeout_s;    /* settings_hook_timeout() */
+};
+
 /**
  * oci_edit_set_hooks() - have this hook, and none other of ours or NVIDIA's that acts on the container's environment
- * @path:  of a hook that cleans the container's layer at its end; NULL for none
- * @gives: whether it also gives the container its GPUs, at the stage createRuntime
  *
  * Return: 0; CTR_GPU_E_BAD_STATE; -ENOMEM. @err is set.
  */
-int oci_edit_set_hooks(json_t *config, const char *path, bool gives, struct err *err);
+int oci_edit_set_hooks(json_t *config, const struct oci_edit_hook *hook, struct err *err);

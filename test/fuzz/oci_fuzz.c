@@ -18,7 +18,7 @@ static struct plan_env variable = {.name = (char[]){"A"}, .value = (char[]){"b"}
 static const struct plan plan = {
 	.devices = &device, .device_count = 1, .mounts = &mount, .mount_count = 1, .env = &variable, .env_count = 1};
 
-/* Return: what is written after an edit, for free(3); NULL if it is refused. @gives: as of oci_edit_set_hooks(). */
+/* Return: what is written after an edit, for free(3); NULL if it is refused. @gives: as of struct oci_edit_hook. */
 static char *edit(const char *text, size_t size, bool gives)
 {
 	const struct stat node = {.st_mode = S_IFCHR | 0666};
@@ -27,7 +27,7 @@ static char *edit(const char *text, size_t size, bool gives)
 	char *written = NULL;
 
 	if (oci_load_config(text, size, &config, &err) == 0 && oci_edit_apply(config, &plan, &node, &err) == 0 &&
-	    oci_edit_set_hooks(config, "/bin/ctr-gpu-hook", gives, &err) == 0 &&
+	    oci_edit_set_hooks(config, &(struct oci_edit_hook){"/bin/ctr-gpu-hook", gives, 120}, &err) == 0 &&
 	    oci_print_config(config, text, &written) < 0)
 		abort();
 	if (!written && !err.text[0])

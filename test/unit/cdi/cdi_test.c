@@ -118,6 +118,8 @@ static struct ctr_gpu_host host = {
 	.present_count = 1,
 };
 
+static unsigned deadline_s = 60;
+
 static json_t *generate(const char *kind, const char *hook, const char *capabilities, int expected)
 {
 	struct ctr_gpu_context *context;
@@ -127,11 +129,36 @@ static json_t *generate(const char *kind, const char *hook, const char *capabili
 	json_t *spec = NULL;
 
 	assert_int_equal(ctr_gpu_context_new(&context), 0);
+	context->settings.deadline_s = deadline_s;
 	host.settings = &context->settings;
 	assert_int_equal(request_set_capabilities(&request, capabilities, &err), 0);
 	assert_int_equal(cdi_generate(context, &host, &wish, &spec), expected);
 	ctr_gpu_context_unref(context);
 	return spec;
+}
+
+static json_int_t read_timeout(const json_t *edits)
+{
+	return json_integer_value(json_object_get(json_array_get(json_object_get(edits, "hooks"), 0), "timeout"));
+}
+
+/* Otherwise the engine kills the hook before that can take back what it did. */
+static void the_timeout_of_a_hook_is_above_its_deadline(void **state)
+{
+	static const unsigned deadlines[] = {1, 60, 61, 600, 3600};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(deadlines); i++) {
+		json_t *spec, *device;
+
+		deadline_s = deadlines[i];
+		spec = generate("intel.com/gpu", "/hook", "", 0);
+		device = json_object_get(json_array_get(json_object_get(spec, "devices"), 0), "containerEdits");
+		assert_true(read_timeout(device) >= 60 + deadlines[i] && read_timeout(device) >= 120);
+		assert_int_equal(read_timeout(json_object_get(spec, "containerEdits")), read_timeout(device));
+		json_decref(spec);
+	}
+	deadline_s = 60;
 }
 
 static void assert_names(const json_t *spec, const char *expected)
@@ -541,6 +568,7 @@ int main(void)
 		cmocka_unit_test(a_spec_s_path_is_known_before_it_is_written),
 		cmocka_unit_test(a_spec_has_the_adapters_of_its_kind),
 		cmocka_unit_test(a_hook_has_environment_and_timeout),
+		cmocka_unit_test(the_timeout_of_a_hook_is_above_its_deadline),
 		cmocka_unit_test(a_spec_without_hooks_has_the_plan),
 		cmocka_unit_test(versions_follow_features),
 		cmocka_unit_test(what_engines_refuse_is_told),

@@ -181,7 +181,9 @@ static void test_hooks(void **unused)
 		_cleanup_free_ char *text = NULL;
 
 		assert_int_equal(json_parse(hooks[i].before, strlen(hooks[i].before), &config, NULL), 0);
-		assert_int_equal(oci_edit_set_hooks(config, hooks[i].path, hooks[i].gives, &err), 0);
+		assert_int_equal(
+			oci_edit_set_hooks(config, &(struct oci_edit_hook){hooks[i].path, hooks[i].gives, 120}, &err),
+			0);
 		assert_int_equal(json_print(config, JSON_COMPACT, &text), 0);
 		assert_string_equal(text, hooks[i].after);
 	}
