@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "apply/internal.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/print.h"
 #include "guard/choice.h"
@@ -221,25 +222,47 @@ static int running_list_devices(const struct running *running, dev_t **ret, size
 	return 0;
 }
 
-/* Return: whether the process has one of the devices open. */
-static bool running_process_uses(int process, const dev_t *devices, size_t count, dev_t *ret)
+/* Devices that are looked for in processes of a container, which can have any number of files open. */
+struct search {
+	const dev_t *devices;
+	size_t count;
+	int64_t end; /* by clock_now_ms() */
+};
+
+/*
+ * What a descriptor is of is asked of no file system: one that the container has mounted (FUSE) may not answer. Return:
+ * whether it is one of the devices.
+ */
+static bool running_is_device(const struct search *search, int fds, const char *name, dev_t *ret)
+{
+	struct statx stx;
+	dev_t device;
+
+	if (statx(fds, name, AT_STATX_DONT_SYNC, STATX_TYPE, &stx) < 0 || !S_ISCHR(stx.stx_mode))
+		return false;
+	device = makedev(stx.stx_rdev_major, stx.stx_rdev_minor);
+	for (size_t i = 0; i < search->count; i++)
+		if (search->devices[i] == device) {
+			*ret = device;
+			return true;
+		}
+	return false;
+}
+
+/* Return: 1 if the process has one of the devices open; 0; -ETIMEDOUT. */
+static int running_process_uses(const struct search *search, int process, dev_t *ret)
 {
 	_cleanup_dir_ DIR *fds = fd_open_directory(process, "fd", 0);
 	const struct dirent *entry;
 
 	while (fds && (entry = readdir(fds))) {
-		struct stat st;
-
-		if (!running_is_number(entry->d_name) || fstatat(directory_fd(fds), entry->d_name, &st, 0) < 0 ||
-		    !S_ISCHR(st.st_mode))
-			continue;
-		for (size_t i = 0; i < count; i++)
-			if (devices[i] == st.st_rdev) {
-				*ret = st.st_rdev;
-				return true;
-			}
+		if (clock_now_ms() > search->end)
+			return -ETIMEDOUT;
+		if (running_is_number(entry->d_name) &&
+		    running_is_device(search, directory_fd(fds), entry->d_name, ret))
+			return 1;
 	}
-	return false;
+	return 0;
 }
 
 /* Of the container are the processes of its mount or pid namespace. */
@@ -259,22 +282,27 @@ static bool running_is_inside(const struct ctr_gpu_container *container, int pro
 	return false;
 }
 
-/* Return: the first process that has one open; 0. @ret_name: its name */
-static pid_t running_find_user(const struct running *running, const dev_t *devices, size_t count, dev_t *ret_device,
+/* Return: the first process that has one open; 0; -ETIMEDOUT. @ret_name: its name */
+static pid_t running_find_user(const struct running *running, const struct search *search, dev_t *ret_device,
 			       char ret_name[COMMAND_SIZE])
 {
 	_cleanup_dir_ DIR *processes = fd_open_directory(AT_FDCWD, "/proc", 0);
 	const struct dirent *entry;
 
-	while (count > 0 && processes && (entry = readdir(processes))) {
+	while (search->count > 0 && processes && (entry = readdir(processes))) {
 		_cleanup_close_ int process = -1;
 		_cleanup_free_ char *name = NULL;
+		int r;
 
 		if (!running_is_number(entry->d_name))
 			continue;
 		process = openat(directory_fd(processes), entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (process < 0 || !running_is_inside(running->container, process) ||
-		    !running_process_uses(process, devices, count, ret_device))
+		r = process < 0 || !running_is_inside(running->container, process)
+			    ? 0
+			    : running_process_uses(search, process, ret_device);
+		if (r < 0)
+			return r;
+		if (r == 0)
 			continue;
 		(void)fd_read_kernel_file(process, "comm", COMMAND_SIZE - 1, &name);
 		(void)snprintf(ret_name, COMMAND_SIZE, "%.*s", name ? (int)strcspn(name, "\n") : 0, name ? name : "");
@@ -287,19 +315,29 @@ static pid_t running_find_user(const struct running *running, const dev_t *devic
 
 static int running_check_unused(const struct running *running, struct err *err)
 {
+	/* The other half is for taking back. */
+	const unsigned half_ms = running->context->settings.deadline_s * 1000 / 2;
+	struct search search = {.end = clock_now_ms() + half_ms};
 	_cleanup_free_ dev_t *devices = NULL;
 	char name[COMMAND_SIZE] = "";
 	dev_t device = 0;
-	size_t count = 0;
 	pid_t pid;
-	int r = running_list_devices(running, &devices, &count);
+	int r = running_list_devices(running, &devices, &search.count);
 
 	if (r < 0)
 		return err_set(err, r, "%m");
-	pid = running_find_user(running, devices, count, &device, name);
-	running->result->used = pid > 0;
+	search.devices = devices;
+	pid = running_find_user(running, &search, &device, name);
+	/* What is not known may be so. */
+	running->result->used = pid != 0;
 	if (!pid || running->force)
 		return 0;
+	if (pid < 0)
+		return err_set_advised(
+			err, -EBUSY,
+			("the container has so many files open that %u s are too short to look for the GPU among them.",
+			 half_ms / 1000),
+			("End its processes; or take the GPU away by --force: what is open stays open."));
 	return err_set_advised(err, -EBUSY,
 			       ("process %d (%s) in the container has the GPU open (device %u:%u), so it stays.",
 				(int)pid, name, major(device), minor(device)),

@@ -115,6 +115,26 @@ start() {
 	expect_not "/mnt"
 }
 
+# The container mounts such a file system itself, say by FUSE, and has it answer for as long as that is of use.
+@test "a container that has a file of such a file system open does not keep its GPU from \`detach --force\`" {
+	rm -rf "$BATS_TEST_TMPDIR/bundle"
+	bundle debian "$BATS_TEST_TMPDIR/bundle" 'del(.hooks) | .process.args = ["sh", "-c", "exec 3</mnt && exec sleep 600"] |
+		.mounts += [{destination: "/mnt", type: "bind", source: "/run/volume", options: ["bind", "rw"]}]'
+	stalled 'cd "$1" && mkdir /run/volume && stall none /run/volume || exit 99
+		memlock runc --root /run/runtime run --detach container </dev/null >/run/log 2>&1 || { cat /run/log; exit 99; }
+		pid=$(runc --root /run/runtime state container | jq .pid)
+		until [[ -e /proc/$pid/fd/3 && $(<"/proc/$pid/comm") == sleep ]]; do sleep 0.05; done
+		ctr-gpu attach "$pid" || exit 99
+		pkill --exact --signal STOP stall
+		ctr-gpu detach --force "$pid"
+		echo "status $?"
+		grep -c "/usr/lib/wsl" "/proc/$pid/mounts"
+		pkill --exact --signal CONT stall
+		runc --root /run/runtime delete --force container' "$BATS_TEST_TMPDIR/bundle"
+	expect_line "status 0"
+	expect_line 0
+}
+
 @test "Docker: the start ends in time, and the container can be removed" {
 	require_program dockerd
 	docker_start wsl-nvidia
