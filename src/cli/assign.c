@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -347,6 +348,27 @@ static int assign_print_json(const struct assign *assign)
 		      : r;
 }
 
+/* ---- signals ---- */
+
+static volatile sig_atomic_t stop_signal;
+
+static void assign_on_signal(int number)
+{
+	stop_signal = number;
+}
+
+/* From here on they end the waiting, and what was done is taken back. One that is ignored, as by nohup(1), stays so. */
+static void assign_catch_signals(void)
+{
+	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+	const struct sigaction action = {.sa_handler = assign_on_signal};
+	struct sigaction old;
+
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+			(void)sigaction(numbers[i], &action, NULL);
+}
+
 /* ---- what is changed ---- */
 
 static int assign_take_lock(struct assign *assign, pid_t *ret_holder)
@@ -645,12 +667,24 @@ static int assign_check_known(const struct assign *assign)
 	return 0;
 }
 
+/* Return: 0; the exit status, if a signal has come meanwhile. */
+static int assign_check_stopped(void)
+{
+	if (!stop_signal)
+		return 0;
+	return output_print_advised(
+		("stopped by signal %d (%s)", (int)stop_signal, strsignal(stop_signal)),
+		("What was not exclusive before is not: the containers have not all been looked at."));
+}
+
 /* Starts that have read the settings before may give a GPU yet, without a claim. */
 static int assign_settle(struct assign *assign)
 {
-	const pid_t starter = container_start_wait(STARTS_MS);
+	const pid_t starter = container_start_wait(STARTS_MS, &stop_signal);
 	int r;
 
+	if (stop_signal)
+		return assign_check_stopped();
 	if (starter > 0)
 		return output_print_advised(("process %d makes a container, which may get the GPU yet", (int)starter),
 					    ("See what it waits for; try again when it has ended."));
@@ -701,8 +735,10 @@ static int assign_make_exclusive(struct assign *assign)
 
 	if (!r)
 		r = assign_each(assign, assign->named, -1, assign_check);
-	if (!r)
-		r = assign_add(assign);
+	if (r)
+		return r;
+	assign_catch_signals();
+	r = assign_add(assign);
 	if (r)
 		return r;
 	r = assign_claim_all(assign);
@@ -710,6 +746,8 @@ static int assign_make_exclusive(struct assign *assign)
 		r = assign_settle(assign);
 	if (!r)
 		r = assign_claim_all(assign);
+	if (!r)
+		r = assign_check_stopped();
 	if (r)
 		assign_take_back(assign);
 	return r;

@@ -126,14 +126,14 @@ static pid_t container_start_find(unsigned long long before)
 	return 0;
 }
 
-pid_t container_start_wait(int milliseconds)
+pid_t container_start_wait(int milliseconds, const volatile sig_atomic_t *stop)
 {
 	const unsigned long long before = container_start_now();
 	const int64_t until = clock_now_ms() + milliseconds;
 	const struct timespec moment = {.tv_nsec = LOOK_MS * 1000000L};
 	pid_t pid;
 
-	while ((pid = container_start_find(before)) > 0 && clock_now_ms() < until)
+	while ((pid = container_start_find(before)) > 0 && clock_now_ms() < until && !(stop && *stop))
 		(void)nanosleep(&moment, NULL);
 	return pid;
 }

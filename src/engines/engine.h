@@ -7,6 +7,7 @@
  */
 
 #include <jansson.h>
+#include <signal.h>
 #include <time.h>
 
 #include "base/err.h"
@@ -240,10 +241,11 @@ bool container_pid_is(const struct container_pid *found, int process);
 
 /**
  * container_start_wait() - wait for the containers that are being made at this moment, of which lists have none yet
+ * @stop: ends the waiting when it is set; NULL: none does
  *
  * Those whose making begins later are not waited for. Return: 0; after that time, a process that makes one still.
  */
-pid_t container_start_wait(int milliseconds);
+pid_t container_start_wait(int milliseconds, const volatile sig_atomic_t *stop);
 
 /* ---- docker api ---- */
 

@@ -249,6 +249,23 @@ one_at_a_time() {
 		end one'
 }
 
+@test "a signal ends the waiting for a container that is being made, and nothing is exclusive" {
+	with_runc native-amd '
+		mkdir -p /run/bundles
+		printf "#!/bin/sh\ntouch /run/made; while [ ! -e /run/go ]; do sleep 0.05; done\n" >/run/wait
+		chmod 755 /run/wait
+		start one 0 ".hooks.prestart += [{path: \"/run/wait\"}]" & until [[ -e /run/made ]]; do sleep 0.05; done
+		ctr-gpu assign 0 --exclusive >/run/said 2>&1 & assign=$!
+		until [[ -s /etc/ctr-gpu/config.json ]] || ! kill -0 "$assign"; do sleep 0.05; done
+		kill -TERM "$assign"
+		wait "$assign" && fail "it was not stopped"
+		grep -q "stopped by signal 15" /run/said || fail "$(</run/said)"
+		[[ ! -e /etc/ctr-gpu/config.json ]] || fail "it is exclusive: $(</etc/ctr-gpu/config.json)"
+		touch /run/go; wait
+		[[ $(mode 0) == "shared: one" ]] || fail "$(mode 0)"
+		end one'
+}
+
 # Who has the list of claims keeps both between their look at the settings and what they write.
 @test "two at once, each with a GPU of its own: what one has written stays" {
 	with_runc native-amd '

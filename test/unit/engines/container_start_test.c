@@ -71,7 +71,7 @@ static void what_is_being_made_is_waited_for(void **state)
 		skip("needs root");
 	before = clock_now_ms();
 	runtime = play("create", "300", NULL);
-	assert_int_equal(container_start_wait(10000), 0);
+	assert_int_equal(container_start_wait(10000, NULL), 0);
 	assert_true(clock_now_ms() - before >= 250);
 	ended(runtime);
 }
@@ -84,7 +84,7 @@ static void it_is_waited_for_no_longer_than_is_said(void **state)
 	if (geteuid() != 0)
 		skip("needs root");
 	runtime = play("run", "5000", NULL);
-	assert_true(container_start_wait(100) > 0);
+	assert_true(container_start_wait(100, NULL) > 0);
 	ended(runtime);
 }
 
@@ -96,7 +96,7 @@ static void other_processes_in_namespaces_are_not_waited_for(void **state)
 	if (geteuid() != 0)
 		skip("needs root");
 	other = play("play", "5000", NULL);
-	assert_int_equal(container_start_wait(0), 0);
+	assert_int_equal(container_start_wait(0, NULL), 0);
 	ended(other);
 }
 
@@ -110,7 +110,7 @@ static void what_others_make_is_not_waited_for(void **state)
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		const pid_t other = play("create", "5000", others[i]);
 
-		assert_int_equal(container_start_wait(0), 0);
+		assert_int_equal(container_start_wait(0, NULL), 0);
 		ended(other);
 	}
 }
