@@ -22,6 +22,7 @@
 #include "cli/session.h"
 #include "cli/verbs.h"
 #include "slurm/slurm_group.h"
+#include "slurm/slurm_list.h"
 #include "slurm/step.h"
 
 #define SLURM_GRES_CONF "/etc/slurm/gres.conf"
@@ -154,77 +155,6 @@ static void slurm_check_file(struct slurm_check *check, const char *file)
 	(void)strv_add(&check->files, file);
 }
 
-/* ---- Slurm's lists, such as "gpu[00-15,20]" ---- */
-
-struct slurm_range {
-	unsigned from, to;
-	int width; /* with leading zeros */
-};
-
-/* Goes behind what it reads. Return: whether there was a range. */
-static bool slurm_read_range(const char **at, struct slurm_range *ret)
-{
-	enum { WIDTH_MAX = 16 };
-	int size;
-
-	if (**at < '0' || **at > '9' || sscanf(*at, "%u%n", &ret->from, &ret->width) != 1 || ret->width > WIDTH_MAX)
-		return false;
-	*at += ret->width;
-	ret->to = ret->from;
-	if (**at == '-' && sscanf(*at + 1, "%u%n", &ret->to, &size) == 1)
-		*at += 1 + size;
-	return true;
-}
-
-/* Whether some digits are a number of the ranges, with as many zeros before it. */
-static bool slurm_ranges_have(const char *ranges, const char *digits, int size)
-{
-	struct slurm_range range;
-	unsigned number = 0;
-
-	for (int i = 0; i < size; i++)
-		number = number * 10 + (unsigned)(digits[i] - '0');
-	for (; slurm_read_range(&ranges, &range); ranges++) {
-		if (number >= range.from && number <= range.to &&
-		    snprintf(NULL, 0, "%0*u", range.width, number) == size)
-			return true;
-		if (*ranges != ',')
-			break;
-	}
-	return false;
-}
-
-/* Whether the item at @item, up to a comma, has a name: "node[00-15]" has "node07", "r[0-3]n[0-7]" has "r1n5". */
-static bool slurm_item_has(const char *item, const char *name)
-{
-	enum { DIGITS_MAX = 9 };
-	const char *end;
-
-	for (; *item && *item != ',' && *item != '['; item++, name++)
-		if (*item != *name)
-			return false;
-	if (*item != '[')
-		return !*name;
-	end = strchr(item, ']');
-	for (int i = 0; end && i < DIGITS_MAX && name[i] >= '0' && name[i] <= '9'; i++)
-		if (slurm_ranges_have(item + 1, name, i + 1) && slurm_item_has(end + 1, name + i + 1))
-			return true;
-	return false;
-}
-
-static bool slurm_list_has(const char *list, const char *name)
-{
-	bool inside = false, begins = true;
-
-	for (; *list; list++) {
-		if (begins && slurm_item_has(list, name))
-			return true;
-		inside = *list == '[' || (inside && *list != ']');
-		begins = *list == ',' && !inside;
-	}
-	return false;
-}
-
 /* ---- a line ---- */
 
 /* @at: behind "[". Return: whether it is a range, with nothing behind it. */
@@ -232,7 +162,7 @@ static bool slurm_check_range(struct slurm_check *check, const char *start, cons
 {
 	struct slurm_range range;
 
-	for (; slurm_read_range(&at, &range) && range.from <= range.to; at++) {
+	for (; slurm_list_read_range(&at, &range) && range.from <= range.to; at++) {
 		for (unsigned i = range.from; i <= range.to && i - range.from < SLURM_GPUS_MAX; i++) {
 			_cleanup_free_ char *file = NULL;
 

@@ -22,6 +22,7 @@ fuzzers:
 link_fuzzer = $(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ -Wl,--start-group $(filter-out %.so.1,$^) -Wl,--end-group $(shared_libraries) $(fuzz_libraries)
 $(O)/fuzz/grpc_fuzz: fuzz_libraries = $(plugin_libraries)
 $(O)/fuzz/grpc_fuzz: $(O)/test/lib/cluster.a
+$(O)/fuzz/slurm_list_fuzz: $(O)/src/slurm/slurm_list.o
 $(O)/fuzz/%: $(O)/test/fuzz/%.o $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)
 	$(link_fuzzer)

@@ -8,7 +8,7 @@ $(O)/test/unit/base/memstream_test: override LDFLAGS += -Wl,--wrap=realloc
 $(O)/test/unit/root/atomic_file_test: override LDFLAGS += -Wl,--wrap=fchmod
 
 # Nouns of the commands are in no library.
-$(filter $(O)/test/unit/cli/%,$(unit_tests)): $(O)/test/lib/cli.a
+$(filter $(O)/test/unit/cli/% $(O)/test/unit/slurm/%,$(unit_tests)): $(O)/test/lib/cli.a
 $(filter $(O)/test/unit/hooks/%,$(unit_tests)): $(O)/test/lib/hooks.a
 $(O)/test/lib/cli.a: $(filter-out $(O)/src/cli/main.o,$(cli_objects))
 $(O)/test/lib/hooks.a: $(filter-out $(O)/hooks/main.o,$(hook_objects))
