@@ -576,11 +576,41 @@ static bool container_pid_is_same_id(const char *id, const char *other)
 	return id && other ? streq(id, other) : id == other;
 }
 
+/* An engine's own id is random, and its runtime has the container by the same; a name may be one of several engines. */
+static bool container_pid_is_random(const char *id)
+{
+	enum { ID_LENGTH = 64 };
+
+	return strlen(id) == ID_LENGTH && strspn(id, "0123456789abcdef") == ID_LENGTH;
+}
+
+static bool container_pid_is_same(const struct container_pid *one, const struct container_pid *other)
+{
+	return one->id && other->id && streq(one->id, other->id) &&
+	       (container_pid_is_random(one->id) || streq(one->engine, other->engine));
+}
+
+/* One of which another source knows the process. */
+static void container_pid_drop_unknown(struct container_pids *list, const struct container_pid *known)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < list->unknown_count; i++)
+		if (container_pid_is_same(&list->unknown[i], known))
+			container_pid_clear(&list->unknown[i]);
+		else
+			list->unknown[left++] = list->unknown[i];
+	list->unknown_count = left;
+}
+
 /* Takes what is not known, unless that is known of: many may fail alike. Return: 0 or -ENOMEM. */
 static int container_pid_append_unknown(struct container_pids *list, struct container_pid *found)
 {
 	struct container_pid *items;
 
+	for (size_t i = 0; i < list->count; i++)
+		if (container_pid_is_same(&list->items[i], found))
+			return 0;
 	for (size_t i = 0; i < list->unknown_count; i++)
 		if (streq(list->unknown[i].error, found->error) &&
 		    container_pid_is_same_id(list->unknown[i].id, found->id))
@@ -598,6 +628,8 @@ static int container_pid_append(struct container_pids *list, struct container_pi
 {
 	struct container_pid *items;
 
+	if (found->pid)
+		container_pid_drop_unknown(list, found);
 	for (size_t i = 0; i < list->count; i++)
 		if (list->items[i].pid == found->pid) {
 			if (!list->items[i].bundle)

@@ -14,6 +14,7 @@
 #include "engines/engine.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define ID_TAIL "123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef" /* behind one more digit */
 
 static char home[] = "/tmp/ctr-gpu-test-XXXXXX";
 
@@ -187,6 +188,31 @@ static void what_cannot_be_read_is_told(void **state)
 	assert_null(all->id);
 }
 
+/* Docker does not answer for one that containerd has, say. A name may be one of several engines. */
+static void what_another_source_knows_is_not_unknown(void **state)
+{
+	_cleanup_container_pids_ struct container_pids list = {0};
+	const struct container_pid *unknown;
+	size_t known = 0;
+
+	(void)state;
+	write_file("crun/1" ID_TAIL "/status", "{\"pid\": 1");
+	write_file("runc/1" ID_TAIL "/state.json", "{\"init_process_pid\": 41, \"init_process_start\": 1}");
+	write_file("crun/2" ID_TAIL "/status", "{\"pid\": 42, \"process-start-time\": 1}");
+	write_file("runc/2" ID_TAIL "/state.json", "{\"init_process_pid\": 1");
+	write_file("crun/shared-name/status", "{\"pid\": 1");
+	write_file("runc/shared-name/state.json", "{\"init_process_pid\": 43, \"init_process_start\": 1}");
+	assert_int_equal(container_pid_list(&list), 0);
+	for (size_t i = 0; i < list.count; i++)
+		known += list.items[i].pid >= 41 && list.items[i].pid <= 43;
+	assert_int_equal(known, 3);
+	assert_null(find_unknown(&list, "/crun/1" ID_TAIL));
+	assert_null(find_unknown(&list, "/runc/2" ID_TAIL));
+	unknown = find_unknown(&list, "/crun/shared-name/status is damaged");
+	assert_non_null(unknown);
+	assert_string_equal(unknown->id, "shared-name");
+}
+
 static void another_process_of_the_number_is_not_it(void **state)
 {
 	_cleanup_close_ int process = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -315,6 +341,7 @@ int main(void)
 		cmocka_unit_test(two_of_one_name_are_told),
 		cmocka_unit_test(a_file_that_others_can_write_is_not_read),
 		cmocka_unit_test(what_cannot_be_read_is_told),
+		cmocka_unit_test(what_another_source_knows_is_not_unknown),
 		cmocka_unit_test(another_process_of_the_number_is_not_it),
 		cmocka_unit_test(a_part_of_a_cgroups_name_is_another),
 		cmocka_unit_test(all_that_run_are_listed_once),
