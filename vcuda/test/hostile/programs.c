@@ -1296,6 +1296,8 @@ static void program_copies_beside_copies_that_wait(void)
 		stuck[i].memory = calloc(1, STUCK_BYTES);
 	}
 	MUST(cuMemsetD8_v2(stuck[0].pointer, 7, STUCK_BYTES));
+	/* None of these streams waits for the null stream. */
+	MUST(cuCtxSynchronize());
 	MUST(cuLaunchHostFunc(stuck[0].stream, function_waits, &flag));
 	MUST(cuEventRecord(event, stuck[0].stream));
 	for (int i = 0; i < STUCK; i++) {
