@@ -102,6 +102,14 @@ static void contexts_end(uint64_t handle, struct object_ref context, struct rema
 	object_ref_forget(context);
 }
 
+/* The lead's own. From then on a device's number is in use, though there is no handle yet. */
+static bool contexts_begun;
+
+bool contexts_have_begun(void)
+{
+	return contexts_begun;
+}
+
 /* What contexts of each GPU have taken at least. One that would be too large is not tried again and again. */
 static uint64_t contexts_costs[START_GPUS];
 
@@ -196,6 +204,7 @@ CUresult serve_cuDevicePrimaryCtxRetain(struct request *q)
 	if (!allocation_take(expected))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	primary[q->argument[0]] = PRIMARY_CHANGES;
+	contexts_begun = true;
 	lane_leave(q);
 	r = driver.cuDevicePrimaryCtxRetain(&real, device);
 	if (r) {
@@ -282,6 +291,7 @@ CUresult serve_cuCtxCreate_v2(struct request *q)
 		return r;
 	if (!allocation_take(expected))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	contexts_begun = true;
 	lane_leave(q);
 	r = driver.cuCtxCreate_v2(&real, (unsigned)q->argument[0], device);
 	if (r) {

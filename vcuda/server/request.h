@@ -250,6 +250,9 @@ void lane_run(const struct request_kind *own) __attribute__((noreturn));
  */
 void lane_leave(struct request *q);
 
+/** Whether the client has ever asked for a context. With the lead. */
+bool contexts_have_begun(void);
+
 /** Lanes have another current context than they know, or none. */
 void lane_forget_context(void);
 

@@ -100,7 +100,8 @@ static CUresult serve_choose(struct request *q)
 	const uint64_t count = list ? q->argument[0] : 0;
 	uint64_t seen = 0;
 
-	if (!list || chosen || handle_count > 0 || count == 0 || count > server.start.gpu_count)
+	if (!list || chosen || handle_count > 0 || contexts_have_begun() || count == 0 ||
+	    count > server.start.gpu_count)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (uint64_t i = 0; i < count; i++) {
 		if (list[i] >= old.start.gpu_count || seen & (uint64_t)1 << list[i])

@@ -32,10 +32,24 @@ void lane_forget_context(void)
 }
 
 static uint64_t made, ended;
+static CUresult chosen;
+
+/* Meanwhile another thread gives the devices other numbers. */
+static void choose(void)
+{
+	static struct request q;
+
+	q.header.words = 1;
+	q.header.bytes = 16;
+	q.argument[0] = 1;
+	q.argument[1] = 1;
+	chosen = serve_kinds[WIRE_CHOOSE].serve(&q);
+}
 
 static CUresult make(CUcontext *ret, unsigned flags, CUdevice device)
 {
 	(void)flags, (void)device;
+	choose();
 	*ret = 0x1000 + 0x100 * made++;
 	return CUDA_SUCCESS;
 }
@@ -91,7 +105,8 @@ static int begin(void **state)
 	server.orders = &orders;
 	server.turns = &turns;
 	server.wire = &shared;
-	server.start.gpu_count = 1;
+	server.start.gpu_count = 2;
+	server.granted[1] = 1;
 	driver.cuCtxCreate_v2 = make;
 	driver.cuCtxDestroy_v2 = destroy;
 	driver.cuCtxSetCurrent = set_current;
@@ -163,6 +178,18 @@ void __wrap_handle_show(uint64_t handle)
 	meanwhile = serve_cuCtxDestroy_v2(&q);
 }
 
+/* Before any other: no handle was ever given. */
+static void devices_keep_their_numbers_while_one_is_made(void **state)
+{
+	(void)state;
+	fits = true;
+	chosen = CUDA_SUCCESS;
+	assert_int_equal(serve_cuDevicePrimaryCtxRetain(ask(1, 0)), CUDA_SUCCESS);
+	assert_int_equal(chosen, CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(server.granted[0], 0);
+	assert_int_equal(serve_cuDevicePrimaryCtxRelease_v2(ask(1, 0)), CUDA_SUCCESS);
+}
+
 static void one_that_is_not_counted_yet_is_not_found(void **state)
 {
 	struct request *q = ask(2, 0);
@@ -202,6 +229,7 @@ static void a_primary_one_is_not_destroyed_as_soon_as_it_is_found(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(devices_keep_their_numbers_while_one_is_made, begin),
 		cmocka_unit_test_setup(one_that_is_not_counted_yet_is_not_found, begin),
 		cmocka_unit_test_setup(a_primary_one_is_not_destroyed_as_soon_as_it_is_found, begin),
 	};
