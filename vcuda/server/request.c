@@ -348,6 +348,9 @@ CUresult serve_wire_download(struct request *q)
 
 /* ---- structs ---- */
 
+/* Managed memory lies on the host as well, where it would not count, and keeps a process from being suspended. */
+enum { ALLOCATION_MANAGED = 2 };
+
 enum { LOCATION_DEVICE = 1, LOCATION_HOST_LAST = 4, SIDE_HOST = 1, SIDE_DEVICE = 2, SIDE_ARRAY = 3 };
 
 bool request_is_host(const CUmemLocation *location)
@@ -370,7 +373,7 @@ CUresult request_check_properties(CUmemAllocationProp *properties)
 	enum { HANDLE_DESCRIPTOR = 1 };
 
 	properties->win32HandleMetaData = NULL;
-	if (properties->requestedHandleTypes & ~HANDLE_DESCRIPTOR)
+	if (properties->requestedHandleTypes & ~HANDLE_DESCRIPTOR || properties->type == ALLOCATION_MANAGED)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	/* PyTorch wants memory that it could share by descriptors, whether the driver makes any or not. */
 	if (!driver.cuMemExportToShareableHandle)
@@ -391,7 +394,7 @@ void request_tell_properties(CUmemAllocationProp *properties)
 CUresult request_check_pool(CUmemPoolProps *properties)
 {
 	properties->win32SecurityAttributes = NULL;
-	if (properties->handleTypes)
+	if (properties->handleTypes || properties->allocType == ALLOCATION_MANAGED)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return request_check_location(&properties->location) == CUDA_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

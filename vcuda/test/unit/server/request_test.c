@@ -193,6 +193,23 @@ static void a_function_is_held_with_all_that_it_ends_with(void **state)
 	handle_drop(context);
 }
 
+/* Of the host, without being counted there, and of a process that cannot be suspended any more. */
+static void managed_memory_is_not_to_be_had_under_another_name(void **state)
+{
+	enum { PINNED = 1, MANAGED, DEVICE_LOCATION = 1 };
+	CUmemAllocationProp properties = {.type = MANAGED, .location = {.type = DEVICE_LOCATION}};
+	CUmemPoolProps pool = {.allocType = MANAGED, .location = {.type = DEVICE_LOCATION}};
+
+	(void)state;
+	server.start.gpu_count = 1;
+	assert_int_equal(request_check_properties(&properties), CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(request_check_pool(&pool), CUDA_ERROR_NOT_SUPPORTED);
+	properties.type = PINNED;
+	pool.allocType = PINNED;
+	assert_int_equal(request_check_properties(&properties), CUDA_SUCCESS);
+	assert_int_equal(request_check_pool(&pool), CUDA_SUCCESS);
+}
+
 /* ---- copies ---- */
 
 enum { HOST = 1, DEVICE };
@@ -256,6 +273,7 @@ static void rows_and_planes_behind_the_first_have_a_place_of_their_own(void **st
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(managed_memory_is_not_to_be_had_under_another_name),
 		cmocka_unit_test_setup(memory_that_was_not_to_be_had_is_not_counted, begin),
 		cmocka_unit_test_setup(an_upload_counts_while_it_is_used, begin),
 		cmocka_unit_test_setup(what_ends_an_object_holds_its_context, begin),
