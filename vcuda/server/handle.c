@@ -501,11 +501,12 @@ static CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream
 	r = driver.cuStreamCreate(&stream, 0);
 	if (r)
 		return r;
-	if (!handle_make_own(thread, context, stream)) {
+	/* As with streams that the client asks for, what the driver takes for it is known now. */
+	if (!driver_memory_fits() || !handle_make_own(thread, context, stream)) {
 		(void)driver.cuStreamDestroy_v2(stream);
+		driver_memory_set_dirty();
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	driver_memory_set_dirty();
 	*ret = stream;
 	return CUDA_SUCCESS;
 }

@@ -402,6 +402,41 @@ void driver_memory_set_dirty(void)
 {
 }
 
+static bool is_too_much;
+static uint64_t destroyed;
+
+bool driver_memory_fits(void)
+{
+	return !is_too_much;
+}
+
+static CUresult destroy_stream(CUstream stream)
+{
+	destroyed = stream;
+	return CUDA_SUCCESS;
+}
+
+/* As one that the client asks for. */
+static void a_stream_of_a_threads_own_is_counted_before_it_is_used(void **state)
+{
+	enum { THREAD = 5 };
+	const uint64_t context = handle_give(WIRE_CONTEXT, 0xb400, 0, 0);
+	CUstream stream = 0, last;
+
+	(void)state;
+	driver.cuStreamCreate = make_stream;
+	driver.cuStreamDestroy_v2 = destroy_stream;
+	is_too_much = true;
+	assert_int_equal(handle_find_stream(WIRE_STREAM_THREAD, THREAD, context, &stream), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(stream, 0);
+	assert_true(destroyed);
+	is_too_much = false;
+	last = destroyed;
+	assert_int_equal(handle_find_stream(WIRE_STREAM_THREAD, THREAD, context, &stream), CUDA_SUCCESS);
+	assert_true(stream && stream != last && destroyed == last);
+	handle_drop(context);
+}
+
 static void a_thread_has_a_stream_of_its_own_in_each_context(void **state)
 {
 	enum { THREAD = 3 };
@@ -445,6 +480,7 @@ int main(void)
 		cmocka_unit_test(the_last_of_several_holders_ends_a_handle),
 		cmocka_unit_test(what_another_thread_ends_first_is_not_taken),
 		cmocka_unit_test(a_thread_has_a_stream_of_its_own_in_each_context),
+		cmocka_unit_test(a_stream_of_a_threads_own_is_counted_before_it_is_used),
 		cmocka_unit_test(what_nothing_is_below_ends_without_a_look_at_all_others),
 		cmocka_unit_test(what_has_something_below_it_ends_without_a_look_at_all_others),
 		cmocka_unit_test(what_is_left_of_a_list_goes_with_its_owner),
