@@ -266,12 +266,13 @@ CUresult serve_cuGraphAddMemAllocNode(struct request *q)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	parameters.bytesize = q->argument[2];
 	r = driver.cuGraphAddMemAllocNode(&node, graph, before, count, &parameters);
-	if (!r && !quota_note(QUOTA_GRAPH, parameters.dptr, bytes, 0))
-		r = CUDA_ERROR_OUT_OF_MEMORY;
 	if (r) {
 		quota_give(bytes);
 		return r;
 	}
+	/* The node is there, and what it takes counts, noted or not. */
+	if (!quota_note(QUOTA_GRAPH, parameters.dptr, bytes, 0))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = request_reply_handle(q, WIRE_NODE, node, q->argument[0]);
 	if (!r)
 		request_reply(q, &parameters.dptr, sizeof(parameters.dptr));
