@@ -57,24 +57,30 @@ double cgroup_count_cpus(struct cpu_limit processor)
 	return processor.time ? (double)processor.time / (double)processor.of : 0;
 }
 
-static void cgroup_watch_cpu_limit(int hierarchy, const char *file, int watch)
+/* Return: 0, also of a group that has no such file; errno where the kernel gives no more watches. */
+static int cgroup_watch_cpu_limit(int hierarchy, const char *file, int watch)
 {
 	_cleanup_free_ char *path = NULL;
 
-	if (str_format(&path, "/proc/self/fd/%d/%s", hierarchy, file) == 0)
-		(void)inotify_add_watch(watch, path, IN_MODIFY);
+	if (str_format(&path, "/proc/self/fd/%d/%s", hierarchy, file) < 0)
+		return ENOMEM;
+	if (watch < 0 || inotify_add_watch(watch, path, IN_MODIFY) >= 0)
+		return 0;
+	return errno == ENOSPC || errno == ENOMEM ? errno : 0;
 }
 
 /* "max 100000" of one that has no limit. The topmost group has no such file. */
-static struct cpu_limit cgroup_read_one_cpu_limit(int hierarchy, const char *group, int watch)
+static struct cpu_limit cgroup_read_one_cpu_limit(int hierarchy, const char *group, int watch, int *error)
 {
 	_cleanup_free_ char *path = NULL, *text = NULL;
 	struct cpu_limit found = {0};
+	int r;
 
 	if (str_format(&path, "%s/cpu.max", group + 1) < 0)
 		return found;
 	/* Before it is read, so that no change goes unseen. */
-	cgroup_watch_cpu_limit(hierarchy, path, watch);
+	r = cgroup_watch_cpu_limit(hierarchy, path, watch);
+	*error = r ? r : *error;
 	if (fd_read_kernel_file(hierarchy, path, CPU_LIMIT_MAX, &text) < 0 ||
 	    sscanf(text, "%" SCNu64 " %" SCNu64, &found.time, &found.of) != 2 || found.of == 0)
 		return (struct cpu_limit){0};
@@ -91,18 +97,19 @@ static void cgroup_cut_path(char *group)
 		}
 }
 
-struct cpu_limit cgroup_read_cpu_limit(int hierarchy, const char *group, int watch)
+struct cpu_limit cgroup_read_cpu_limit(int hierarchy, const char *group, int watch, int *ret_error)
 {
 	_cleanup_free_ char *above = strdup(group);
 	struct cpu_limit least = {0};
 	char *last;
 
+	*ret_error = 0;
 	/* Where this process sees less than the whole hierarchy, groups beside it begin so. */
 	if (!above || str_has_prefix(above, "/.."))
 		return least;
 	cgroup_cut_path(above);
 	while ((last = strrchr(above, '/')) && last[1]) {
-		struct cpu_limit one = cgroup_read_one_cpu_limit(hierarchy, above, watch);
+		struct cpu_limit one = cgroup_read_one_cpu_limit(hierarchy, above, watch, ret_error);
 
 		if (one.time && (!least.time || cgroup_count_cpus(one) < cgroup_count_cpus(least)))
 			least = one;
@@ -219,13 +226,28 @@ static int cgroup_prepare_most(int group, bool *processors)
 	return cgroup_prepare(group, "+memory +pids");
 }
 
+/* Said once. */
+static void cgroup_do_without_watch(struct manager *manager, int error)
+{
+	if (!manager->unwatched)
+		audit_write("limits-not-watched", NULL, json_pack("{s:s}", "error", strerror(error)));
+	manager->unwatched = true;
+}
+
+static void cgroup_open_watch(struct manager *manager)
+{
+	manager->watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (manager->watch < 0)
+		cgroup_do_without_watch(manager, errno);
+}
+
 static void cgroup_keep(struct manager *manager, int hierarchy, int *group)
 {
 	manager->groups = steal_fd(group);
 	manager->hierarchy = manager->has_processors ? fcntl(hierarchy, F_DUPFD_CLOEXEC, 0) : -1;
 	manager->has_processors = manager->hierarchy >= 0;
 	if (manager->has_processors)
-		manager->watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+		cgroup_open_watch(manager);
 }
 
 void cgroup_take(struct manager *manager, int hierarchy, const char *text)
@@ -311,13 +333,18 @@ static int cgroup_free_processors(const struct manager *manager, struct tenant *
 int cgroup_follow_processors(struct manager *manager, struct tenant *tenant, const char *text)
 {
 	_cleanup_free_ char *group = cgroup_read_path(text);
+	struct cpu_limit found;
+	int error;
 
 	if (!group || tenant->group < 0 || !manager->has_processors)
 		return 0;
 	/* A container that makes groups may be in another one each time, and watches of those before would stay. */
 	if (++manager->looks > LOOKS_MAX)
 		cgroup_watch(manager);
-	return cgroup_set_processors(tenant, cgroup_read_cpu_limit(manager->hierarchy, group, manager->watch));
+	found = cgroup_read_cpu_limit(manager->hierarchy, group, manager->watch, &error);
+	if (error)
+		cgroup_do_without_watch(manager, error);
+	return cgroup_set_processors(tenant, found);
 }
 
 /* Of a process that has ended, the number may be another's by now, whose group was read. */
@@ -345,7 +372,7 @@ void cgroup_watch(struct manager *manager)
 		return;
 	manager->looks = 0;
 	cleanup_closep(&manager->watch);
-	manager->watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	cgroup_open_watch(manager);
 	cgroup_limit_all_processors(manager);
 }
 
@@ -354,6 +381,8 @@ void cgroup_follow_changes(struct manager *manager)
 {
 	char events[EVENTS_SIZE];
 
+	if (manager->watch < 0)
+		cgroup_open_watch(manager);
 	(void)!read(manager->watch, events, sizeof(events));
 	cgroup_limit_all_processors(manager);
 }

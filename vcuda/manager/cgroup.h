@@ -31,8 +31,9 @@ struct cpu_limit {
  * @hierarchy: where it is mounted
  * @group:     below that, as "/system.slice/docker-4f2a.scope"
  * @watch:     of inotify(7), which tells from now on when one of them is changed; -1: none
+ * @ret_error: why one of them is not watched; 0: all that are there are, or @watch is -1
  */
-struct cpu_limit cgroup_read_cpu_limit(int hierarchy, const char *group, int watch);
+struct cpu_limit cgroup_read_cpu_limit(int hierarchy, const char *group, int watch, int *ret_error);
 
 /** The same as cpu.max takes it. */
 void cgroup_print_cpu_limit(struct cpu_limit processor, char ret[static CPU_LIMIT_TEXT_SIZE]);
@@ -66,10 +67,10 @@ int cgroup_limit_processors(struct manager *manager, struct tenant *tenant);
 /** The same of a container whose process has @text in /proc/PID/cgroup. */
 int cgroup_follow_processors(struct manager *manager, struct tenant *tenant, const char *text);
 
-/** Watches what all containers may have from now on, and no others. */
+/** Watches what all containers may have from now on, and no others. Sets manager->unwatched where that cannot be. */
 void cgroup_watch(struct manager *manager);
 
-/** Something of that has changed. Not all of it may have been read. */
+/** Something of that has changed, or may have without a watch. Not all of it may have been read. */
 void cgroup_follow_changes(struct manager *manager);
 
 /** Return: how much memory they have; 0 if that is not counted. */

@@ -46,6 +46,7 @@ enum {
 	STATE_FILE_AGAIN_MS = 1000,
 	USERS_AGAIN_MS = 1000,
 	CHANGES_AGAIN_MS = 100, /* for a container may change its own limits all the time */
+	CHANGES_UNWATCHED_MS = 5000,
 	WAITS_MAX = 8 + METRICS_PAGE_PEERS + MANAGER_PEERS_MAX + 3 * MANAGER_TENANTS_MAX + 3 * MANAGER_WORKERS_MAX +
 		    MANAGER_TENANTS_MAX + MANAGER_REMNANTS_MAX,
 };
@@ -253,7 +254,7 @@ static void vcudad_gather_changes(struct loop *loop)
 {
 	if (loop->changes_at <= loop->now)
 		vcudad_wait_for(loop, loop->manager.watch, POLLIN, &loop->manager);
-	else
+	if (loop->changes_at > loop->now || loop->manager.unwatched)
 		vcudad_wake_at(loop, loop->changes_at);
 }
 
@@ -365,13 +366,20 @@ static void vcudad_serve_worker(struct loop *loop, struct worker *worker)
 	}
 }
 
+static void vcudad_serve_changes(struct loop *loop)
+{
+	if (!vcudad_is_ready(loop, &loop->manager, loop->manager.watch) &&
+	    (!loop->manager.unwatched || manager_now() < loop->changes_at))
+		return;
+	cgroup_follow_changes(&loop->manager);
+	loop->changes_at = manager_now() + (loop->manager.unwatched ? CHANGES_UNWATCHED_MS : CHANGES_AGAIN_MS);
+}
+
 /* Servers first: what one of them had is given back before another asks. */
 static void vcudad_serve_containers(struct loop *loop)
 {
-	if (loop->manager.has_processors && vcudad_is_ready(loop, &loop->manager, loop->manager.watch)) {
-		cgroup_follow_changes(&loop->manager);
-		loop->changes_at = manager_now() + CHANGES_AGAIN_MS;
-	}
+	if (loop->manager.has_processors)
+		vcudad_serve_changes(loop);
 	for (struct worker *worker = loop->manager.workers, *next; worker; worker = next) {
 		next = worker->next;
 		vcudad_serve_worker(loop, worker);

@@ -225,6 +225,7 @@ struct manager {
 	int hierarchy;        /* where cgroup version 2 is mounted, if so */
 	int watch;            /* of inotify(7), and of what containers themselves may have, if so */
 	unsigned looks;       /* at containers' groups since that was made */
+	bool unwatched;       /* the kernel gave too few watches: what containers may have is looked at now and then */
 };
 
 /** Return: the GPU on which is, in an arrangement, what a container's programs see as the one of a number. */

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -254,6 +255,7 @@ static void the_least_of_a_group_and_those_above_is_what_it_may_have(void **stat
 	};
 	struct tree *tree = *state;
 	char text[CPU_LIMIT_TEXT_SIZE];
+	int error;
 
 	tree_make(tree, "slice/half");
 	tree_make(tree, "slice/half/fifth");
@@ -267,7 +269,7 @@ static void the_least_of_a_group_and_those_above_is_what_it_may_have(void **stat
 	tree_write(tree, "slice/half/free/cpu.max", "max 100000\n");
 	tree_write(tree, "slice/half/nonsense/cpu.max", "1 0\n");
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		cgroup_print_cpu_limit(cgroup_read_cpu_limit(tree->hierarchy, cases[i].group, -1), text);
+		cgroup_print_cpu_limit(cgroup_read_cpu_limit(tree->hierarchy, cases[i].group, -1, &error), text);
 		if (!streq(text, cases[i].most))
 			fail_msg("%s: %s", cases[i].group, text);
 	}
@@ -335,6 +337,25 @@ static void what_a_container_may_have_is_watched_until_it_ends(void **state)
 	tree_end_containers(tree);
 	tree_write(tree, "slice/cpu.max", "max 100000\n");
 	assert_false(tree_was_changed(tree));
+}
+
+/* What they may have is looked at now and then, and watched as soon as that can be. */
+static void without_watches_that_is_known(void **state)
+{
+	struct tree *tree = *state;
+	struct rlimit before, none;
+
+	cgroup_take(&tree->manager, tree->hierarchy, "0::/" OWN "\n");
+	assert_false(tree->manager.unwatched);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){1, before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	cgroup_watch(&tree->manager);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(tree->manager.watch, -1);
+	assert_true(tree->manager.unwatched);
+	cgroup_follow_changes(&tree->manager);
+	assert_true(tree->manager.watch >= 0);
 }
 
 /* Return: how many files are watched. */
@@ -501,6 +522,7 @@ int main(int argc, char **argv)
 		WITH_TREE(the_least_of_a_group_and_those_above_is_what_it_may_have),
 		WITH_TREE(servers_have_as_much_of_processors_as_their_container),
 		WITH_TREE(what_a_container_may_have_is_watched_until_it_ends),
+		WITH_TREE(without_watches_that_is_known),
 		WITH_TREE(a_container_with_groups_of_its_own_costs_no_more),
 		WITH_TREE(without_a_controller_of_processors_the_rest_is_limited),
 		WITH_TREE(without_groups_nothing_is_limited),
