@@ -8,7 +8,9 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "lib/context.h"
 #include "model/adapter.h"
+#include "model/device_name.h"
 
 /* What a GPU is taken to have where only shares of it are compared with amounts. */
 #define GPU_ASSIGN_WHOLE ((uint64_t)64 << 30)
@@ -148,5 +150,53 @@ int gpu_assign_move(const struct tenant *tenant, const char *from, const char *t
 	one = gpu_assign_find_name(tenant, (size_t)here);
 	other = gpu_assign_find_name(tenant, (size_t)there);
 	*ret = start_exchange(tenant->places, one, other);
+	return 0;
+}
+
+/* ---- GPUs that one container has alone ---- */
+
+/* By the names that `ctr-gpu assign` writes: others were known when the container began, which was not given these. */
+static bool gpu_assign_is_meant(const struct device_name *name, const struct gpu *gpu)
+{
+	struct pci_address address;
+	uint8_t bytes[16];
+
+	if (name->type == DEVICE_NAME_ALL)
+		return true;
+	if (name->has_address)
+		return pci_address_read(gpu->address, &address) && pci_address_equal(&address, &name->address);
+	return adapter_read_uuid(name->name, bytes) && memcmp(bytes, gpu->bytes, sizeof(bytes)) == 0;
+}
+
+static int gpu_assign_read_exclusive(struct device_names *ret)
+{
+	struct settings settings;
+	int r;
+
+	settings_init(&settings);
+	r = settings_load(&settings, NULL, NULL);
+	for (size_t i = 0; i < settings.exclusive.count && r == 0; i++)
+		r = device_names_split(ret, settings.exclusive.items[i]);
+	settings_clear(&settings);
+	return r;
+}
+
+/* Those that it was granted are its own, also where it comes back to one. */
+int gpu_assign_check_exclusive(const struct tenant *tenant, uint64_t places, const char **ret_why)
+{
+	_cleanup_device_names_ struct device_names names = {0};
+
+	*ret_why = "the configuration, which says what GPUs are exclusive, cannot be used: ctr-gpu doctor says why";
+	if (gpu_assign_read_exclusive(&names) != 0)
+		return -EPERM;
+	*ret_why = "that GPU is exclusive, so one container that asks for it has it alone: ctr-gpu assign shows which";
+	for (size_t i = 0; i < tenant->gpu_count; i++) {
+		const unsigned place = start_place(places, (unsigned)i);
+
+		for (size_t k = 0; k < names.count && place >= tenant->gpu_count && place < tenant->reach; k++)
+			if (place != start_place(tenant->places, (unsigned)i) &&
+			    gpu_assign_is_meant(&names.items[k], &tenant->gpus[place]))
+				return -EPERM;
+	}
 	return 0;
 }

@@ -592,6 +592,16 @@ bool gpu_assign_uses(const struct tenant *tenant, uint64_t places, const struct 
  */
 int gpu_assign_move(const struct tenant *tenant, const char *from, const char *to, uint64_t *ret, const char **ret_why);
 
+/**
+ * gpu_assign_check_exclusive() - whether the settings keep a container from GPUs where it is to be moved
+ * @ret_why: how
+ *
+ * One that became exclusive since the container began (ctr-gpu assign) is one other container's alone.
+ *
+ * Return: 0; -EPERM.
+ */
+int gpu_assign_check_exclusive(const struct tenant *tenant, uint64_t places, const char **ret_why);
+
 /** What a server is told of its client's GPUs: all of the container's that are not lost, the chosen one first. */
 void gpu_assign_list(const struct manager *manager, const struct tenant *tenant, struct start *ret);
 

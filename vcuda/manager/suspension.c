@@ -561,6 +561,8 @@ int suspension_move(struct manager *manager, struct tenant *tenant, uint64_t pla
 	*ret_why = "it is being suspended, resumed or moved";
 	if (suspension->state != SUSPENSION_NONE && suspension->state != SUSPENSION_SUSPENDED)
 		return -EBUSY;
+	if (gpu_assign_check_exclusive(tenant, places, ret_why) < 0)
+		return -EPERM;
 	if (tenant->clients == 0 || suspension->state == SUSPENSION_SUSPENDED) {
 		suspension_note_move(manager, tenant, places);
 		return 0;

@@ -99,7 +99,8 @@ int suspension_ask(struct manager *manager, struct tenant *tenant, bool by_hand,
  *
  * One that is suspended, or has no programs, is moved at once: it comes back there.
  *
- * Return: 0, it has begun or is done; -EBUSY; -ENOMEM if the host has not the memory, or others wait for the GPU's.
+ * Return: 0, it has begun or is done; -EBUSY; -EPERM: the settings keep it from there; -ENOMEM if the host has not the
+ * memory, or others wait for the GPU's.
  */
 int suspension_move(struct manager *manager, struct tenant *tenant, uint64_t places, const char **ret_why);
 

@@ -1052,6 +1052,17 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		asks one check
 		soon answers one 1 right
 		rm /run/driver/full-1
+		# A GPU that became exclusive takes none, whoever moves it; the other is drained.
+		ctr-gpu assign 1 --exclusive
+		ctr-gpu vcuda move one --device 1 >"$scratch/why" 2>&1 && exit 1
+		grep "that GPU is exclusive, so one container that asks for it has it alone: ctr-gpu assign" "$scratch/why"
+		ctr-gpu vcuda drain 0 >"$scratch/why" 2>&1 && exit 1
+		grep "^one stays: that GPU is exclusive" "$scratch/why"
+		ctr-gpu vcuda undrain 0
+		is_on one 1
+		ctr-gpu assign 1 --shared
+		ctr-gpu vcuda move one --device 1
+		is_on one 2
 		echo "{\"vcuda\": {\"mode\": \"allow\"}}" >/etc/ctr-gpu/config.json
 		mkfifo "$scratch/bundle/rootfs/tmp/two"
 		container two "exec 3<>/tmp/two; holds 4194304 <&3"
