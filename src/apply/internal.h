@@ -230,7 +230,7 @@ int undo_records_make(char *path, struct undo_records *ret);
 /** The same of one that is there. Return: also -ENOENT. */
 int undo_records_open(const char *path, struct undo_records *ret);
 
-/** @path: of the directory, from @parent; who has its lock removes it if it is empty */
+/** @path: of the directory, from @parent; it is removed if it is empty and its lock is held here */
 void undo_records_close(struct undo_records *records, int parent, const char *path);
 
 /** Which numbers are taken, in the directory @all. Return: 0 or negative errno. */

@@ -75,7 +75,7 @@ static int layer_create(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Return: whether root, or who runs this, has written it. */
+/* Return: whether the file is the calling user's alone; then it has been read. */
 static bool layer_read_record(const char *path, char **ret, size_t *ret_size)
 {
 	_cleanup_close_ int fd = fd_open_file_at(AT_FDCWD, path, O_NOFOLLOW);

@@ -38,7 +38,7 @@ static const char *err_errno_advice(int error)
 	}
 }
 
-/* A character of which only a part was left is none, and no JSON takes it. */
+/* Cuts an incomplete UTF-8 character off the end of a truncated text, since JSON does not take it. */
 static void err_end_whole(char *text)
 {
 	size_t start = strlen(text);

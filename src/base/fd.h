@@ -74,7 +74,7 @@ int fd_write_parts(int fd, const struct span *parts, size_t count);
 
 /**
  * fd_copy() - makes an empty file a copy of another, holes too; safe in a signal handler
- * @max: most bytes, without holes; who may write the other one can make it longer meanwhile
+ * @max: most bytes, without holes; another process that may write the file can make it longer during the copy
  *
  * Return: 0; -EFBIG; negative errno.
  */

@@ -51,7 +51,7 @@ void metrics_page_serve(struct metrics_page *page, short (*happened)(const void 
 /** Whether a peer waits for metrics_page_publish(). */
 bool metrics_page_is_asked(const struct metrics_page *page);
 
-/** Everyone who asks by now has this page; NULL: they are sent away. */
+/** Answers every peer that waits with this page; NULL: closes their connections without one. */
 void metrics_page_publish(struct metrics_page *page, const char *text);
 
 /** Prints @before="value", of which the value may be anything. A page is printed into memory (struct memstream). */

@@ -140,8 +140,8 @@ static int assign_list(struct assign *assign)
 }
 
 /*
- * Starts of containers wait for the list of claims, so it is let go of before anything is printed: who reads that may
- * be long in doing so. Return: 0 or the exit status.
+ * Starts of containers wait for this lock. So it is released before anything is printed, since the process that reads
+ * the output may be slow. Return: 0 or the exit status.
  */
 static int assign_lock(int *ret)
 {

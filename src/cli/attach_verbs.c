@@ -36,7 +36,7 @@ struct attach {
 
 /* ---- which container ---- */
 
-/* A user's records lie where his own files of this boot do. */
+/* A user's records are in that user's directory for files of this boot. */
 static int attach_find_records(struct attach *attach)
 {
 	attach->records = containers_find_records();

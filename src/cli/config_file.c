@@ -242,8 +242,8 @@ static int config_file_lock_temporary(int fd)
 }
 
 /*
- * Makes the temporary file, whose lock all take who write: from here until it is renamed or removed, no other
- * process changes the file by these functions. Return: descriptor; -ETIMEDOUT; negative errno.
+ * Makes the temporary file and locks it. Every writer takes this lock, so until the file is renamed or removed no
+ * other process changes the configuration by these functions. Return: descriptor; -ETIMEDOUT; negative errno.
  */
 static int config_file_make_temporary(int directory, const char *name)
 {

@@ -191,7 +191,7 @@ int devcgroup_systemd_answer(const char *data, size_t size)
 		return 0;
 	if (!str_has_prefix(data, "OK "))
 		return -EACCES;
-	/* To everybody who is connected it tells what goes on, too. */
+	/* Between replies systemd sends signals to every connected client; this skips them. */
 	for (at = (const unsigned char *)end + 1; behind - at >= HEADER;) {
 		uint64_t fields = ask_number(at + 12), body = ask_number(at + 4);
 		uint64_t whole = HEADER + (fields + 7) / 8 * 8 + body;

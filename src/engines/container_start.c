@@ -69,7 +69,7 @@ static int container_start_open_parent(int proc, int process)
 }
 
 /*
- * Another user, and who is in a container, can have processes that look like it, and would keep the caller waiting. The
+ * Another user, or a program in a container, can have processes that look like it and make the caller wait. The
  * owner of a directory in procfs says little: it is root's where a process is not to be looked into.
  */
 static bool container_start_is_callers(int process, int own)

@@ -231,7 +231,7 @@ int container_check_root(struct rootfs *rootfs, const char *path, const struct s
 
 /*
  * The owner of a directory above may replace it by a link to a directory of the host at any time. So links count only
- * where root alone, or who runs this, could have made them.
+ * where only root or the calling user could have made them.
  */
 static int container_follow_links(const struct rootfs *base, const char *root)
 {

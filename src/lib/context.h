@@ -26,7 +26,7 @@ struct ctr_gpu_context {
 	struct ctr_gpu_log_target target;
 	struct undo_log
 		*undo_log; /* of the child of ctr_gpu_run_in_child() that this is, shared with its parent; else NULL */
-	pid_t caller;      /* who started its parent */
+	pid_t caller;      /* the process that started its parent */
 	bool ends;         /* child and parent end when the work is done */
 };
 

@@ -3,7 +3,7 @@
 
 /*
  * What NVIDIA's NVML says of how a GPU is: events of the errors that its driver reports (Xid), and what is to be done
- * for it. The functions belong to who has loaded the library; here are nvml.h's numbers, and what they mean.
+ * for it. The caller loads the library and passes its functions; this file has nvml.h's numbers and what they mean.
  */
 
 #include <stdbool.h>

@@ -58,8 +58,8 @@ int mount_open_proc_self_fd(int process);
 /**
  * mount_is_present() - whether mounting the source on @target is not needed
  *
- * It is the same file, with flags at least as strict; or a usable node of the same device. That one may be the
- * engine's, with an owner who lets the container's user open it, as CDI has it.
+ * It is not needed where the target is the same file, mounted with flags at least as strict, or a usable node of the
+ * same device. An engine that applies a CDI spec makes such a node, with an owner that the container's user can use.
  *
  * @any_flags: whether the same file will do with any flags
  */

@@ -177,7 +177,7 @@ void rootfs_mark_content(const struct span *content, char ret[ROOTFS_MARK_SIZE])
 	(void)snprintf(ret, ROOTFS_MARK_SIZE, "%016" PRIx64, str_hash_of(content->data, content->size));
 }
 
-/* A file of several parts is none that is read again to be compared: it is too large, and says itself what is ours. */
+/* A file in several parts gets no mark: it is too large to be read again, and itself records what ctr-gpu added. */
 static void rootfs_note_content(const struct rootfs *rootfs, const char *path, const struct span *parts, size_t count)
 {
 	const struct span empty = {(const unsigned char *)"", 0};

@@ -231,8 +231,8 @@ static const char *slurm_step_variable(const char *const *environment, const cha
 }
 
 /*
- * By what its user may have written. The user is known, so it is one of the user's own steps in any case; root, who
- * starts containers for others, is not asked so.
+ * Finds the step by environment variables, which its user can set. Only steps of that user count, so the user gains
+ * nothing by it. For root, who starts containers for other users, it is not used.
  */
 static int slurm_record_find_named(const char *const *environment, struct slurm_record *ret)
 {

@@ -144,7 +144,7 @@ static int trusted_file_reopen(int handle, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* @walk: -1 and who is trusted. */
+/* @walk: its descriptor is -1; it has the uids that are trusted. */
 static int trusted_file_walk_path(struct trusted_file_walk *walk, const char *path)
 {
 	int r = path[0] == '/' ? trusted_file_walk_start(walk) : -EINVAL;
