@@ -164,7 +164,7 @@ static int control_wait(int fd, short events, int64_t end)
 	return r > 0 ? 0 : -ETIMEDOUT;
 }
 
-/* The filter of who works in a container allows read(2), and not recv(2). */
+/* read(2), since the seccomp filter of a process that works in a container does not allow recv(2). */
 static int control_transfer(int fd, char *data, size_t size, bool out, int64_t end)
 {
 	while (size > 0) {

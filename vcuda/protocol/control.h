@@ -63,7 +63,7 @@ int control_open_for_user(int *ret_fd);
  */
 int control_ask(int fd, unsigned procedure, const void *arguments, void *ret);
 
-/** The same for who has only so long. */
+/** The same with a limit on the wait: -ETIMEDOUT after @patience_ms. */
 int control_ask_within(int fd, unsigned procedure, const void *arguments, int patience_ms, void *ret);
 
 void control_free_reply(unsigned procedure, void *reply);

@@ -32,7 +32,7 @@ static bool fd_closer_was_refused(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &passes, &size) == 0 && !passes;
 }
 
-/* The last who has it. A process that ends waits for no SO_LINGER, and if it waits for anything else, nobody minds. */
+/* The last process with the descriptor. At exit it does not wait for SO_LINGER, and no other process waits for it. */
 static _Noreturn void fd_closer_be_last(const int until[2])
 {
 	char byte;
@@ -102,7 +102,7 @@ void fd_closer_close(int *fd)
 	(void)close(until[1]);
 }
 
-/* Nothing is taken out of the socket before it is known that none came with it: who only looks, gets none. */
+/* It peeks first, which receives no descriptors, and takes the data only if it came without any. */
 ssize_t fd_closer_receive(int fd, void *data, size_t size)
 {
 	struct iovec vector = {data, size};

@@ -5,7 +5,7 @@
  * Bells, and a ring of commands between a client and its server, in memory that both map.
  *
  * A bell is a value that one side writes and the other waits for. Waiting spins for a while and then sleeps on a futex;
- * a writer wakes only who sleeps. The fences are what it stands on: each side writes its own word before it reads the
+ * a writer wakes only a side that sleeps. It relies on the fences: each side writes its own word before it reads the
  * other's, so at least one of both sees what the other did.
  * vcuda/test/unit/protocol/ring_test.c tries every order of the steps, with stores that reach memory late.
  *
@@ -25,8 +25,8 @@
 #include "vcuda/protocol/spin.h"
 
 /*
- * Where both sides write often, their words are two lines of the cache apart: processors fetch lines by pairs, so
- * whoever writes the one would take the other from who writes that.
+ * Where both sides write often, their words are two cache lines apart. Processors fetch lines in pairs, so with less a
+ * write by one side would take the other side's line from its processor.
  */
 enum { BELL_APART = 128 };
 
@@ -45,7 +45,7 @@ struct bell {
 #define BELL_WAKE(word) ((void)syscall(SYS_futex, (uint32_t *)(word), FUTEX_WAKE, 1, NULL, NULL, 0))
 #endif
 
-/** Wakes who sleeps; the value has been written before. */
+/** Wakes the other side if it sleeps. Write the value before. */
 static inline void bell_wake(struct bell *bell)
 {
 	BELL_FENCE();
@@ -55,7 +55,7 @@ static inline void bell_wake(struct bell *bell)
 	BELL_WAKE(&bell->sleeps);
 }
 
-/** Writes a value and wakes who sleeps. */
+/** Writes a value and wakes the other side if it sleeps. */
 static inline void bell_ring(struct bell *bell, uint32_t value)
 {
 	BELL_STORE(&bell->value, value);

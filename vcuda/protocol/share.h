@@ -35,8 +35,7 @@ enum share_kind { SHARE_MEMORY = 1, SHARE_EVENT, SHARE_FILE, SHARE_PHYSICAL };
 struct share {
 	_Atomic uint64_t bytes;
 	_Atomic uint64_t holders[SHARE_SLOTS / 64];
-	_Atomic int32_t
-		state; /* 0: free; SHARE_READY; else the slot, and 1, of who is about to fill it or to free it */
+	_Atomic int32_t state; /* 0: free; SHARE_READY; else 1 + the slot of the server that is filling or freeing it */
 	uint32_t kind;
 	uint64_t token[2];
 	uint8_t handle[SHARE_HANDLE];

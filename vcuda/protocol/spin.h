@@ -24,10 +24,10 @@ static inline void spin_pause(void)
 
 /* Nanoseconds */
 enum {
-	SPIN_POLITE = 20000,     /* who spins for longer lets others go first */
-	SPIN_LATE = 50000,       /* who comes to itself so late has a processor that others want; */
-	SPIN_CROWDED = 20000000, /* for so long after that */
-	SPIN_SHORT = 5000,       /* it spins shortly: who wakes is let in, who spins had its share */
+	SPIN_POLITE = 20000,     /* a thread that spins for longer yields to others */
+	SPIN_LATE = 50000,       /* a pause this long shows that others want the processor, */
+	SPIN_CROWDED = 20000000, /* which is assumed for so long after it; */
+	SPIN_SHORT = 5000,       /* meanwhile a thread spins for so long only */
 };
 
 /** Until when threads of this process spin for a short time only. Weak: one, whichever files include this. */

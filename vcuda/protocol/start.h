@@ -66,8 +66,8 @@ struct start_quota {
 	/* Of the host: page-locked, and sent by clients and not used yet. */
 	_Atomic uint64_t locked[START_QUOTA_SLOTS];
 	/*
-	 * Whose place it is, for who asks NVML: the client's process id as it says, above it a bit for each GPU. And
-	 * whether it is one's at all: START_CLIENT_SERVED.
+	 * The client of each place, which programs see by NVML: the process id that it claims, above it a bit for each
+	 * GPU, and START_CLIENT_SERVED if the place is in use.
 	 */
 	_Atomic uint64_t client[START_QUOTA_SLOTS];
 	/* What each does: the order that it has obeyed, whole. */
@@ -79,8 +79,8 @@ struct start_quota {
 	/* What it needs of each GPU's time: enum turn_need. */
 	_Atomic uint32_t needs[START_GPUS][START_QUOTA_SLOTS];
 	/*
-	 * For who looks, not for who decides. Nanoseconds in which a GPU had work of its, as it sees from time to time:
-	 * where it has rivals, and while that is measured (vcuda/protocol/turns.h). Bytes that it has had copied.
+	 * For display only; nothing is decided by it. Nanoseconds in which a GPU had the server's work, sampled while
+	 * it has rivals and while a display measures (vcuda/protocol/turns.h). Bytes that were copied for the client.
 	 */
 	_Atomic uint64_t busy[START_GPUS][START_QUOTA_SLOTS];
 	_Atomic uint64_t copied[START_COPIES][START_QUOTA_SLOTS];

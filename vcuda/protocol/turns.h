@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Shares of a GPU's time. NVIDIA's driver divides it badly: who launches long kernels gets nearly all of it. So while
+ * Shares of a GPU's time. NVIDIA's driver divides it badly: a process with long kernels gets nearly all of it. So while
  * several containers have work for a GPU, one server at a time has its turn there, for some milliseconds, and gives it
  * back when what it has begun is done. ctr-gpu-vcuda-turns decides whose turn it is: that of the container with the
  * least of the GPU's time for its weight. Two servers of one container are one to it.

@@ -89,7 +89,7 @@ struct wire_reply {
 	_Alignas(64) struct bell done; /* its value: the sequence that was answered */
 	int32_t result;
 	uint32_t bytes; /* of the reply; what is beyond WIRE_REPLY waits to be fetched */
-	/* What a command of the thread's failed with that nobody waited for; who reports it, clears it. */
+	/* The error of a command of the thread's that had no reply; the call that reports it clears it. */
 	_Atomic int32_t deferred;
 	uint32_t prints; /* what kernels have printed waits to be fetched: a bit for each enum wire_print */
 	uint64_t word[WIRE_REPLY / 8];

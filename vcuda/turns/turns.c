@@ -40,7 +40,7 @@ struct gpu {
 	struct server holder; /* of the turn */
 	int64_t began, ended; /* of its turn; 0: it goes on */
 	int64_t counted_at;
-	uint64_t clock; /* the pass of who had the last turn when that began */
+	uint64_t clock; /* the pass of the last turn's server when that turn began */
 };
 
 struct turns {

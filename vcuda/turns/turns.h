@@ -24,7 +24,7 @@ enum {
 	TURNS_SHORT_US = 1000,   /* of one whose last turn's work is not done */
 	TURNS_TAKE_US = 20000,   /* for a server to begin with its turn */
 	TURNS_GRACE_US = 100000, /* for what it has begun, behind its turn's end */
-	TURNS_QUIET_US = 50000,  /* after which who has no rival needs no turns */
+	TURNS_QUIET_US = 50000,  /* so long without a rival, a server needs no turns */
 	TURNS_CLAIM_US = 200000, /* to what others had, who needed it as much */
 	TURNS_DEBT_US = 500000,  /* that others have before whoever had more */
 	TURNS_SCAN_US = 5000,

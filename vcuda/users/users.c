@@ -50,7 +50,7 @@ struct counter {
 	struct {
 		int connection; /* 0: none */
 		int64_t until;
-	} refused[REFUSED]; /* the last ones, open for a while: who still writes to a closed one does not read why */
+	} refused[REFUSED]; /* kept open for a while: a peer that writes to a closed one gets EPIPE, not the reason */
 	size_t refused_at;
 };
 
@@ -187,7 +187,7 @@ static void users_set_to_work(struct counter *counter)
 }
 
 /*
- * Where no seat is free, who has most gives up one at which nothing is worked yet, to who has less by more than one.
+ * Where no seat is free, the user with most gives up one that no process serves yet, if @uid has two fewer.
  * Return: whether there is one now.
  */
 static bool users_make_room(struct counter *counter, uid_t uid)
@@ -238,7 +238,7 @@ static void users_accept(struct counter *counter)
 
 /* ---- the process ---- */
 
-/* Everybody may connect: who that is decides. The directory is root's, so nobody puts another socket there. */
+/* Every user may connect; the peer's uid decides what it gets. Only root can put a socket into this directory. */
 static int users_listen(void)
 {
 	const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = PATH_VCUDA_USERS_SOCKET};

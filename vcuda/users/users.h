@@ -54,7 +54,7 @@ const struct vcuda_user *account_find_user(const struct settings *settings, cons
 void wish_serve(int connection, const struct account *account, int peer, const struct vcuda_user *user,
 		struct settings *settings);
 
-/** Writes a refusal to who asks for a grant, which need not have been read. */
+/** Writes a refusal to the peer of a connection; its request need not have been read. */
 void wish_refuse(int connection, const char *why);
 
 /**
