@@ -55,7 +55,7 @@ static bool bound_has(uint64_t root)
 	return false;
 }
 
-/* The driver's part, for the last who had an array that the client has ended. */
+/* Ends the array in the driver, when the last user of an array that the client has ended is gone. */
 static void bound_end_array(const struct bound *bound)
 {
 	struct object_ref context;

@@ -104,9 +104,9 @@ static void code_note_globals(uint64_t handle, uint64_t bytes, uint64_t context)
 }
 
 /*
- * The driver takes the arrays of a library in a context when something of it is first used there: when it runs, nobody
- * can be refused any more. So that is done at once, wherever the library and the context are. What cannot be loaded
- * there says so to who uses it.
+ * The driver allocates the arrays of a library in a context when something of it is first used there. That is too late
+ * to refuse the client. So it is done at once, for each library in each context. If it fails, the call that first uses
+ * the library there returns the error.
  */
 static void code_load_library(uint64_t real)
 {

@@ -171,7 +171,7 @@ void driver_memory_open(void)
 	if (!overhead_find || !overhead_ask || !driver_memory_find_gpus() || !driver_memory_measure(&bytes, &there)) {
 		overhead_ask = NULL;
 	} else if (there) {
-		/* Without a context it has nothing: who has this number there is another. */
+		/* This process has no context yet, so what NVML lists under its number is another process. */
 		driver_memory_missing = "NVML knows processes by numbers of another pid namespace";
 		overhead_ask = NULL;
 	}

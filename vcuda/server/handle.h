@@ -99,7 +99,7 @@ void handle_drop(uint64_t handle);
 void handle_hide(uint64_t handle);
 void handle_show(uint64_t handle);
 
-/** One more who has the handle, and one less. Return of the second: whether that was the last; it is dropped then. */
+/** Adds and drops a reference to the handle. The second returns whether that was the last, and the handle is gone. */
 void handle_hold(uint64_t handle);
 bool handle_let_go(uint64_t handle);
 

@@ -14,8 +14,8 @@
  * What the manager orders, the lead obeys between two entries. Told to park, it begins nothing more and keeps the lead,
  * so that no other lane does; when the lanes without it have come back, none is in a call of the driver's.
  *
- * The reader is a lane of no thread of the client. It is there to have the lead when all others work, and carries out
- * what is of a thread whose lane is not to be had.
+ * The reader is a lane that belongs to no thread of the client. It takes the lead when all other lanes work, and
+ * carries out the commands of threads that could get no lane.
  */
 
 #include "vcuda/server/request.h"
@@ -189,7 +189,7 @@ static void lane_look(void)
 		server_end("the ring has more than its size");
 }
 
-/* Return: whether there is an entry. A filler is none. */
+/* Return: whether there is an entry; fillers do not count. */
 static inline bool lane_take(struct request *q)
 {
 	while (lane_seen != lane_tail || (lane_look(), lane_seen != lane_tail)) {
@@ -256,7 +256,7 @@ static bool lane_start(struct lane *lane)
 	return r == 0;
 }
 
-/* Of a thread of the client, made when it first calls. Return: the reader, if there is none to be had. */
+/* The lane of a thread of the client, made at its first call. Return: the reader if no lane can be made. */
 static struct lane *lane_of(uint32_t thread)
 {
 	struct lane *lane = lanes[thread];
@@ -557,7 +557,7 @@ static __attribute__((noinline)) void lane_obey(void)
 		lane_park(order);
 }
 
-/* Wakes who sleeps at the ring when there is another order. Where it cannot be, that one wakes within a second. */
+/* A thread that wakes the lane at the ring at each order of the manager. Without it the lane wakes within a second. */
 static void *lane_receive_orders(void *nothing)
 {
 	const _Atomic uint32_t *at = &server.orders->order[server.start.quota_slot];

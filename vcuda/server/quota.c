@@ -83,7 +83,7 @@ uint64_t quota_left(void)
 	return sum < limit ? limit - sum : 0;
 }
 
-/* Whose slot it is counts for who takes back what is shared, from before its client is heard. */
+/* Marks the slot as used before the client is served: other servers take back shared memory of slots without it. */
 void quota_begin(void)
 {
 	server.quota->client[server.start.quota_slot] |= START_CLIENT_SERVED;

@@ -87,9 +87,9 @@ bool quota_note(enum quota_kind kind, uint64_t key, uint64_t bytes, uint64_t con
 bool quota_forget(enum quota_kind kind, uint64_t key);
 
 /**
- * quota_take_note() - have nobody find what was noted for @key, which is about to be given back
+ * quota_take_note() - take the note of @key out of the table, before its memory is given back
  *
- * What the driver gives its name to meanwhile is another's. Return: NULL if there is none. It is counted until
+ * The driver may then use @key for other memory. Return: NULL if there is none. It is counted until
  * quota_end_note(), or goes on after quota_put_note().
  */
 struct quota_note *quota_take_note(enum quota_kind kind, uint64_t key);
@@ -100,7 +100,7 @@ void quota_put_note(struct quota_note *note);
 uint64_t quota_note_bytes(const struct quota_note *note);
 
 /**
- * One more, or one less, who keeps the memory of @key from being given back after quota_forget().
+ * Adds @holders, which may be below 0, to those that keep the memory of @key from being given back by quota_forget().
  * Return: whether it was given back now.
  */
 bool quota_hold(enum quota_kind kind, uint64_t key, int holders);
@@ -119,7 +119,7 @@ void quota_forget_context(uint64_t context);
 void driver_memory_begin(void);
 void driver_memory_open(void);
 
-/** Return: NVML, which has begun, loaded now if nobody needed it before; NULL if there is none. With the lead. */
+/** Return: NVML, initialised, and loaded at the first call; NULL if it is missing. Call it with the lead. */
 void *driver_memory_library(void);
 
 /** Whether the driver said how much this process has, when it was counted last. The manager is told once if not. */

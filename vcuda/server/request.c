@@ -29,7 +29,7 @@ const void *request_part(struct request *q, unsigned word)
 	return part;
 }
 
-/* What the driver says of an object that is none. */
+/* The driver's error for a handle that names no object of this type. */
 static CUresult request_log_none(enum wire_type type)
 {
 	if (type == WIRE_CONTEXT)

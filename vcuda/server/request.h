@@ -19,14 +19,14 @@ struct object_ref {
 	uint64_t real;
 };
 
-/** One more who uses it. Return: false if it ends, or if memory is out. */
+/** Adds a user of the object. Return: false if it is being ended, or without memory. */
 bool object_ref_take(struct object_ref hold);
 
-/** One less. What has ended meanwhile is ended now. */
+/** Drops a user of the object, and ends it if object_ref_end() was called meanwhile and this was the last. */
 void object_ref_let_go(struct object_ref hold);
 
 /**
- * object_ref_end() - end an object, or have the last one who uses it do so
+ * object_ref_end() - end an object, now or when its last user drops it
  * @context: the driver's, that is current while @end is called later; 0: any
  *
  * Return: what @end returned; CUDA_SUCCESS if it is called later.

@@ -43,7 +43,7 @@ static inline bool server_has_rivals(void)
 	return atomic_load_explicit(server.rivals, memory_order_relaxed) != 0;
 }
 
-/** Bytes of the client's are copied to a GPU or from one: for who looks. With the lead. */
+/** Counts bytes that were copied to a GPU or from one, for display only. Call it with the lead. */
 static inline void server_count_copy(enum start_copy way, uint64_t bytes)
 {
 	_Atomic uint64_t *copied = &server.quota->copied[way][server.start.quota_slot];

@@ -413,7 +413,7 @@ static bool turn_take(unsigned gpu)
 	return true;
 }
 
-/* The manager's, which come first: who is parked, perhaps for long, wants no turn. */
+/* The manager's orders come first: a server that is parked, perhaps for long, asks for no turn. */
 static bool turn_is_ordered(void)
 {
 	const uint32_t slot = server.start.quota_slot;
