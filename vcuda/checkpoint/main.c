@@ -339,7 +339,7 @@ static enum checkpoint_end checkpoint_move(uint64_t from, uint64_t to)
  * CAP_SYS_PTRACE, without which /proc does not open other processes' pipes, and CAP_DAC_READ_SEARCH, since the
  * directories of processes that cannot be dumped are root's. So it can read, and nothing more: it writes to what it has
  * and to the pipes of processes of this user, has no network, and neither traces, starts nor signals. (Landlock cannot
- * limit what it reads: the kernel keeps who is limited by it from the pipes of others.)
+ * limit what it reads: the kernel denies a process under Landlock the pipes of all others.)
  */
 
 /* clang-format off */
@@ -376,7 +376,7 @@ static int checkpoint_limit_resources(void)
 	return 0;
 }
 
-/* Keeps two of root's capabilities. The kernel takes all from who becomes another user, unless told otherwise. */
+/* Keeps two of root's capabilities. By default a process that changes from root to another uid loses them all. */
 static int checkpoint_keep_two_rights(uid_t uid)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};

@@ -2,7 +2,7 @@
 
 /*
  * The connection: a socket whose only purpose is that the server's memory comes by it, and that each side notices when
- * the other is gone. The container's socket is the right to use a GPU, so nothing is said about who we are.
+ * the other is gone. Access to the container's socket is the right to use a GPU, so the client says no name.
  */
 
 #include <errno.h>
@@ -86,8 +86,8 @@ static int connect_make_socket(void)
 }
 
 /*
- * The variable is of who started the program, on the host: some pass it on into a container, which has the socket in
- * its usual place. Return: whether the path has room.
+ * On the host the process that starts a program sets the variable. Some pass it on into a container, which has the
+ * socket in its usual place. Return: whether the path has room.
  */
 static bool connect_find(struct sockaddr_un *ret)
 {

@@ -358,7 +358,7 @@ CUresult on_cuCtxDestroy_v2(struct thread *thread, CUcontext handle)
 	return r;
 }
 
-/* These count who uses a context, as was done before CUDA 4. */
+/* Reference counts of a context, as programs used them before CUDA 4. */
 CUresult on_cuCtxAttach(struct context *current, CUcontext *context, unsigned flags)
 {
 	if (flags)

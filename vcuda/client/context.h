@@ -39,7 +39,7 @@ CUresult context_storage_put(struct context *context, const void *key, void *val
 /** Return: CUDA_ERROR_INVALID_HANDLE if there is none. */
 CUresult context_storage_get(struct context *context, const void *key, void **ret);
 
-/** Forgets a value without telling anybody. Return: CUDA_ERROR_INVALID_HANDLE if there is none. */
+/** Drops a value without calling its destructor. Return: CUDA_ERROR_INVALID_HANDLE if there is none. */
 CUresult context_storage_delete(struct context *context, const void *key);
 
 /* Code: images on their way to the server, and what the client knows of the functions in them. */

@@ -135,7 +135,7 @@ CUresult table_integrity(uint32_t version, uint64_t seconds, uint64_t *result)
 
 	if (!result)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Those who ask in these ways get a constant. */
+	/* For these versions of the question the answer is a constant. */
 	if (version % 10 < 2) {
 		result[0] = version % 10 ? 0x1841181c03cb675c : 0x3341181c03cb675c;
 		result[1] = 0x8ed383aa1f4cd1e8;

@@ -270,7 +270,7 @@ CUresult on_cuMemAdvise_v2(CUdeviceptr pointer, size_t bytes, CUmem_advise what,
 {
 	const bool device = location.type == LOCATION_DEVICE && client_device(location.id);
 
-	/* Which node of the host accesses it is nothing to say. */
+	/* Advice about accesses takes no NUMA node of the host. */
 	if ((!device && !managed_is_host(location)) || (what >= ACCESSED && location.type > LOCATION_HOST))
 		return CUDA_ERROR_INVALID_VALUE;
 	return managed_set_advice(pointer, bytes, what, device ? location : managed_host);

@@ -96,7 +96,7 @@ uint64_t pinned_memory_measure(const struct tenant *tenant);
 /**
  * pinned_memory_host_memory() - say anew how much each container may have, when one has come or gone
  *
- * All get the same share of manager->host_memory; who has more keeps it and gets no more, and the others share the
+ * All get the same share of manager->host_memory. One that has more keeps it and gets no more; the others share the
  * rest. So the limits never come to more than there is.
  */
 void pinned_memory_host_memory(struct manager *manager);

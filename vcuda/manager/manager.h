@@ -140,11 +140,11 @@ struct worker {
 	bool stopped;      /* by us */
 };
 
-/* What a server has left to its client, or to others who keep it. */
+/* The memory that an ended server leaves to its client, or to other processes that still map it. */
 struct remnant {
 	struct remnant *next;
 	struct tenant *tenant; /* borrowed */
-	int fd;                /* open to be read: so it is seen whether somebody else has it */
+	int fd;                /* read-only, by which the manager sees whether another process has it */
 	int client;            /* a pidfd; -1: it has ended */
 	pid_t client_pid;
 	uint64_t client_started;
@@ -542,7 +542,7 @@ void gpu_trouble_receive(struct manager *manager, const struct tenant *tenant, c
  */
 int gpu_trouble_clear(struct manager *manager, const char *text);
 
-/* For who watches: a container's GPU of that UUID; NULL. */
+/** For gpu_watch.c. Return: a container's GPU of that UUID; NULL. */
 const struct gpu *gpu_trouble_find_gpu(const struct manager *manager, const uint8_t uuid[static 16]);
 
 /** Return: what is known of it, new, with nothing said, or as it is; NULL: no container has it, or no place is left. */

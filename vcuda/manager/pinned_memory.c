@@ -49,7 +49,7 @@ static void pinned_memory_set(const struct manager *manager, struct tenant *tena
 	tenant->orders->locked_limit = most > left ? most - left : 1;
 }
 
-/* Who has more than its share keeps that and gets no more; who has ended, too. */
+/* A container that has more than its share, or that ends, keeps what it has and gets no more. */
 static bool pinned_memory_has_more(const struct manager *manager, const struct tenant *tenant, uint64_t share)
 {
 	return tenant->ending || pinned_memory_had(manager, tenant) > share;

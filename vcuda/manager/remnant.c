@@ -172,7 +172,7 @@ int64_t remnant_next(const struct manager *manager, int64_t now)
 
 /* ---- its beginning ---- */
 
-/* Opened once more: Linux counts who opens a file for writing, but not what memfd_create(2) itself returns. */
+/* Opened once more: Linux counts open files that can write, but not the one that memfd_create(2) returns. */
 int remnant_make(void)
 {
 	_cleanup_close_ int fd = page_make(WIRE_SHARED_BYTES, PAGE_OF_MANAGER);

@@ -216,7 +216,7 @@ static _Noreturn void suspension_become_program(int program, int lock, int out, 
 	_exit(EXIT_NOT_RUN);
 }
 
-/* The page is opened anew: a lock is of who has opened the file, and servers have what the manager has. */
+/* The page is opened anew: a lock belongs to an open file description, and servers share the manager's. */
 static int suspension_run(struct tenant *tenant, const char *path, char *const *arguments)
 {
 	struct suspension *suspension = &tenant->suspension;
