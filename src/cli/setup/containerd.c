@@ -98,21 +98,6 @@ static int containerd_check_imports(struct setup *setup, const json_t *file, jso
 		("Move them to %s, which imports that file, and try again.", setup->path));
 }
 
-/* CDI stays off if the administrator turned it off. It is on by default in containerd 2. */
-static int containerd_put_cdi(struct setup *setup, json_t *file, const char *section, json_int_t version)
-{
-	const json_t *there = json_at(json_at(file, section), engine_containerd.cdi);
-
-	if (json_is_false(there) && !setup->replace) {
-		setup_print(setup, "%s turns CDI off (enable_cdi); CDI devices need it, and --replace turns it on",
-			    setup->path);
-		return 0;
-	}
-	if (json_is_true(there) || (version >= 3 && !there))
-		return 0;
-	return keys_put(setup, file, section, engine_containerd.cdi, json_true());
-}
-
 static int containerd_edit(struct setup *setup, json_t *file)
 {
 	const struct engine *facts = &engine_containerd;
@@ -140,8 +125,9 @@ static int containerd_edit(struct setup *setup, json_t *file)
 	only = !json_object_size(json_at(plugin, engine_containerd.runtimes));
 	if (empty && json_object_set_new(file, "version", json_integer(2)) < 0)
 		r = output_no_memory();
+	/* Files of version 3 are containerd 2's, where it is on by default. */
 	if (!r)
-		r = containerd_put_cdi(setup, file, section, version);
+		r = keys_put_cdi(setup, file, section, version >= 3);
 	if (!r)
 		r = keys_put_runtime(setup, file, section,
 				     containerd_make_runtime(setup, keys_runtime(facts, file, section), plugin));

@@ -146,24 +146,13 @@ static int docker_put_cdi(struct setup *setup, json_t *file)
 	_cleanup_json_ json_t *answer = docker_query(setup, "/version", "Version");
 	long version = engine_version_number(json_string_value(answer));
 	enum engine_cdi_state state = engine_cdi_state(&engine_docker, version, -1);
-	const json_t *there = json_at(file, engine_docker.cdi);
+	bool by_default = state != ENGINE_CDI_OFF && state != ENGINE_CDI_UNKNOWN;
 
-	if (json_is_false(there) && !setup->replace) {
-		setup_print(setup,
-			    "%s turns CDI off (features.cdi); --device KIND=… needs it, and --replace turns it on",
-			    setup->path);
-		return 0;
-	}
-	if (json_is_true(there) || (!there && state != ENGINE_CDI_OFF && state != ENGINE_CDI_UNKNOWN))
-		return 0;
-	if (daemon_has_option(&setup->daemon, "--feature")) {
-		setup_print(
-			setup,
-			"dockerd was started with --feature, and does not start with \"features\" in its file, too; "
-			"add --feature cdi=true there");
-		return 0;
-	}
-	return keys_put(setup, file, "", engine_docker.cdi, json_true());
+	if (by_default || json_at(file, engine_docker.cdi) || !daemon_has_option(&setup->daemon, "--feature"))
+		return keys_put_cdi(setup, file, "", by_default);
+	setup_print(setup, "dockerd was started with --feature, and does not start with \"features\" in its file, too; "
+			   "add --feature cdi=true there");
+	return 0;
 }
 
 static int docker_edit(struct setup *setup, json_t *file)

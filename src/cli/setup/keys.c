@@ -14,9 +14,14 @@ static const char name[] = "nvidia";
 
 /* ---- questions ---- */
 
+static json_t *keys_at(const json_t *file, const char *section, const char *key)
+{
+	return json_at(*section ? json_at(file, section) : file, key);
+}
+
 json_t *keys_runtime(const struct engine *engine, const json_t *file, const char *section)
 {
-	return json_object_get(json_at(*section ? json_at(file, section) : file, engine->runtimes), name);
+	return json_object_get(keys_at(file, section, engine->runtimes), name);
 }
 
 /* As setup writes it, wherever that was. */
@@ -153,6 +158,19 @@ int keys_put_runtime(struct setup *setup, json_t *file, const char *section, jso
 	if (!r && setup->set_default)
 		r = keys_put(setup, file, section, engine->default_runtime, json_string(name));
 	return r;
+}
+
+int keys_put_cdi(struct setup *setup, json_t *file, const char *section, bool by_default)
+{
+	const char *key = setup->engine->facts->cdi;
+	const json_t *there = keys_at(file, section, key);
+
+	if (json_is_true(there) || (!there && by_default))
+		return 0;
+	if (!json_is_false(there) || setup->replace)
+		return keys_put(setup, file, section, key, json_true());
+	setup_print(setup, "%s turns CDI off (%s); CDI devices need it, and --replace turns it on", setup->path, key);
+	return 0;
 }
 
 /* ---- taking out ---- */

@@ -204,37 +204,27 @@ static bool setup_has_usual_name(const struct setup *setup, const char *path)
 	return false;
 }
 
-/* A mistake in typing makes no file. */
-static int setup_check_name(const struct setup *setup)
-{
-	_cleanup_free_ char *usual = NULL;
-
-	if (faccessat(AT_FDCWD, setup->config, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT ||
-	    setup_has_usual_name(setup, setup->config))
-		return 0;
-	usual = setup_usual_path(setup);
-	if (!usual)
-		return output_no_memory();
-	(void)output_print_advised(("--engine-config: there is no file %s", setup->config),
-				   ("%s's is called %s. Correct the path, or make the file first: touch %s",
-				    setup->engine->facts->label, setup_last_names(usual, 1), setup->config));
-	return EXIT_STATUS_USAGE;
-}
-
-/* A mistake in typing makes no directory. */
+/* A mistake in typing makes no file, and no directory. */
 static int setup_check_config(const struct setup *setup)
 {
-	_cleanup_free_ char *directory = setup->config ? strdup(setup->config) : NULL;
-	char *slash = directory ? strrchr(directory, '/') : NULL;
-	int r = directory && !setup->remove ? setup_check_name(setup) : 0;
+	const char *path = setup->config, *slash = path ? strrchr(path, '/') : NULL;
+	_cleanup_free_ char *usual = setup_usual_path(setup),
+			    *directory = slash && slash > path ? strndup(path, (size_t)(slash - path)) : strdup("/");
 
-	if (r || !slash || slash == directory || setup->remove || engine_has_file(setup->engine->facts, setup->config))
-		return r;
-	*slash = '\0';
-	if (access(directory, F_OK) == 0 || errno != ENOENT)
+	if (!path || setup->remove || faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
 		return 0;
-	(void)output_print_advised(("--engine-config: the directory %s does not exist", directory),
-				   ("Correct the path, or make it first: mkdir -p %s", directory));
+	if (!usual || !directory)
+		return output_no_memory();
+	if (!setup_has_usual_name(setup, path))
+		(void)output_print_advised(("--engine-config: there is no file %s", path),
+					   ("%s's is called %s. Correct the path, or make the file first: touch %s",
+					    setup->engine->facts->label, setup_last_names(usual, 1), path));
+	else if (!slash || engine_has_file(setup->engine->facts, path) || access(directory, F_OK) == 0 ||
+		 errno != ENOENT)
+		return 0;
+	else
+		(void)output_print_advised(("--engine-config: the directory %s does not exist", directory),
+					   ("Correct the path, or make it first: mkdir -p %s", directory));
 	return EXIT_STATUS_USAGE;
 }
 
@@ -314,41 +304,43 @@ static struct text_buffer setup_saved_text(const struct setup *setup, const char
 	return (struct text_buffer){(char *)(uintptr_t)json_string_value(string), json_string_length(string)};
 }
 
+/* Whether the file goes when it says no more than @text: if setup has made it. */
+static bool setup_is_gone(const struct setup *setup, const struct text_buffer *text)
+{
+	_cleanup_free_ char *usual = setup->engine->file ? setup_usual_path(setup) : NULL;
+	bool made = setup->engine->facts->format == ENGINE_JSON
+			    ? setup->entry && !json_object_get(setup->entry, "before")
+			    : usual && streq(usual, setup->path);
+
+	return !setup->file.exists || !text->data || (made && setup_is_blank(text));
+}
+
 static void setup_print_stays(const struct setup *setup)
 {
 	setup_print(setup, "%s: what \"ctr-gpu setup\" wrote was changed later; that stays", setup->file.path);
 }
 
-/* Takes our settings out of a file that was changed after setup. */
-static int setup_undo(const struct setup *setup, const struct text_buffer *before, const struct text_buffer *after,
-		      struct text_buffer *ret)
+/* A JSON file as it was or, if it was changed after setup, without our settings. @ret_known: what setup has written is. */
+static int setup_take_out(const struct setup *setup, struct text_buffer *ret, bool *ret_known)
 {
+	struct text_buffer before = setup_saved_text(setup, "before"), after = setup_saved_text(setup, "after");
+	const struct text_buffer *now = &setup->file.text,
+				 *from = setup->entry && text_buffer_is_same(now, &after) ? &before : now;
 	_cleanup_json_ json_t *old = NULL, *new = NULL, *wanted = json_deep_copy(setup->now);
-	int r = wanted ? setup_read(setup, before, setup->state.file.path, &old) : output_no_memory();
+	int r = wanted && text_buffer_set(ret, from->data, from->size) == 0 ? 0 : output_no_memory();
 
+	*ret_known = !text_buffer_is_same(&before, &after);
+	if (r || from == &before)
+		return r;
+	r = setup_read(setup, &before, setup->state.file.path, &old);
 	if (!r)
-		r = setup_read(setup, after, setup->state.file.path, &new);
+		r = setup_read(setup, &after, setup->state.file.path, &new);
 	if (r)
 		return r;
 	r = keys_undo(wanted, old, new);
 	if (r > 0 && setup->remove && !setup->all)
 		setup_print_stays(setup);
 	return r < 0 ? output_no_memory() : setup_write(setup, ret, wanted);
-}
-
-/* The file without what is ours: @ret, or nothing if @ret_gone. */
-static int setup_take_out(const struct setup *setup, struct text_buffer *ret, bool *ret_gone)
-{
-	struct text_buffer before = setup_saved_text(setup, "before"), after = setup_saved_text(setup, "after");
-	const struct text_buffer *now = &setup->file.text;
-	bool known = setup->entry && setup->file.exists, ours = known && text_buffer_is_same(now, &after);
-	int r;
-
-	if (text_buffer_set(ret, ours ? before.data : now->data, ours ? before.size : now->size) < 0)
-		return output_no_memory();
-	r = known && !ours ? setup_undo(setup, &before, &after, ret) : 0;
-	*ret_gone = !setup->file.exists || (known && !before.data && setup_is_blank(ret));
-	return r;
 }
 
 /* Takes our settings out of a file that has no saved state, or that must not name our programs any more. */
@@ -382,45 +374,31 @@ static int setup_keep_version(const struct setup *setup, struct text_buffer *tex
 	return 0;
 }
 
-/* Whether the file is one that only setup makes. */
-static bool setup_has_own_file(const struct setup *setup)
+/* A TOML file says itself what was written. @ret_known: it does. */
+static int setup_take_out_marked(const struct setup *setup, struct text_buffer *ret, bool *ret_known)
 {
-	_cleanup_free_ char *usual = setup->engine->file ? setup_usual_path(setup) : NULL;
-
-	return usual && streq(usual, setup->path);
-}
-
-/* A TOML file says itself what was written. */
-static int setup_plan_remove_marked(struct setup *setup)
-{
-	const bool taken = keys_is_taken(setup);
+	const struct text_buffer *now = &setup->file.text;
 	enum toml_edit_undone undone;
-	int r;
 
-	if (setup->file.exists && text_buffer_set(&setup->to, setup->file.text.data, setup->file.text.size) < 0)
+	if (setup->file.exists && text_buffer_set(ret, now->data, now->size) < 0)
 		return output_no_memory();
-	undone = toml_edit_undo(&setup->to, taken ? TOML_EDIT_KEEP_TABLES : TOML_EDIT_RESTORE);
+	undone = toml_edit_undo(ret, keys_is_taken(setup) ? TOML_EDIT_KEEP_TABLES : TOML_EDIT_RESTORE);
 	if (undone == TOML_EDIT_TABLES_STAY && !setup->all)
 		setup_print_stays(setup);
-	r = setup_keep_version(setup, &setup->to);
-	/* Tables that were changed after setup stay, unless our programs are removed, too. */
-	if (!r && (setup->all || undone == TOML_EDIT_NOTHING))
-		r = setup_drop_ours(setup, &setup->to);
-	setup->gone = !setup->to.data || (setup_has_own_file(setup) && setup_is_blank(&setup->to));
-	return r;
+	*ret_known = undone != TOML_EDIT_NOTHING;
+	return setup_keep_version(setup, ret);
 }
 
 static int setup_plan_remove(struct setup *setup)
 {
-	struct text_buffer before = setup_saved_text(setup, "before"), after = setup_saved_text(setup, "after");
-	int r;
+	bool known;
+	int r = (setup->engine->facts->format == ENGINE_JSON ? setup_take_out
+							     : setup_take_out_marked)(setup, &setup->to, &known);
 
-	if (setup->engine->facts->format == ENGINE_TOML)
-		return setup_plan_remove_marked(setup);
-	r = setup_take_out(setup, &setup->to, &setup->gone);
-	if (!r && (setup->all || text_buffer_is_same(&before, &after)))
+	/* What was changed after setup stays, unless our programs are removed, too. */
+	if (!r && (setup->all || !known))
 		r = setup_drop_ours(setup, &setup->to);
-	setup->gone = setup->gone && setup_is_blank(&setup->to);
+	setup->gone = setup_is_gone(setup, &setup->to);
 	return r;
 }
 
@@ -501,13 +479,14 @@ static int setup_make_entry(const struct setup *setup, json_t **ret)
 {
 	_cleanup_json_ json_t *entry = json_pack("{s:s}", "engine", setup->engine->facts->name);
 	_cleanup_text_buffer_ struct text_buffer before = {0};
-	bool json = setup->engine->facts->format == ENGINE_JSON, gone = false;
-	int r = !entry ? output_no_memory() : json ? setup_take_out(setup, &before, &gone) : 0;
+	bool json = setup->engine->facts->format == ENGINE_JSON, known;
+	int r = !entry ? output_no_memory() : json ? setup_take_out(setup, &before, &known) : 0;
 
 	if (r)
 		return r;
 	if (json && (json_object_set_new(entry, "after", json_stringn(setup->to.data, setup->to.size)) < 0 ||
-		     (!gone && json_object_set_new(entry, "before", json_stringn(before.data, before.size)) < 0)))
+		     (!setup_is_gone(setup, &before) &&
+		      json_object_set_new(entry, "before", json_stringn(before.data, before.size)) < 0)))
 		return output_no_memory();
 	*ret = steal_ptr(entry);
 	return 0;

@@ -167,6 +167,9 @@ int keys_check_others(const struct setup *setup);
 /** As keys_put(), for the runtime and, if asked for, the default; unless the file has another's runtime. */
 int keys_put_runtime(struct setup *setup, json_t *file, const char *section, json_t *value);
 
+/** As keys_put(), for CDI. It stays off if the administrator turned it off. @by_default: it is on if nothing is said */
+int keys_put_cdi(struct setup *setup, json_t *file, const char *section, bool by_default);
+
 /** Return: the runtime "nvidia" with everything that is said of it, borrowed; NULL. */
 json_t *keys_runtime(const struct engine *engine, const json_t *file, const char *section);
 
