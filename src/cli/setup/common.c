@@ -102,12 +102,7 @@ int setup_write(const struct setup *setup, struct text_buffer *text, json_t *wan
 	return r < 0 ? output_no_memory() : 0;
 }
 
-void setup_advise_restart(struct setup *setup, bool changed)
-{
-	setup_advise_step(setup, changed, ENGINE_RESTART);
-}
-
-void setup_advise_step(const struct setup *setup, bool changed, enum engine_step step)
+void setup_advise_restart(const struct setup *setup, bool changed, enum engine_step step)
 {
 	const struct engine *facts = setup->engine->facts;
 	_cleanup_free_ char *command = NULL;

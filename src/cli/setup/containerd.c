@@ -142,5 +142,4 @@ const struct setup_engine setup_containerd = {
 	.facts = &engine_containerd,
 	.look = containerd_look,
 	.edit = containerd_edit,
-	.advise = setup_advise_restart,
 };

@@ -8,13 +8,14 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/output.h"
 #include "cli/setup/setup.h"
 #include "engines/engine.h"
+#include "system/trusted_file.h"
 
 enum {
 	RELOAD_TRIES = 50,
@@ -28,13 +29,6 @@ static const char *const compat_names[] = {"nvidia-container-runtime-hook", "nvi
 
 /* ---- which daemon, which file ---- */
 
-static bool docker_has(const char *path)
-{
-	struct stat status;
-
-	return path && stat(path, &status) == 0;
-}
-
 /* A user means their own rootless Docker, if there is one; otherwise root's. */
 static int docker_decide_user(struct setup *setup)
 {
@@ -42,7 +36,7 @@ static int docker_decide_user(struct setup *setup)
 
 	if (geteuid() == 0 || setup->config)
 		return 0;
-	if (setup->daemon.pid || docker_has(own))
+	if (setup->daemon.pid || (own && file_exists(own)))
 		setup->rootless = true;
 	return setup_refuse_user(setup);
 }
@@ -83,7 +77,8 @@ static int docker_look(struct setup *setup)
 			("the Docker that runs here is the snap's (process %d), which cannot run programs of this host",
 			 daemon->pid),
 			("Install Docker from the distribution or from docker.com instead: sudo snap remove docker"));
-	if (!daemon->pid && !setup->config && docker_has(engine_docker.desktop) && !engine_is_installed(&engine_docker))
+	if (!daemon->pid && !setup->config && file_exists(engine_docker.desktop) &&
+	    !engine_is_installed(&engine_docker))
 		return output_print_advised(
 			("Docker Desktop runs its daemon in a distribution of its own, which reads no file of this "
 			 "one; it has --gpus"),
@@ -111,7 +106,7 @@ static bool docker_has_gpus_option(const struct setup *setup)
 	if (daemon_variable(&setup->daemon, "PATH"))
 		return daemon_look_up(&setup->daemon, compat_names[0], &hook);
 	path = path_of_program(compat_names[0]);
-	return docker_has(path);
+	return path && access(path, F_OK) == 0;
 }
 
 /*
@@ -337,7 +332,7 @@ static bool docker_lacks_cdi(const struct setup *setup)
 	       json_array_size(directories) == 0;
 }
 
-static void docker_advise(struct setup *setup, bool changed)
+static void docker_advise(const struct setup *setup, bool changed)
 {
 	bool restarts = docker_has_to_start(setup);
 
@@ -345,14 +340,14 @@ static void docker_advise(struct setup *setup, bool changed)
 		restarts |= docker_advise_compat(setup);
 		restarts |= docker_lacks_cdi(setup);
 	}
-	if (!setup->daemon.pid && docker_has(engine_docker.desktop))
+	if (!setup->daemon.pid && file_exists(engine_docker.desktop))
 		setup_print(
 			setup,
 			"Docker Desktop runs its daemon elsewhere, with GPU support of its own; nothing here reaches "
 			"it");
 	else if (!setup->released && !setup->unreached)
-		setup_advise_step(setup, changed || restarts || (!setup->remove && !docker_knows_runtime(setup)),
-				  restarts ? ENGINE_RESTART : ENGINE_RELOAD);
+		setup_advise_restart(setup, changed || restarts || (!setup->remove && !docker_knows_runtime(setup)),
+				     restarts ? ENGINE_RESTART : ENGINE_RELOAD);
 }
 
 const struct setup_engine setup_docker = {

@@ -30,7 +30,7 @@ static int podman_edit(struct setup *setup, json_t *file)
 	return keys_put_runtime(setup, file, "", json_pack("[s]", setup->runtime));
 }
 
-static void podman_advise(struct setup *setup, bool changed)
+static void podman_advise(const struct setup *setup, bool changed)
 {
 	(void)changed;
 	if (!setup->remove && access(HOOK, F_OK) < 0 && access(ENGINE_HOOKS_ETC "/" ENGINE_HOOK_FILE, F_OK) < 0)
@@ -94,5 +94,4 @@ const struct setup_engine setup_crio = {
 	.file = CRIO_FILE,
 	.look = crio_look,
 	.edit = crio_edit,
-	.advise = setup_advise_restart,
 };

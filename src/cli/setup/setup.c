@@ -175,33 +175,15 @@ static int setup_find_daemon_path(struct setup *setup)
 	return setup_refuse_path(setup, r == 0);
 }
 
-static const char *setup_last_names(const char *path, int count)
+/* Whether a file is called as the engine's usual one, or is among those of a directory that the engine reads. */
+static bool setup_has_usual_name(const struct setup *setup, const char *path, const char *usual)
 {
-	const char *at = path + strlen(path);
+	const char *name = strrchr(path, '/');
+	bool found = streq(name ? name : path, strrchr(usual, '/') + !name);
 
-	while (at > path && (at[-1] != '/' || --count > 0))
-		at--;
-	return at;
-}
-
-/* Whether a path ends as one of the engine's files does: in its name or, for a directory of files, in both names. */
-static bool setup_has_usual_name(const struct setup *setup, const char *path)
-{
-	const struct engine *facts = setup->engine->facts;
-	_cleanup_free_ char *usual = setup_usual_path(setup);
-	const char *const *lists[] = {facts->files, facts->user_files};
-
-	if (usual && fnmatch(setup_last_names(usual, 1), setup_last_names(path, 1), 0) == 0)
-		return true;
-	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
-		for (const char *const *file = lists[i]; file && *file; file++) {
-			int names = strchr(*file, '*') ? 2 : 1;
-
-			if (fnmatch(setup_last_names(*file, names), setup_last_names(path, names),
-				    FNM_PATHNAME | FNM_PERIOD) == 0)
-				return true;
-		}
-	return false;
+	for (const char *const *file = setup->engine->facts->files; *file && !found; file++)
+		found = fnmatch(*file, path, FNM_PATHNAME | FNM_PERIOD) == 0;
+	return found;
 }
 
 /* A mistake in typing makes no file, and no directory. */
@@ -215,10 +197,10 @@ static int setup_check_config(const struct setup *setup)
 		return 0;
 	if (!usual || !directory)
 		return output_no_memory();
-	if (!setup_has_usual_name(setup, path))
+	if (!setup_has_usual_name(setup, path, usual))
 		(void)output_print_advised(("--engine-config: there is no file %s", path),
 					   ("%s's is called %s. Correct the path, or make the file first: touch %s",
-					    setup->engine->facts->label, setup_last_names(usual, 1), path));
+					    setup->engine->facts->label, strrchr(usual, '/') + 1, path));
 	else if (!slash || engine_has_file(setup->engine->facts, path) || access(directory, F_OK) == 0 ||
 		 errno != ENOENT)
 		return 0;
@@ -320,18 +302,21 @@ static void setup_print_stays(const struct setup *setup)
 	setup_print(setup, "%s: what \"ctr-gpu setup\" wrote was changed later; that stays", setup->file.path);
 }
 
-/* A JSON file as it was or, if it was changed after setup, without our settings. @ret_known: what setup has written is. */
+/*
+ * Has a JSON file's text as it was or, if the file was changed after setup, without our settings. @ret_known: what setup
+ * wrote is known.
+ */
 static int setup_take_out(const struct setup *setup, struct text_buffer *ret, bool *ret_known)
 {
 	struct text_buffer before = setup_saved_text(setup, "before"), after = setup_saved_text(setup, "after");
-	const struct text_buffer *now = &setup->file.text,
-				 *from = setup->entry && text_buffer_is_same(now, &after) ? &before : now;
 	_cleanup_json_ json_t *old = NULL, *new = NULL, *wanted = json_deep_copy(setup->now);
-	int r = wanted && text_buffer_set(ret, from->data, from->size) == 0 ? 0 : output_no_memory();
+	int r;
 
 	*ret_known = !text_buffer_is_same(&before, &after);
-	if (r || from == &before)
-		return r;
+	if (!wanted)
+		return output_no_memory();
+	if (setup->entry && text_buffer_is_same(ret, &after))
+		return text_buffer_set(ret, before.data, before.size) < 0 ? output_no_memory() : 0;
 	r = setup_read(setup, &before, setup->state.file.path, &old);
 	if (!r)
 		r = setup_read(setup, &after, setup->state.file.path, &new);
@@ -374,15 +359,12 @@ static int setup_keep_version(const struct setup *setup, struct text_buffer *tex
 	return 0;
 }
 
-/* A TOML file says itself what was written. @ret_known: it does. */
+/* The same of a TOML file, which says itself what was written. */
 static int setup_take_out_marked(const struct setup *setup, struct text_buffer *ret, bool *ret_known)
 {
-	const struct text_buffer *now = &setup->file.text;
-	enum toml_edit_undone undone;
+	enum toml_edit_undo how = keys_is_taken(setup) ? TOML_EDIT_KEEP_TABLES : TOML_EDIT_RESTORE;
+	enum toml_edit_undone undone = toml_edit_undo(ret, how);
 
-	if (setup->file.exists && text_buffer_set(ret, now->data, now->size) < 0)
-		return output_no_memory();
-	undone = toml_edit_undo(ret, keys_is_taken(setup) ? TOML_EDIT_KEEP_TABLES : TOML_EDIT_RESTORE);
 	if (undone == TOML_EDIT_TABLES_STAY && !setup->all)
 		setup_print_stays(setup);
 	*ret_known = undone != TOML_EDIT_NOTHING;
@@ -409,8 +391,7 @@ static int setup_plan_put(struct setup *setup)
 
 	if (r)
 		return r;
-	if (!wanted ||
-	    (setup->file.exists && text_buffer_set(&setup->to, setup->file.text.data, setup->file.text.size) < 0))
+	if (!wanted)
 		return output_no_memory();
 	if (setup->engine->facts->files[1] && !setup->config)
 		r = keys_check_others(setup);
@@ -480,8 +461,12 @@ static int setup_make_entry(const struct setup *setup, json_t **ret)
 	_cleanup_json_ json_t *entry = json_pack("{s:s}", "engine", setup->engine->facts->name);
 	_cleanup_text_buffer_ struct text_buffer before = {0};
 	bool json = setup->engine->facts->format == ENGINE_JSON, known;
-	int r = !entry ? output_no_memory() : json ? setup_take_out(setup, &before, &known) : 0;
+	int r;
 
+	if (!entry ||
+	    (setup->file.exists && text_buffer_set(&before, setup->file.text.data, setup->file.text.size) < 0))
+		return output_no_memory();
+	r = json ? setup_take_out(setup, &before, &known) : 0;
 	if (r)
 		return r;
 	if (json && (json_object_set_new(entry, "after", json_stringn(setup->to.data, setup->to.size)) < 0 ||
@@ -581,6 +566,8 @@ static int setup_do_file(struct setup *setup)
 		r = config_file_read(setup->path, &setup->file);
 	if (!r)
 		r = setup_read(setup, &setup->file.text, setup->file.path, &setup->now);
+	if (!r && setup->file.exists && text_buffer_set(&setup->to, setup->file.text.data, setup->file.text.size) < 0)
+		r = output_no_memory();
 	if (r)
 		return r;
 	setup->entry = json_object_get(setup->state.entries, setup->file.path);
@@ -603,8 +590,10 @@ static int setup_do_file(struct setup *setup)
 	if (setup_is_early(setup))
 		setup_print(setup, "%s is not installed here; it reads the file when it is",
 			    setup->engine->facts->label);
-	else if (!setup->node || !setup->node->files)
+	else if (setup->engine->advise)
 		setup->engine->advise(setup, changed);
+	else if (!setup->node || !setup->node->files)
+		setup_advise_restart(setup, changed, ENGINE_RESTART);
 	if (setup->kubernetes)
 		kubernetes_advise(setup, changed);
 	return 0;

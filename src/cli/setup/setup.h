@@ -102,8 +102,11 @@ struct setup_engine {
 	int (*release)(struct setup *setup);
 	/* The same, whatever its file has: says what will not work. The daemon runs. May be NULL. */
 	int (*leave)(const struct setup *setup);
-	/* Says what else is needed, and what makes the daemon notice. @changed: there is something to notice. */
-	void (*advise)(struct setup *setup, bool changed);
+	/*
+	 * Says what else is needed, and what makes the daemon notice. @changed: there is something to notice. NULL: it
+	 * notices when it is restarted.
+	 */
+	void (*advise)(const struct setup *setup, bool changed);
 };
 extern const struct setup_engine setup_containerd, setup_crio, setup_docker, setup_podman, setup_vcuda;
 
@@ -142,8 +145,7 @@ int setup_read_config(struct setup *setup, const char *import);
 int setup_write(const struct setup *setup, struct text_buffer *text, json_t *wanted);
 
 /** Says that the daemon does not run or, after a change, what makes it notice. */
-void setup_advise_restart(struct setup *setup, bool changed);
-void setup_advise_step(const struct setup *setup, bool changed, enum engine_step step);
+void setup_advise_restart(const struct setup *setup, bool changed, enum engine_step step);
 
 /* ---- keys ---- */
 

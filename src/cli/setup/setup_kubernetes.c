@@ -17,7 +17,7 @@
 #define KUBERNETES_UNIT "ctr-gpu-device-plugin"
 
 /* CRI-O, where it runs, or where it alone is installed. */
-static int kubernetes_find_engine(struct setup *setup)
+static void kubernetes_find_engine(struct setup *setup)
 {
 	_cleanup_daemon_ struct daemon crio = DAEMON_NONE, containerd = DAEMON_NONE;
 	bool runs = false, other = false;
@@ -27,7 +27,6 @@ static int kubernetes_find_engine(struct setup *setup)
 	if (daemon_find(&engine_containerd.daemon, 0, &containerd) == 0)
 		other = containerd.pid > 0 || engine_is_installed(&engine_containerd);
 	setup->engine = runs || (engine_is_installed(&engine_crio) && !other) ? &setup_crio : &setup_containerd;
-	return 0;
 }
 
 /* k0s has the directory when it has been started once, and reads any file in it. */
@@ -50,8 +49,10 @@ int kubernetes_choose(struct setup *setup)
 	if (!setup->node && !setup->remove)
 		return output_print_advised(("this is no node of Kubernetes: there is no " ENGINE_NODE_PLUGINS),
 					    ("Start kubelet once; or set its engine up by name: containerd, crio."));
-	if (!setup->node || !setup->node->files)
-		return kubernetes_find_engine(setup);
+	if (!setup->node || !setup->node->files) {
+		kubernetes_find_engine(setup);
+		return 0;
+	}
 	setup->engine = &setup_containerd;
 	if (!setup->node->file)
 		return output_print_advised(

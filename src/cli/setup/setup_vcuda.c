@@ -6,7 +6,6 @@
  */
 
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -16,6 +15,7 @@
 #include "cli/setup/setup.h"
 #include "cli/verbs.h"
 #include "system/program_output.h"
+#include "system/trusted_file.h"
 
 #define MODE "vcuda/mode"
 #define SERVICE "ctr-gpu-vcudad"
@@ -86,21 +86,14 @@ static int vcuda_edit(struct setup *setup, json_t *file)
 
 /* ---- the service ---- */
 
-static bool vcuda_is_there(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0;
-}
-
 /* Without systemd it is said what to do: elsewhere a service is where an administrator has put it. */
 static int vcuda_advise_service(const struct setup *setup)
 {
-	const char *start = vcuda_is_there("/run/openrc") ? "rc-update add " SERVICE " default && rc-service " SERVICE
-							    " start"
-							  : "start " SERVICE " as root (ctr-gpu-vcudad(8))";
-	const char *stop = vcuda_is_there("/run/openrc") ? "rc-service " SERVICE " stop && rc-update del " SERVICE
-							 : "end " SERVICE;
+	const char *start = file_exists("/run/openrc") ? "rc-update add " SERVICE " default && rc-service " SERVICE
+							 " start"
+						       : "start " SERVICE " as root (ctr-gpu-vcudad(8))";
+	const char *stop =
+		file_exists("/run/openrc") ? "rc-service " SERVICE " stop && rc-update del " SERVICE : "end " SERVICE;
 
 	setup_print(setup, "next: %s", setup->remove ? stop : start);
 	return 0;
@@ -110,12 +103,12 @@ static int vcuda_run_service(const struct setup *setup)
 {
 	const char *verb = setup->remove ? "disable" : "enable";
 	const char *const units[] = {SERVICE ".service", SERVICE ".socket"};
-	const char *program = vcuda_is_there("/usr/bin/systemctl") ? "/usr/bin/systemctl" : "/bin/systemctl";
+	const char *program = file_exists("/usr/bin/systemctl") ? "/usr/bin/systemctl" : "/bin/systemctl";
 	const char *const arguments[] = {program, verb, "--now", units[0], units[1], NULL};
 	_cleanup_free_ char *answer = NULL;
 	size_t size;
 
-	if (!vcuda_is_there("/run/systemd/system"))
+	if (!file_exists("/run/systemd/system"))
 		return vcuda_advise_service(setup);
 	if (setup->dry_run) {
 		setup_print(setup, "systemctl %s --now %s %s would be run", verb, units[0], units[1]);
