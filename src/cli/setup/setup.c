@@ -303,8 +303,8 @@ static void setup_print_stays(const struct setup *setup)
 }
 
 /*
- * Has a JSON file's text as it was or, if the file was changed after setup, without our settings. @ret_known: what setup
- * wrote is known.
+ * Has a JSON file's text as it was or, if the file was changed after setup, without our settings. @ret_known: what
+ * setup wrote is known.
  */
 static int setup_take_out(const struct setup *setup, struct text_buffer *ret, bool *ret_known)
 {
