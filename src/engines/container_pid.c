@@ -513,11 +513,11 @@ static int container_pid_refuse_unknown(const char *name, struct err *err)
 	(void)str_suggest((const char *const *)names.items, names.count, name, suggestion);
 	return container_pid_explain(err, err_set_advised(err, CTR_GPU_E_BAD_ARGUMENT,
 							  ("no container that runs is called %s%s", name, suggestion),
-							  ("%s%s%s", names.count > 0 ? "These run: " : "None runs",
-							   names.count > 0 ? shown : "",
-							   names.count > 0  ? ""
-							   : geteuid() == 0 ? "."
-									    : " of this user's.")));
+							  ("%s%s",
+							   names.count > 0  ? "These run: "
+							   : geteuid() == 0 ? "None runs."
+									    : "This user runs none.",
+							   names.count > 0 ? shown : "")));
 }
 
 /* ---- all of them ---- */

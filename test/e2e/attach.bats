@@ -141,7 +141,7 @@ with_docker() {
 	expect_line "    These run: one"
 	expect_line "    Or name it by its first process, which its engine shows (docker inspect, podman inspect)."
 	expect "no container that runs is called oen; did you mean 'one'?"
-	expect_line "    None runs of this user's."
+	expect_line "    This user runs none."
 	expect_line "    Containers of root's Docker are looked at as root alone: try again with sudo."
 	expect "\"../one\" is not the name of a container"
 	expect "process 1 is in our own mount namespace"
