@@ -222,8 +222,9 @@ static void users_accept(struct counter *counter)
 	if (connection < 0)
 		return;
 	if (account_of_peer(connection, &account, &peer) < 0) {
-		users_refuse_for_good(counter, &connection,
-				      "who asks is in no user namespace of a container, or is not who made that");
+		users_refuse_for_good(
+			counter, &connection,
+			"the process that asks is in no user namespace of a container, or another user made that");
 		return;
 	}
 	if (!users_look_up(connection, &account, &settings, &err))

@@ -161,7 +161,7 @@ in_namespace() {
 	' 'setpriv --reuid 54321 --regid 54321 --clear-groups /run/programs/vcuda/test/ask id=one pid=1 gpu=$a </dev/null >/run/outside
 		/run/programs/vcuda/test/ask id=one pid=1 gpu=$a </dev/null >>/run/outside; '
 	expect_status 0
-	[[ $(grep -c "^refused: who asks is in no user namespace of a container, or is not who made that" <<<"$output") == 3 ]]
+	[[ $(grep -c "^refused: the process that asks is in no user namespace of a container, or another user made that" <<<"$output") == 3 ]]
 	expect_not granted
 }
 
