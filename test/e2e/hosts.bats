@@ -150,6 +150,12 @@ com_adapters() {
 	"$enter" plain -- sh -c '[ ! -e /dev/dxg ] && [ ! -e /usr/lib/wsl ]'
 }
 
+@test "a profile that does not exist: where to see those that do" {
+	run "$enter" nosuch -- true
+	[ "$status" -eq 125 ]
+	[[ $output == *"/nosuch.json: there is no such profile; test/hosts/enter --list shows those that are" ]]
+}
+
 @test "the command's exit status is passed through" {
 	run "$enter" wsl-nvidia -- sh -c 'exit 42'
 	[ "$status" -eq 42 ]

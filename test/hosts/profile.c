@@ -231,7 +231,9 @@ int profile_load(const char *path, struct profile *ret)
 
 	profile.document = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
 	if (!profile.document)
-		return complain(path, error.text);
+		return complain(path, json_error_code(&error) == json_error_cannot_open_file
+					      ? "there is no such profile; test/hosts/enter --list shows those that are"
+					      : error.text);
 	wrong = read_document(profile.document, &profile);
 	if (wrong) {
 		profile_clear(&profile);
