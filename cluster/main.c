@@ -123,7 +123,7 @@ static int plugin_take_look(struct plugin *plugin, const json_t *look)
 	return r;
 }
 
-/* The process that looks waits for a driver itself at times, and where it hangs nothing is known of the GPUs any more. */
+/* The process that looks waits for a driver itself at times. Where it hangs, nothing is known of the GPUs any more. */
 static void plugin_miss_look(struct plugin *plugin)
 {
 	resources_fail(&plugin->resources);

@@ -439,10 +439,13 @@ setup_file() {
 	expect_line "note docker.no-hook"
 	expect_line "no docker.gpus docker.no-hook"
 	expect_line "no docker.runtime docker.no-runtime"
-	run on wsl-nvidia 'rm -f /usr/sbin/dockerd /usr/bin/{podman,containerd,lxc-start,crio,apptainer}; PATH=$CTR_GPU_BUILD/bin:/usr/bin:/bin; ids; remedy engines.none'
+	run on wsl-nvidia 'rm -f /usr/sbin/dockerd /usr/bin/{podman,containerd,lxc-start,crio,apptainer}; PATH=$CTR_GPU_BUILD/bin:/usr/bin:/bin; ids; remedy engines.none
+		mount -t tmpfs tmpfs /var/lib/; mkdir -p /var/lib/rancher/k3s/agent; remedy engines.none'
 	expect_line "problem engines.none"
 	expect_no_line "no docker"
 	expect "Install Docker or Podman"
+	# Of a node that brings its own.
+	expect "systemctl restart k3s"
 }
 
 @test "Docker: version, and --gpus by a hook that is ours or another's" {

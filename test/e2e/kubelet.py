@@ -622,7 +622,6 @@ def case_unwritable(*names):
     for i in range(20):
         with open(f"{DIRECTORY}/{i}", "w", encoding="ascii"):
             pass
-        time.sleep(0.02)
     os.chmod(DIRECTORY, 0o700)
     kubelet = Kubelet()
     kubelet.wait(*names)

@@ -262,6 +262,22 @@ static void method_check_engine(struct doctor_context *examination, const struct
 	engine_check_running(&check);
 }
 
+/* k3s and others bring an engine, which is here while they run. */
+static void method_add_no_engine(struct findings *findings)
+{
+	const struct engine_node *node = engine_node_find();
+
+	if (node && node->restart)
+		findings_add(findings, "engines.none", SEVERITY_PROBLEM,
+			     "the containerd of %s does not run, and no other container engine is installed\n"
+			     "%s",
+			     node->label, node->restart);
+	else
+		findings_add(findings, "engines.none", SEVERITY_PROBLEM,
+			     "no container engine is installed\n"
+			     "Install Docker or Podman, then: sudo ctr-gpu setup docker, or podman.");
+}
+
 void check_engines(struct doctor_context *examination)
 {
 	check_docker_desktop(examination);
@@ -270,7 +286,5 @@ void check_engines(struct doctor_context *examination)
 		if (*engine != &engine_docker && *engine != &engine_buildkit)
 			method_check_engine(examination, *engine);
 	if (examination->findings.engine_count == 0)
-		findings_add(&examination->findings, "engines.none", SEVERITY_PROBLEM,
-			     "no container engine is installed\n"
-			     "Install Docker or Podman, then: sudo ctr-gpu setup docker, or podman.");
+		method_add_no_engine(&examination->findings);
 }
