@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -13,16 +14,32 @@ enum {
 	NAME_LENGTH_MAX = HOST_NAME_MAX,
 };
 
+/* Goes behind the digits. Return: how many there were. */
+static int slurm_list_read_number(const char **at, unsigned *ret)
+{
+	const char *start = *at;
+	unsigned long number;
+	char *end;
+
+	if (*start < '0' || *start > '9')
+		return 0;
+	number = strtoul(start, &end, 10);
+	*ret = number < UINT_MAX ? (unsigned)number : UINT_MAX;
+	*at = end;
+	return end - start > WIDTH_MAX ? WIDTH_MAX + 1 : (int)(end - start);
+}
+
 bool slurm_list_read_range(const char **at, struct slurm_range *ret)
 {
-	int size;
+	const char *to;
 
-	if (**at < '0' || **at > '9' || sscanf(*at, "%u%n", &ret->from, &ret->width) != 1 || ret->width > WIDTH_MAX)
+	ret->width = slurm_list_read_number(at, &ret->from);
+	if (ret->width == 0 || ret->width > WIDTH_MAX)
 		return false;
-	*at += ret->width;
 	ret->to = ret->from;
-	if (**at == '-' && sscanf(*at + 1, "%u%n", &ret->to, &size) == 1)
-		*at += 1 + size;
+	to = *at + 1;
+	if (**at == '-' && slurm_list_read_number(&to, &ret->to) > 0)
+		*at = to;
 	return true;
 }
 
