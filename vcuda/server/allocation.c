@@ -221,8 +221,8 @@ static bool allocation_add_pools(uint64_t pool)
 }
 
 /*
- * What is captured is taken whenever the graph runs, and given back by nobody that could be seen: a captured call that
- * frees it does so in the graph's next run, too. So it counts until the process ends.
+ * Memory that a captured call allocates is allocated at each run of the graph, and the server does not see it freed: a
+ * captured call that frees it does so within the run. So it counts until the process ends.
  */
 static bool allocation_is_captured(CUstream stream)
 {

@@ -303,7 +303,7 @@ void arena_forget_context(uint64_t context)
 			pieces[i].registered = false;
 }
 
-/* Not unlocked, so that nothing is sent any more, and whoever comes second waits for the first's end. */
+/* It stays locked, so that nothing is sent any more; a second thread that ends the process waits for the first. */
 void arena_stop(void)
 {
 	(void)pthread_mutex_lock(&arena_mutex);

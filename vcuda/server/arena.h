@@ -42,7 +42,7 @@ void registration_forget_context(uint64_t context);
 /** Sends nothing from now on. Does not return while another thread ends the process. */
 void arena_stop(void);
 
-/** Frees the pages of all shared memory, whoever keeps descriptors of it, and ends the process. Behind arena_stop(). */
+/** Frees the pages of all shared memory, also if others have descriptors, and ends the process. After arena_stop(). */
 _Noreturn void arena_exit(int exit_status);
 
 /* The staging memory, which copies from and to ordinary memory pass through. */

@@ -95,8 +95,8 @@ CUresult callback_check_host(CUDA_HOST_NODE_PARAMS *parameters)
 /* ---- user objects ---- */
 
 /*
- * Objects of the program's that graphs keep. What the driver calls when nobody has one any more, and in whichever
- * thread, tells a thread here, which tells the client: the driver's does not wait for that.
+ * Objects of the program's that graphs keep. When the last graph drops one, the driver calls a function in any thread.
+ * That passes it on to a thread here, which informs the client, so the driver's thread does not wait for the client.
  */
 
 struct callback_object {

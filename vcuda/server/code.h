@@ -62,7 +62,7 @@ uint64_t image_count_globals(const uint8_t *image, uint64_t bytes);
 /**
  * image_may_print() - whether a whole image has kernels that print, or assert something
  *
- * Of what is compressed nobody knows.
+ * An image with compressed parts may, since these are not read.
  */
 bool image_may_print(const uint8_t *image, uint64_t bytes);
 

@@ -56,7 +56,7 @@ struct remains {
 	struct fence_page *fence;
 };
 
-/* A context is about to end: nobody begins anything in it, and what the lead has of it goes. */
+/* Before a context ends: no lane begins anything in it any more, and the lead's data of it are dropped. */
 static struct remains contexts_begin_end(uint64_t handle)
 {
 	handle_hide(handle);
@@ -396,8 +396,8 @@ static CUresult contexts_wait(CUresult (*wait)(uint64_t), uint64_t object)
 }
 
 /*
- * Memory that was freed in a stream is its pool's again, and what kernels have printed is there, when somebody has
- * waited, for which asking is not enough. Of kernels that failed, too.
+ * Memory that was freed in a stream returns to its pool, and the output of kernels arrives, only after a wait in the
+ * driver; a query is not enough. The same holds where kernels failed.
  */
 static CUresult contexts_end_wait(CUresult r, CUresult (*wait)(uint64_t), uint64_t object)
 {

@@ -236,8 +236,8 @@ CUresult serve_cuStreamEndCapture(struct request *q)
 enum { GRAPH_MEMORY_PIECE = 512, GRAPH_MEMORY_WORDS = 3 };
 
 /*
- * Graph, device, bytes, and nodes before it. It is taken whenever the graph runs, and given back by nobody that could
- * be seen: like what a capture allocates, it counts until the process ends.
+ * Graph, device, bytes, and nodes before it. It is allocated at each run of the graph, and the server does not see it
+ * freed: like memory of captured calls, it counts until the process ends.
  */
 CUresult serve_cuGraphAddMemAllocNode(struct request *q)
 {

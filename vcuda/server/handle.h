@@ -28,7 +28,7 @@ extern _Atomic uint32_t handle_count; /* places that were ever used */
 
 /**
  * Return: whether there is room for what every thread and one more entry can make. Otherwise nothing is made: the
- * driver would have it, and nobody could end it.
+ * driver would have it, and no client could end it.
  */
 bool handle_has_room(void);
 

@@ -7,9 +7,9 @@
  *
  * Entries start in their order, and one that the client does not wait for has been given to the driver before the next
  * starts. What the client waits for and the driver may take long for, does not hold up other threads: the lane leaves
- * the lead to whoever takes it. It waits for the GPU with the lead, by asking, until somebody else's entry comes.
+ * the lead to another lane. It waits for the GPU with the lead, by asking, until another thread's entry comes.
  *
- * Whoever has the lead may use all of the server's data that have no lock of their own.
+ * The lane with the lead may use all of the server's data that have no lock of their own.
  *
  * What the manager orders, the lead obeys between two entries. Told to park, it begins nothing more and keeps the lead,
  * so that no other lane does; when the lanes without it have come back, none is in a call of the driver's.
@@ -38,7 +38,7 @@ enum {
 };
 
 struct lane {
-	_Alignas(64) struct bell bell; /* its value: how often it was given the lead, or was told that nobody has it */
+	_Alignas(64) struct bell bell; /* its value: how often it was given the lead, or was told that it is free */
 	bool leads;                    /* its own thread's word */
 	_Atomic bool given;            /* the lead comes with a request */
 	_Atomic bool busy; /* it works without the lead, and its thread of the client waits and can send nothing */
@@ -49,7 +49,7 @@ static struct lane reader = {.leads = true};
 static struct lane *lanes[WIRE_SLOTS];
 
 enum lead { LEAD_TAKEN, LEAD_FREE };
-/* Free: whoever wants it takes it, and somebody looks at the ring. */
+/* Free: any lane may take it; one of them looks at the ring. */
 static _Atomic uint32_t lane_lead;
 
 /* The lead's own. */
@@ -231,7 +231,7 @@ static void lane_pass_lead(struct lane *from, struct lane *to)
 	lane_ring(to);
 }
 
-/* To whoever takes it; the reader looks at the ring. */
+/* Frees the lead for any lane; the reader looks at the ring. */
 static void lane_free_lead(struct lane *lane)
 {
 	lane->leads = false;
@@ -327,7 +327,7 @@ static void lane_let_go(struct request *q)
 void lane_leave(struct request *q)
 {
 	struct lane *lane = (struct lane *)((char *)q - offsetof(struct lane, request));
-	/* Where the reader works, nobody would look at the ring. */
+	/* Where the reader works, no lane would look at the ring. */
 	const bool may =
 		lane->leads && lane != &reader && lane_is_awaited(q) && lane_kind(q)->waits == REQUEST_MAY_WAIT;
 

@@ -202,7 +202,7 @@ void linker_forget_context(uint64_t context)
 	(void)pthread_mutex_unlock(&linker_mutex);
 }
 
-/* Until linker_keep() nobody else finds it, and its context does not end: no thread ends what another uses. */
+/* Until linker_keep() no other thread finds it, and its context does not end, so no thread ends it while it is used. */
 static CUresult linker_take(struct request *q, unsigned word, struct linker **ret)
 {
 	struct linker **at = &linkers, *linker;

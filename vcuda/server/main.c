@@ -81,7 +81,7 @@ static void *server_map_shared(uint64_t offset, uint64_t bytes)
 	return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, START_SHARED, (off_t)offset);
 }
 
-/* Who spins takes a core from somebody, so it depends on how many there are. */
+/* A thread that spins takes a core from others, so the time depends on how many cores there are. */
 static void server_set_spin(void)
 {
 	cpu_set_t set;
@@ -173,8 +173,8 @@ static CUresult server_find_gpus(void)
 }
 
 /*
- * Sees the client go, whatever lanes are waiting for. A client library says hello at once: whoever connects and
- * says nothing has a place that others of its container, or other containers, could have.
+ * Notices when the client is gone, whatever the lanes wait for. A client library sends its handshake at once. A peer
+ * that connects and sends nothing is cut off, since it takes a place from other programs and containers.
  */
 static void *server_watch(void *nothing)
 {

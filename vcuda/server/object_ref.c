@@ -64,7 +64,7 @@ bool object_ref_take(struct object_ref hold)
 	return taken;
 }
 
-/* Return: what nobody holds any more, taken out; NULL if there is nothing to do. */
+/* Return: the entry, taken out, if it has no user any more and is to be ended; NULL. */
 static struct held *object_ref_take_out(struct object_ref hold)
 {
 	struct held **at = object_ref_find(hold), *held = *at;

@@ -15,7 +15,7 @@ enum { POOL_RESERVED = 5, POOL_USED = 7, POOLS = 64 };
 
 /*
  * Those that memory came from. They keep what was freed, or is freed when a stream comes there, and other processes of
- * the container have to know. One that the client has destroyed would keep it where nobody could ask for it, as long as
+ * the container have to know. One that the client has destroyed would keep it where no client could use it, as long as
  * any of it is in use, so that it is the driver's until then.
  */
 static pthread_mutex_t pool_mutex = PTHREAD_MUTEX_INITIALIZER;

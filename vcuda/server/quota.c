@@ -244,7 +244,7 @@ bool quota_note(enum quota_kind kind, uint64_t key, uint64_t bytes, uint64_t con
 	return true;
 }
 
-/* What was forgotten is there still where somebody holds it. */
+/* A forgotten note is still in the table while it has holders. */
 static bool quota_is_of(const struct quota_note *note, enum quota_kind kind, uint64_t key)
 {
 	return note->key == key && note->kind == kind && (!note->forgotten || note->holders > 0);

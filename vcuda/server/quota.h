@@ -48,7 +48,7 @@ void quota_tell(uint64_t bytes);
 /** Counts @bytes. Return: false if they are too many; nothing is counted then. */
 bool quota_take(uint64_t bytes);
 
-/** The same, of which nobody is told if they are too many. */
+/** The same; a refusal is not reported. */
 bool quota_try(uint64_t bytes);
 
 /** Counts what is had already, however much that is. */
@@ -125,7 +125,7 @@ void *driver_memory_library(void);
 /** Whether the driver said how much this process has, when it was counted last. The manager is told once if not. */
 bool driver_memory_is_known(void);
 
-/** What was done may have made it more or less: whoever next wants memory has it counted first. */
+/** After a call that may have changed it: it is counted again before memory is next given. */
 void driver_memory_set_dirty(void);
 
 /** Return: another number for each time that it was counted. */

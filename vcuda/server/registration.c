@@ -53,7 +53,7 @@ static int registration_receive(void)
 	return descriptors_receive(START_CLIENT, &byte, 1, &fd, 1, MSG_DONTWAIT) == 1 ? steal_fd(&fd) : -1;
 }
 
-/* Of other files pages can be written back, or come when somebody else wants. */
+/* Pages of other files can be written back, or arrive when another process or machine sends them. */
 static bool registration_is_memory(int fd, uint64_t offset, uint64_t bytes)
 {
 	struct stat st;

@@ -33,7 +33,7 @@ void object_ref_let_go(struct object_ref hold);
  */
 CUresult object_ref_end(struct object_ref hold, uint64_t context, CUresult (*end)(uint64_t real));
 
-/** Waits until nobody uses it, and nobody can until object_ref_forget(). */
+/** Waits until the object has no user; it gets no new one until object_ref_forget(). */
 void object_ref_await(struct object_ref hold);
 void object_ref_forget(struct object_ref hold);
 

@@ -17,7 +17,7 @@ struct share_held {
 	uint64_t context; /* its handle: with its end, this ends */
 	unsigned opened;  /* how often; of this process's own, how many descriptors of it the client has or had */
 	int fd;           /* the driver's descriptor of it, which keeps it; -1 */
-	bool leaves;      /* nobody finds it by its key, which the driver may give to something else */
+	bool leaves;      /* it is not found by its key, which the driver may give to something else */
 	bool ended;       /* its context has ended meanwhile */
 };
 
@@ -47,7 +47,7 @@ void share_held_begin(void);
 uint64_t share_held_given(void);
 
 /**
- * share_held_begin_end() - have nobody find by its key what the driver is about to be asked to free
+ * share_held_begin_end() - hide memory from look-ups by key, before the driver is asked to free it
  *
  * It is shared still until share_held_end_freed(), and is found again after share_held_show(). Return: NULL: it is not.
  */

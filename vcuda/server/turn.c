@@ -151,7 +151,7 @@ unsigned turn_find_gpu(uint64_t context)
 	return 0;
 }
 
-/* Its events end with it. The groups are as good as done: whoever ends a context waits for what is in it. */
+/* Its events end with it. The groups count as done: a context ends only after the work in it. */
 void turn_forget_context(uint64_t context)
 {
 	TURN_HOLD();
@@ -421,7 +421,7 @@ static bool turn_is_ordered(void)
 	return atomic_load_explicit(&server.orders->order[slot], memory_order_relaxed) != server.quota->obeyed[slot];
 }
 
-/* Whether nobody decides: the same beat as long as this. */
+/* Whether no decider runs: the beat has not changed for so long. */
 static bool turn_is_silent(uint32_t beat, int64_t since)
 {
 	turn_silent = server.turns->beat == beat && clock_now_us() - since > TURN_SILENCE_US;
