@@ -90,13 +90,13 @@ struct wire_entry *call_begin(struct thread *thread, unsigned op, unsigned words
  */
 void call_note_idle(struct thread *thread, uint64_t stream, uint32_t copy);
 
-/** Whether the thread has seen the stream done, and nobody has asked anything since. */
+/** Whether the thread has seen the stream done, and no thread has sent anything since. */
 bool call_is_idle(const struct thread *thread, uint64_t stream);
 
 /** Hands the entry over. */
 void call_end(void);
 
-/** Begins at the start of a ring that is new, and that nobody has locked. */
+/** Begins at the start of a new ring, whose locks are free. */
 void call_forget(void);
 
 /** Waits for the reply to the thread's last entry. @long_wait: it is the GPU that is waited for. */

@@ -13,7 +13,7 @@
 /* A mutex on a futex: the C library's differ from one to the next, and some want a library that is not loaded. */
 
 struct lock {
-	_Atomic uint32_t state; /* 0: free; 1: taken; 2: taken, and somebody sleeps */
+	_Atomic uint32_t state; /* 0: free; 1: taken; 2: taken, and a thread sleeps */
 };
 
 static inline void lock_take(struct lock *lock)

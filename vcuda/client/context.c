@@ -106,7 +106,7 @@ CUresult context_storage_delete(struct context *context, const void *key)
 	return CUDA_SUCCESS;
 }
 
-/* One at a time: whoever is told may put and delete others. */
+/* One at a time: a destructor may add and delete others. */
 static struct context_value *context_storage_take(struct context *context)
 {
 	struct context_value *first;

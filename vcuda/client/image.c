@@ -506,7 +506,7 @@ CUresult cuLinkDestroy(CUlinkState state)
 
 /* ---- functions ---- */
 
-/* By the index of a handle, in two levels; nothing in it is freed, since nobody is kept from reading. */
+/* By the index of a handle, in two levels. Nothing in it is freed, since threads read it without the lock. */
 enum { FUNCTION_LEVEL = 4096 };
 static struct lock function_lock;
 static _Atomic(struct function *) *_Atomic functions[FUNCTION_LEVEL];

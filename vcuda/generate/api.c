@@ -136,7 +136,7 @@ void entry_print_all(void)
 		struct entry *entry = &entries[count];
 		char *suffix;
 
-		/* What is refused is not there for whoever asks by this, so that the program takes another way. */
+		/* A refused function is not found by name, so that the program takes another way. */
 		if (function_is(&functions[i], "refused") && !functions[i].same)
 			continue;
 		count++;

@@ -43,7 +43,7 @@ static void stub_print_words(const struct function *f)
 	printf("};\n");
 }
 
-/* What a caller may not pass: no place for a result, a handle of another kind where nobody waits for the answer. */
+/* What a caller may not pass: no place for a result; in a call without a reply, a handle of another kind. */
 static void stub_print_checks(const struct function *f)
 {
 	for (int i = 0; i < f->count; i++) {

@@ -76,7 +76,7 @@ void cgroup_follow_changes(struct manager *manager);
 /** Return: how much memory they have; 0 if that is not counted. */
 uint64_t cgroup_measure_memory(const struct tenant *tenant);
 
-/** Whether the kernel has killed one of them for want of memory for whom this was not answered yet. */
+/** Return: whether the kernel has killed one of them for want of memory; true once for each kill. */
 bool cgroup_has_killed(struct tenant *tenant);
 
 /** Of a process that becomes one of them: goes there. @group: of a container; -1: none. Return: 0; negative errno. */

@@ -39,7 +39,7 @@ static struct gpu_assign_load gpu_assign_measure(const struct manager *manager, 
 			   sizeof(gpu->bytes)) != 0)
 			continue;
 		load.clients += other->clients;
-		/* Whoever may take all of it counts as more than whoever may not. */
+		/* A container that may take all of it counts more than one with a limit. */
 		if (__builtin_add_overflow(load.memory, str_share_of(other->limits.memory, GPU_ASSIGN_WHOLE),
 					   &load.memory))
 			load.memory = UINT64_MAX;

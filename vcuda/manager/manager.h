@@ -243,8 +243,8 @@ static inline int64_t manager_now(void)
 }
 
 /*
- * Containers with granted GPUs. Each has a directory with a socket that everybody may connect to; the directory above
- * is root's alone, so it is reached by whoever has it mounted: the socket is the right to use the GPUs.
+ * Containers with granted GPUs. Each has a directory with a socket that every user may connect to. The directory above
+ * is root's alone, so only a container that has it mounted reaches the socket, which is the right to use the GPUs.
  */
 
 /** Return: the container of that name which has not ended; NULL. */
@@ -492,7 +492,7 @@ uint32_t server_process_path_flags(void);
 
 /*
  * ctr-gpu-vcuda-turns, which decides whose turn it is on a GPU (vcuda/protocol/turns.h). It is there once there are two
- * containers, or somebody looks at one. Without it, or when it has ended, there are no turns, and servers go on as the
+ * containers, or a display measures one. Without it, or when it has ended, there are no turns, and servers go on as the
  * driver has them.
  */
 

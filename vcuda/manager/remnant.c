@@ -49,9 +49,9 @@ bool remnant_is_of(const struct manager *manager, const struct tenant *tenant)
 /* ---- who has it ---- */
 
 /*
- * A lease is given only for a file that nobody has open for writing. Ours is open for reading, so that is said of all
- * others: descriptors, those on their way through sockets, and mappings. Where a kernel gives none of such a file, that
- * is said of nobody.
+ * The kernel grants a read lease only on a file that is open for writing nowhere. The manager's own is read-only, so a
+ * lease shows that no other process has a descriptor or a mapping, and that none is on its way through a socket. Where
+ * a kernel grants no lease on such a file, it counts as in use.
  */
 static bool remnant_is_let_go(const struct remnant *remnant)
 {
@@ -118,7 +118,7 @@ static void remnant_drop(struct remnant **place)
 	free(remnant);
 }
 
-/* What nobody needs, or nobody may have any more. */
+/* Whether its memory may be freed: its client has ended, or no other process has it. */
 static bool remnant_may_go(struct remnant *remnant)
 {
 	return !remnant_has_client(remnant) || remnant_is_let_go(remnant);

@@ -117,7 +117,7 @@ static json_t *state_file_describe(const struct manager *manager, const struct t
 	return entry;
 }
 
-/* One that is not kept yet ends with the connection of whoever asked for it, and so with this manager. */
+/* A container that is not committed yet ends with the connection of its hook, and so with this manager. */
 static json_t *state_file_list(const struct manager *manager)
 {
 	json_t *list = json_array(), *drained = json_array();

@@ -351,7 +351,7 @@ static int tenant_make_socket(const struct manager *manager, struct tenant *tena
 	return r;
 }
 
-/* A server that nobody knows any more could reach those of the next container. */
+/* A server that the manager lost track of would have the uid, and could reach servers of the next container. */
 static bool tenant_uid_is_free(uid_t uid)
 {
 	errno = 0;

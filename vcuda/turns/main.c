@@ -116,7 +116,7 @@ int main(void)
 	}
 	while (!orders_wait(again) || orders_take(turns))
 		again = turns_look(turns, clock_now_us());
-	/* Nobody is to wait for a turn that nobody gives. */
+	/* So that no server waits for a turn that is never given. */
 	turns_free(turns);
 	return EXIT_SUCCESS;
 }

@@ -155,7 +155,7 @@ static unsigned turns_find_gpu(struct turns *turns, const uint8_t uuid[16])
 	return turns_take_gpu(turns, uuid);
 }
 
-/* As if nobody had a turn, and nobody a rival: a decider before this one may have ended amid something. */
+/* As if no server had a turn or a rival: a decider before this one may have ended in the middle. */
 static void container_empty_page(const struct container *container)
 {
 	for (unsigned slot = 0; slot < START_QUOTA_SLOTS; slot++) {

@@ -3,8 +3,8 @@
 
 /*
  * Whose turn it is (vcuda/protocol/turns.h). A stride scheduler: what a container has had of a GPU's time, divided by
- * its weight, is its pass, and the turn goes to the least one of those that wait. Who was away has no claim to what it
- * did not use: its pass is at least that of whoever had the last turn.
+ * its weight, is its pass, and the turn goes to the least one of those that wait. A container that was away has no
+ * claim to what it did not use: its pass is at least the one of the container with the last turn.
  *
  * Nothing that servers write is trusted: it says which of them wait, and when they are done. One that does not say so
  * is waited for once, and then others have their turns beside it; what it has begun is counted on, as if it had turns,

@@ -41,7 +41,7 @@ int account_of_peer(int connection, struct account *ret, int *ret_process);
  * @peer: its directory in /proc
  * @pid:  as the peer numbers it; not used where the peer is in a pid namespace of its own: that is the container's
  *
- * Return: 0; -EPERM if it is somebody else's, or in no container; negative errno.
+ * Return: 0; -EPERM if it is another user's, or in no container; negative errno.
  */
 int account_open_container(const struct account *account, int peer, pid_t pid, pid_t *ret_pid,
 			   unsigned long long *ret_started);
