@@ -76,8 +76,8 @@ static void slurm_list_match_ranges(const char *ranges, const char *name, size_t
 }
 
 /*
- * Whether the item at @item, up to a comma, has a name. All ways to divide digits among ranges are followed at once: one
- * after the other they would be more than can be counted.
+ * Whether the item at @item, up to a comma, has a name. All ways to divide digits among ranges are followed at once:
+ * one after the other they would be more than can be counted.
  */
 static bool slurm_list_item_has(const char *item, const char *name)
 {
