@@ -112,15 +112,19 @@ run_command() {
 	[[ $key ]]
 }
 
+# listed [COMMAND]: the commands below it that its help lists
+listed() {
+	ctr-gpu "$@" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'
+}
+
 # Commands as they are typed: "info", "cdi generate".
 commands() {
 	local verb sub
 
-	for verb in $(ctr-gpu --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+	for verb in $(listed); do
 		[[ $verb != help ]] || continue
 		echo "$verb"
-		# A long first line goes on in the next.
-		for sub in $(ctr-gpu "$verb" --help | sed -n '1,2s/.* \([a-z]*|[a-z|]*\).*/\1/p' | tr '|' ' '); do
+		for sub in $(listed "$verb"); do
 			echo "$verb $sub"
 		done
 	done
