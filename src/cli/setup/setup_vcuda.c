@@ -49,30 +49,33 @@ bool setup_vcuda_is_on(void)
 	return mode && !streq(mode, "off");
 }
 
-static bool vcuda_is_installed(void)
+/* Return: the manager's path, owned by the caller; NULL if it is not installed. */
+static char *vcuda_find_manager(void)
 {
 	static const char *const places[] = {"../libexec/ctr-gpu/" SERVICE, SERVICE};
-	bool found = false;
 
-	for (size_t i = 0; i < ARRAY_SIZE(places) && !found; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		_cleanup_free_ char *path = path_of_program(places[i]);
 
-		found = path && access(path, X_OK) == 0;
+		if (path && access(path, X_OK) == 0)
+			return realpath(path, NULL);
 	}
-	return found;
+	return NULL;
 }
 
 static int vcuda_look(struct setup *setup)
 {
+	_cleanup_free_ char *manager = NULL;
 	int r = setup_refuse_user(setup);
 
 	if (r || setup->remove || setup->config)
 		return r;
 	if (setup->globals->config && str_replace(&setup->path, setup->globals->config) < 0)
 		return output_no_memory();
-	return vcuda_is_installed() ? 0
-				    : output_print_advised(("vCUDA's manager " SERVICE " is missing"),
-							   ("Install the package ctr-gpu-vcuda, and try again."));
+	manager = vcuda_find_manager();
+	return manager ? 0
+		       : output_print_advised(("vCUDA's manager " SERVICE " is missing"),
+					      ("Install the package ctr-gpu-vcuda, and try again."));
 }
 
 /* A mode that gives containers more than is wanted stays, and so does a share. */
@@ -89,13 +92,18 @@ static int vcuda_edit(struct setup *setup, json_t *file)
 /* Without systemd it is said what to do: elsewhere a service is where an administrator has put it. */
 static int vcuda_advise_service(const struct setup *setup)
 {
-	const char *start = file_exists("/run/openrc") ? "rc-update add " SERVICE " default && rc-service " SERVICE
-							 " start"
-						       : "start " SERVICE " as root (ctr-gpu-vcudad(8))";
-	const char *stop =
-		file_exists("/run/openrc") ? "rc-service " SERVICE " stop && rc-update del " SERVICE : "end " SERVICE;
+	_cleanup_free_ char *manager = vcuda_find_manager();
+	bool openrc = file_exists("/run/openrc");
 
-	setup_print(setup, "next: %s", setup->remove ? stop : start);
+	if (openrc)
+		setup_print(setup, "next: %s",
+			    setup->remove ? "rc-service " SERVICE " stop && rc-update del " SERVICE
+					  : "rc-update add " SERVICE " default && rc-service " SERVICE " start");
+	else if (setup->remove)
+		setup_print(setup, "next: end " SERVICE);
+	else
+		setup_print(setup, "next: as root, at each boot, start %s (ctr-gpu-vcudad(8))",
+			    manager ? manager : SERVICE);
 	return 0;
 }
 

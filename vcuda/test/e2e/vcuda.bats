@@ -413,7 +413,7 @@ slot() {
 		grep -q "would be written" "$scratch/remarks"
 		[[ ! -e /etc/ctr-gpu/config.json && ! -e /etc/cdi && ! -e $scratch/systemctl ]]
 		ctr-gpu setup vcuda >"$scratch/remarks"
-		grep -q "next: .*ctr-gpu-vcudad" "$scratch/remarks"
+		grep -q "next: as root, at each boot, start /.*/ctr-gpu-vcudad (ctr-gpu-vcudad(8))" "$scratch/remarks"
 		[[ ! -e $scratch/systemctl ]]
 		jq -e ".vcuda.mode == \"allow\"" /etc/ctr-gpu/config.json
 		jq -e ".kind == \"ctr-gpu.org/vcuda\"" /etc/cdi/ctr-gpu-vcuda.json
