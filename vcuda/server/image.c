@@ -8,6 +8,7 @@
 
 #include "vcuda/server/code.h"
 
+#include <ar.h>
 #include <ctype.h>
 #include <elf.h>
 #include <stdbool.h>
@@ -353,8 +354,8 @@ static bool image_fat_is_whole(const uint8_t *image, uint64_t bytes)
 
 static const uint8_t fat[] = {0x50, 0xed, 0x55, 0xba};
 
-/* A wrapper has an address in it, and an honest client sends what it wraps. Text ends where the upload does. */
-bool image_is_whole(const uint8_t *image, uint64_t bytes)
+/* A wrapper has an address in it, and an honest client sends what it wraps. */
+static bool image_file_is_whole(const uint8_t *image, uint64_t bytes)
 {
 	static const uint8_t wrapper[] = {0xb1, 0x43, 0x62, 0x46};
 	const size_t known = bytes < sizeof(fat) ? (size_t)bytes : sizeof(fat);
@@ -364,6 +365,50 @@ bool image_is_whole(const uint8_t *image, uint64_t bytes)
 	if (memcmp(image, fat, known) == 0)
 		return image_fat_is_whole(image, bytes);
 	return memcmp(image, ELFMAG, known) != 0 || image_elf_is_whole(image, bytes);
+}
+
+/* How long a member is, in decimal digits with blanks behind them. */
+static bool image_read_member(const struct ar_hdr *header, uint64_t *ret)
+{
+	const size_t blanks = sizeof(header->ar_size);
+	size_t i = 0;
+
+	if (memcmp(header->ar_fmag, ARFMAG, sizeof(header->ar_fmag)) != 0)
+		return false;
+	for (*ret = 0; i < blanks && isdigit((unsigned char)header->ar_size[i]); i++)
+		*ret = *ret * 10 + (uint64_t)(header->ar_size[i] - '0');
+	return i > 0 && (i == blanks || header->ar_size[i] == ' ');
+}
+
+/* Of members, each of which is a file, or a table of the archive's own. */
+static bool image_archive_is_whole(const uint8_t *image, uint64_t bytes)
+{
+	for (uint64_t at = SARMAG; at < bytes;) {
+		struct ar_hdr header;
+		uint64_t length;
+
+		if (bytes - at < sizeof(header))
+			return false;
+		memcpy(&header, image + at, sizeof(header));
+		at += sizeof(header);
+		if (!image_read_member(&header, &length) || length > bytes - at ||
+		    (length > 0 && !image_file_is_whole(image + at, length)))
+			return false;
+		at += length + length % 2;
+	}
+	return true;
+}
+
+/* Text ends where the upload does. An archive may be thin: then it has names of files in place of them. */
+bool image_is_whole(const uint8_t *image, uint64_t bytes)
+{
+	static const char thin[] = "!<thin>\n";
+
+	if (bytes < SARMAG || image[0] != (uint8_t)ARMAG[0])
+		return image_file_is_whole(image, bytes);
+	if (memcmp(image, thin, SARMAG) == 0)
+		return false;
+	return memcmp(image, ARMAG, SARMAG) != 0 || image_archive_is_whole(image, bytes);
 }
 
 /* ---- global arrays ---- */

@@ -4,7 +4,9 @@
 
 #include "unit.h"
 
+#include <ar.h>
 #include <elf.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -171,6 +173,66 @@ static bool is_whole_with(size_t at, uint64_t value, size_t size)
 	return image_is_whole(fat, bytes);
 }
 
+enum { MEMBERS = 2 };
+
+struct archive {
+	char magic[SARMAG];
+	struct {
+		struct ar_hdr header;
+		struct file file;
+	} __attribute__((packed)) member[MEMBERS];
+};
+
+static void set_size(struct ar_hdr *header, const char *size)
+{
+	memset(header, ' ', sizeof(*header));
+	memcpy(header->ar_size, size, strlen(size));
+	memcpy(header->ar_fmag, ARFMAG, sizeof(header->ar_fmag));
+}
+
+static struct archive make_archive(void)
+{
+	struct archive archive = {.magic = "!<arch>"};
+	char size[16];
+
+	archive.magic[SARMAG - 1] = '\n';
+	(void)snprintf(size, sizeof(size), "%zu", sizeof(struct file));
+	for (int i = 0; i < MEMBERS; i++) {
+		set_size(&archive.member[i].header, size);
+		archive.member[i].file = make_file();
+	}
+	return archive;
+}
+
+/* Linkers take these. */
+static void the_members_of_an_archive_are_within_it(void **state)
+{
+	static const char *const wrong[] = {"", " 8", "-8", "0x8", "9999999999", "8\n"};
+	const size_t first = SARMAG + sizeof(struct ar_hdr) + sizeof(struct file);
+	struct archive archive = make_archive();
+	const uint8_t *image = (const uint8_t *)&archive;
+
+	(void)state;
+	_Static_assert(sizeof(struct file) % 2 == 0, "a member begins where the one before ends");
+	assert_true(image_is_whole(image, SARMAG));
+	assert_true(image_is_whole(image, first));
+	assert_true(image_is_whole(image, sizeof(archive)));
+	for (size_t i = first + 1; i < sizeof(archive); i++)
+		assert_false(image_is_whole(image, i));
+	/* A file among them says more than there is. */
+	archive.member[1].file.section[1].sh_size = UINT64_MAX;
+	assert_false(image_is_whole(image, sizeof(archive)));
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		archive = make_archive();
+		set_size(&archive.member[1].header, wrong[i]);
+		assert_false(image_is_whole(image, sizeof(archive)));
+	}
+	/* One that has no files in it. */
+	archive = make_archive();
+	memcpy(archive.magic, "!<thin>\n", SARMAG);
+	assert_false(image_is_whole(image, sizeof(archive)));
+}
+
 static void what_is_compressed_says_how_long_it_becomes(void **state)
 {
 	enum { COMPRESSED = 16, NAME = 32, NAME_BYTES = 36, BECOMES = 56 };
@@ -298,6 +360,7 @@ int main(void)
 		cmocka_unit_test(a_number_may_be_in_the_first_section),
 		cmocka_unit_test(a_file_that_reaches_beyond_is_not),
 		cmocka_unit_test(the_parts_of_a_fat_binary_are_within_it),
+		cmocka_unit_test(the_members_of_an_archive_are_within_it),
 		cmocka_unit_test(what_is_compressed_says_how_long_it_becomes),
 		cmocka_unit_test(code_that_may_print_is_known),
 		cmocka_unit_test(texts_are_whole_and_addresses_are_not),
