@@ -16,13 +16,20 @@ struct lock {
 	_Atomic uint32_t state; /* 0: free; 1: taken; 2: taken, and a thread sleeps */
 };
 
+/** Whether this process is a child of fork(2) of one that had begun to connect, so that every call fails. */
+bool client_is_child(void);
+
+/*
+ * A child does not wait: the thread that had the lock when the process forked is not there to release it. What the lock
+ * is for may be half changed, and is only looked at, for a call that fails.
+ */
 static inline void lock_take(struct lock *lock)
 {
 	uint32_t old = 0;
 
 	if (atomic_compare_exchange_strong(&lock->state, &old, 1))
 		return;
-	while (atomic_exchange(&lock->state, 2) != 0)
+	while (atomic_exchange(&lock->state, 2) != 0 && !client_is_child())
 		BELL_SLEEP(&lock->state, 2, NULL);
 }
 

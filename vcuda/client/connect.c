@@ -360,10 +360,12 @@ static struct client_life *connect_life(void)
 	return life;
 }
 
-/* Whether a parent of this process had begun to connect. Until then, its children may connect for themselves. */
-static bool connect_is_child(const struct client_life *life)
+/* Until a parent of it has begun to connect, a child may connect for itself. */
+bool client_is_child(void)
 {
-	return __atomic_load_n(&client.begun, __ATOMIC_ACQUIRE) && !life->alive;
+	const struct client_life *life = __atomic_load_n(&client.life, __ATOMIC_ACQUIRE);
+
+	return life && __atomic_load_n(&client.begun, __ATOMIC_ACQUIRE) && !life->alive;
 }
 
 /* With the lock of the connection. */
@@ -394,7 +396,7 @@ CUresult cuInit(unsigned flags)
 	life = connect_life();
 	if (!life)
 		return CUDA_ERROR_OPERATING_SYSTEM;
-	if (connect_is_child(life))
+	if (client_is_child())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	LOCK_HOLD(&life->lock);
 	return life->ready ? CUDA_SUCCESS : connect_begin(life);

@@ -217,7 +217,7 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes,
 		uint64_t answer = 0;
 		const size_t bytes = pointer_value(attributes[i], known ? &range : &nothing, pointer, &answer);
 
-		if (bytes == 0)
+		if (bytes == 0 || !values[i])
 			return CUDA_ERROR_INVALID_VALUE;
 		if (!known || !pointer_has(attributes[i], &range))
 			answer = !known && attributes[i] == POINTER_ORDINAL ? POINTER_NO_DEVICE : 0;

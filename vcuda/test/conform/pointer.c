@@ -101,6 +101,16 @@ static void pointer_several(void)
 	NOTE(cu.cuPointerGetAttributes(0, attributes, data, pointer));
 }
 
+static void pointer_several_nowhere(void)
+{
+	int attributes[] = {TYPE, ORDINAL}, type = 99;
+	CUdeviceptr pointer = check_alloc(4096);
+	void *data[] = {&type, NULL};
+
+	IS(1, cu.cuPointerGetAttributes(2, attributes, data, pointer));
+	OK(cu.cuMemFree_v2(pointer));
+}
+
 static void pointer_set(void)
 {
 	CUdeviceptr pointer = check_alloc(4096);
@@ -119,6 +129,7 @@ const struct check pointer_checks[] = {
 	{"unknown", pointer_unknown, false},
 	{"identity of a piece", pointer_identity, false},
 	{"several attributes at once", pointer_several, false},
+	{"several attributes, one of them without a place", pointer_several_nowhere, false},
 	{"setting an attribute", pointer_set, false},
 	END,
 };

@@ -293,6 +293,47 @@ static void program_forks_while_nvml_begins(void)
 	(void)pthread_join(thread, NULL);
 }
 
+static CUdeviceptr asked_about;
+
+static void *thread_asks(void *nothing)
+{
+	CUdeviceptr start;
+
+	MUST(cuCtxSetCurrent(nothing));
+	while (!stops)
+		MUST(cuPointerGetAttribute(&start, 11, asked_about));
+	return NULL;
+}
+
+/* A lock that the thread has then is free for nobody in the child, whose calls fail as those of any child. */
+static void program_forks_while_it_asks(void)
+{
+	enum { THREADS = 2, CHILDREN = 300 };
+	pthread_t thread[THREADS];
+	CUcontext context = NULL;
+	int status = 0;
+
+	begin();
+	MUST(cuCtxGetCurrent(&context));
+	MUST(cuMemAlloc_v2(&asked_about, 4096));
+	for (int i = 0; i < THREADS; i++)
+		(void)pthread_create(&thread[i], NULL, thread_asks, context);
+	for (int i = 0; i < CHILDREN && status == 0; i++) {
+		const pid_t child = fork();
+
+		if (child == 0) {
+			(void)alarm(SOON / 4);
+			_exit(cu.cuMemcpy(asked_about, asked_about, 4096) != 3 ||
+			      cu.cuMemcpyDtoDAsync_v2(asked_about, asked_about, 4096, NULL) != 3);
+		}
+		(void)waitpid(child, &status, 0);
+	}
+	stops = true;
+	for (int i = 0; i < THREADS; i++)
+		(void)pthread_join(thread[i], NULL);
+	is("a child", 0, status);
+}
+
 static void *thread_inits(void *nothing)
 {
 	(void)cu.cuInit(0);
@@ -1418,6 +1459,7 @@ static const struct {
 	{"that has a file of its own in the place of NVML's connection", program_closes_what_nvml_has, false},
 	{"that forks while a thread begins with NVML", program_forks_while_nvml_begins, false},
 	{"that forks while a thread begins", program_forks_while_it_begins, false},
+	{"that forks while threads ask", program_forks_while_it_asks, false},
 	{"that has a child which writes into its page-locked memory", program_has_a_child_that_writes, false},
 	{"that has more threads than places, one after the other", program_has_threads_one_after_the_other, false},
 	{"that has more threads than places at once", program_has_too_many_threads_at_once, false},
