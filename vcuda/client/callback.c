@@ -266,6 +266,14 @@ static CUresult callback_keep_node(const CUDA_HOST_NODE_PARAMS *parameters, CUDA
 	return r;
 }
 
+/* Without a node that has it, it is not kept. Return: @r. */
+static CUresult callback_settle(CUresult r, const CUDA_HOST_NODE_PARAMS *kept, uint64_t number)
+{
+	if (r)
+		(void)callback_drop((uint64_t)kept->userData, number);
+	return r;
+}
+
 CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *before, size_t count,
 			    const CUDA_HOST_NODE_PARAMS *parameters)
 {
@@ -281,9 +289,7 @@ CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode 
 	if (r)
 		return r;
 	r = call_sync(OP_cuGraphAddHostNode, words, 4, parts, 2, node, sizeof(*node));
-	if (r)
-		(void)callback_drop((uint64_t)ready.userData, number);
-	return r;
+	return callback_settle(r, &ready, number);
 }
 
 CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS *parameters)
@@ -294,7 +300,10 @@ CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS 
 	uint64_t number;
 	CUresult r = callback_keep_node(parameters, &ready, &number);
 
-	return r ? r : call_sync(OP_cuGraphHostNodeSetParams, words, 2, &part, 1, NULL, 0);
+	if (r)
+		return r;
+	r = call_sync(OP_cuGraphHostNodeSetParams, words, 2, &part, 1, NULL, 0);
+	return callback_settle(r, &ready, number);
 }
 
 CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *parameters)
@@ -305,7 +314,10 @@ CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const 
 	uint64_t number;
 	CUresult r = callback_keep_node(parameters, &ready, &number);
 
-	return r ? r : call_sync(OP_cuGraphExecHostNodeSetParams, words, 3, &part, 1, NULL, 0);
+	if (r)
+		return r;
+	r = call_sync(OP_cuGraphExecHostNodeSetParams, words, 3, &part, 1, NULL, 0);
+	return callback_settle(r, &ready, number);
 }
 
 CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS *parameters)

@@ -824,6 +824,30 @@ static void program_has_many_host_nodes(void)
 	is("calls", 1, ran);
 }
 
+/* Large pieces are counted apart. */
+static size_t bytes_allocated(void)
+{
+	const struct mallinfo2 now = mallinfo2();
+
+	return now.uordblks + now.hblkhd;
+}
+
+static void program_sets_functions_of_nodes_that_are_none(void)
+{
+	enum { CALLS = 20000, FIRST = 100, MOST = 65536 };
+	const CUDA_HOST_NODE_PARAMS parameters = {function_runs, NULL};
+	size_t before = 0;
+
+	begin();
+	for (int i = 0; i < CALLS; i++) {
+		is_failure("a node that is none", cu.cuGraphHostNodeSetParams(NULL, &parameters));
+		if (i == FIRST)
+			before = bytes_allocated();
+	}
+	if (bytes_allocated() > before + MOST)
+		fail("bytes more than before", (long long)(bytes_allocated() - before));
+}
+
 /* ---- much of something ---- */
 
 static void program_has_a_large_graph(void)
@@ -1478,6 +1502,7 @@ static const struct {
 	{"whose failure comes later, once its capture is gone", program_defers_again_without_its_capture, true},
 	{"that has a variable whose copy is a failure", program_has_a_variable_that_is_not_copied, true},
 	{"with 20000 functions of the host in graphs", program_has_many_host_nodes, false},
+	{"that sets functions of nodes that are none", program_sets_functions_of_nodes_that_are_none, false},
 	{"with a graph of 1500 nodes", program_has_a_large_graph, false},
 	{"with nodes behind 1200 others", program_has_nodes_with_many_dependencies, false},
 	{"with threads that look at many dependencies", program_has_threads_that_look_at_many_dependencies, false},
