@@ -356,7 +356,7 @@ on() {
 	# A compiler in the environment is for this machine.
 	CC=gcc on debian make CROSS_COMPILE=aarch64-linux-none-
 	expect_line "To install it: sudo dpkg --add-architecture arm64"
-	expect "sudo apt-get install crossbuild-essential-arm64 pkg-config:arm64 libjansson-dev:arm64"
+	expect "sudo apt-get install crossbuild-essential-arm64 musl-dev:arm64 pkg-config:arm64 libjansson-dev:arm64"
 	expect_not "gcc libc6-dev"
 	on debian make PKG_CONFIG=no-such-program
 	expect "pkg-config"
