@@ -141,8 +141,8 @@ struct writer {
 };
 
 /*
- * A file that is another by then was changed since, and is not ours to replace. What was there is kept as a copy with
- * owner and mode, or a symlink to the same; nothing of other kinds, which are not brought back either.
+ * If the file differs from this record when it is read, another process has changed it since, and it is left alone. A
+ * replaced file is kept as a copy with owner and mode, a symlink as another one; other kinds are not kept.
  */
 static int undo_record_write_replacement(const struct writer *writer, const struct undo_step *undo_step, size_t number,
 					 json_t *entry)

@@ -249,7 +249,7 @@ static void slurm_check_line(struct slurm_check *check, char *line)
 			     "Use the lines that ctr-gpu slurm gres prints.");
 }
 
-/* As slurmd does it, which a job's variable tells where it was told another name. */
+/* The node's name as slurmd has it: another than the host's may be configured, and a job has it in SLURMD_NODENAME. */
 static void slurm_find_node(struct slurm_check *check)
 {
 	const char *told = getenv("SLURMD_NODENAME");

@@ -43,7 +43,7 @@ struct devcgroup {
 	struct devcgroup_additions additions;
 	bool rewritten; /* devcgroup_take_back(): systemd may have written what our drop-in said */
 	void *state;    /* of the version */
-	int systemd_fd; /* to systemd, where it was told by a file; else -1 */
+	int systemd_fd; /* to systemd, if the rule was given to it by a drop-in file; else -1 */
 	char *told;     /* what is in that file */
 };
 

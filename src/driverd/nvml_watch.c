@@ -59,7 +59,7 @@ struct watch {
 	int64_t look_at; /* all of them */
 };
 
-/* The caller takes what is told, or has gone. */
+/* Sends an event to the caller. An error means that the caller has gone, and is ignored. */
 static void nvml_watch_tell(const struct watch *watch, enum driverd_event_kind kind, const struct watch_gpu *gpu,
 			    unsigned number, const struct nvml_event *event)
 {
@@ -127,7 +127,7 @@ static bool nvml_watch_is_left_out(const char *list, const char *uuid)
 	return false;
 }
 
-/* One that cannot be watched is told as it is; of one that is lost NVML may give no handle, and it is in no list. */
+/* A GPU without events is still reported by its state. NVML may give no handle for a lost GPU; that one is left out. */
 static void nvml_watch_add(struct watch *watch, unsigned index, const char *without)
 {
 	struct watch_gpu *gpu = &watch->gpus[watch->count];

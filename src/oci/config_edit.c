@@ -280,7 +280,7 @@ static int edit_add_environment(json_t *config, const struct plan *plan, struct 
 
 /* ---- process.user.additionalGids ---- */
 
-/* There a number is another group than on the host. */
+/* In a user namespace, a group's number means another group than on the host. */
 static bool edit_has_user_namespace(const json_t *config)
 {
 	const json_t *item;

@@ -34,7 +34,7 @@ struct oci_config {
 	struct strv groups;        /* numbers, of the groups that its process has */
 	bool by_engine;            /* `docker run --gpus` has added the hook that it knows */
 	struct strv binds;         /* absolute sources of mounts that bring what is elsewhere as well */
-	struct strv tmpfs;         /* where the runtime makes one; none if it cannot be told what all mounts bring */
+	struct strv tmpfs;         /* where the runtime mounts one; empty if some mount's content is not known */
 	struct strv device_mounts; /* what mounts of /dev/null name below /var/run/nvidia-container-devices */
 	struct oci_hook *
 		hooks; /* those of ctr-gpu-hook with a --device, at the stage createRuntime, in the order of the file */

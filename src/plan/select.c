@@ -531,7 +531,7 @@ int selection_new(const struct ctr_gpu_host *host, const struct request *request
 
 /* ---- what the settings mean by a name ---- */
 
-/* A name that only the vendor's library knows was not told. */
+/* Whether the adapter lacks the UUID that only the vendor's library knows. */
 static bool selection_lacks_uuid(const struct adapter *adapter)
 {
 	return adapter->vendor_id == PCI_VENDOR_NVIDIA && !(adapter->is_part ? adapter->alias : adapter->uuid);

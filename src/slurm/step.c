@@ -510,7 +510,7 @@ static bool step_has_parts(const struct ctr_gpu_host *host)
 	return parts;
 }
 
-/* By its cgroup's name what is left for it is found, which also has the component that plugins are not told. */
+/* A step's record has the name of its cgroup, with the heterogeneous component, which Slurm does not give plugins. */
 static int step_find_name(const struct slurm_step *told, struct slurm_step *ret)
 {
 	int r = slurm_step_find_own(ret);

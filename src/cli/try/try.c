@@ -206,7 +206,7 @@ static int try_run_client(struct try *try, const char *words, int input)
 	return try->result.status;
 }
 
-/* A client that was told of another machine's daemon does not need ours. */
+/* A client that is configured for another machine's daemon does not need the local one. */
 static bool try_needs_start(const struct engine *engine)
 {
 	_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;

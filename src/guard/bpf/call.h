@@ -7,9 +7,9 @@
  * Never earlier: dxgvmb_send_sync_msg() waits killably and then frees a packet that the channel's callback may still
  * use.
  *
- * Between the guard's look and the driver's copy a thread runs on, unless a page of its arguments is not there: that
- * takes one of as many places as there are processors. So those who were past the look when the first one of them was
- * seen with another adapter, and may reach it, too, are not many more.
+ * Between the guard's look and the driver's copy a thread does not sleep, unless a page of its arguments is missing,
+ * and there are at most as many such threads as processors. So when the first thread is seen with another adapter, few
+ * other threads are past the look and may reach that adapter, too.
  */
 
 #include "guard/bpf/request.h"
