@@ -160,6 +160,20 @@ static CUresult callback_look(CUstream stream, bool *ret_captured)
 	return r;
 }
 
+/* The older kind is called whatever becomes of the context, once it is in the stream: whether it is, has to be true. */
+static CUresult callback_push(unsigned op, const uint64_t words[2])
+{
+	struct thread *thread;
+	CUresult r;
+
+	if (op == OP_cuLaunchHostFunc)
+		return call_async(op, words, 2, NULL, 0);
+	r = call_enter(&thread);
+	if (!r)
+		r = call_failure(thread);
+	return r ? r : call_sync(op, words, 2, NULL, 0, NULL, 0);
+}
+
 /* Whoever is told of a failure takes away what the function works on, so it has to be true that it does not run. */
 static CUresult callback_launch(unsigned op, CUstream stream, CUhostFn function, void *data, bool stays)
 {
@@ -168,7 +182,7 @@ static CUresult callback_launch(unsigned op, CUstream stream, CUhostFn function,
 
 	if (r)
 		return r;
-	r = call_async(op, words, 2, NULL, 0);
+	r = callback_push(op, words);
 	return r && callback_drop(words[1], number) ? r : CUDA_SUCCESS;
 }
 
