@@ -260,6 +260,13 @@ CUresult serve_cuLinkCreate_v2(struct request *q)
 		return r;
 	}
 	linker->answer.handle = handle_make(WIRE_LINKER, linker->state, 0, linker->context);
+	/* Its context is about to end, or there are too many handles. */
+	if (!linker->answer.handle) {
+		(void)linker_end(linker);
+		object_ref_let_go(linker->hold);
+		free(linker);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	return linker_reply(q, CUDA_SUCCESS, linker);
 }
 
