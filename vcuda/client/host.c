@@ -301,8 +301,8 @@ static CUresult host_drop(uint64_t at, uint64_t bytes)
 
 /*
  * The driver waits for the device when it frees such memory, and so does a piece before its end. What another context
- * does with it may go on: the memory is there until the slab goes. An earlier command's failure is left to the program's
- * own calls that wait: what was to be freed is.
+ * does with it may go on: the memory is there until the slab goes. An earlier command's failure is left to the
+ * program's own calls that wait: what was to be freed is.
  */
 static CUresult host_wait(const struct range *range)
 {

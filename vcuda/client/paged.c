@@ -3,9 +3,9 @@
 /*
  * Copies from and to ordinary memory, which the server does not have, at a time when the program goes on.
  *
- * A graph reads or writes it each time it runs. Such a copy is a graph of two nodes in place of the one: a copy of page-locked memory, and a function
- * of ours before or behind it, which copies between that and the program's. What they need lives as long as a graph
- * that has them, by an object of the driver's.
+ * A graph reads or writes it each time it runs. Such a copy is a graph of two nodes in place of the one: a copy of
+ * page-locked memory, and a function of ours before or behind it, which copies between that and the program's. What
+ * they need lives as long as a graph that has them, by an object of the driver's.
  *
  * Registered memory is read or written when the stream is there. Where it is not there yet, the same two are put into
  * the stream: to wait for it could be to wait for what the program asks for next.
