@@ -272,10 +272,33 @@ static int apply_make_private(struct apply *apply)
 		     : 0;
 }
 
+/*
+ * In a container that runs: files would be made in a volume, were that the root directory, and not be found again,
+ * since a record has the paths of the namespace.
+ */
+static int apply_check_namespace_root(const struct apply *apply)
+{
+	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
+	struct stat its, st;
+	int r = namespaces_open_root(apply->container, &root, apply->err);
+
+	if (r != 0)
+		return r;
+	if (fstat(apply->rootfs.fd, &its) == 0 && fstat(root.fd, &st) == 0 && its.st_dev == st.st_dev &&
+	    its.st_ino == st.st_ino && apply->rootfs.mount == root.mount)
+		return 0;
+	return err_set_advised(
+		apply->err, CTR_GPU_E_BAD_ROOTFS,
+		("process %d has left the root directory of its container (chroot).", (int)apply->container->pid),
+		("Name another process of the container by its number."));
+}
+
 static int apply_open_rootfs(struct apply *apply)
 {
 	int r = container_open_rootfs(apply->container, &apply->rootfs, apply->err);
 
+	if (r == 0 && apply->container->running)
+		r = apply_check_namespace_root(apply);
 	apply->rootfs.proc_self_fd = apply->undo_log->proc_self_fd;
 	apply->rootfs.mount_map = &apply->mount_map;
 	apply->rootfs.undo_log = apply->undo_log;

@@ -298,6 +298,14 @@ int namespaces_enter_user(const struct ctr_gpu_container *container, int ret_fds
 int namespaces_enter_mounts(const struct ctr_gpu_container *container, int ret_fds[2], struct err *err);
 
 /**
+ * namespaces_open_root() - the root directory of the mount namespace that was entered
+ *
+ * The first process of a container that runs may have changed its own, to a volume or to another place. Return: as
+ * container_open_rootfs().
+ */
+int namespaces_open_root(const struct ctr_gpu_container *container, struct rootfs *ret, struct err *err);
+
+/**
  * namespaces_find_owner() - whose are files of the container's root
  * @ret: written if the container has a user namespace of its own, which is not entered: its root, as it is called here
  *

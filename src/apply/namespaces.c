@@ -66,6 +66,21 @@ int namespaces_enter(const struct ctr_gpu_container *container, int ret_fds[2], 
 	return r == 0 ? namespaces_enter_mounts(container, ret_fds, err) : r;
 }
 
+int namespaces_open_root(const struct ctr_gpu_container *container, struct rootfs *ret, struct err *err)
+{
+	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
+	int r = rootfs_open(AT_FDCWD, "/", &root);
+
+	if (r < 0)
+		return err_set(err, r, "cannot open the root directory of process %d: %m", (int)container->pid);
+	r = container_check_root(&root, "/", &container->own_root, err);
+	if (r != 0)
+		return r;
+	*ret = root;
+	root = ROOTFS_CLOSED;
+	return 0;
+}
+
 /* The identity that 0 inside has outside, by a line of uid_map(5): "inside outside count". */
 static int namespaces_read_root_id(const struct ctr_gpu_container *container, const char *map, unsigned *ret)
 {

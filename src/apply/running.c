@@ -414,7 +414,7 @@ static int running_undo_inside(struct running *running, struct err *err)
 	if (r == 0)
 		r = namespaces_enter(running->container, namespaces, err);
 	if (r == 0)
-		r = container_open_rootfs(running->container, &rootfs, err);
+		r = namespaces_open_root(running->container, &rootfs, err);
 	rootfs.mount_map = &mount_map;
 	rootfs.proc_self_fd = proc_self_fd;
 	rootfs.undo_log = undo_log;

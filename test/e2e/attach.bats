@@ -117,6 +117,29 @@ with_docker() {
 		unchanged || fail "it is not as before"'
 }
 
+# Of Docker's containers, root may change its root directory, to a volume, too.
+@test "a first process that has changed its root directory" {
+	with_docker wsl-nvidia '
+		mkdir -p /run/volume/etc && cp "$(command -v busybox)" /run/volume/
+		start() { docker run --detach --name "$1" --network none --volume /run/volume:/volume debian sh -c "$2" >/dev/null && pid=$(docker inspect --format "{{.State.Pid}}" "$1"); }
+		changed() { [[ /proc/$pid/root/busybox -ef /run/volume/busybox ]]; }
+		export -f changed
+		files() { find /run/volume; docker exec "$1" sh -c "ls /usr/lib/wsl /usr/bin/nvidia-smi; grep wsl /proc/self/mountinfo" 2>&1; }
+		start two "exec busybox chroot /volume /busybox sleep 600" && export pid && soon changed || fail start
+		files two >/run/before
+		ctr-gpu attach two
+		files two | diff /run/before - || fail "something was made"
+		start three "trap \"exec busybox chroot /volume /busybox sleep 600\" USR1; : >/ready; sleep 600 & wait" && soon docker exec three ls /ready || fail start
+		files three >/run/before
+		ctr-gpu attach three || fail attach
+		docker kill --signal USR1 three && soon changed || fail "it does not change"
+		ctr-gpu detach three || fail detach
+		files three | diff /run/before - || fail "something stays"
+		docker rm --force two three'
+	expect "[E_BAD_ROOTFS] two: process"
+	expect "has left the root directory of its container (chroot)."
+}
+
 # bats test_tags=cgroup
 @test "an ldconfig meanwhile, a second attach, and a native driver" {
 	with_docker native-nvidia '
