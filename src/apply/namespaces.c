@@ -20,6 +20,8 @@
 
 enum { ID_MAP_MAX = 1 << 16 };
 
+static const unsigned NO_ID = (unsigned)-1; /* what an id is that this user namespace has not */
+
 /* @ret_fd: the namespace, for the process that undoes */
 static int namespaces_join(const struct ctr_gpu_container *container, const char *name, int type, int *ret_fd,
 			   struct err *err)
@@ -81,20 +83,27 @@ int namespaces_open_root(const struct ctr_gpu_container *container, struct rootf
 	return 0;
 }
 
-/* The identity that 0 inside has outside, by a line of uid_map(5): "inside outside count". */
+/*
+ * The identity that 0 inside has outside, by a line of uid_map(5): "inside outside count". Where 0 is none, that of the
+ * first line: who made the namespace may be that, too. Return: 0; -EPERM if there is none; negative errno.
+ */
 static int namespaces_read_root_id(const struct ctr_gpu_container *container, const char *map, unsigned *ret)
 {
 	_cleanup_free_ char *text = NULL;
 	unsigned inside, outside, count;
+	bool any = false;
 	int r;
 
 	r = fd_read_file_at(container->process, map, ID_MAP_MAX, &text, NULL);
 	if (r < 0)
 		return r;
 	for (const char *line = text; line && *line; line = strchr(line, '\n'), line += line != NULL)
-		if (sscanf(line, "%u %u %u", &inside, &outside, &count) == 3 && inside == 0)
+		if (sscanf(line, "%u %u %u", &inside, &outside, &count) == 3 && outside != NO_ID &&
+		    (!any || inside == 0)) {
 			*ret = outside;
-	return 0;
+			any = true;
+		}
+	return any ? 0 : -EPERM;
 }
 
 int namespaces_find_owner(const struct ctr_gpu_container *container, struct mapped_root *ret, struct err *err)
@@ -107,6 +116,12 @@ int namespaces_find_owner(const struct ctr_gpu_container *container, struct mapp
 	r = namespaces_read_root_id(container, "uid_map", &owner.uid);
 	if (r == 0)
 		r = namespaces_read_root_id(container, "gid_map", &owner.gid);
+	if (r == -EPERM)
+		return err_set_advised(
+			err, CTR_GPU_E_NO_PERMISSION,
+			("process %d is in a user namespace that has no user of this one, so nothing is made for it.",
+			 (int)container->pid),
+			("Name another process of the container."));
 	if (r < 0)
 		return err_set(err, r, "cannot read the user namespace of process %d: %m", (int)container->pid);
 	owner.other = owner.uid != geteuid() || owner.gid != getegid();

@@ -140,6 +140,30 @@ with_docker() {
 	expect "has left the root directory of its container (chroot)."
 }
 
+# A user needs no rights for a user namespace in which root is nobody, nor for a root directory there that is one of the host's.
+@test "a process of a user namespace without root, in a directory of the host" {
+	run sandbox wsl-nvidia bash -c '
+		mkdir -p /run/target/{etc,dev,usr,proc,old} && cp "$(command -v busybox)" /run/target/
+		for map in "" --map-user=7; do
+			setpriv --reuid 54321 --regid 54321 --clear-groups unshare --user $map --keep-caps --mount --propagation private \
+				"$(command -v busybox)" sh -c "mount --bind /run/target /run/target && cd /run/target && pivot_root . old &&
+					exec /busybox chroot . /busybox sleep 600" &
+			pid=$!
+			export pid
+			moved() { [[ /proc/$pid/root/busybox -ef /run/target/busybox ]]; }
+			export -f moved
+			soon moved || exit
+			find /run/target -xdev | sort >/run/before
+			ctr-gpu attach "$pid" && echo "it has a GPU"
+			find /run/target -xdev | sort | diff /run/before - && echo "same$map"
+			kill -KILL "$pid"
+		done'
+	expect "[E_NO_PERMISSION] process"
+	expect "is in a user namespace that has no user of this one"
+	expect_line same
+	expect_line same--map-user=7
+}
+
 # bats test_tags=cgroup
 @test "an ldconfig meanwhile, a second attach, and a native driver" {
 	with_docker native-nvidia '
