@@ -74,9 +74,9 @@ static json_t *state_file_describe_owner(const struct owner *owner)
 
 static json_t *state_file_describe_suspension(const struct suspension *suspension)
 {
-	return json_pack("{s:s, s:I, s:b, s:b, s:b}", "suspension", suspension_name(suspension), "target",
-			 (json_int_t)suspension->target, "byHand", suspension->by_hand, "forSleep",
-			 suspension->for_sleep, "begun", suspension_has_begun(suspension));
+	return json_pack("{s:s, s:s, s:I, s:b, s:b, s:b}", "suspension", suspension_name(suspension), "trouble",
+			 suspension->trouble, "target", (json_int_t)suspension->target, "byHand", suspension->by_hand,
+			 "forSleep", suspension->for_sleep, "begun", suspension_has_begun(suspension));
 }
 
 static json_t *state_file_list_times(const uint64_t times[static MANAGER_GPUS_MAX])
@@ -233,6 +233,8 @@ static int state_file_fill(const json_t *entry, struct tenant *tenant)
 	tenant->asked = json_deep_copy(json_object_get(entry, "asked"));
 	tenant->suspension.by_hand = json_is_true(json_object_get(entry, "byHand"));
 	tenant->suspension.for_sleep = json_is_true(json_object_get(entry, "forSleep"));
+	(void)snprintf(tenant->suspension.trouble, sizeof(tenant->suspension.trouble), "%s",
+		       state_file_text(entry, "trouble"));
 	tenant->kept = true;
 	json_array_foreach (json_object_get(entry, "gpus"), i, gpu)
 		if (r == 0)

@@ -782,6 +782,7 @@ void suspension_take_over(struct manager *manager, struct tenant *tenant, const 
 	} else if (rests) {
 		suspension->state = SUSPENSION_SUSPENDED;
 		suspension->wanted = !streq(name, "suspended");
+		suspension->queued = streq(name, "waiting") ? manager_now() : 0;
 	}
 	suspension->began = manager_now();
 	suspension_order(manager, tenant, suspension->state == SUSPENSION_NONE ? START_GO : START_PARK);

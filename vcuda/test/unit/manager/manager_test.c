@@ -650,6 +650,32 @@ static void a_new_manager_counts_on(void **state)
 	world_end(&next);
 }
 
+/* Of which the driver had saved some servers and not others: also the next manager knows, and tries to before it sleeps. */
+static void what_was_not_saved_whole_is_saved_before_the_host_sleeps(void **state)
+{
+	struct world *world = *state;
+	struct suspension *suspension = &add_movable(&world->manager, "one")->suspension;
+	struct manager next = {
+		.directory = world->directory, .ledger = world->ledger, .server = world->server, .groups = -1};
+
+	suspension->state = SUSPENSION_SUSPENDED;
+	suspension->wanted = true;
+	suspension->queued = 1;
+	(void)strcpy(suspension->trouble, "why");
+	assert_int_equal(state_file_write(&world->manager), 0);
+	assert_int_equal(state_file_read(&next), 0);
+	assert_int_equal(next.tenant_count, 1);
+	suspension = &next.tenants->suspension;
+	assert_string_equal(suspension_name(suspension), "waiting");
+	assert_string_equal(suspension->trouble, "why");
+	suspension_sleep(&next);
+	assert_string_equal(suspension_name(suspension), "suspending");
+	assert_string_equal(suspension->trouble, "");
+	assert_true(suspension_has_begun(suspension));
+	assert_true(suspension->for_sleep);
+	world_end(&next);
+}
+
 static void names_are_those_of_directories(void **state)
 {
 	static const char *const good[] = {"a", "box_1.2-3+x", "0123456789abcdef"};
@@ -2118,7 +2144,9 @@ static void a_users_containers_share_its_memory(void **state)
 			      .limits = {.memory = STR_SHARE(50), .share = 100, .max_clients = 4},
 			      .containers = 8};
 	struct tenant *first = add_owned(manager, "1000+first", one, 3 * gib);
+	struct tenant third = {.owner = other, .limits = {.memory = gib}};
 	uint64_t memory = 0;
+	const char *why;
 
 	assert_int_equal(admit(manager, one, &memory), 0);
 	assert_int_equal(memory, gib);
@@ -2139,6 +2167,10 @@ static void a_users_containers_share_its_memory(void **state)
 	memory = STR_SHARE(50) | 6 * gib;
 	assert_int_equal(admit(manager, other, &memory), 0);
 	assert_true(memory == (STR_SHARE(20) | 6 * gib));
+	/* Less by an amount leaves no percentage to another, so another advice is given. */
+	(void)add_owned(manager, "1001+second", other, STR_SHARE(20) | gib);
+	assert_int_equal(owner_admit(manager, &third, &why), -EDQUOT);
+	assert_non_null(strstr(why, "all of the percentage"));
 	/* One that has ended has it as long as a server lives. */
 	tenant_end(manager, first, "test");
 	first->clients = 1;
@@ -2304,6 +2336,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(the_driver_has_no_longer_than_the_hosts_memory_takes),
 		WITH_WORLD(time_is_of_the_gpu_that_gave_it),
 		WITH_WORLD(a_new_manager_counts_on),
+		WITH_WORLD(what_was_not_saved_whole_is_saved_before_the_host_sleeps),
 		WITH_WORLD(each_container_has_a_user_and_a_socket_of_its_own),
 		WITH_WORLD(a_ledger_brings_back_what_lives),
 		WITH_WORLD(a_servers_quota_is_taken_over_and_nothing_else),
