@@ -79,7 +79,21 @@ static void gpu_watch_take_xid(struct manager *manager, const uint8_t uuid[stati
 		gpu_trouble_suspect(manager, uuid, why, 0);
 }
 
-static void gpu_watch_serve(struct manager *manager, const struct start_event *event)
+static void gpu_watch_take_memory(struct manager *manager, const uint8_t uuid[static 16], uint32_t mebibytes)
+{
+	size_t i = 0;
+
+	while (i < manager->memory_count &&
+	       memcmp(manager->memories[i].uuid, uuid, sizeof(manager->memories[i].uuid)) != 0)
+		i++;
+	if (i == MANAGER_TROUBLES)
+		return;
+	memcpy(manager->memories[i].uuid, uuid, sizeof(manager->memories[i].uuid));
+	manager->memories[i].bytes = (uint64_t)mebibytes << 20;
+	manager->memory_count += i == manager->memory_count;
+}
+
+void gpu_watch_serve(struct manager *manager, const struct start_event *event)
 {
 	struct watcher *watcher = &manager->watcher;
 	const uint64_t gpu = event->number >> START_EVENT_GPU_BIT;
@@ -97,6 +111,8 @@ static void gpu_watch_serve(struct manager *manager, const struct start_event *e
 		gpu_watch_take_xid(manager, watcher->gpus[gpu], (uint32_t)event->number);
 	else if (event->kind == START_EVENT_LOST)
 		gpu_watch_lose(manager, watcher->gpus[gpu], text);
+	else if (event->kind == START_EVENT_MEMORY)
+		gpu_watch_take_memory(manager, watcher->gpus[gpu], (uint32_t)event->number);
 }
 
 /* One question is enough for all that is to be asked until it is read. */

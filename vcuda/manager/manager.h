@@ -183,6 +183,12 @@ struct gpu_trouble {
 	int64_t ends_at; /* by itself; 0: it does not */
 };
 
+/* What a GPU has, as NVML says. */
+struct gpu_memory {
+	uint8_t uuid[16];
+	uint64_t bytes;
+};
+
 /* The server that watches GPUs. */
 struct watcher {
 	pid_t pid; /* 0: it does not run */
@@ -211,6 +217,8 @@ struct manager {
 	struct watcher watcher;
 	struct gpu_trouble troubles[MANAGER_TROUBLES];
 	size_t trouble_count;
+	struct gpu_memory memories[MANAGER_TROUBLES]; /* of GPUs of which that is known */
+	size_t memory_count;
 	int64_t measured_until; /* somebody looks; INT64_MAX: always */
 	struct metrics_page metrics;
 	char *drained[MANAGER_GPUS_MAX]; /* UUIDs */
@@ -352,7 +360,8 @@ void tenant_sweep(const struct manager *manager);
  *
  * Takes from what it wants of GPUs' memory what its user's other containers have. Has the user's containers go by the
  * limits that came with this one. Return: 0; -EDQUOT: no containers, or no memory, are left; -EAGAIN: the same, and
- * one that has ended still has some; -ENOSPC: users have as many as all of them may.
+ * one that has ended still has some, or it is not known yet what part of its GPU another has; -ENOSPC: users have as
+ * many as all of them may.
  */
 int owner_admit(struct manager *manager, struct tenant *tenant, const char **ret_why);
 
@@ -568,6 +577,9 @@ void gpu_watch_look(struct manager *manager, bool ready);
 
 /** Return: when to do that; INT64_MAX: when something happens. */
 int64_t gpu_watch_next(const struct manager *manager);
+
+/** What the one that watches says. */
+void gpu_watch_serve(struct manager *manager, const struct start_event *event);
 
 /* Which of its GPUs a container's programs find first: the least loaded one when the first of them connects. */
 

@@ -3,6 +3,7 @@
 #include "vcuda/manager/manager.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/str.h"
 
@@ -23,9 +24,40 @@ static bool owner_is_same(const struct tenant *tenant, const struct tenant *othe
 
 /*
  * An amount has bytes, or a percentage, or both, of which the smaller counts. Where the user's has one, each
- * container's gets it, too, and is counted by it. Containers of different GPUs have less than their percentages add up
- * to.
+ * container's gets it, too, and is counted by it. What has fewer bytes than its percentage comes to counts as these
+ * are of its GPU. Containers of different GPUs have less than their percentages add up to.
  */
+
+/* Return: bytes of the least of a container's GPUs; 0: not known of all. */
+static uint64_t owner_measure_gpu(const struct manager *manager, const struct tenant *tenant)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (size_t i = 0; i < tenant->gpu_count; i++) {
+		uint64_t bytes = 0;
+
+		for (size_t k = 0; k < manager->memory_count; k++)
+			if (memcmp(manager->memories[k].uuid, tenant->gpus[i].bytes, sizeof(tenant->gpus[i].bytes)) ==
+			    0)
+				bytes = manager->memories[k].bytes;
+		least = bytes < least ? bytes : least;
+	}
+	return tenant->gpu_count > 0 ? least : 0;
+}
+
+static unsigned owner_count_percent(const struct manager *manager, const struct tenant *tenant, bool *ret_unknown)
+{
+	const unsigned percent = STR_SHARE_PERCENT(tenant->limits.memory);
+	const uint64_t bytes = STR_SHARE_BYTES(tenant->limits.memory), whole = owner_measure_gpu(manager, tenant);
+	uint64_t part;
+
+	if (!bytes || !percent)
+		return percent;
+	*ret_unknown |= !whole;
+	/* Rounded up, so that what is left is no more than there is. */
+	part = whole ? (bytes * 100 + whole - 1) / whole : percent;
+	return part < percent ? (unsigned)part : percent;
+}
 
 static uint64_t owner_take(uint64_t wanted, uint64_t limit, uint64_t taken, uint64_t least)
 {
@@ -36,7 +68,8 @@ static uint64_t owner_take(uint64_t wanted, uint64_t limit, uint64_t taken, uint
 	return wanted && wanted < left ? wanted : left;
 }
 
-static bool owner_take_memory(const struct manager *manager, struct tenant *tenant)
+/* Return: NULL; why it gets none. @ret_unknown: that may be otherwise soon */
+static const char *owner_take_memory(const struct manager *manager, struct tenant *tenant, bool *ret_unknown)
 {
 	const uint64_t limit_bytes = STR_SHARE_BYTES(tenant->owner.limits.memory),
 		       limit_percent = STR_SHARE_PERCENT(tenant->owner.limits.memory);
@@ -46,14 +79,18 @@ static bool owner_take_memory(const struct manager *manager, struct tenant *tena
 	for (const struct tenant *other = manager->tenants; other; other = other->next)
 		if (owner_is_same(tenant, other) && owner_has_memory(other)) {
 			taken_bytes += STR_SHARE_BYTES(other->limits.memory);
-			taken_percent += STR_SHARE_PERCENT(other->limits.memory);
+			taken_percent += owner_count_percent(manager, other, ret_unknown);
 		}
 	if (limit_bytes)
 		bytes = owner_take(bytes, limit_bytes, taken_bytes, LEAST_MEMORY);
 	if (limit_percent)
 		percent = owner_take(percent, limit_percent, taken_percent, 1);
 	tenant->limits.memory = bytes | STR_SHARE(percent);
-	return (!limit_bytes || bytes) && (!limit_percent || percent);
+	if ((!limit_bytes || bytes) && (!limit_percent || percent))
+		return NULL;
+	*ret_unknown &= percent == 0;
+	return "this user's other containers have all the memory of GPUs that \"memory\" allows; give each less by "
+	       "CTR_GPU_MEMORY";
 }
 
 /* ---- containers ---- */
@@ -83,6 +120,8 @@ static int owner_refusal(const struct manager *manager, const struct tenant *ten
 
 int owner_admit(struct manager *manager, struct tenant *tenant, const char **ret_why)
 {
+	bool unknown = false;
+	const char *why;
 	size_t all;
 
 	if (!tenant->owner.uid)
@@ -93,10 +132,10 @@ int owner_admit(struct manager *manager, struct tenant *tenant, const char **ret
 	}
 	if (all >= MANAGER_USERS_MAX)
 		return -ENOSPC;
-	if (!owner_take_memory(manager, tenant)) {
-		*ret_why = "this user's other containers have all the memory of GPUs that \"memory\" allows; give each "
-			   "less by CTR_GPU_MEMORY";
-		return owner_refusal(manager, tenant);
+	why = owner_take_memory(manager, tenant, &unknown);
+	if (why) {
+		*ret_why = why;
+		return unknown ? -EAGAIN : owner_refusal(manager, tenant);
 	}
 	for (struct tenant *other = manager->tenants; other; other = other->next)
 		if (owner_is_same(tenant, other))

@@ -191,6 +191,8 @@ enum start_event_kind {
 	START_EVENT_LOST,    /* the driver says that this GPU is lost; text: as what */
 	/* To it: see whether a GPU is lost. */
 	START_EVENT_LOOK,
+	/* Of it again. number: how much memory a GPU has, in MiB */
+	START_EVENT_MEMORY,
 };
 
 enum { START_EVENT_GPU_BIT = 32 };

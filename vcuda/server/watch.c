@@ -109,6 +109,15 @@ static void watch_find(unsigned gpu)
 		watch_tell_lost(gpu, "fallen off the bus");
 }
 
+static void watch_tell_memory(unsigned gpu)
+{
+	enum { MIB_BITS = 20 };
+	unsigned long long memory[3];
+
+	if (watched[gpu].gpu && nvml.questions.memory(watched[gpu].gpu, memory) == NVML_SUCCESS)
+		watch_tell(START_EVENT_MEMORY, gpu, (uint32_t)(memory[0] >> MIB_BITS), "");
+}
+
 /* Return: NULL; what could not be done. */
 static const char *watch_begin(void **ret_set)
 {
@@ -116,13 +125,16 @@ static const char *watch_begin(void **ret_set)
 
 	if (!watch_load())
 		return "loading NVML";
-	if (nvml.make_set(ret_set) != NVML_SUCCESS)
-		return "asking NVML for events";
+	/* Which NVML says also where it has no events. */
 	for (unsigned i = 0; i < server.start.gpu_count; i++) {
 		watch_find(i);
+		watch_tell_memory(i);
+	}
+	if (nvml.make_set(ret_set) != NVML_SUCCESS)
+		return "asking NVML for events";
+	for (unsigned i = 0; i < server.start.gpu_count; i++)
 		if (watched[i].gpu && nvml.put(watched[i].gpu, NVML_EVENT_XID, *ret_set) == NVML_SUCCESS)
 			count++;
-	}
 	watch_look_at_all();
 	if (count == 0)
 		return "asking NVML for events of a GPU";

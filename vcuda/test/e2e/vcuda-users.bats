@@ -36,7 +36,7 @@ in_namespace() {
 		chmod 644 /run/answered
 		while read -r line; do bash -c "$line" >/run/answered 2>&1; done <>/run/asked &'
 
-	export -f manager
+	export -f manager driver
 	export scratch=$BATS_TEST_TMPDIR
 	CTR_GPU_TEST_AS_ROOT="manager '$1'; export manager; $listen ${3-}" run rootless wsl-two-nvidia timeout --kill-after=1 240 \
 		unshare --user --map-auto --map-root-user --mount bash -euc '
@@ -103,6 +103,23 @@ in_namespace() {
 	expect_line socket
 	expect_line gone
 	expect_line "\"$user+three\",\"$user+two\""
+}
+
+@test "of a percentage a user's containers have what they ask for, as an amount of their GPU" {
+	in_namespace "{\"uid\": $user, \"memory\": \"50%\"}" '
+		ask id=one pid=$$ gpu=$a memory=3G keep=1
+		box
+		ask id=two pid=$box gpu=$a memory=3G keep=1
+		box
+		ask id=three pid=$box gpu=$a keep=1
+		box
+		ask id=four pid=$box gpu=$a keep=1
+		listed ".containers | length"
+	' 'driver;'
+	expect_status 0
+	[[ $(grep -c "^granted:" <<<"$output") == 3 ]]
+	expect_line "refused: this user's other containers have all the memory of GPUs that \"memory\" allows; give each less by CTR_GPU_MEMORY"
+	expect_line 3
 }
 
 @test "a user has the GPUs that the settings name, and none that one container has alone" {

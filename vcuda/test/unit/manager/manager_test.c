@@ -2144,9 +2144,8 @@ static void a_users_containers_share_its_memory(void **state)
 			      .limits = {.memory = STR_SHARE(50), .share = 100, .max_clients = 4},
 			      .containers = 8};
 	struct tenant *first = add_owned(manager, "1000+first", one, 3 * gib);
-	struct tenant third = {.owner = other, .limits = {.memory = gib}};
+	const struct tenant *second;
 	uint64_t memory = 0;
-	const char *why;
 
 	assert_int_equal(admit(manager, one, &memory), 0);
 	assert_int_equal(memory, gib);
@@ -2167,10 +2166,20 @@ static void a_users_containers_share_its_memory(void **state)
 	memory = STR_SHARE(50) | 6 * gib;
 	assert_int_equal(admit(manager, other, &memory), 0);
 	assert_true(memory == (STR_SHARE(20) | 6 * gib));
-	/* Less by an amount leaves no percentage to another, so another advice is given. */
-	(void)add_owned(manager, "1001+second", other, STR_SHARE(20) | gib);
-	assert_int_equal(owner_admit(manager, &third, &why), -EDQUOT);
-	assert_non_null(strstr(why, "all of the percentage"));
+	/* What is less by an amount is counted so, once it is known of what. */
+	second = add_owned(manager, "1001+second", other, STR_SHARE(20) | gib);
+	memory = gib;
+	assert_int_equal(admit(manager, other, &memory), -EAGAIN);
+	(void)memcpy(manager->watcher.gpus[1], second->gpus[1].bytes, sizeof(second->gpus[1].bytes));
+	(void)memcpy(manager->watcher.gpus[0], second->gpus[0].bytes, sizeof(second->gpus[0].bytes));
+	manager->watcher.gpu_count = 2;
+	for (uint64_t gpu = 0; gpu < 2; gpu++)
+		gpu_watch_serve(manager,
+				&(struct start_event){.kind = START_EVENT_MEMORY,
+						      .number = gpu << START_EVENT_GPU_BIT | (gpu ? 20U : 40U) << 10});
+	memory = gib;
+	assert_int_equal(admit(manager, other, &memory), 0);
+	assert_true(memory == (STR_SHARE(15) | gib));
 	/* One that has ended has it as long as a server lives. */
 	tenant_end(manager, first, "test");
 	first->clients = 1;
