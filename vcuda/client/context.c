@@ -149,6 +149,64 @@ static struct context *context_add(uint64_t handle, CUdevice device, unsigned fl
 	return context;
 }
 
+/* ---- captures of streams ---- */
+
+/* Those that have begun and not ended. What there is no memory to note is only counted. */
+struct context_capture {
+	struct context_capture *next;
+	CUstream stream;
+	const struct context *context;
+};
+
+static struct lock context_capture_lock;
+static struct context_capture *context_captures;
+
+void context_begin_capture(CUstream stream)
+{
+	struct context_capture *capture = malloc(sizeof(*capture));
+
+	/* What is not allowed meanwhile is told at once, so nothing is deferred. */
+	client.captures++;
+	if (!capture)
+		return;
+	LOCK_HOLD(&context_capture_lock);
+	*capture = (struct context_capture){context_captures, stream, thread_context(thread_self())};
+	context_captures = capture;
+}
+
+/* Return: whether there was one of the stream, or, where that is 0, of the context. */
+static bool context_forget_capture(CUstream stream, const struct context *context)
+{
+	struct context_capture **at = &context_captures, *found;
+
+	LOCK_HOLD(&context_capture_lock);
+	while (*at && (stream ? (*at)->stream != stream : (*at)->context != context))
+		at = &(*at)->next;
+	found = *at;
+	if (found)
+		*at = found->next;
+	free(found);
+	return found;
+}
+
+void context_end_capture(CUstream stream)
+{
+	(void)context_forget_capture(stream, NULL);
+	client.captures--;
+}
+
+/* A capture that has begun in it can never end. */
+CUresult cuStreamDestroy_v2(CUstream stream)
+{
+	const CUresult r = call_sync(OP_cuStreamDestroy_v2, &stream, 1, NULL, 0, NULL, 0);
+
+	if (!r && context_captures && context_forget_capture(stream, NULL))
+		client.captures--;
+	return r;
+}
+
+/* ---- primary ones, and which one is current ---- */
+
 /* What belongs to a context goes with it. */
 static void context_end(struct context *context)
 {
@@ -157,7 +215,8 @@ static void context_end(struct context *context)
 	managed_forget_context(context);
 	variable_forget_context(context);
 	image_forget(context->handle);
-	graph_forget_context(context);
+	while (context_captures && context_forget_capture(0, context))
+		client.captures--;
 }
 
 static CUresult context_push(struct thread *thread, struct context *context)

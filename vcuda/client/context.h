@@ -58,13 +58,13 @@ CUresult image_function(uint64_t handle, const struct function **ret);
 /** What was known of functions is to be asked for again: a module or a context is gone. */
 void image_forget(uint64_t owner);
 
-/* Captures of streams into graphs. */
+/* Captures of streams into graphs, which end with their streams and contexts, too. */
 
 /** One has begun in a stream. */
-void graph_begin_capture(CUstream stream);
+void context_begin_capture(CUstream stream);
 
-/** The context is gone, and with it the streams that may capture. */
-void graph_forget_context(const struct context *context);
+/** One has ended. */
+void context_end_capture(CUstream stream);
 
 /* Launches of kernels. */
 

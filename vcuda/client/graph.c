@@ -377,60 +377,6 @@ CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1
 
 /* ---- captures ---- */
 
-/* Those that have begun and not ended, by their streams. What there is no memory to note is only counted. */
-struct capture {
-	struct capture *next;
-	CUstream stream;
-	const struct context *context;
-};
-
-static struct lock capture_lock;
-static struct capture *captures;
-
-void graph_begin_capture(CUstream stream)
-{
-	struct capture *capture = malloc(sizeof(*capture));
-
-	/* What is not allowed meanwhile is told at once, so nothing is deferred. */
-	client.captures++;
-	if (!capture)
-		return;
-	LOCK_HOLD(&capture_lock);
-	*capture = (struct capture){captures, stream, thread_context(thread_self())};
-	captures = capture;
-}
-
-/* Return: whether there was one of the stream, or, where that is 0, of the context. */
-static bool graph_forget_capture(CUstream stream, const struct context *context)
-{
-	struct capture **at = &captures, *found;
-
-	LOCK_HOLD(&capture_lock);
-	while (*at && (stream ? (*at)->stream != stream : (*at)->context != context))
-		at = &(*at)->next;
-	found = *at;
-	if (found)
-		*at = found->next;
-	free(found);
-	return found;
-}
-
-void graph_forget_context(const struct context *context)
-{
-	while (captures && graph_forget_capture(0, context))
-		client.captures--;
-}
-
-/* A capture that has begun in it can never end. */
-CUresult cuStreamDestroy_v2(CUstream stream)
-{
-	const CUresult r = call_sync(OP_cuStreamDestroy_v2, &stream, 1, NULL, 0, NULL, 0);
-
-	if (!r && captures && graph_forget_capture(stream, NULL))
-		client.captures--;
-	return r;
-}
-
 /* Libraries ask this before most of what they do. */
 CUresult on_cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
@@ -467,7 +413,7 @@ CUresult on_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
 	CUresult r = call_sync(OP_cuStreamBeginCapture_v2, words, 2, NULL, 0, NULL, 0);
 
 	if (!r)
-		graph_begin_capture(stream);
+		context_begin_capture(stream);
 	return r;
 }
 
@@ -484,8 +430,7 @@ CUresult on_cuStreamEndCapture(CUstream stream, CUgraph *graph)
 	/* Neither of a stream that captures, nor of the one where it began. */
 	if (client.captures > 0 && r != CUDA_ERROR_ILLEGAL_STATE && r != CUDA_ERROR_INVALID_VALUE &&
 	    r != CUDA_ERROR_INVALID_HANDLE && r != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED) {
-		(void)graph_forget_capture(stream, NULL);
-		client.captures--;
+		context_end_capture(stream);
 	}
 	return r;
 }

@@ -259,6 +259,6 @@ CUresult on_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CU
 		return call_refuse("cuStreamBeginCaptureToGraph");
 	r = call_with_handles(OP_cuStreamBeginCaptureToGraph, words, FIXED, before, count, NULL, NULL, 0);
 	if (!r)
-		graph_begin_capture(stream);
+		context_begin_capture(stream);
 	return r;
 }
