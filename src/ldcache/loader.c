@@ -124,7 +124,9 @@ static int loader_read_file(const struct loader_work *loader, const char *path, 
 		return err_set_advised(
 			loader->err, r,
 			("%s of the image has more than %zu KiB, which no real one has", path, max / 1024),
-			("%s", "remove it from the image, or write it again with the image's ldconfig"));
+			("%s", streq(path, LOADER_CACHE)
+				       ? "Remove it from the image, or write it again with the image's ldconfig."
+				       : "Remove it from the image."));
 	default:
 		return r < 0 ? err_set(loader->err, r, "cannot read %s of the image: %m", path) : 0;
 	}

@@ -107,8 +107,8 @@ static int oci_parse_any_state(const char *data, size_t size, int (*check)(const
 		return r;
 	pid = json_integer_value(json_object_get(state, "pid"));
 	if (pid < least_pid || pid > INT_MAX)
-		return oci_error(err, "state",
-				 "\"pid\" names no process.\nRun the hook at the stage createRuntime or prestart.");
+		return err_advise(err, oci_error(err, "state", "\"pid\" names no process."),
+				  "Run the hook at the stage createRuntime or prestart.");
 	bundle = json_string_value(json_object_get(state, "bundle"));
 	if (!bundle || bundle[0] != '/')
 		return oci_error(err, "state", "\"bundle\" is not an absolute path");

@@ -69,6 +69,7 @@ docker_hook() {
 		$'{"bundle":"/\xff","pid":1}' '{"bundle":"/a\u0000b","pid":1}'; do
 		refused 1 "[E_BAD_STATE]" "$hook" prestart <<<"$text"
 	done
+	refused 1 '    Run the hook at the stage createRuntime or prestart.' "$hook" prestart <<<'{"status":"creating","bundle":"/none","pid":0}'
 	refused 1 "[E_BAD_STATE]" bash -c 'printf "{\"bundle\":\"/none\",\0\"pid\":1}" | "$hook" prestart'
 }
 
