@@ -85,7 +85,8 @@ int namespaces_open_root(const struct ctr_gpu_container *container, struct rootf
 
 /*
  * The identity that 0 inside has outside, by a line of uid_map(5): "inside outside count". Without a 0 inside, the
- * first line counts: the user who made the namespace may be that, too. Return: 0; -EPERM if there is none; negative errno.
+ * first line counts: the user who made the namespace may be that, too. Return: 0; -EPERM if there is none; negative
+ * errno.
  */
 static int namespaces_read_root_id(const struct ctr_gpu_container *container, const char *map, unsigned *ret)
 {
