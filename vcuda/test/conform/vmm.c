@@ -201,9 +201,8 @@ static void vmm_pointer(void)
 	OK(cu.cuPointerGetAttribute(&start, START, address + PIECE));
 	OK(cu.cuPointerGetAttribute(&bytes, SIZE, address + PIECE));
 	TRUE(start == address && bytes == 2 * PIECE);
-	OK(cu.cuMemGetAddressRange_v2(&start, &bytes, address + PIECE + 77));
-	TRUE(start == address + PIECE && bytes == PIECE);
-	TRUE(cu.cuMemGetAddressRange_v2(&start, &bytes, address));
+	TRUE(cu.cuMemGetAddressRange_v2(&start, &bytes, address + PIECE + 77) == CUDA_ERROR_NOT_FOUND);
+	TRUE(cu.cuMemGetAddressRange_v2(&start, &bytes, address) == CUDA_ERROR_NOT_FOUND);
 	OK(cu.cuMemUnmap(address + PIECE, PIECE));
 	TRUE(cu.cuMemGetAddressRange_v2(&start, &bytes, address + PIECE));
 	OK(cu.cuMemAddressFree(address, 2 * PIECE));

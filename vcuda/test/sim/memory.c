@@ -171,20 +171,14 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *ret, size_t *ret_bytes, CUdevicept
 {
 	struct range *range;
 	CUcontext context;
-	uintptr_t start;
-	size_t size;
 
 	CALL_CONTEXT(context);
 	range = address_map_find(pointer);
-	start = range ? range->start : 0;
-	size = range ? range->size : 0;
-	if (range && range->kind == ADDRESS_MAP_RESERVED)
-		size = vmm_range(pointer, &start);
-	LEAVE_IF(!size, CUDA_ERROR_NOT_FOUND);
+	LEAVE_IF(!range || range->kind == ADDRESS_MAP_RESERVED, CUDA_ERROR_NOT_FOUND);
 	if (ret)
-		*ret = start;
+		*ret = range->start;
 	if (ret_bytes)
-		*ret_bytes = size;
+		*ret_bytes = range->size;
 	LEAVE(CUDA_SUCCESS);
 }
 
