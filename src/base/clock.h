@@ -14,6 +14,15 @@ static inline int64_t clock_now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/** The time of day, which may be set; all containers of a host have the same. */
+static inline int64_t clock_day_ns(void)
+{
+	struct timespec now = {0};
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 static inline int64_t clock_now_us(void)
 {
 	return clock_now_ns() / 1000;

@@ -7,6 +7,7 @@
 
 #include "vcuda/client/call.h"
 
+#include <sched.h>
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,16 +190,36 @@ void call_forget(void)
 	call_lock = (struct lock){0};
 }
 
+/*
+ * Where others have all processors, the server goes to its caller's. By when it was called, it knows how long it waited
+ * for one.
+ */
+static void call_record_processor(void)
+{
+	struct wire_caller *caller = &client.wire->caller;
+
+	atomic_store_explicit(&caller->processor, (uint32_t)sched_getcpu(), memory_order_relaxed);
+	if (BELL_LOAD(&client.wire->ring.head.sleeps) != 0)
+		atomic_store_explicit(&caller->woke, clock_day_ns(), memory_order_relaxed);
+}
+
 void call_end(void)
 {
 	call_head = call_pending;
+	call_record_processor();
 	bell_ring(&client.wire->ring.head, call_head);
 	lock_release(&call_lock);
 }
 
+bool call_server_is_near(void)
+{
+	return atomic_load_explicit(&client.wire->near, memory_order_relaxed) != 0;
+}
+
 CUresult call_wait(struct thread *thread, bool long_wait)
 {
-	const long spin = !long_wait ? client.spin : call_sleeps(thread) ? 0 : client.wait_spin;
+	const long most = !long_wait ? client.spin : call_sleeps(thread) ? 0 : client.wait_spin;
+	const long spin = call_server_is_near() ? 0 : most;
 	struct wire_reply *reply = &client.wire->reply[thread->slot];
 
 	for (;;) {

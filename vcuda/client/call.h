@@ -102,6 +102,9 @@ void call_forget(void);
 /** Waits for the reply to the thread's last entry. @long_wait: it is the GPU that is waited for. */
 CUresult call_wait(struct thread *thread, bool long_wait);
 
+/* Whether the server does what it is asked to on the caller's processor, since all others are taken. */
+bool call_server_is_near(void);
+
 /** Return: what every call fails with once the server is lost. */
 CUresult call_lost(void);
 

@@ -133,7 +133,8 @@ CUresult staged_begin(size_t bytes, CUstream stream, struct staged *ret)
 	enum { SPARE_SMALL = 4, SPARE_LARGE = 2 };
 	const bool large = bytes > WIRE_SMALL_BYTES;
 	const uint32_t from = large ? WIRE_SMALL : 0, to = large ? WIRE_CHUNKS : WIRE_SMALL;
-	struct staged staged = {.piece = large ? WIRE_LARGE_BYTES : WIRE_SMALL_BYTES, .shared = bytes >= STAGED_SHARED};
+	struct staged staged = {.piece = large ? WIRE_LARGE_BYTES : WIRE_SMALL_BYTES,
+				.shared = bytes >= STAGED_SHARED && !call_server_is_near()};
 	const size_t pieces = (bytes + staged.piece - 1) / staged.piece;
 	CUresult r = CUDA_SUCCESS;
 	unsigned count;

@@ -35,6 +35,7 @@ __attribute__((weak, visibility("hidden"))) _Atomic int64_t spin_crowded;
 
 struct spin {
 	int64_t began, last, until;
+	bool late; /* it ended since others had the processor */
 };
 
 /* @nanoseconds: 0: not at all */
@@ -43,7 +44,7 @@ static inline struct spin spin_begin(long nanoseconds)
 	const int64_t now = nanoseconds > 0 ? clock_now_ns() : 0;
 	const bool crowded = now < atomic_load_explicit(&spin_crowded, memory_order_relaxed);
 
-	return (struct spin){now, now, now + (crowded && nanoseconds > SPIN_SHORT ? SPIN_SHORT : nanoseconds)};
+	return (struct spin){now, now, now + (crowded && nanoseconds > SPIN_SHORT ? SPIN_SHORT : nanoseconds), false};
 }
 
 /** Return: whether to go on, to be asked each time that what is waited for is not there. */
@@ -56,6 +57,7 @@ static inline bool spin_goes_on(struct spin *spin)
 	now = clock_now_ns();
 	if (now - spin->last > SPIN_LATE) {
 		atomic_store_explicit(&spin_crowded, now + SPIN_CROWDED, memory_order_relaxed);
+		spin->late = true;
 		return false;
 	}
 	spin->last = now;

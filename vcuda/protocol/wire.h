@@ -18,7 +18,7 @@
 #include "vcuda/protocol/ring.h"
 
 enum {
-	WIRE_MAGIC = 0x76437707,
+	WIRE_MAGIC = 0x76437708,
 	WIRE_SLOTS = 1024,   /* threads of a client */
 	WIRE_REPLY = 4032,   /* bytes of a reply; more is fetched by WIRE_DOWNLOAD */
 	WIRE_INLINE = 65536, /* bytes of an entry behind its header */
@@ -109,6 +109,15 @@ struct wire_callback {
 	uint32_t kind;
 };
 
+/*
+ * The client's word of the thread that called last. Times are CLOCK_REALTIME's: a container may have a monotonic clock
+ * of its own.
+ */
+struct wire_caller {
+	_Atomic uint32_t processor;
+	_Atomic int64_t woke; /* nanoseconds: when it last woke the server */
+};
+
 enum wire_state { WIRE_STARTING, WIRE_READY, WIRE_SUSPENDED, WIRE_DEAD };
 
 struct wire {
@@ -119,6 +128,8 @@ struct wire {
 	uint32_t wait_spin;          /* the same where it waits for the GPU: there, the driver itself spins */
 	uint32_t copy_threads;       /* that may help with large copies */
 	_Alignas(BELL_APART) _Atomic uint32_t state; /* enum wire_state */
+	_Atomic uint32_t near; /* the server runs on its caller's processor: who waits for it lets it have that */
+	_Alignas(BELL_APART) struct wire_caller caller;
 	struct ring ring;
 	_Alignas(BELL_APART) struct wire_failed failed[WIRE_FAILED]; /* each at wire_failed_of() */
 	_Alignas(BELL_APART) struct bell calls;                      /* its value: how many callbacks were given out */

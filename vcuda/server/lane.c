@@ -21,9 +21,11 @@
 #include "vcuda/server/request.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
 #include "vcuda/driver_api.h"
@@ -34,6 +36,8 @@
 enum {
 	LANE_TRIES = 64, /* of a wait, before the time is looked at */
 	LANE_STACK = 64 << 20,
+	LANE_LATE = 100000,      /* nanoseconds: who goes on so late waited for a processor, */
+	LANE_CROWDED = 50000000, /* and would again for so long after that */
 	LANE_FIRST = RING_UNIT - sizeof(struct wire_entry), /* bytes of arguments in an entry's first unit */
 };
 
@@ -41,6 +45,7 @@ struct lane {
 	_Alignas(64) struct bell bell; /* its value: how often it was given the lead, or was told that it is free */
 	bool leads;                    /* its own thread's word */
 	_Atomic bool given;            /* the lead comes with a request */
+	_Atomic int64_t rung;          /* when its bell was rung, by clock_now_ns() */
 	_Atomic bool busy; /* it works without the lead, and its thread of the client waits and can send nothing */
 	struct request request;
 };
@@ -61,6 +66,9 @@ static uint32_t lane_obeyed; /* the manager's order */
 
 /* How many lanes work without the lead. */
 static _Atomic uint32_t lane_working;
+
+/* Whether the lane that woke last is on its caller's processor. */
+static _Atomic bool lane_near;
 
 static const struct timespec lane_patience = {.tv_sec = 1};
 static __thread uint64_t lane_context; /* the client's handle of what is current */
@@ -107,6 +115,74 @@ static const struct request_kind *lane_kind(const struct request *q)
 static bool lane_is_awaited(const struct request *q)
 {
 	return q->header.slot != WIRE_SCRATCH;
+}
+
+/* ---- processors ---- */
+
+/* The calling thread goes there at once, and may leave at once: so what it starts may run anywhere. */
+static void lane_move_to(uint32_t processor)
+{
+	cpu_set_t allowed, one;
+
+	CPU_ZERO(&one);
+	if (processor >= CPU_SETSIZE || sched_getaffinity(0, sizeof(allowed), &allowed) < 0 ||
+	    !CPU_ISSET(processor, &allowed))
+		return;
+	CPU_SET(processor, &one);
+	if (sched_setaffinity(0, sizeof(one), &one) == 0)
+		(void)sched_setaffinity(0, sizeof(allowed), &allowed);
+}
+
+/* Until when lanes would wait for processors, as some just did. */
+static _Atomic int64_t lane_crowded;
+
+static bool lane_is_near(void)
+{
+	return atomic_load_explicit(&server.wire->caller.processor, memory_order_relaxed) == (uint32_t)sched_getcpu();
+}
+
+static void lane_note_crowd(void)
+{
+	lane_crowded = clock_now_ns() + LANE_CROWDED;
+}
+
+/* Before the lane sleeps: whether others had its processor while it worked. */
+static void lane_look_back(void)
+{
+	static __thread long switches;
+	struct rusage usage;
+
+	if (getrusage(RUSAGE_THREAD, &usage) < 0 || usage.ru_nivcsw == switches)
+		return;
+	switches = usage.ru_nivcsw;
+	if (!lane_is_near())
+		lane_note_crowd();
+}
+
+/*
+ * Where all processors are taken, by OpenMP's threads that spin or by others' work, a lane has a part of one, and waits
+ * when it has had that. Its caller has one, which it leaves when it waits: natively the driver runs there, too. So a
+ * lane that is about to go on goes there; Linux leaves it there until there is an idle processor.
+ * @late: for how many nanoseconds it waited for a processor
+ */
+static void lane_go_near(int64_t late)
+{
+	bool near = lane_is_near();
+
+	if (!near && late >= LANE_LATE)
+		lane_note_crowd();
+	if (!near && clock_now_ns() < lane_crowded) {
+		lane_move_to(atomic_load_explicit(&server.wire->caller.processor, memory_order_relaxed));
+		near = lane_is_near();
+	}
+	lane_near = near;
+	atomic_store_explicit(&server.wire->near, near, memory_order_relaxed);
+}
+
+/* How long to spin for what the client is to write: not at all where that keeps it from writing. */
+static long lane_spin_for(long nanoseconds)
+{
+	return lane_near ? 0 : nanoseconds;
 }
 
 /* ---- the ring ---- */
@@ -209,6 +285,7 @@ static inline bool lane_take(struct request *q)
 
 static void lane_ring(struct lane *lane)
 {
+	atomic_store_explicit(&lane->rung, clock_now_ns(), memory_order_relaxed);
 	(void)atomic_fetch_add(&lane->bell.value, 1);
 	bell_wake(&lane->bell);
 }
@@ -502,8 +579,11 @@ static bool lane_spin(uint32_t tail, long nanoseconds)
 	struct spin spin = spin_begin(nanoseconds);
 
 	while (BELL_LOAD(&head->value) == tail && atomic_load_explicit(&lane_lead, memory_order_relaxed) == LEAD_FREE) {
-		if (!spin_goes_on(&spin))
+		if (!spin_goes_on(&spin)) {
+			if (spin.late)
+				lane_go_near(LANE_LATE);
 			return false;
+		}
 		for (int i = 0; i < 64 && BELL_LOAD(&head->value) == tail; i++)
 			spin_pause();
 	}
@@ -586,8 +666,9 @@ static void lane_idle(struct lane *lane)
 	static long learnt; /* the lead's own */
 	struct bell *head = &server.wire->ring.head;
 	const uint32_t tail = lane_tail;
-	const long spin = learnt > server.spin ? learnt : server.spin;
-	int64_t began;
+	const long spin = lane_spin_for(learnt > server.spin ? learnt : server.spin);
+	const _Atomic int64_t *called = &server.wire->caller.woke;
+	int64_t before, began;
 	bool spun;
 
 	if (turn_open_work > 0)
@@ -598,8 +679,13 @@ static void lane_idle(struct lane *lane)
 	if (!lane_take_lead(lane) || spun)
 		return;
 	began = clock_now_ns();
+	before = atomic_load_explicit(called, memory_order_relaxed);
+	lane_look_back();
 	lane_tell_rest(true);
 	bell_sleep(head, lane_tail, &lane_patience);
+	/* Else nobody has woken it. */
+	if (atomic_load_explicit(called, memory_order_relaxed) != before)
+		lane_go_near(clock_day_ns() - atomic_load_explicit(called, memory_order_relaxed));
 	if (BELL_LOAD(&head->value) != lane_tail)
 		lane_tell_rest(false);
 	learnt = bell_learn(spin + (long)(clock_now_ns() - began), server.spin, server.long_spin);
@@ -623,14 +709,23 @@ static void lane_go_on(struct lane *lane)
 	}
 }
 
+/* Until its bell is rung. */
+static void lane_sleep(struct lane *lane, uint32_t seen)
+{
+	lane_look_back();
+	bell_sleep(&lane->bell, seen, NULL);
+	if (BELL_LOAD(&lane->bell.value) != seen)
+		lane_go_near(clock_now_ns() - atomic_load_explicit(&lane->rung, memory_order_relaxed));
+}
+
 static _Noreturn void lane_work(struct lane *lane)
 {
 	for (uint32_t seen = 0;;) {
 		const uint32_t value = BELL_LOAD(&lane->bell.value);
 
 		if (value == seen) {
-			if (!bell_spin(&lane->bell, seen, server.spin))
-				bell_sleep(&lane->bell, seen, NULL);
+			if (!bell_spin(&lane->bell, seen, lane_spin_for(server.spin)))
+				lane_sleep(lane, seen);
 			continue;
 		}
 		seen = value;

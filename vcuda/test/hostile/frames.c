@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "shares.h"
 #include "textures.h"
 #include "vcuda/protocol/types.h"
@@ -1470,6 +1472,44 @@ static int frames_own_streams(struct control_client *peer, uint64_t context)
 	return !later || later == mine || frames_own_stream(peer, 0, context) != mine;
 }
 
+/* Says of itself that it is there, and that it woke the server a millisecond ago. Return: whether the server came. */
+static bool frames_come_to(struct control_client *peer, uint64_t context, uint32_t processor)
+{
+	struct wire_caller *caller = &peer->wire->caller;
+
+	/* Asleep, or woken now and then to look around. */
+	for (int i = 0; i < 2000 && !BELL_LOAD(&peer->wire->ring.head.sleeps); i++)
+		(void)usleep(1000);
+	caller->processor = processor;
+	caller->woke = clock_day_ns() - 1000000;
+	return frames_call(peer, OP_cuCtxSynchronize, context, 0, 0, 0, 0, 0) == 0 && peer->wire->near;
+}
+
+/* Where all processors are taken, the server is on its caller's; not on one that is not there, or that it may not use. */
+static int frames_processors(struct control_client *peer, uint64_t context)
+{
+	static const uint32_t nowhere[] = {UINT32_MAX, INT32_MAX, CPU_SETSIZE, CPU_SETSIZE - 1};
+	int came = 0, times = 0;
+	cpu_set_t all;
+
+	if (sched_getaffinity(0, sizeof(all), &all) < 0)
+		return 1;
+	/* Linux may always have another opinion. */
+	for (uint32_t i = 0; times < 24; i = (i + 1) % CPU_SETSIZE)
+		if (CPU_ISSET((size_t)i, &all)) {
+			came += frames_come_to(peer, context, i);
+			times++;
+		}
+	if (came < 21) {
+		printf("# %d of %d times\n", came, times);
+		return 1;
+	}
+	for (size_t i = 0; i < sizeof(nowhere) / sizeof(nowhere[0]); i++)
+		if (frames_come_to(peer, context, nowhere[i]))
+			return 2;
+	return 0;
+}
+
 static const struct {
 	const char *title;
 	int (*run)(struct control_client *peer, uint64_t context);
@@ -1496,6 +1536,7 @@ static const struct {
 	{"contexts that the driver refuses", frames_not_current, SERVES},
 	{"contexts that are none", frames_contexts, SERVES},
 	{"streams of threads' own", frames_own_streams, SERVES},
+	{"processors that a caller may be on", frames_processors, SERVES},
 	{"devices that are not granted", frames_devices, SERVES},
 	{"a choice of devices", frames_chosen, SERVES},
 	{"addresses of the host outside of the arena", frames_host_ranges, SERVES},

@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -572,6 +573,26 @@ static void client_waits_without_work(void)
 	(void)getrusage(RUSAGE_SELF, &usage);
 	if (usage.ru_utime.tv_sec * 1000 + usage.ru_utime.tv_usec / 1000 > 500)
 		fail("milliseconds of work", usage.ru_utime.tv_sec * 1000 + usage.ru_utime.tv_usec / 1000);
+}
+
+/* From one processor to the next, twice around. */
+static void client_goes_from_one_to_another(void)
+{
+	cpu_set_t all, one;
+
+	(void)begin();
+	if (sched_getaffinity(0, sizeof(all), &all) < 0)
+		fail("sched_getaffinity", 0);
+	for (size_t i = 0; i < 2 * (size_t)CPU_SETSIZE; i++) {
+		const size_t processor = i % CPU_SETSIZE;
+
+		if (!CPU_ISSET(processor, &all))
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(processor, &one);
+		if (sched_setaffinity(0, sizeof(one), &one) < 0 || cuCtxSynchronize())
+			fail("a call from processor", (long long)processor);
+	}
 }
 
 static void client_copies(void)
@@ -1171,6 +1192,20 @@ static void host_wants_spinning(struct host *host)
 	serve(host, twist_spins);
 }
 
+/* Whether the client is where it says, which may run on one processor alone. */
+HOST(host_asks_where, twist_where, OP_cuCtxSynchronize)
+{
+	struct ucred client = {0};
+	socklen_t size = sizeof(client);
+	cpu_set_t allowed;
+
+	CPU_ZERO(&allowed);
+	(void)getsockopt(host->socket, SOL_SOCKET, SO_PEERCRED, &client, &size);
+	(void)sched_getaffinity(client.pid, sizeof(allowed), &allowed);
+	if (CPU_COUNT(&allowed) != 1 || !CPU_ISSET(host->wire->caller.processor, &allowed))
+		a->result = CUDA_ERROR_UNKNOWN;
+}
+
 HOST(host_has_done_too_much, twist_tail, OP_cuLaunchKernel)
 {
 	bell_ring(&host->wire->ring.tail, host->tail + 0x40000000);
@@ -1256,6 +1291,7 @@ static const struct {
 	{"page-locked memory, six terabytes one after the other", host_offers_any_address,
 	 client_takes_host_memory_and_gives_it_back, SOON},
 	{"host functions without number", host_calls_back_for_ever, client_is_called_back, SOON},
+	{"an honest server that asks where its client is", host_asks_where, client_goes_from_one_to_another, SOON},
 	{"a wish that one spins for seconds", host_wants_spinning, client_waits_without_work, SOON},
 };
 enum { CASES = sizeof(cases) / sizeof(cases[0]) };
