@@ -390,10 +390,26 @@ static bool env_request_parse_share(const char *text, unsigned *ret)
 	return true;
 }
 
+/* Less than a context of the driver's takes is an amount whose unit was left out. */
+static int env_request_read_memory(const char *text, struct request *request, struct err *err)
+{
+	enum { LEAST_MEMORY = 1 << 20 };
+
+	if (!str_parse_size(text, &request->vcuda_memory) || STR_SHARE_PERCENT(request->vcuda_memory) > 0)
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
+			       "CTR_GPU_MEMORY is a number of bytes such as 4G or 512M, not \"%.32s\"", text);
+	if (request->vcuda_memory < LEAST_MEMORY)
+		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
+			       "CTR_GPU_MEMORY=%.32s is so many bytes, in which no program runs; 4G and 512M are more",
+			       text);
+	return 0;
+}
+
 int env_request_read_mode(const struct env_request *env, struct request *request, struct err *err)
 {
 	const char *share = env_request_get(env, "CTR_GPU_SHARE");
 	const char *mode = env_request_get(env, "CTR_GPU_MODE"), *memory = env_request_get(env, "CTR_GPU_MEMORY");
+	const int r = memory && *memory ? env_request_read_memory(memory, request, err) : 0;
 
 	if (mode && streq(mode, "vcuda"))
 		request->mode = REQUEST_VCUDA;
@@ -402,10 +418,8 @@ int env_request_read_mode(const struct env_request *env, struct request *request
 	else if (mode && *mode)
 		return err_set(err, CTR_GPU_E_BAD_ARGUMENT, "CTR_GPU_MODE is \"vcuda\" or \"device\", not \"%.32s\"",
 			       mode);
-	if (memory && *memory &&
-	    (!str_parse_size(memory, &request->vcuda_memory) || STR_SHARE_PERCENT(request->vcuda_memory) > 0))
-		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
-			       "CTR_GPU_MEMORY is a number of bytes such as 4G or 512M, not \"%.32s\"", memory);
+	if (r != 0)
+		return r;
 	if (share && *share && !env_request_parse_share(share, &request->vcuda_share))
 		return err_set(err, CTR_GPU_E_BAD_ARGUMENT,
 			       "CTR_GPU_SHARE is a whole number from 1 to 1000, not \"%.32s\"", share);
