@@ -392,6 +392,19 @@ static void suspension_try_again(struct suspension *suspension)
 	suspension->begun = true;
 }
 
+/* The same where a program could do nothing. Who waits for it reads why; the audit says so once, not at each try. */
+static void suspension_try_later(struct tenant *tenant, const char *why)
+{
+	struct suspension *suspension = &tenant->suspension;
+
+	if (!suspension->trouble[0])
+		audit_write(suspension->moves ? "move-failed" : "suspend-failed", tenant,
+			    json_pack("{s:s}", "why", why));
+	(void)snprintf(suspension->trouble, sizeof(suspension->trouble), "%s", why);
+	suspension_try_again(suspension);
+	suspension->try_at = manager_now() + AGAIN_MS;
+}
+
 /* Of a program that was killed nothing is known. */
 static void suspension_end(struct manager *manager, struct tenant *tenant, int wait_status)
 {
@@ -407,14 +420,11 @@ static void suspension_end(struct manager *manager, struct tenant *tenant, int w
 		tenant->suspension.again = true;
 		return;
 	}
-	if (suspension_did_nothing(end) && tenant->suspension.begun) {
-		suspension_try_again(&tenant->suspension);
-		tenant->suspension.try_at = manager_now() + AGAIN_MS;
-		return;
-	}
 	if (end != CHECKPOINT_DONE)
 		suspension_explain(&tenant->suspension, wait_status, why);
-	if (tenant->suspension.state == SUSPENSION_MOVING)
+	if (suspension_did_nothing(end) && tenant->suspension.begun)
+		suspension_try_later(tenant, why);
+	else if (tenant->suspension.state == SUSPENSION_MOVING)
 		suspension_end_move(manager, tenant, end, why);
 	else if (end == CHECKPOINT_DONE)
 		suspension_succeed(manager, tenant, resumes ? SUSPENSION_NONE : SUSPENSION_SUSPENDED);
@@ -608,10 +618,9 @@ static void suspension_look_at_parking(struct manager *manager, struct tenant *t
 	tenant->suspension.state = moves ? SUSPENSION_MOVING : SUSPENSION_SAVING;
 	manager->changed = true;
 	r = suspension_start(manager, tenant, moves ? "move" : "suspend");
-	if (r < 0 && begun) {
-		suspension_try_again(&tenant->suspension);
-		tenant->suspension.try_at = now + AGAIN_MS;
-	} else if (r < 0)
+	if (r < 0 && begun)
+		suspension_try_later(tenant, strerror(-r));
+	else if (r < 0)
 		suspension_fail(manager, tenant, SUSPENSION_NONE, strerror(-r));
 	else if (!tenant->suspension.program && moves)
 		suspension_end_move(manager, tenant, CHECKPOINT_DONE, "");

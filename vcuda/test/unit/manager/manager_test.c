@@ -676,6 +676,48 @@ static void what_was_not_saved_whole_is_saved_before_the_host_sleeps(void **stat
 	world_end(&next);
 }
 
+/* Looks, and where that starts the driver's program, once more when this has ended. */
+static void look_until_it_ends(struct manager *manager, struct tenant *tenant)
+{
+	/* Later than whatever is to be tried again. */
+	const int64_t now = manager_now() + 3600 * 1000;
+
+	suspension_look(manager, tenant, now);
+	if (!tenant->suspension.program)
+		return;
+	assert_int_equal(poll(&(struct pollfd){.fd = tenant->suspension.program_pidfd, .events = POLLIN}, 1, 10000), 1);
+	suspension_look(manager, tenant, now);
+}
+
+/* Whoever has all suspended waits until it is done or there is a reason. */
+static void what_can_be_neither_begun_nor_left_says_why(void **state)
+{
+	struct world *world = *state;
+	struct manager *manager = &world->manager;
+	struct tenant *one = add_movable(manager, "one");
+	struct worker server = {.tenant = one, .pid = getpid()};
+	char *const programs[] = {(char *)"/proc/self/exe", (char *)"/nonexistent/program"};
+
+	manager->workers = &server;
+	one->clients = 1;
+	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
+		suspension_take_over(manager, one, "suspending", 0, true);
+		one->suspension.trouble[0] = '\0';
+		manager->checkpoint = programs[i];
+		look_until_it_ends(manager, one);
+		assert_string_equal(suspension_name(&one->suspension), "suspending");
+		assert_true(suspension_has_begun(&one->suspension));
+		assert_string_not_equal(one->suspension.trouble, "");
+	}
+	/* It is tried again, and what it says is over with it. */
+	manager->checkpoint = (char *)"/bin/true";
+	look_until_it_ends(manager, one);
+	assert_string_equal(suspension_name(&one->suspension), "suspended");
+	assert_string_equal(one->suspension.trouble, "");
+	manager->workers = NULL;
+	one->clients = 0;
+}
+
 static void names_are_those_of_directories(void **state)
 {
 	static const char *const good[] = {"a", "box_1.2-3+x", "0123456789abcdef"};
@@ -2346,6 +2388,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(time_is_of_the_gpu_that_gave_it),
 		WITH_WORLD(a_new_manager_counts_on),
 		WITH_WORLD(what_was_not_saved_whole_is_saved_before_the_host_sleeps),
+		WITH_WORLD(what_can_be_neither_begun_nor_left_says_why),
 		WITH_WORLD(each_container_has_a_user_and_a_socket_of_its_own),
 		WITH_WORLD(a_ledger_brings_back_what_lives),
 		WITH_WORLD(a_servers_quota_is_taken_over_and_nothing_else),
