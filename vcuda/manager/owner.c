@@ -34,11 +34,12 @@ static uint64_t owner_measure_gpu(const struct manager *manager, const struct te
 	uint64_t least = UINT64_MAX;
 
 	for (size_t i = 0; i < tenant->gpu_count; i++) {
+		/* Where it is now: that one is watched, and says how much it has. */
+		const struct gpu *gpu = manager_find_gpu(tenant, tenant->places, i);
 		uint64_t bytes = 0;
 
 		for (size_t k = 0; k < manager->memory_count; k++)
-			if (memcmp(manager->memories[k].uuid, tenant->gpus[i].bytes, sizeof(tenant->gpus[i].bytes)) ==
-			    0)
+			if (memcmp(manager->memories[k].uuid, gpu->bytes, sizeof(gpu->bytes)) == 0)
 				bytes = manager->memories[k].bytes;
 		least = bytes < least ? bytes : least;
 	}
@@ -88,7 +89,8 @@ static const char *owner_take_memory(const struct manager *manager, struct tenan
 	tenant->limits.memory = bytes | STR_SHARE(percent);
 	if ((!limit_bytes || bytes) && (!limit_percent || percent))
 		return NULL;
-	*ret_unknown &= percent == 0;
+	/* What is not known are percentages, which do not matter where an amount in bytes is used up. */
+	*ret_unknown &= limit_percent && !percent;
 	return "this user's other containers have all the memory of GPUs that \"memory\" allows; give each less by "
 	       "CTR_GPU_MEMORY";
 }

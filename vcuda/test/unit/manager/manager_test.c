@@ -2238,6 +2238,43 @@ static void a_users_containers_share_its_memory(void **state)
 	assert_int_equal(memory, 0);
 }
 
+/* Those are watched where containers are now, and not the ones that they were given. */
+static void a_container_that_was_moved_is_counted_where_it_is(void **state)
+{
+	struct manager *manager = &((struct world *)*state)->manager;
+	const uint64_t gib = 1ULL << 30;
+	const struct owner one = {.uid = 1000,
+				  .limits = {.memory = STR_SHARE(50), .share = 100, .max_clients = 4},
+				  .containers = 8};
+	struct tenant *moved = add_movable(manager, "1000+moved");
+	uint64_t memory = gib;
+
+	moved->owner = one;
+	moved->limits.memory = STR_SHARE(50) | gib;
+	moved->places = start_exchange(0, 0, 1);
+	assert_int_equal(admit(manager, one, &memory), -EAGAIN);
+	(void)memcpy(manager->watcher.gpus[0], moved->gpus[1].bytes, sizeof(moved->gpus[1].bytes));
+	manager->watcher.gpu_count = 1;
+	gpu_watch_serve(manager, &(struct start_event){.kind = START_EVENT_MEMORY, .number = 20U << 10});
+	memory = gib;
+	assert_int_equal(admit(manager, one, &memory), 0);
+	assert_true(memory == (STR_SHARE(45) | gib));
+}
+
+/* Of the bytes that a user may have nothing is left, whatever its containers' percentages come to. */
+static void what_is_not_known_keeps_nobody_waiting_for_bytes(void **state)
+{
+	struct manager *manager = &((struct world *)*state)->manager;
+	const uint64_t gib = 1ULL << 30;
+	const struct owner one = {.uid = 1000,
+				  .limits = {.memory = gib, .share = 100, .max_clients = 4},
+				  .containers = 8};
+	uint64_t memory = gib;
+
+	(void)add_owned(manager, "1000+first", one, STR_SHARE(50) | gib);
+	assert_int_equal(admit(manager, one, &memory), -EDQUOT);
+}
+
 static void a_users_containers_share_places_and_time(void **state)
 {
 	struct manager *manager = &((struct world *)*state)->manager;
@@ -2365,6 +2402,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(uuids_are_read_or_refused),
 		WITH_WORLD(a_users_containers_share_its_memory),
+		WITH_WORLD(a_container_that_was_moved_is_counted_where_it_is),
+		WITH_WORLD(what_is_not_known_keeps_nobody_waiting_for_bytes),
 		WITH_WORLD(a_users_containers_share_places_and_time),
 		WITH_WORLD(while_too_many_descriptors_are_on_their_way_the_decider_stays),
 		WITH_WORLD(the_decider_is_told_of_all_containers_before_it_reads),
