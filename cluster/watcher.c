@@ -41,7 +41,7 @@ struct watcher_job {
 	enum watcher_mig mig;
 	bool names;         /* are wanted */
 	int64_t names_from; /* not before */
-	bool specs;         /* there were some at the last look */
+	int specs;          /* whether there were some at the last look; -1: there was none */
 	pid_t late;         /* a child that was killed and does not end; 0: none */
 	struct xid_watch watch;
 };
@@ -324,7 +324,10 @@ static int watcher_look(const struct watcher_job *job, bool names, bool specs)
 		r = ctr_gpu_host_identify(context, look.host);
 	if (look.host && look.host->settings->vcuda_slots > 0)
 		watcher_ask_manager(&look);
-	/* A spec that is the first, or was the last, changes how containers learn their devices. */
+	/*
+	 * A spec that is the first, or was the last, changes how containers learn their devices. So may one that was
+	 * written before the first look.
+	 */
 	r = watcher_send(job->fd, json_pack("{s:o, s:o*, s:o*, s:o*, s:o}", "devices", watcher_list(&look), "slots",
 					    look.slots, "lost", look.lost, "strategies",
 					    specs == job->specs ? NULL : json_integer(strategy_find()), "why",
@@ -433,8 +436,7 @@ static void watcher_pause(struct watcher_job *job)
 
 __attribute__((noreturn)) static void watcher_run(int fd, pid_t parent, enum watcher_mig mig)
 {
-	struct watcher_job job = {
-		.fd = fd, .mig = mig, .names = true, .specs = strategy_has_specs(), .watch = XID_WATCH_NONE};
+	struct watcher_job job = {.fd = fd, .mig = mig, .names = true, .specs = -1, .watch = XID_WATCH_NONE};
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (getppid() != parent)
