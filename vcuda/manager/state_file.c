@@ -74,9 +74,10 @@ static json_t *state_file_describe_owner(const struct owner *owner)
 
 static json_t *state_file_describe_suspension(const struct suspension *suspension)
 {
-	return json_pack("{s:s, s:s, s:I, s:b, s:b, s:b}", "suspension", suspension_name(suspension), "trouble",
+	return json_pack("{s:s, s:s, s:I, s:b, s:b, s:b, s:b}", "suspension", suspension_name(suspension), "trouble",
 			 suspension->trouble, "target", (json_int_t)suspension->target, "byHand", suspension->by_hand,
-			 "forSleep", suspension->for_sleep, "begun", suspension_has_begun(suspension));
+			 "forSleep", suspension->for_sleep, "begun", suspension_has_begun(suspension), "partly",
+			 suspension->partly);
 }
 
 static json_t *state_file_list_times(const uint64_t times[static MANAGER_GPUS_MAX])
@@ -235,6 +236,9 @@ static int state_file_fill(const json_t *entry, struct tenant *tenant)
 	tenant->suspension.for_sleep = json_is_true(json_object_get(entry, "forSleep"));
 	(void)snprintf(tenant->suspension.trouble, sizeof(tenant->suspension.trouble), "%s",
 		       state_file_text(entry, "trouble"));
+	/* An earlier version has no such key: whatever it has a reason of is saved once more, which does no harm. */
+	tenant->suspension.partly = json_object_get(entry, "partly") ? json_is_true(json_object_get(entry, "partly"))
+								     : tenant->suspension.trouble[0] != '\0';
 	tenant->kept = true;
 	json_array_foreach (json_object_get(entry, "gpus"), i, gpu)
 		if (r == 0)

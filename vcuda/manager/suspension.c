@@ -33,7 +33,6 @@ enum {
 	FAILED_MS = 10 * 1000,      /* what could not be done for another reason */
 	SECOND_MS = 1000,
 	ABOVE = 16,
-	EXIT_NOT_RUN = 127,
 	MEMORY_TEXT_MAX = 4096,
 };
 
@@ -109,7 +108,7 @@ static void suspension_become(struct manager *manager, struct tenant *tenant, en
 		suspension_order(manager, tenant, START_GO);
 	if (state == SUSPENSION_NONE) {
 		memset((void *)tenant->orders->away, 0, sizeof(tenant->orders->away));
-		suspension->wanted = suspension->by_hand = suspension->for_sleep = false;
+		suspension->wanted = suspension->by_hand = suspension->for_sleep = suspension->partly = false;
 		suspension_begin_rest(manager, tenant);
 	}
 	if (state != SUSPENSION_RESUMING && state != SUSPENSION_SUSPENDED)
@@ -151,6 +150,7 @@ static void suspension_succeed(struct manager *manager, struct tenant *tenant, e
 									      : "idle"));
 	audit_write(state == SUSPENSION_SUSPENDED ? "suspend" : "resume", tenant, more);
 	suspension->trouble[0] = '\0';
+	suspension->partly = false;
 	suspension_become(manager, tenant, state);
 }
 
@@ -211,9 +211,9 @@ static _Noreturn void suspension_become_program(int program, int lock, int out, 
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0 ||
 	    dup2(lock, CHECKPOINT_LOCK) < 0 || close_range(CHECKPOINT_LOCK + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0 ||
 	    chdir("/") < 0)
-		_exit(EXIT_NOT_RUN);
+		_exit(CHECKPOINT_NOT_BEGUN);
 	(void)execveat(program, "", arguments, environment, AT_EMPTY_PATH);
-	_exit(EXIT_NOT_RUN);
+	_exit(CHECKPOINT_NOT_BEGUN);
 }
 
 /* The page is opened anew: a lock belongs to an open file description, and servers share the manager's. */
@@ -359,14 +359,9 @@ static void suspension_stay(struct manager *manager, struct tenant *tenant, cons
 	suspension_fail(manager, tenant, away ? SUSPENSION_SUSPENDED : SUSPENSION_NONE, why);
 	if (!away)
 		return;
-	tenant->suspension.wanted = true;
+	tenant->suspension.wanted = tenant->suspension.partly = true;
 	suspension_queue(manager, tenant);
-}
-
-/* One that did nothing leaves what an earlier one began as it is. */
-static bool suspension_did_nothing(int end)
-{
-	return end == EXIT_NOT_RUN || end == CHECKPOINT_NOT_BEGUN;
+	tenant->suspension.try_at = manager_now() + (manager->asleep ? FAILED_MS : AGAIN_MS);
 }
 
 static void suspension_end_move(struct manager *manager, struct tenant *tenant, int end, const char *why)
@@ -378,7 +373,7 @@ static void suspension_end_move(struct manager *manager, struct tenant *tenant, 
 		suspension_become(manager, tenant, SUSPENSION_NONE);
 	} else if (end == CHECKPOINT_NO_ROOM || end == CHECKPOINT_AWAY) {
 		suspension_stay(manager, tenant, "the other GPU has no room for what it has", end == CHECKPOINT_AWAY);
-	} else if (end == CHECKPOINT_UNDONE || suspension_did_nothing(end)) {
+	} else if (end == CHECKPOINT_UNDONE || end == CHECKPOINT_NOT_BEGUN) {
 		suspension_stay(manager, tenant, why, false);
 	} else {
 		suspension_lose(manager, tenant, why);
@@ -422,7 +417,7 @@ static void suspension_end(struct manager *manager, struct tenant *tenant, int w
 	}
 	if (end != CHECKPOINT_DONE)
 		suspension_explain(&tenant->suspension, wait_status, why);
-	if (suspension_did_nothing(end) && tenant->suspension.begun)
+	if (end == CHECKPOINT_NOT_BEGUN && tenant->suspension.begun)
 		suspension_try_later(tenant, why);
 	else if (tenant->suspension.state == SUSPENSION_MOVING)
 		suspension_end_move(manager, tenant, end, why);
@@ -432,15 +427,42 @@ static void suspension_end(struct manager *manager, struct tenant *tenant, int w
 		suspension_queue(manager, tenant);
 	else if (end == CHECKPOINT_AWAY)
 		suspension_stay(manager, tenant, why, true);
-	else if (end == CHECKPOINT_UNDONE || suspension_did_nothing(end))
+	else if (end == CHECKPOINT_UNDONE || end == CHECKPOINT_NOT_BEGUN)
 		suspension_fail(manager, tenant, before, why);
 	else
 		suspension_lose(manager, tenant, why);
 }
 
+/* What is to come back does so when all wake. */
+static void suspension_defer(struct suspension *suspension)
+{
+	if (!suspension->wanted || suspension->queued)
+		return;
+	suspension->for_sleep = true;
+	suspension->wanted = false;
+}
+
+/* What could not be saved whole still has memory of a GPU, which the host's sleep would take: that is tried again. */
+static void suspension_save_rest(struct manager *manager, struct tenant *tenant)
+{
+	suspension_become(manager, tenant, SUSPENSION_PARKING);
+	suspension_try_again(&tenant->suspension);
+	suspension_defer(&tenant->suspension);
+}
+
+/* Of one that is suspended when all are to be. */
+static void suspension_sleep_on(struct manager *manager, struct tenant *tenant)
+{
+	tenant->suspension.trouble[0] = '\0';
+	if (tenant->suspension.partly)
+		suspension_save_rest(manager, tenant);
+	suspension_defer(&tenant->suspension);
+}
+
 static void suspension_reap(struct manager *manager, struct tenant *tenant)
 {
 	struct suspension *suspension = &tenant->suspension;
+	const bool resumes = suspension->state == SUSPENSION_RESUMING;
 	int wait_status = 0;
 
 	if (waitpid(suspension->program, &wait_status, WNOHANG) != suspension->program)
@@ -448,6 +470,9 @@ static void suspension_reap(struct manager *manager, struct tenant *tenant)
 	suspension->program = 0;
 	suspension_end(manager, tenant, wait_status);
 	suspension_close(suspension);
+	/* It was being resumed when all were to sleep. */
+	if (resumes && manager->asleep && suspension->state == SUSPENSION_SUSPENDED)
+		suspension_sleep_on(manager, tenant);
 }
 
 /* One that a server keeps waiting, which has to answer the driver. */
@@ -699,8 +724,12 @@ static void suspension_look_at_suspended(struct manager *manager, struct tenant 
 	struct suspension *suspension = &tenant->suspension;
 	int r;
 
-	if (manager->asleep)
+	if (manager->asleep) {
+		/* The reason stays until it is saved: who waits for it reads that. */
+		if (suspension->partly && now >= suspension->try_at)
+			suspension_save_rest(manager, tenant);
 		return;
+	}
 	if (!suspension->by_hand && tenant->clients == 0) {
 		suspension_become(manager, tenant, SUSPENSION_NONE);
 		return;
@@ -726,14 +755,6 @@ static void suspension_look_at_suspended(struct manager *manager, struct tenant 
 
 /* ---- all of them, while the host sleeps ---- */
 
-/* What could not be saved whole still has memory of a GPU, which the host's sleep would take: that is tried again. */
-static void suspension_save_rest(struct manager *manager, struct tenant *tenant)
-{
-	suspension_become(manager, tenant, SUSPENSION_PARKING);
-	suspension_try_again(&tenant->suspension);
-	tenant->suspension.trouble[0] = '\0';
-}
-
 void suspension_sleep(struct manager *manager)
 {
 	if (!manager->asleep)
@@ -742,17 +763,15 @@ void suspension_sleep(struct manager *manager)
 	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next) {
 		struct suspension *suspension = &tenant->suspension;
 
-		if (suspension->state == SUSPENSION_SUSPENDED && suspension->queued && suspension->trouble[0]) {
-			suspension_save_rest(manager, tenant);
-		} else if (suspension->state != SUSPENSION_SUSPENDED) {
-			suspension->try_at = 0;
-			suspension->trouble[0] = '\0';
+		if (suspension->state == SUSPENSION_SUSPENDED) {
+			suspension_sleep_on(manager, tenant);
+			continue;
 		}
-		/* It was on its way back, and is afterwards. */
-		if (suspension->wanted && !suspension->queued && suspension->state != SUSPENSION_RESUMING) {
-			suspension->for_sleep = true;
-			suspension->wanted = false;
-		}
+		/* One that comes back from the queue is waited for, and not taken for one that waits. */
+		suspension->try_at = suspension->queued = 0;
+		suspension->trouble[0] = '\0';
+		if (suspension->state != SUSPENSION_RESUMING)
+			suspension_defer(suspension);
 	}
 }
 
@@ -844,9 +863,9 @@ int64_t suspension_next(const struct manager *manager, const struct tenant *tena
 			return suspension->try_at > now ? suspension->try_at : now;
 		return tenant->limits.idle && tenant->clients > 0 ? now + IDLE_MS : INT64_MAX;
 	case SUSPENSION_SUSPENDED:
-		if (manager->asleep)
+		if (manager->asleep && !suspension->partly)
 			return INT64_MAX;
-		if (suspension->wanted)
+		if (suspension->wanted || manager->asleep)
 			return suspension->try_at > now ? suspension->try_at : now + LOOK_MS;
 		return suspension->by_hand || tenant->clients == 0 ? INT64_MAX : now + WANTED_MS;
 	default:

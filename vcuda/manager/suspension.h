@@ -46,6 +46,7 @@ struct suspension {
 	uint64_t target; /* and where: an arrangement of its GPUs (start_place()) */
 	bool by_hand;
 	bool for_sleep;    /* it is resumed when all are */
+	bool partly;       /* what rests has something on a GPU still, which could not be saved */
 	bool wanted;       /* to be resumed */
 	uint32_t order;    /* that servers have */
 	int64_t began;     /* of what is under way, or of the rest */

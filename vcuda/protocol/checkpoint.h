@@ -24,7 +24,11 @@ enum checkpoint_end {
 	CHECKPOINT_NO_ROOM,    /* the same: the GPU has not enough memory for them now */
 	CHECKPOINT_LOST,       /* not all of them are as they were, nor as they should be */
 	CHECKPOINT_AWAY,       /* something failed, and there is no room any more to undo it: resume them later */
-	CHECKPOINT_NOT_BEGUN,  /* the processes were not looked at: what an earlier program left is as it was */
+	/*
+	 * The processes were not looked at: what an earlier program left is as it was. The same status where this one
+	 * could not be executed, which a manager knows that has been running since before an update.
+	 */
+	CHECKPOINT_NOT_BEGUN = 127,
 };
 
 /* What failed first. */

@@ -661,11 +661,13 @@ static void what_was_not_saved_whole_is_saved_before_the_host_sleeps(void **stat
 	suspension->state = SUSPENSION_SUSPENDED;
 	suspension->wanted = true;
 	suspension->queued = 1;
+	suspension->partly = true;
 	(void)strcpy(suspension->trouble, "why");
 	assert_int_equal(state_file_write(&world->manager), 0);
 	assert_int_equal(state_file_read(&next), 0);
 	assert_int_equal(next.tenant_count, 1);
 	suspension = &next.tenants->suspension;
+	assert_true(suspension->partly);
 	assert_string_equal(suspension_name(suspension), "waiting");
 	assert_string_equal(suspension->trouble, "why");
 	suspension_sleep(&next);
@@ -676,17 +678,18 @@ static void what_was_not_saved_whole_is_saved_before_the_host_sleeps(void **stat
 	world_end(&next);
 }
 
-/* Looks, and where that starts the driver's program, once more when this has ended. */
+/* Looks, unless the driver's program runs already, and once more when this has ended. */
 static void look_until_it_ends(struct manager *manager, struct tenant *tenant)
 {
 	/* Later than whatever is to be tried again. */
 	const int64_t now = manager_now() + 3600 * 1000;
 
-	suspension_look(manager, tenant, now);
+	if (!tenant->suspension.program)
+		suspension_look(manager, tenant, now);
 	if (!tenant->suspension.program)
 		return;
 	assert_int_equal(poll(&(struct pollfd){.fd = tenant->suspension.program_pidfd, .events = POLLIN}, 1, 10000), 1);
-	suspension_look(manager, tenant, now);
+	suspension_look(manager, tenant, manager_now());
 }
 
 /* Whoever has all suspended waits until it is done or there is a reason. */
@@ -716,6 +719,89 @@ static void what_can_be_neither_begun_nor_left_says_why(void **state)
 	assert_string_equal(one->suspension.trouble, "");
 	manager->workers = NULL;
 	one->clients = 0;
+}
+
+/* A server is saved, and another one is not. */
+static void suspend_partly(struct manager *manager, struct tenant *tenant)
+{
+	suspension_take_over(manager, tenant, "suspending", 0, true);
+	manager->checkpoint = (char *)"/proc/self/exe";
+	tenant->library[0] = 'a';
+	look_until_it_ends(manager, tenant);
+	assert_string_equal(suspension_name(&tenant->suspension), "waiting");
+	assert_string_not_equal(tenant->suspension.trouble, "");
+}
+
+/* Return: whether it is saved now that all are to sleep. */
+static bool is_saved_asleep(struct manager *manager, struct tenant *tenant)
+{
+	manager->checkpoint = (char *)"/bin/true";
+	if (!suspension_has_begun(&tenant->suspension))
+		return false;
+	look_until_it_ends(manager, tenant);
+	return streq(suspension_name(&tenant->suspension), "suspended") && !tenant->suspension.partly;
+}
+
+/* Whatever has been tried since then, and whoever takes its reason for read. */
+static void what_was_not_saved_whole_stays_so_until_it_is(void **state)
+{
+	struct world *world = *state;
+	struct manager *manager = &world->manager;
+	struct tenant *one = add_movable(manager, "one");
+	struct worker server = {.tenant = one, .pid = getpid()};
+
+	manager->workers = &server;
+	one->clients = 1;
+	free(one->library);
+	one->library = strdup("-");
+	suspend_partly(manager, one);
+	suspension_sleep(manager);
+	suspension_wake(manager);
+	/* Before the driver could do it, all wake, and sleep again. */
+	suspend_partly(manager, one);
+	suspension_wake(manager);
+	suspension_sleep(manager);
+	assert_true(is_saved_asleep(manager, one));
+	suspension_wake(manager);
+	suspend_partly(manager, one);
+	assert_int_equal(suspension_resume(manager, one), 0);
+	suspension_sleep(manager);
+	assert_true(is_saved_asleep(manager, one));
+	assert_true(one->suspension.for_sleep);
+	suspension_wake(manager);
+	/* All are to sleep while it is tried to resume it, for which there is no room. */
+	suspend_partly(manager, one);
+	suspension_look(manager, one, manager_now() + 3600 * 1000);
+	assert_int_equal(one->suspension.state, SUSPENSION_RESUMING);
+	suspension_sleep(manager);
+	assert_string_equal(suspension_name(&one->suspension), "resuming");
+	look_until_it_ends(manager, one);
+	assert_true(is_saved_asleep(manager, one));
+	/* What cannot be saved is tried again, and says why meanwhile. */
+	suspend_partly(manager, one);
+	assert_true(suspension_next(manager, one, manager_now()) < INT64_MAX);
+	suspension_look(manager, one, manager_now() + 3600 * 1000);
+	assert_string_not_equal(one->suspension.trouble, "");
+	assert_true(is_saved_asleep(manager, one));
+	assert_int_equal(suspension_next(manager, one, manager_now()), INT64_MAX);
+	suspension_wake(manager);
+	manager->workers = NULL;
+	one->clients = 0;
+}
+
+/* It has nothing on a GPU: why it could not be resumed is no matter while all sleep. */
+static void what_was_saved_whole_sleeps_though_it_could_not_be_resumed(void **state)
+{
+	struct world *world = *state;
+	struct manager *manager = &world->manager;
+	struct tenant *one = add_movable(manager, "one");
+
+	suspension_take_over(manager, one, "waiting", 0, false);
+	(void)strcpy(one->suspension.trouble, "why");
+	suspension_sleep(manager);
+	assert_string_equal(suspension_name(&one->suspension), "waiting");
+	assert_string_equal(one->suspension.trouble, "");
+	assert_false(suspension_has_begun(&one->suspension));
 }
 
 static void names_are_those_of_directories(void **state)
@@ -2243,9 +2329,8 @@ static void a_container_that_was_moved_is_counted_where_it_is(void **state)
 {
 	struct manager *manager = &((struct world *)*state)->manager;
 	const uint64_t gib = 1ULL << 30;
-	const struct owner one = {.uid = 1000,
-				  .limits = {.memory = STR_SHARE(50), .share = 100, .max_clients = 4},
-				  .containers = 8};
+	const struct owner one = {
+		.uid = 1000, .limits = {.memory = STR_SHARE(50), .share = 100, .max_clients = 4}, .containers = 8};
 	struct tenant *moved = add_movable(manager, "1000+moved");
 	uint64_t memory = gib;
 
@@ -2266,9 +2351,8 @@ static void what_is_not_known_keeps_nobody_waiting_for_bytes(void **state)
 {
 	struct manager *manager = &((struct world *)*state)->manager;
 	const uint64_t gib = 1ULL << 30;
-	const struct owner one = {.uid = 1000,
-				  .limits = {.memory = gib, .share = 100, .max_clients = 4},
-				  .containers = 8};
+	const struct owner one = {
+		.uid = 1000, .limits = {.memory = gib, .share = 100, .max_clients = 4}, .containers = 8};
 	uint64_t memory = gib;
 
 	(void)add_owned(manager, "1000+first", one, STR_SHARE(50) | gib);
@@ -2396,6 +2480,17 @@ static void the_decider_is_told_of_all_containers_before_it_reads(void **state)
 	manager->decider.pid = 0;
 }
 
+/* A manager that was started before an update knows no other status of a program that has done nothing. */
+_Static_assert(CHECKPOINT_NOT_BEGUN == 127, "as what could not be executed ends");
+
+/* As the driver's program would end, of a container whose library is called so. */
+static enum checkpoint_end be_checkpoint(char *const *argv)
+{
+	if (streq(argv[1], "resume"))
+		return CHECKPOINT_NO_ROOM;
+	return argv[2][0] == 'a' ? CHECKPOINT_AWAY : CHECKPOINT_NOT_BEGUN;
+}
+
 int main(int argc, char **argv)
 {
 #define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, world_open, world_close)
@@ -2428,6 +2523,8 @@ int main(int argc, char **argv)
 		WITH_WORLD(a_new_manager_counts_on),
 		WITH_WORLD(what_was_not_saved_whole_is_saved_before_the_host_sleeps),
 		WITH_WORLD(what_can_be_neither_begun_nor_left_says_why),
+		WITH_WORLD(what_was_not_saved_whole_stays_so_until_it_is),
+		WITH_WORLD(what_was_saved_whole_sleeps_though_it_could_not_be_resumed),
 		WITH_WORLD(each_container_has_a_user_and_a_socket_of_its_own),
 		WITH_WORLD(a_ledger_brings_back_what_lives),
 		WITH_WORLD(a_servers_quota_is_taken_over_and_nothing_else),
@@ -2461,7 +2558,7 @@ int main(int argc, char **argv)
 
 	if (argc == 1 && streq(argv[0], "ctr-gpu-vcuda"))
 		return be_server();
-	if (argc > 1 && streq(argv[0], "ctr-gpu-vcuda-checkpoint"))
-		return CHECKPOINT_NOT_BEGUN;
+	if (argc > 2 && streq(argv[0], "ctr-gpu-vcuda-checkpoint"))
+		return (int)be_checkpoint(argv);
 	return cmocka_run_group_tests_name("manager", tests, NULL, NULL);
 }
