@@ -466,7 +466,6 @@ static int devcgroup_notify_systemd(struct devcgroup *cgroup, const struct devcg
 	struct devcgroup_id id = {0};
 	int r;
 
-	devcgroup_remove_ended_drop_ins(DEVCGROUP_TRANSIENT, cgroup->unit, cgroup->levels[0].fd);
 	if (!devcgroup_systemd_restricts(DEVCGROUP_TRANSIENT, cgroup->unit))
 		return 0;
 	/*

@@ -112,7 +112,4 @@ int devcgroup_systemd_answer(const char *data, size_t size);
  */
 bool devcgroup_remove_stale_drop_ins(const char *transient, const char *unit);
 
-/** Removes those of our files of a unit whose container's cgroup is gone. @cgroup: directory of the unit's */
-void devcgroup_remove_ended_drop_ins(const char *transient, const char *unit, int cgroup);
-
 #define DEVCGROUP_TRANSIENT "/run/systemd/transient"

@@ -15,7 +15,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -32,7 +31,7 @@
 /* A link beside the folder of transient units, of each unit that runs. */
 #define RUNNING_UNIT "../units/invocation:"
 
-enum { UNIT_FILE_MAX = 1024 * 1024, UNIT_PATH_MAX = 512, RACES_MAX = 8, CGROUPS_MAX = 1024 };
+enum { UNIT_FILE_MAX = 1024 * 1024, UNIT_PATH_MAX = 512, RACES_MAX = 8 };
 
 static bool systemd_has_suffix(const char *text, const char *suffix)
 {
@@ -324,67 +323,6 @@ void devcgroup_remove_drop_in(const char *transient, const char *name)
 	systemd_remove_drop_in(fd, name);
 	if (text)
 		systemd_drop(fd, name, text);
-}
-
-/* Whether a cgroup, or one below it, has a number. @left: how many are looked at; what is not looked at may have it. */
-static bool systemd_has_cgroup(int directory, uint64_t inode, unsigned levels, unsigned *left)
-{
-	_cleanup_dir_ DIR *cgroups = fd_open_directory(directory, ".", O_NOFOLLOW);
-	const struct dirent *entry;
-	struct stat st;
-
-	if (!cgroups || *left == 0 || fstat(directory, &st) < 0)
-		return true;
-	--*left;
-	if (st.st_ino == inode)
-		return true;
-	while (levels > 0 && (entry = readdir(cgroups))) {
-		_cleanup_close_ int below = -1;
-
-		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
-			continue;
-		below = openat(directory, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (below >= 0 && systemd_has_cgroup(below, inode, levels - 1, left))
-			return true;
-	}
-	return false;
-}
-
-/* The number of a container's cgroup in the name of a file of ours; 0: it has none. */
-static uint64_t systemd_read_inode(const char *name)
-{
-	enum { HASH_DIGITS = 16 };
-	const char *number = name + strlen(DROP_IN) + HASH_DIGITS;
-
-	return strlen(name) > strlen(DROP_IN) + HASH_DIGITS && *number == '-' ? strtoull(number + 1, NULL, 16) : 0;
-}
-
-static bool systemd_is_ours(const char *name)
-{
-	return str_has_prefix(name, DROP_IN);
-}
-
-/*
- * The file of a container that has ended without a hook of ours stays as long as the unit does, which may have many
- * containers, one after the other.
- */
-void devcgroup_remove_ended_drop_ins(const char *transient, const char *unit, int cgroup)
-{
-	_cleanup_free_ char *folder = NULL;
-	_cleanup_strv_ struct strv names = {0};
-
-	if (str_format(&folder, "%s/%s.d", transient, unit) < 0 ||
-	    fd_list_names(AT_FDCWD, folder, systemd_is_ours, CGROUPS_MAX, &names) < 0)
-		return;
-	for (size_t i = 0; i < names.count; i++) {
-		const uint64_t inode = systemd_read_inode(names.items[i]);
-		_cleanup_free_ char *name = NULL;
-		unsigned left = CGROUPS_MAX;
-
-		if (inode && !systemd_has_cgroup(cgroup, inode, DEVCGROUP_LEVELS_MAX, &left) &&
-		    str_format(&name, "%s.d/%s", unit, names.items[i]) == 0)
-			devcgroup_remove_drop_in(transient, name);
-	}
 }
 
 /* @name: of the file, below @transient. Return: 0; -EEXIST if the container has it; -errno. */

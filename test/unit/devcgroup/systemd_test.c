@@ -228,46 +228,6 @@ static void containers_of_one_unit_have_files_of_their_own(void **state)
 	undo_log_free(others);
 }
 
-/* Directories, with numbers as those of cgroups. */
-static struct devcgroup_id make_cgroup(const char *name)
-{
-	_cleanup_free_ char *path = NULL;
-	struct stat st;
-
-	make_folder(name);
-	assert_int_equal(str_format(&path, "%s/%s", folder, name), 0);
-	assert_int_equal(stat(path, &st), 0);
-	return (struct devcgroup_id){st.st_dev, st.st_ino};
-}
-
-static void a_container_that_has_ended_leaves_no_file_in_a_unit_that_lives_on(void **state)
-{
-	static const struct devcgroup_rule rule = {'c', 10, 183, "rw", "/dev/dxg"};
-	const struct devcgroup_id unit = make_cgroup("unit"), inner = make_cgroup("unit/inner"),
-				  deep = make_cgroup("unit/inner/deep"), gone = make_cgroup("unit/gone");
-	_cleanup_free_ char *path = NULL, *ended = NULL, *own = NULL, *below = NULL, *command = NULL;
-	_cleanup_close_ int cgroup = -1;
-
-	(void)state;
-	put("a.scope", "");
-	make_folder("a.scope.d");
-	put("a.scope.d/50-ctr-gpu-1.conf", "");
-	own = give(&unit, &rule, undo_log);
-	below = give(&deep, &rule, undo_log);
-	ended = give(&gone, &rule, undo_log);
-	assert_true(inner.inode != deep.inode);
-	assert_int_equal(str_format(&path, "%s/unit", folder), 0);
-	cgroup = open(path, O_RDONLY | O_DIRECTORY);
-	devcgroup_remove_ended_drop_ins(folder, "a.scope", cgroup);
-	assert_true(exists(own) && exists(below) && exists(ended));
-	assert_int_equal(str_format(&command, "rmdir %s/gone", path), 0);
-	assert_int_equal(system(command), 0);
-	devcgroup_remove_ended_drop_ins(folder, "a.scope", cgroup);
-	assert_false(exists(ended));
-	/* Of an older version, which has not written which cgroup it is. */
-	assert_true(exists(own) && exists(below) && exists("a.scope.d/50-ctr-gpu-1.conf"));
-}
-
 /* What is given twice is there once, and is the first one's to take back. */
 static void a_container_that_is_given_the_same_again_has_one_file(void **state)
 {
@@ -467,8 +427,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_link_in_the_place_of_the_folder_is_refused, start, stop),
 		cmocka_unit_test_setup_teardown(rules_of_a_unit_are_seen, start, stop),
 		cmocka_unit_test_setup_teardown(stale_files_are_removed, start, stop),
-		cmocka_unit_test_setup_teardown(a_container_that_has_ended_leaves_no_file_in_a_unit_that_lives_on,
-						start, stop),
 		cmocka_unit_test(systemd_s_answer_is_found),
 		cmocka_unit_test_setup_teardown(systemd_keeps_what_others_want, start, stop),
 	};
