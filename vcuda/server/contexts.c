@@ -236,10 +236,11 @@ static CUresult contexts_end_primary(struct request *q, CUresult (*end)(CUdevice
 	if (r)
 		return r;
 	handle = primary[q->argument[0]];
-	if (handle == PRIMARY_CHANGES)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!handle_look(handle, WIRE_CONTEXT, &context.real))
+	if (!handle)
 		return end(device);
+	/* A handle that is not found yet is of a context that another thread still makes. */
+	if (handle == PRIMARY_CHANGES || !handle_look(handle, WIRE_CONTEXT, &context.real))
+		return CUDA_ERROR_INVALID_CONTEXT;
 	primary[q->argument[0]] = PRIMARY_CHANGES;
 	remains = contexts_await(q, handle, context);
 	r = end(device);

@@ -16,6 +16,7 @@ CUresult serve_cuCtxCreate_v2(struct request *q);
 CUresult serve_cuCtxDestroy_v2(struct request *q);
 CUresult serve_cuDevicePrimaryCtxRetain(struct request *q);
 CUresult serve_cuDevicePrimaryCtxRelease_v2(struct request *q);
+CUresult serve_cuDevicePrimaryCtxReset_v2(struct request *q);
 
 static struct start_quota quota;
 static const struct start_orders orders = {.limit = UINT64_MAX};
@@ -98,6 +99,10 @@ static CUresult get_attribute(int *ret, CUdevice_attribute attribute, CUdevice d
 	return CUDA_SUCCESS;
 }
 
+/* What another thread does right before the context is found; what it is answered right after. */
+static void (*before)(void);
+static CUresult meanwhile;
+
 static int begin(void **state)
 {
 	(void)state;
@@ -115,6 +120,8 @@ static int begin(void **state)
 	driver.cuDeviceGetAttribute = get_attribute;
 	driver.cuDevicePrimaryCtxRetain = retain;
 	driver.cuDevicePrimaryCtxRelease_v2 = release;
+	driver.cuDevicePrimaryCtxReset_v2 = release;
+	before = NULL;
 	made = ended = 0;
 	return 0;
 }
@@ -161,9 +168,6 @@ bool __wrap_driver_memory_is_known(void)
 	return true;
 }
 
-/* When it is found. */
-static CUresult meanwhile;
-
 void __real_handle_show(uint64_t handle);
 void __wrap_handle_show(uint64_t handle);
 
@@ -171,6 +175,8 @@ void __wrap_handle_show(uint64_t handle)
 {
 	static struct request q;
 
+	if (before)
+		before();
 	__real_handle_show(handle);
 	q.header.words = 1;
 	q.header.bytes = 8;
@@ -226,12 +232,42 @@ static void a_primary_one_is_not_destroyed_as_soon_as_it_is_found(void **state)
 	assert_int_equal(ended, 1);
 }
 
+static CUresult released, was_reset;
+
+static void end_primary(void)
+{
+	static struct request q;
+
+	q.header.words = 1;
+	q.header.bytes = 8;
+	released = serve_cuDevicePrimaryCtxRelease_v2(&q);
+	was_reset = serve_cuDevicePrimaryCtxReset_v2(&q);
+}
+
+static void a_primary_one_is_not_released_before_it_is_found(void **state)
+{
+	uint64_t real;
+
+	(void)state;
+	guess();
+	fits = true;
+	before = end_primary;
+	assert_int_equal(serve_cuDevicePrimaryCtxRetain(ask(1, 0)), CUDA_SUCCESS);
+	assert_int_equal(released, CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(was_reset, CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(ended, 0);
+	assert_true(handle_look(guessed, WIRE_CONTEXT, &real));
+	assert_int_equal(serve_cuDevicePrimaryCtxRelease_v2(ask(1, 0)), CUDA_SUCCESS);
+	assert_int_equal(ended, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(devices_keep_their_numbers_while_one_is_made, begin),
 		cmocka_unit_test_setup(one_that_is_not_counted_yet_is_not_found, begin),
 		cmocka_unit_test_setup(a_primary_one_is_not_destroyed_as_soon_as_it_is_found, begin),
+		cmocka_unit_test_setup(a_primary_one_is_not_released_before_it_is_found, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
