@@ -142,6 +142,18 @@ static void code_load_in_contexts(uint64_t library)
 	}
 }
 
+/* A context that was found only after the library was loaded in the others, but before it has a handle, lacks it. */
+static void code_load_again(uint64_t handle)
+{
+	struct object_ref hold;
+
+	if (!quota_is_limited() || !handle_take(handle, &hold))
+		return;
+	code_load_in_contexts(hold.real);
+	driver_memory_set_dirty();
+	object_ref_let_go(hold);
+}
+
 CUresult serve_cuModuleLoadDataEx(struct request *q)
 {
 	struct code_options options;
@@ -191,6 +203,7 @@ CUresult serve_cuLibraryLoadData(struct request *q)
 	}
 	if (!r)
 		answer.handle = handle_make(WIRE_LIBRARY, library, 0, 0);
+	code_load_again(answer.handle);
 	code_note_globals(answer.handle, globals, 0);
 	return code_reply(q, r, &options, &answer);
 }

@@ -179,10 +179,23 @@ static CUresult contexts_make(CUcontext real, uint64_t gpu, uint64_t expected, u
 	return CUDA_SUCCESS;
 }
 
+/* What other threads loaded while the context, which is current, was not found, is not in it. One may end it by now. */
+static void contexts_load_again(uint64_t handle)
+{
+	struct object_ref hold;
+
+	if (!quota_is_limited() || !handle_take(handle, &hold))
+		return;
+	code_load_libraries();
+	driver_memory_set_dirty();
+	object_ref_let_go(hold);
+}
+
 /* A lane that was told of the handle before has no context for it. */
 static void contexts_reply(struct request *q, uint64_t handle)
 {
 	handle_show(handle);
+	contexts_load_again(handle);
 	lane_forget_context();
 	request_reply(q, &handle, sizeof(handle));
 }

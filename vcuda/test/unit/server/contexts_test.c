@@ -17,9 +17,11 @@ CUresult serve_cuCtxDestroy_v2(struct request *q);
 CUresult serve_cuDevicePrimaryCtxRetain(struct request *q);
 CUresult serve_cuDevicePrimaryCtxRelease_v2(struct request *q);
 CUresult serve_cuDevicePrimaryCtxReset_v2(struct request *q);
+CUresult serve_cuLibraryLoadData(struct request *q);
+CUresult serve_wire_upload(struct request *q);
 
 static struct start_quota quota;
-static const struct start_orders orders = {.limit = UINT64_MAX};
+static struct start_orders orders = {.limit = UINT64_MAX};
 static struct start_turns turns;
 static struct wire shared;
 
@@ -74,9 +76,11 @@ static CUresult destroy(CUcontext context)
 	return CUDA_SUCCESS;
 }
 
+static CUcontext current;
+
 static CUresult set_current(CUcontext context)
 {
-	(void)context;
+	current = context;
 	return CUDA_SUCCESS;
 }
 
@@ -101,6 +105,7 @@ static CUresult get_attribute(int *ret, CUdevice_attribute attribute, CUdevice d
 
 /* What another thread does right before the context is found; what it is answered right after. */
 static void (*before)(void);
+static void (*counting)(void); /* the same when what the driver has taken is counted */
 static CUresult meanwhile;
 
 static int begin(void **state)
@@ -121,7 +126,8 @@ static int begin(void **state)
 	driver.cuDevicePrimaryCtxRetain = retain;
 	driver.cuDevicePrimaryCtxRelease_v2 = release;
 	driver.cuDevicePrimaryCtxReset_v2 = release;
-	before = NULL;
+	before = counting = NULL;
+	orders.limit = UINT64_MAX;
 	made = ended = 0;
 	return 0;
 }
@@ -157,6 +163,8 @@ bool __wrap_driver_memory_fits(void)
 {
 	uint64_t real;
 
+	if (counting)
+		counting();
 	found = handle_look(guessed, WIRE_CONTEXT, &real);
 	return fits;
 }
@@ -261,6 +269,86 @@ static void a_primary_one_is_not_released_before_it_is_found(void **state)
 	assert_int_equal(ended, 1);
 }
 
+static uint64_t library, loaded_in;
+
+static CUresult get_module(CUmodule *ret, CUlibrary real)
+{
+	assert_int_equal(real, 0x8000);
+	*ret = 0x8100;
+	loaded_in = current;
+	return CUDA_SUCCESS;
+}
+
+/* It is in all contexts that are found, which the new one is not. */
+static void load_library(void)
+{
+	library = handle_give(WIRE_LIBRARY, 0x8000, 0, 0);
+	loaded_in = 0;
+}
+
+/* Else the library's memory would be taken when the context first uses it, which is too late to refuse the client. */
+static void a_library_that_is_loaded_while_one_is_made_is_in_it(void **state)
+{
+	struct request *q = ask(1, 0);
+
+	(void)state;
+	driver.cuLibraryGetModule = get_module;
+	orders.limit = 1 << 30;
+	server.gpu_bytes = 1 << 30;
+	fits = true;
+	before = load_library;
+	assert_int_equal(serve_cuDevicePrimaryCtxRetain(q), CUDA_SUCCESS);
+	assert_int_not_equal(loaded_in, 0);
+	assert_int_equal(loaded_in, current);
+	assert_int_equal(serve_cuDevicePrimaryCtxRelease_v2(ask(1, 0)), CUDA_SUCCESS);
+	handle_drop(library);
+}
+
+static CUresult load(CUlibrary *ret, const void *code, CUjit_option *options, void **values, unsigned count,
+		     CUlibraryOption *library_options, void **library_values, unsigned library_count)
+{
+	(void)code, (void)options, (void)values, (void)count;
+	(void)library_options, (void)library_values, (void)library_count;
+	*ret = 0x8000;
+	return CUDA_SUCCESS;
+}
+
+static CUresult push_current(CUcontext context)
+{
+	current = context;
+	return CUDA_SUCCESS;
+}
+
+static uint64_t shown;
+
+static void show_context(void)
+{
+	shown = handle_give(WIRE_CONTEXT, 0x9000, 0, 0);
+}
+
+static void a_library_is_in_a_context_that_is_found_before_its_handle_is(void **state)
+{
+	static const char text[] = ".version 8.0";
+	struct request *q = ask(2, 0);
+
+	(void)state;
+	server.start.host_memory = 1 << 20;
+	q->argument[1] = sizeof(text);
+	q->header.bytes = 16 + 16;
+	memcpy(&q->argument[2], text, sizeof(text));
+	assert_int_equal(serve_wire_upload(q), CUDA_SUCCESS);
+	driver.cuLibraryLoadData = load;
+	driver.cuLibraryGetModule = get_module;
+	driver.cuCtxPushCurrent_v2 = push_current;
+	orders.limit = 1 << 30;
+	fits = true;
+	loaded_in = 0;
+	counting = show_context;
+	assert_int_equal(serve_cuLibraryLoadData(ask(3, sizeof(text))), CUDA_SUCCESS);
+	assert_int_equal(loaded_in, 0x9000);
+	handle_drop(shown);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -268,6 +356,8 @@ int main(void)
 		cmocka_unit_test_setup(one_that_is_not_counted_yet_is_not_found, begin),
 		cmocka_unit_test_setup(a_primary_one_is_not_destroyed_as_soon_as_it_is_found, begin),
 		cmocka_unit_test_setup(a_primary_one_is_not_released_before_it_is_found, begin),
+		cmocka_unit_test_setup(a_library_that_is_loaded_while_one_is_made_is_in_it, begin),
+		cmocka_unit_test_setup(a_library_is_in_a_context_that_is_found_before_its_handle_is, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
