@@ -367,20 +367,25 @@ static bool image_file_is_whole(const uint8_t *image, uint64_t bytes)
 	return memcmp(image, ELFMAG, known) != 0 || image_elf_is_whole(image, bytes);
 }
 
-/* How long a member is, in decimal digits with blanks behind them. */
+/* How long a member is, in decimal digits with blanks behind them. In BSD's form, its name comes before the file. */
 static bool image_read_member(const struct ar_hdr *header, uint64_t *ret)
 {
+	static const char bsd[] = "#1/";
 	const size_t blanks = sizeof(header->ar_size);
 	size_t i = 0;
 
-	if (memcmp(header->ar_fmag, ARFMAG, sizeof(header->ar_fmag)) != 0)
+	if (memcmp(header->ar_fmag, ARFMAG, sizeof(header->ar_fmag)) != 0 ||
+	    memcmp(header->ar_name, bsd, strlen(bsd)) == 0)
 		return false;
 	for (*ret = 0; i < blanks && isdigit((unsigned char)header->ar_size[i]); i++)
 		*ret = *ret * 10 + (uint64_t)(header->ar_size[i] - '0');
 	return i > 0 && (i == blanks || header->ar_size[i] == ' ');
 }
 
-/* Of members, each of which is a file, or a table of the archive's own. */
+/*
+ * Of members, each of which is a file, or a table of the archive's own. Objects of the host are looked at as other ELF
+ * files: what the section .nv_fatbin of one has in it is not.
+ */
 static bool image_archive_is_whole(const uint8_t *image, uint64_t bytes)
 {
 	for (uint64_t at = SARMAG; at < bytes;) {

@@ -227,6 +227,12 @@ static void the_members_of_an_archive_are_within_it(void **state)
 		set_size(&archive.member[1].header, wrong[i]);
 		assert_false(image_is_whole(image, sizeof(archive)));
 	}
+	/* In BSD's form the file begins behind its name, so that another file could stand where it is looked for. */
+	archive = make_archive();
+	memcpy(archive.member[1].header.ar_name, "a.o/", 4);
+	assert_true(image_is_whole(image, sizeof(archive)));
+	memcpy(archive.member[1].header.ar_name, "#1/8", 4);
+	assert_false(image_is_whole(image, sizeof(archive)));
 	/* One that has no files in it. */
 	archive = make_archive();
 	memcpy(archive.magic, "!<thin>\n", SARMAG);
