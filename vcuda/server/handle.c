@@ -327,18 +327,28 @@ void handle_hide(uint64_t value)
 		handle_hide_all(handle);
 }
 
-/* @context: of what ends with it; NULL: none, or one that has ended. So may the parent have. */
-static void handle_show_one(struct handle *handle, const struct handle *context)
+/* Behind what it ends with, and which another end hides. */
+static void handle_hide_behind(struct handle *handle, struct handle *other)
 {
-	struct handle *hider;
+	handle->hider = other->hider;
+	handle->next_hidden = other->next_hidden;
+	other->next_hidden = handle_place_of(handle);
+}
 
-	if ((handle->context && !context) || (handle->parent && !handle_place(handle->parent))) {
+/*
+ * What it ends with may have ended, or may be about to, by itself. A parent that has the same hider is shown, too, but
+ * may come later.
+ */
+static void handle_show_one(struct handle *handle)
+{
+	struct handle *const context = handle_place(handle->context), *const parent = handle_place(handle->parent);
+
+	if ((handle->context && !context) || (handle->parent && !parent)) {
 		handle_unlink(handle);
-	} else if (handle->context && context->hidden) {
-		hider = handle_place(context->hider);
-		handle->hider = context->hider;
-		handle->next_hidden = hider->next_hidden;
-		hider->next_hidden = handle_place_of(handle);
+	} else if (context && context->hidden) {
+		handle_hide_behind(handle, context);
+	} else if (parent && parent->hidden && parent->hider != handle->hider) {
+		handle_hide_behind(handle, parent);
 	} else {
 		handle->handle = handle->hidden;
 		handle->hidden = handle->hider = 0;
@@ -356,7 +366,7 @@ void handle_show(uint64_t value)
 	for (struct handle *one = next; one; one = next) {
 		next = handle_at(one->next_hidden);
 		one->next_hidden = 0;
-		handle_show_one(one, handle_place(one->context));
+		handle_show_one(one);
 	}
 }
 

@@ -94,7 +94,7 @@ void handle_drop(uint64_t handle);
 
 /**
  * The same, until handle_show() gives all of them back, or handle_drop() does not: what it is of is about to end. What
- * belongs to a context that ends meanwhile stays hidden, or goes with it.
+ * belongs to a context or a parent that ends meanwhile stays hidden, or goes with it.
  */
 void handle_hide(uint64_t handle);
 void handle_show(uint64_t handle);

@@ -251,6 +251,34 @@ static void what_does_not_end_is_shown_as_long_as_its_context_is_there(void **st
 	assert_false(there(module, WIRE_MODULE));
 }
 
+/* The same of what it is below: shown alone, it would be used while that ends. */
+static void what_does_not_end_is_shown_as_long_as_its_parent_is_there(void **state)
+{
+	const uint64_t graph = handle_give(WIRE_GRAPH, 0xa400, 0, 0), child = handle_give(WIRE_GRAPH, 0xa410, graph, 0);
+	const uint64_t node = handle_give(WIRE_NODE, 0xa420, child, 0), below = handle_give(WIRE_NODE, 0xa430, node, 0);
+
+	(void)state;
+	handle_hide(node);
+	handle_hide(graph);
+	handle_show(node);
+	assert_false(there(node, WIRE_NODE));
+	assert_false(there(below, WIRE_NODE));
+	/* It comes back with that. */
+	handle_show(graph);
+	assert_true(there(child, WIRE_GRAPH));
+	assert_true(there(node, WIRE_NODE));
+	assert_true(there(below, WIRE_NODE));
+	/* Or goes with it. */
+	handle_hide(node);
+	handle_hide(graph);
+	handle_show(node);
+	handle_drop(graph);
+	assert_int_equal(handle_known(WIRE_NODE, 0xa420), 0);
+	handle_show(node);
+	assert_false(there(node, WIRE_NODE));
+	assert_false(there(below, WIRE_NODE));
+}
+
 /* Each was looked for what ends with it in the whole table: 50,000 arrays took 45 seconds to end. */
 static void what_nothing_is_below_ends_without_a_look_at_all_others(void **state)
 {
@@ -487,6 +515,7 @@ int main(void)
 		cmocka_unit_test(what_ends_while_its_owner_goes_is_of_none_that_comes_after),
 		cmocka_unit_test(what_is_made_hidden_is_not_to_be_guessed),
 		cmocka_unit_test(what_does_not_end_is_shown_as_long_as_its_context_is_there),
+		cmocka_unit_test(what_does_not_end_is_shown_as_long_as_its_parent_is_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
