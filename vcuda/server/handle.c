@@ -514,7 +514,7 @@ static CUresult handle_thread_stream(uint32_t thread, uint64_t context, CUstream
 	/* As with streams that the client asks for, what the driver takes for it is known now. */
 	if (!driver_memory_fits() || !handle_make_own(thread, context, stream)) {
 		(void)driver.cuStreamDestroy_v2(stream);
-		driver_memory_set_dirty();
+		(void)driver_memory_count();
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*ret = stream;

@@ -426,16 +426,18 @@ static CUresult make_stream(CUstream *ret, unsigned flags)
 	return CUDA_SUCCESS;
 }
 
-void driver_memory_set_dirty(void)
-{
-}
-
 static bool is_too_much;
-static uint64_t destroyed;
+static uint64_t destroyed, counted; /* counted: what was destroyed then */
 
 bool driver_memory_fits(void)
 {
 	return !is_too_much;
+}
+
+bool driver_memory_count(void)
+{
+	counted = destroyed;
+	return true;
 }
 
 static CUresult destroy_stream(CUstream stream)
@@ -458,6 +460,8 @@ static void a_stream_of_a_threads_own_is_counted_before_it_is_used(void **state)
 	assert_int_equal(handle_find_stream(WIRE_STREAM_THREAD, THREAD, context, &stream), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(stream, 0);
 	assert_true(destroyed);
+	/* Else it would count as there until the next count, which refuses others meanwhile. */
+	assert_int_equal(counted, destroyed);
 	is_too_much = false;
 	last = destroyed;
 	assert_int_equal(handle_find_stream(WIRE_STREAM_THREAD, THREAD, context, &stream), CUDA_SUCCESS);
