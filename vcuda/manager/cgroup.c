@@ -226,7 +226,7 @@ static int cgroup_prepare_most(int group, bool *processors)
 	return cgroup_prepare(group, "+memory +pids");
 }
 
-/* Said once. */
+/* Said once, until there is another watch. */
 static void cgroup_do_without_watch(struct manager *manager, int error)
 {
 	if (!manager->unwatched)
@@ -239,6 +239,8 @@ static void cgroup_open_watch(struct manager *manager)
 	manager->watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (manager->watch < 0)
 		cgroup_do_without_watch(manager, errno);
+	else
+		manager->unwatched = false;
 }
 
 static void cgroup_keep(struct manager *manager, int hierarchy, int *group)

@@ -161,6 +161,7 @@ struct loop {
 	void *owners[WAITS_MAX]; /* beside each */
 	size_t wait_count;
 	int64_t now, changes_at; /* when changes of containers' limits are followed again */
+	int64_t unwatched_at;    /* and when these are looked at that are not watched */
 	int timeout_ms;          /* -1: none */
 	/* Who answers users. */
 	pid_t users;      /* 0: nobody */
@@ -254,8 +255,10 @@ static void vcudad_gather_changes(struct loop *loop)
 {
 	if (loop->changes_at <= loop->now)
 		vcudad_wait_for(loop, loop->manager.watch, POLLIN, &loop->manager);
-	if (loop->changes_at > loop->now || loop->manager.unwatched)
+	else
 		vcudad_wake_at(loop, loop->changes_at);
+	if (loop->manager.unwatched)
+		vcudad_wake_at(loop, loop->unwatched_at);
 }
 
 static void vcudad_gather_metrics(struct loop *loop)
@@ -369,10 +372,11 @@ static void vcudad_serve_worker(struct loop *loop, struct worker *worker)
 static void vcudad_serve_changes(struct loop *loop)
 {
 	if (!vcudad_is_ready(loop, &loop->manager, loop->manager.watch) &&
-	    (!loop->manager.unwatched || manager_now() < loop->changes_at))
+	    (!loop->manager.unwatched || manager_now() < loop->unwatched_at))
 		return;
 	cgroup_follow_changes(&loop->manager);
-	loop->changes_at = manager_now() + (loop->manager.unwatched ? CHANGES_UNWATCHED_MS : CHANGES_AGAIN_MS);
+	loop->changes_at = manager_now() + CHANGES_AGAIN_MS;
+	loop->unwatched_at = manager_now() + CHANGES_UNWATCHED_MS;
 }
 
 /* Servers first: what one of them had is given back before another asks. */

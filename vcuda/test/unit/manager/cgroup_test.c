@@ -356,6 +356,7 @@ static void without_watches_that_is_known(void **state)
 	assert_true(tree->manager.unwatched);
 	cgroup_follow_changes(&tree->manager);
 	assert_true(tree->manager.watch >= 0);
+	assert_false(tree->manager.unwatched);
 }
 
 /* Return: how many files are watched. */
