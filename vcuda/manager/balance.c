@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "model/device_name.h"
 #include "vcuda/manager/manager.h"
 
 enum {
@@ -54,6 +55,7 @@ struct balance {
 	const struct gpu *gpus[BALANCE_GPUS];
 	unsigned loads[BALANCE_GPUS];
 	unsigned count;
+	struct device_names exclusive; /* no part goes there */
 };
 
 /* Return: its number; BALANCE_GPUS if there are too many. */
@@ -110,7 +112,7 @@ static uint64_t balance_list_targets(const struct manager *manager, const struct
 	for (size_t i = 0; i < tenant->reach; i++) {
 		const unsigned gpu = balance_find(balance, &tenant->gpus[i]);
 
-		if (gpu < BALANCE_GPUS && drain_may_take(manager, tenant, number, &tenant->gpus[i]))
+		if (gpu < BALANCE_GPUS && drain_may_take(manager, &balance->exclusive, tenant, number, i))
 			reach |= (uint64_t)1 << gpu;
 	}
 	return reach;
@@ -266,11 +268,13 @@ void balance_look(struct manager *manager, int64_t now)
 	manager->balance_at = now + balance_pause(manager);
 	decider_measure(manager);
 	balance_add_loads(manager, &balance, now);
+	(void)gpu_assign_read_exclusive(&balance.exclusive);
 	choice = balance_choose(manager, &balance, now);
 	for (struct tenant *tenant = manager->tenants; tenant; tenant = tenant->next)
 		balance_note(tenant, now);
 	if (choice.tenant && !suspension_moves_any(manager))
 		balance_move(manager, &balance, &choice, now);
+	device_names_clear(&balance.exclusive);
 }
 
 int64_t balance_next(const struct manager *manager)

@@ -9,6 +9,7 @@
 
 #include "base/str.h"
 #include "model/adapter.h"
+#include "model/device_name.h"
 
 enum { DRAIN_AGAIN_MS = 10 * 1000 /* what could not be moved */ };
 
@@ -74,10 +75,14 @@ int drain_end(struct manager *manager, const char *uuid, const char **ret_why)
 
 /* ---- where else ---- */
 
-/* One that is not drained, of the same model, with nothing of the container. */
-bool drain_may_take(const struct manager *manager, const struct tenant *tenant, size_t number, const struct gpu *gpu)
+/* One that is neither drained nor another container's alone, of the same model, with nothing of the container. */
+bool drain_may_take(const struct manager *manager, const struct device_names *exclusive, const struct tenant *tenant,
+		    size_t number, size_t place)
 {
-	return !drain_is_of(manager, gpu) && !gpu_trouble_find(manager, gpu->bytes) &&
+	const struct gpu *gpu = &tenant->gpus[place];
+
+	return !gpu_assign_is_exclusive(exclusive, tenant, place) && !drain_is_of(manager, gpu) &&
+	       !gpu_trouble_find(manager, gpu->bytes) &&
 	       streq(gpu->name, manager_find_gpu(tenant, tenant->places, number)->name) &&
 	       !gpu_assign_uses(tenant, tenant->places, gpu);
 }
@@ -89,8 +94,12 @@ bool drain_may_take(const struct manager *manager, const struct tenant *tenant, 
 static const char *drain_find_target(const struct manager *manager, const struct tenant *tenant, size_t number,
 				     unsigned skip)
 {
+	_cleanup_device_names_ struct device_names exclusive = {0};
+
+	/* Settings that cannot be used keep it from any, and suspension_move() says so. */
+	(void)gpu_assign_read_exclusive(&exclusive);
 	for (size_t i = 0; i < tenant->reach; i++)
-		if (drain_may_take(manager, tenant, number, &tenant->gpus[i]) && skip-- == 0)
+		if (drain_may_take(manager, &exclusive, tenant, number, i) && skip-- == 0)
 			return tenant->gpus[i].uuid;
 	return NULL;
 }
@@ -143,7 +152,8 @@ static bool drain_is_due(const struct manager *manager, const struct tenant *ten
 
 static void drain_move(struct manager *manager, struct tenant *tenant, int64_t now)
 {
-	const char *why = "it may be moved to no other GPU of the same model that is not drained", *to = NULL;
+	const char *why = "it may be moved to no other GPU of the same model that is not drained, or exclusive",
+		   *to = NULL;
 	uint64_t places;
 	size_t number;
 	int r = -EXDEV;

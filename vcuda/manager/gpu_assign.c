@@ -168,7 +168,26 @@ static bool gpu_assign_is_meant(const struct device_name *name, const struct gpu
 	return adapter_read_uuid(name->name, bytes) && memcmp(bytes, gpu->bytes, sizeof(bytes)) == 0;
 }
 
-static int gpu_assign_read_exclusive(struct device_names *ret)
+/* Whether the host need not be looked at to know. The rest are numbers, LUIDs, and how names begin. */
+static bool gpu_assign_is_decided(const struct device_name *name)
+{
+	uint8_t bytes[16];
+
+	return name->type == DEVICE_NAME_ALL || name->type == DEVICE_NAME_NONE || name->type == DEVICE_NAME_VOID ||
+	       name->has_address || name->is_of_part || adapter_read_uuid(name->name, bytes);
+}
+
+/* Those that it was granted are its own, also where it comes back to one. */
+bool gpu_assign_is_exclusive(const struct device_names *names, const struct tenant *tenant, size_t place)
+{
+	for (size_t k = 0; k < names->count && place >= tenant->gpu_count && place < tenant->reach; k++)
+		if (!gpu_assign_is_decided(&names->items[k]) ||
+		    gpu_assign_is_meant(&names->items[k], &tenant->gpus[place]))
+			return true;
+	return false;
+}
+
+int gpu_assign_read_exclusive(struct device_names *ret)
 {
 	struct settings settings;
 	int r;
@@ -181,7 +200,6 @@ static int gpu_assign_read_exclusive(struct device_names *ret)
 	return r;
 }
 
-/* Those that it was granted are its own, also where it comes back to one. */
 int gpu_assign_check_exclusive(const struct tenant *tenant, uint64_t places, const char **ret_why)
 {
 	_cleanup_device_names_ struct device_names names = {0};
@@ -190,13 +208,15 @@ int gpu_assign_check_exclusive(const struct tenant *tenant, uint64_t places, con
 	if (gpu_assign_read_exclusive(&names) != 0)
 		return -EPERM;
 	*ret_why = "that GPU is exclusive, so one container that asks for it has it alone: ctr-gpu assign shows which";
+	for (size_t k = 0; k < names.count; k++)
+		if (!gpu_assign_is_decided(&names.items[k]))
+			*ret_why = "that GPU may be exclusive: \"exclusive\" names one by another name than those that "
+				   "ctr-gpu assign writes";
 	for (size_t i = 0; i < tenant->gpu_count; i++) {
 		const unsigned place = start_place(places, (unsigned)i);
 
-		for (size_t k = 0; k < names.count && place >= tenant->gpu_count && place < tenant->reach; k++)
-			if (place != start_place(tenant->places, (unsigned)i) &&
-			    gpu_assign_is_meant(&names.items[k], &tenant->gpus[place]))
-				return -EPERM;
+		if (place != start_place(tenant->places, (unsigned)i) && gpu_assign_is_exclusive(&names, tenant, place))
+			return -EPERM;
 	}
 	return 0;
 }

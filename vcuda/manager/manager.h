@@ -23,6 +23,8 @@
 #include "vcuda/protocol/start.h"
 #include "vcuda/protocol/turns.h"
 
+struct device_names;
+
 enum {
 	MANAGER_GPUS_MAX = 16,
 	MANAGER_ID_MAX = 128,
@@ -614,6 +616,12 @@ int gpu_assign_move(const struct tenant *tenant, const char *from, const char *t
  */
 int gpu_assign_check_exclusive(const struct tenant *tenant, uint64_t places, const char **ret_why);
 
+/** Reads the names of the GPUs that are exclusive. Return: 0; otherwise the settings cannot be used. */
+int gpu_assign_read_exclusive(struct device_names *ret);
+
+/** Whether a GPU of a container, by its number, was not granted to it, and is one of these, or may be. */
+bool gpu_assign_is_exclusive(const struct device_names *names, const struct tenant *tenant, size_t place);
+
 /** What a server is told of its client's GPUs: all of the container's that are not lost, the chosen one first. */
 void gpu_assign_list(const struct manager *manager, const struct tenant *tenant, struct start *ret);
 
@@ -636,7 +644,8 @@ int drain_end(struct manager *manager, const char *uuid, const char **ret_why);
 int drain_avoid(const struct manager *manager, struct tenant *tenant);
 
 /** Whether what a container has under a number may go to another of its GPUs, as far as these are good for it. */
-bool drain_may_take(const struct manager *manager, const struct tenant *tenant, size_t number, const struct gpu *gpu);
+bool drain_may_take(const struct manager *manager, const struct device_names *exclusive, const struct tenant *tenant,
+		    size_t number, size_t place);
 
 /** Moves what is to be moved. */
 void drain_look(struct manager *manager, int64_t now);

@@ -1057,7 +1057,7 @@ lost=GPU-5a3f1c2b-0001-0000-0000-0000a5c0e3d4
 		ctr-gpu vcuda move one --device 1 >"$scratch/why" 2>&1 && exit 1
 		grep "that GPU is exclusive, so one container that asks for it has it alone: ctr-gpu assign" "$scratch/why"
 		ctr-gpu vcuda drain 0 >"$scratch/why" 2>&1 && exit 1
-		grep "^one stays: that GPU is exclusive" "$scratch/why"
+		grep "^one stays: it may be moved to no other GPU of the same model that is not drained, or exclusive" "$scratch/why"
 		ctr-gpu vcuda undrain 0
 		is_on one 1
 		ctr-gpu assign 1 --shared

@@ -27,6 +27,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "model/adapter.h"
+#include "model/device_name.h"
 #include "process/privilege.h"
 #include "vcuda/manager/manager.h"
 #include "vcuda/manager/page.h"
@@ -363,6 +364,29 @@ static void a_drain_tells_why_what_stays_stays(void **state)
 	assert_non_null(strstr(two->suspension.trouble, "it may be moved to no other GPU"));
 	assert_true(drain_next(&world->manager, 6) > 6);
 	assert_int_equal(drain_end(&world->manager, UUID_A, &why), 0);
+}
+
+/* A name that only a look at the host decides counts as one that means it. */
+static void exclusive_gpus_take_nothing(void **state)
+{
+	static const struct {
+		const char *name;
+		bool exclusive;
+	} cases[] = {{UUID_B, true}, {UUID_C, false},    {"0000:02:00.0", true}, {"0000:03:00.0", false}, {"all", true},
+		     {"1", true},    {"GPU-7b10", true}, {"luid:0x1:0x2", true}, {"MIG-" UUID_B, false}};
+	struct world *world = *state;
+	struct tenant *one = add_movable(&world->manager, "one");
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_device_names_ struct device_names names = {0};
+
+		assert_int_equal(device_names_add(&names, cases[i].name), 0);
+		if (gpu_assign_is_exclusive(&names, one, 1) != cases[i].exclusive)
+			fail_msg("%s", cases[i].name);
+		assert_int_equal(drain_may_take(&world->manager, &names, one, 0, 1), !cases[i].exclusive);
+		/* It was granted this one. */
+		assert_false(gpu_assign_is_exclusive(&names, one, 0));
+	}
 }
 
 static void the_least_loaded_gpu_is_first(void **state)
@@ -2512,6 +2536,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(nothing_begins_on_a_drained_gpu),
 		WITH_WORLD(what_is_asked_for_again_is_the_same_whatever_became_of_it),
 		WITH_WORLD(a_drain_tells_why_what_stays_stays),
+		WITH_WORLD(exclusive_gpus_take_nothing),
 		WITH_WORLD(the_least_loaded_gpu_is_first),
 		WITH_WORLD(a_gpu_that_is_lost_is_nobodys),
 		WITH_WORLD(what_a_server_says_against_a_gpu_is_forgotten),
