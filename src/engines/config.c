@@ -100,33 +100,47 @@ int engine_config_copy_list(const json_t *array, struct strv *ret)
 	return r;
 }
 
-/* Adds a file's runtimes; one that an earlier file has, too, is replaced as a whole. */
-static int engine_config_take_runtimes(const json_t *runtimes, struct engine_config *config)
+/* Of all sections: a file that was written again for another version may have an old one that nothing reads. */
+static int engine_config_find_runtimes(const struct engine_config_file *file, json_t *ret)
 {
+	for (const char *const *section = engine_config_sections(file->engine); *section; section++) {
+		json_t *in = json_at(**section ? json_at(file->json, *section) : file->json, file->engine->runtimes);
+
+		if (json_is_object(in) && json_object_update_missing(ret, in) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Adds a file's runtimes; one that an earlier file has, too, is replaced as a whole. */
+static int engine_config_take_runtimes(const struct engine_config_file *file, struct engine_config *config)
+{
+	_cleanup_json_ json_t *runtimes = json_object();
+	int r = file->engine->runtimes && runtimes ? engine_config_find_runtimes(file, runtimes) : 0;
+	const char *program = engine_config_program(file->engine, json_object_get(runtimes, "nvidia"));
+
 	if (!config->runtimes)
 		config->runtimes = json_object();
-	return !json_is_object(runtimes) || json_object_update(config->runtimes, (json_t *)runtimes) == 0 ? 0 : -ENOMEM;
+	if (r == 0 && (!runtimes || json_object_update(config->runtimes, runtimes) < 0))
+		r = -ENOMEM;
+	if (r == 0 && program)
+		r = engine_config_replace(&config->runtime_file, file->path);
+	return r < 0 ? r : engine_config_replace(&config->runtime, program);
 }
 
 static int engine_config_take(const struct engine_config_file *file, struct engine_config *config)
 {
 	const struct engine *engine = file->engine;
-	const json_t *runtimes = engine_config_get(file, engine->runtimes),
-		     *directories = engine_config_get(file, engine->hooks_dir),
+	const json_t *directories = engine_config_get(file, engine->hooks_dir),
 		     *chosen = engine_config_get(file, engine->default_runtime),
 		     *cdi = engine_config_get(file, engine->cdi),
 		     *cdi_directories = engine_config_get(file, engine->cdi_dirs);
-	const char *program = engine_config_program(engine, json_object_get(runtimes, "nvidia"));
-	int r = engine_config_take_runtimes(runtimes, config);
+	int r = engine_config_take_runtimes(file, config);
 
 	if (json_is_boolean(cdi))
 		config->cdi = json_is_true(cdi);
 	if (r == 0)
 		r = engine_config_replace(&config->default_runtime, json_string_value(chosen));
-	if (r == 0 && program)
-		r = engine_config_replace(&config->runtime_file, file->path);
-	if (r == 0)
-		r = engine_config_replace(&config->runtime, program);
 	if (r == 0 && json_is_array(cdi_directories))
 		r = engine_config_copy_list(cdi_directories, &config->cdi_directories);
 	if (r == 0 && json_is_array(directories))

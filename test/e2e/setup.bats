@@ -1383,6 +1383,17 @@ assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-r
 		grep -q "enable_cdi = true" config.toml'
 }
 
+@test "containerd: a section of an older version that is left in a file hides no runtime" {
+	in_machine '
+		mkdir -p /etc/containerd/conf.d
+		printf "version = 3\nimports = [\"/etc/containerd/conf.d/*.toml\"]\n" >/etc/containerd/config.toml
+		printf "version = 3\n[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.runc]\nruntime_type = \"io.containerd.runc.v2\"\n
+			[plugins.\"io.containerd.cri.v1.runtime\".containerd.runtimes.nvidia]\nruntime_type = \"io.containerd.runc.v2\"\n
+			[plugins.\"io.containerd.cri.v1.runtime\".containerd.runtimes.nvidia.options]\nBinaryName = \"/opt/theirs\"\n" >/etc/containerd/conf.d/99-nvidia.toml
+		refused setup containerd
+		grep -q "99-nvidia.toml has a runtime .nvidia. already" message'
+}
+
 @test "containerd: what others change in between stays, and what had been replaced comes back" {
 	in_machine '
 		cri="plugins.\"io.containerd.grpc.v1.cri\""

@@ -119,6 +119,11 @@ static void containerd_s_sections(void **state)
 	expect(&engine_containerd, "version = 3\n[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = false # true\n",
 	       NULL, NULL, 0);
 	/* Not the CRI plugin's. */
+	/* A section that is left from an older version hides no runtime of the other. */
+	expect(&engine_containerd,
+	       "version = 3\n[plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.runc]\nruntime_type = 'x'\n"
+	       "[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.nvidia.options]\nBinaryName = '/new'\n",
+	       "/new", NULL, -1);
 	expect(&engine_containerd, "enable_cdi = true\n[containerd.runtimes.nvidia.options]\nBinaryName = \"/r\"\n",
 	       NULL, NULL, -1);
 }
