@@ -48,8 +48,8 @@ static bool program_output_receive(int fd, size_t max, long end, char *text, siz
 	return part == 0;
 }
 
-/* A program may close its output and go on. Return: whether it ended by itself before @end, with success. */
-static bool program_output_wait(pid_t pid, long end)
+/* A program may close its output and go on. Return: its exit status; -1 if it did not end by itself before @end. */
+static int program_output_wait(pid_t pid, long end)
 {
 	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	struct pollfd process = {.fd = pidfd, .events = POLLIN};
@@ -61,25 +61,26 @@ static bool program_output_wait(pid_t pid, long end)
 		if (left <= 0) {
 			(void)kill(pid, SIGKILL);
 			(void)waitpid(pid, NULL, 0);
-			return false;
+			return -1;
 		}
 		(void)poll(&process, 1, pidfd < 0 && left > TICK_MS ? TICK_MS : (int)left);
 	}
-	return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
+	return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1;
 }
 
-bool program_output_read(const char *const arguments[], int time_ms, size_t max, char **ret, size_t *ret_size)
+int program_output_read_status(const char *const arguments[], int time_ms, size_t max, char **ret, size_t *ret_size)
 {
 	const long end = clock_now_ms() + time_ms;
 	_cleanup_close_ int ours = -1;
 	int pair[2];
+	int exit_status;
 	bool complete;
 	pid_t pid;
 
 	*ret_size = 0;
 	*ret = malloc(max + 1);
 	if (!*ret || pipe2(pair, O_CLOEXEC) < 0)
-		return false;
+		return -1;
 	(*ret)[0] = '\0';
 	ours = pair[0];
 	pid = fork();
@@ -87,7 +88,13 @@ bool program_output_read(const char *const arguments[], int time_ms, size_t max,
 		program_output_run(arguments, pair[1]);
 	(void)close(pair[1]);
 	if (pid < 0)
-		return false;
+		return -1;
 	complete = program_output_receive(ours, max, end, *ret, ret_size);
-	return program_output_wait(pid, complete ? end : 0) && complete;
+	exit_status = program_output_wait(pid, complete ? end : 0);
+	return complete ? exit_status : -1;
+}
+
+bool program_output_read(const char *const arguments[], int time_ms, size_t max, char **ret, size_t *ret_size)
+{
+	return program_output_read_status(arguments, time_ms, max, ret, ret_size) == 0;
 }

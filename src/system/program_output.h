@@ -18,3 +18,10 @@ enum { PROGRAM_OUTPUT_USUAL_MS = 5 * 1000 }; /* for one that only says something
  * Return: whether it ended well, with less than @max.
  */
 bool program_output_read(const char *const arguments[], int time_ms, size_t max, char **ret, size_t *ret_size);
+
+/**
+ * program_output_read_status() - the same of a program whose exit status says something, too
+ *
+ * Return: its exit status; -1 if it did not end by itself, or with less than @max.
+ */
+int program_output_read_status(const char *const arguments[], int time_ms, size_t max, char **ret, size_t *ret_size);

@@ -151,6 +151,18 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 			setup docker --engine-config=daemon.json --remove >/dev/null
 		done
 		umount /usr/bin/diff
+		# The same of one that is stopped amid its output.
+		printf "#!/bin/sh\nprintf -- \"--- a\\n+++ b\\n@@ -1 +1,9 @@\\n-part\\n\"\nkill -KILL \$\$\n" >/run/stopped
+		chmod 755 /run/stopped
+		mount --bind /run/stopped /usr/bin/diff
+		echo "{\"debug\": true}" >daemon.json
+		setup docker --engine-config=daemon.json --dry-run >shown 2>/dev/null
+		grep -qxF -- "-{\"debug\": true}" shown
+		patched daemon.json shown
+		setup docker --engine-config=daemon.json >/dev/null
+		cmp patched daemon.json
+		setup docker --engine-config=daemon.json --remove >/dev/null
+		umount /usr/bin/diff
 		rm daemon.json
 		setup docker --engine-config=daemon.json >/dev/null
 		[[ -z $(setup docker --engine-config=daemon.json --remove --dry-run 2>remarks) ]]

@@ -39,14 +39,15 @@ static char *diff_run(const struct text_buffer *before, const struct text_buffer
 	char old[PATH_SIZE], new[PATH_SIZE];
 	_cleanup_close_ int a = diff_make_file(before, old), b = diff_make_file(after, new);
 	_cleanup_free_ char *output = NULL;
+	int exit_status = -1;
 	char *hunks;
 	size_t size;
 
-	/* It ends with 1, since the texts differ. */
 	if (a >= 0 && b >= 0)
-		(void)program_output_read((const char *const[]){DIFF, "-a", "-u", old, new, NULL},
-					  PROGRAM_OUTPUT_USUAL_MS, max, &output, &size);
-	hunks = output && size < max ? strstr(output, "\n@@ ") : NULL;
+		exit_status = program_output_read_status((const char *const[]){DIFF, "-a", "-u", old, new, NULL},
+							 PROGRAM_OUTPUT_USUAL_MS, max, &output, &size);
+	/* 1 says that the texts differ; of one that was stopped, lines may be missing. */
+	hunks = exit_status == 1 ? strstr(output, "\n@@ ") : NULL;
 	return hunks ? strdup(hunks + 1) : NULL;
 }
 

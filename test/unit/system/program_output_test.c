@@ -45,11 +45,30 @@ static void test_end(void **state)
 	assert_string_equal(said_by("exec yes", LONG_MS), "");
 }
 
+static int status_of(const char *script)
+{
+	const char *const arguments[] = {"/bin/sh", "-c", script, NULL};
+	_cleanup_free_ char *output = NULL;
+	size_t size;
+
+	return program_output_read_status(arguments, LONG_MS, ROOM, &output, &size);
+}
+
+static void test_status(void **state)
+{
+	(void)state;
+	assert_int_equal(status_of("echo same"), 0);
+	assert_int_equal(status_of("echo differs; exit 1"), 1);
+	assert_int_equal(status_of("echo part; kill -KILL $$"), -1);
+	assert_int_equal(status_of("exec yes"), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_time),
 		cmocka_unit_test(test_end),
+		cmocka_unit_test(test_status),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
