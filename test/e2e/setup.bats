@@ -277,7 +277,15 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		cat edited >daemon.json
 		setup docker --engine-config=daemon.json --remove >/dev/null
 		[[ $(jq -cS . daemon.json) == "{\"added\":1,\"debug\":false,\"runtimes\":{\"kata\":{\"path\":\"/k\"}}}" ]]
-		[[ ! -e /var/lib/ctr-gpu ]]'
+		[[ ! -e /var/lib/ctr-gpu ]]
+		# Also an object that they have emptied.
+		rm daemon.json
+		setup docker --engine-config=daemon.json --set-as-default >/dev/null
+		echo "{\"runtimes\": {}, \"default-runtime\": \"theirs\"}" | tee daemon.json >before
+		setup docker --engine-config=daemon.json --remove >said
+		cmp before daemon.json
+		grep -q "was changed later; that stays" said
+		if grep "taken out" said; then exit 1; fi'
 }
 
 @test "what had been replaced comes back into a file that others have changed since, and a second setup goes on from theirs" {

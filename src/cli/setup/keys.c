@@ -208,6 +208,7 @@ int keys_undo(json_t *file, const json_t *before, const json_t *after)
 	const char *outer, *inner;
 	json_t *new, *value;
 	bool stays = false;
+	size_t had;
 	int r = 0;
 
 	json_object_foreach ((json_t *)after, outer, new) {
@@ -218,11 +219,13 @@ int keys_undo(json_t *file, const json_t *before, const json_t *after)
 			stays |= r > 0;
 			continue;
 		}
+		had = json_object_size(now);
 		json_object_foreach (new, inner, value) {
 			r = r < 0 ? r : keys_undo_one(now, inner, json_object_get(old, inner), value);
 			stays |= r > 0;
 		}
-		if (r >= 0 && !json_object_size(now) && !json_is_object(old))
+		/* An object that others have emptied stays. */
+		if (r >= 0 && had && !json_object_size(now) && !json_is_object(old))
 			r = keys_restore(file, outer, old);
 	}
 	return r < 0 ? r : stays;
