@@ -138,6 +138,24 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		refused setup podman --engine-config=/etc/containers/99-ctr-gpu
 		setup podman --engine-config=/etc/containers/containers.conf.d/50-mine.conf >/dev/null
 		setup podman --engine-config=/etc/containers/containers.conf.d/50-mine.conf --remove >/dev/null
+		cd /etc/containers
+		for file in containers.conf.d/50-mine.conf containers.conf; do
+			setup podman --engine-config=$file >/dev/null
+			setup podman --engine-config=$file --remove >/dev/null
+			setup podman --engine-config=/etc/containers/$file >/dev/null
+			setup podman --engine-config=/etc/containers/$file --remove >/dev/null
+			(
+				export HOME=/run/home
+				mkdir -p $HOME/.config/containers/containers.conf.d
+				chmod 755 /run
+				chown -R 54321 $HOME
+				for action in "" --remove; do
+					setpriv --reuid 54321 --regid 54321 --clear-groups env -u XDG_CONFIG_HOME -u XDG_STATE_HOME \
+						ctr-gpu setup podman --rootless --runtime=/run/bin/ctr-gpu-runtime --engine-config=$HOME/.config/containers/$file $action >/dev/null
+				done
+			)
+		done
+		cd "$OLDPWD"
 		setup docker --engine-config=other.json --remove >/dev/null
 		# Where diff(1) is missing, every line is shown.
 		mount --bind /dev/null /usr/bin/diff
@@ -197,6 +215,20 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		setup docker >/dev/null
 		setup docker --remove >/dev/null
 		[[ -d /etc/docker && -z $(ls -A /etc/docker) ]]'
+}
+
+@test "an empty file that did exist stays" {
+	in_machine '
+		own=/etc/containers/containers.conf.d/99-ctr-gpu.conf
+		mkdir -p /etc/containers/containers.conf.d /etc/docker
+		touch $own /etc/docker/daemon.json
+		setup podman --engine-config=$own >/dev/null
+		setup podman --engine-config=$own --remove >/dev/null
+		[[ -e $own && ! -s $own ]]
+		setup docker >/dev/null
+		setup podman >/dev/null
+		setup --remove all >/dev/null
+		[[ -e $own && ! -s $own && -e /etc/docker/daemon.json && ! -s /etc/docker/daemon.json ]]'
 }
 
 @test "a directory that is a link: what was written is found again, whether or not it was there at first" {
@@ -1168,20 +1200,72 @@ while (accept \$c, S) {
 	expect_not ctr-gpu-nvidia.json$'\n'"/var"
 }
 
+@test "CDI specs stay as long as another engine'\''s file names our programs, also if that is not remembered" {
+	run gpu_machine '
+		ctr-gpu setup containerd >/dev/null
+		# Earlier versions wrote nothing down of this file.
+		rm /var/lib/ctr-gpu/setup.json
+		ctr-gpu setup docker >/dev/null
+		ctr-gpu setup docker --remove >/dev/null
+		echo "one: $(ls /etc/cdi)"
+		echo "then: $(ctr-gpu setup containerd --remove --dry-run 2>&1)"
+		ctr-gpu setup containerd --remove >/dev/null
+		echo "none: $(ls /etc/cdi)"'
+	expect_status 0
+	expect_line "one: ctr-gpu-nvidia.json"
+	expect "/etc/cdi/ctr-gpu-nvidia.json would be removed"
+	expect_line "none: "
+}
+
 @test "CDI specs stay, and --remove fails, where what is remembered of other engines is damaged" {
 	run gpu_machine '
 		mkdir -p /etc/containerd
 		ctr-gpu setup containerd >/dev/null
 		mkdir -p /var/lib/ctr-gpu && echo "{" >/var/lib/ctr-gpu/setup.json
-		if ctr-gpu setup containerd --remove; then exit 1; fi
+		# TOML files say themselves what was written.
+		ctr-gpu setup podman
+		ctr-gpu setup crio --dry-run | grep -q "^+.*nvidia"
+		for engine in podman containerd; do
+			if ctr-gpu setup $engine --remove; then exit 1; fi
+		done
+		echo "named: $(grep -rl ctr-gpu /etc/containerd /etc/containers /etc/crio 2>/dev/null)"
 		echo "left: $(ls /etc/cdi)"
+		if ctr-gpu setup docker; then exit 1; fi
+		ls /etc/docker 2>/dev/null || echo no Docker
 		rm /var/lib/ctr-gpu/setup.json
 		ctr-gpu setup containerd --remove >/dev/null
 		echo "none: $(ls /etc/cdi)"'
 	expect_status 0
-	expect "setup.json is damaged"
+	[[ $(grep -c "setup.json is damaged" <<<"$output") == 5 ]]
+	expect_line "named: "
+	expect_line "no Docker"
 	expect_line "left: ctr-gpu-nvidia.json"
 	expect_line "none: "
+}
+
+@test "where nothing can be remembered, the TOML files that say all themselves are changed" {
+	in_machine '
+		own=/etc/containers/containers.conf.d/99-ctr-gpu.conf
+		mount -o remount,ro /var/lib
+		setup podman 2>message
+		grep -q "Read-only file system" message
+		grep -q nvidia $own
+		refused setup podman --remove
+		grep -q "Read-only file system" message
+		[[ ! -e $own ]]
+		refused setup docker
+		[[ ! -e /etc/docker/daemon.json ]]
+		mount -o remount,rw /var/lib
+		mount -t tmpfs -o size=64k tmpfs /var/lib
+		setup containerd >/dev/null
+		{ cat /dev/zero || true; } >/var/lib/full 2>/dev/null
+		# What is remembered already is not written again.
+		setup containerd --set-as-default 2>message
+		[[ ! -s message ]]
+		grep -q "default_runtime_name = \"nvidia\"" /etc/containerd/config.toml
+		setup podman 2>message
+		grep -q "No space left on device" message
+		grep -q nvidia $own'
 }
 
 @test "a CDI spec that cannot be written: the engine file stays as it is, and --remove takes the specs written before" {

@@ -53,6 +53,7 @@ static int saved_state_wait(struct saved_state *state)
 	}
 	if (state->lock >= 0)
 		return 0;
+	state->held = state->lock == -ETIMEDOUT || state->lock == -EINTR;
 	errno = -state->lock;
 	return errno == ENOENT ? -ENOENT
 	       : errno == ETIMEDOUT

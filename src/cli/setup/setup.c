@@ -175,15 +175,30 @@ static int setup_find_daemon_path(struct setup *setup)
 	return setup_refuse_path(setup, r == 0);
 }
 
-/* Whether a file is called as the engine's usual one, or is among those of a directory that the engine reads. */
+/* Whether it is one of a directory whose files the engine reads, root's or the user's. */
+static bool setup_is_among(const char *path, const char *const *files, bool of_user)
+{
+	for (; files && *files; files++) {
+		_cleanup_free_ char *pattern = of_user ? engine_user_file(*files) : strdup(*files);
+
+		if (pattern && fnmatch(pattern, path, FNM_PATHNAME | FNM_PERIOD) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether a file is called as one that the engine reads, or is among those of a directory. @usual: the usual one */
 static bool setup_has_usual_name(const struct setup *setup, const char *path, const char *usual)
 {
-	const char *name = strrchr(path, '/');
-	bool found = streq(name ? name : path, strrchr(usual, '/') + !name);
+	const struct engine *facts = setup->engine->facts;
+	_cleanup_free_ char *whole = path_absolute(path);
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	bool found = streq(name, strrchr(usual, '/') + 1);
 
-	for (const char *const *file = setup->engine->facts->files; *file && !found; file++)
-		found = fnmatch(*file, path, FNM_PATHNAME | FNM_PERIOD) == 0;
-	return found;
+	for (const char *const *file = facts->files; *file && !found; file++)
+		found = !strchr(*file, '*') && streq(name, strrchr(*file, '/') + 1);
+	return found || (whole && (setup_is_among(whole, facts->files, false) ||
+				   setup_is_among(whole, facts->user_files, true)));
 }
 
 /* A mistake in typing makes no file, and no directory. */
@@ -286,13 +301,26 @@ static struct text_buffer setup_saved_text(const struct setup *setup, const char
 	return (struct text_buffer){(char *)(uintptr_t)json_string_value(string), json_string_length(string)};
 }
 
-/* Whether the file goes when it says no more than @text: if setup has made it. */
-static bool setup_is_gone(const struct setup *setup, const struct text_buffer *text)
+static bool setup_is_toml(const struct setup *setup)
 {
-	_cleanup_free_ char *usual = setup->engine->file ? setup_usual_path(setup) : NULL;
-	bool made = setup->engine->facts->format == ENGINE_JSON
-			    ? setup->entry && !json_object_get(setup->entry, "before")
-			    : usual && streq(usual, setup->path);
+	return setup->engine->facts->format == ENGINE_TOML;
+}
+
+static bool setup_is_usual(const struct setup *setup)
+{
+	_cleanup_free_ char *usual = setup_usual_path(setup);
+
+	return usual && streq(usual, setup->path);
+}
+
+/*
+ * Whether the file goes when it says no more than @text: if setup has made it. A TOML file's marks say that, and then
+ * @text is without data; if they are gone (!@known), setup has made a file that only setup would call so.
+ */
+static bool setup_is_gone(const struct setup *setup, const struct text_buffer *text, bool known)
+{
+	bool made = setup_is_toml(setup) ? !known && setup->engine->file && setup_is_usual(setup)
+					 : setup->entry && !json_object_get(setup->entry, "before");
 
 	return !setup->file.exists || !text->data || (made && setup_is_blank(text));
 }
@@ -338,7 +366,7 @@ static int setup_drop_ours(const struct setup *setup, struct text_buffer *text)
 		r = output_no_memory();
 	if (!r)
 		r = setup_write(setup, text, wanted);
-	if (!r && setup->engine->facts->format == ENGINE_TOML)
+	if (!r && setup_is_toml(setup))
 		(void)toml_edit_undo(text, TOML_EDIT_FORGET);
 	return r;
 }
@@ -373,14 +401,13 @@ static int setup_take_out_marked(const struct setup *setup, struct text_buffer *
 
 static int setup_plan_remove(struct setup *setup)
 {
-	bool known;
-	int r = (setup->engine->facts->format == ENGINE_JSON ? setup_take_out
-							     : setup_take_out_marked)(setup, &setup->to, &known);
+	bool known = false;
+	int r = (setup_is_toml(setup) ? setup_take_out_marked : setup_take_out)(setup, &setup->to, &known);
 
 	/* What was changed after setup stays, unless our programs are removed, too. */
 	if (!r && (setup->all || !known))
 		r = setup_drop_ours(setup, &setup->to);
-	setup->gone = setup_is_gone(setup, &setup->to);
+	setup->gone = setup_is_gone(setup, &setup->to, known);
 	return r;
 }
 
@@ -419,13 +446,35 @@ static void setup_show(const struct setup *setup)
 
 /* ---- doing it ---- */
 
-/* CDI specs are root's: whether another engine of root's is set up still, or vCUDA is on. */
+/* Whether a file that is not remembered names our programs. Its text is searched, not parsed. */
+static bool setup_is_named(const char *path)
+{
+	_cleanup_config_file_ struct config_file file = {0};
+	static const char name[] = "ctr-gpu";
+
+	return access(path, R_OK) == 0 && config_file_read(path, &file) == 0 && file.text.size &&
+	       memmem(file.text.data, file.text.size, name, sizeof(name) - 1);
+}
+
+/* Earlier versions remembered no TOML file in its usual place, and what is remembered may be lost. */
+static bool setup_finds_another(const struct setup *setup)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(engines) && setup_has_runtimes(engines[i]); i++) {
+		const char *path = engines[i]->file ? engines[i]->file : engines[i]->facts->files[0];
+
+		if (!(setup->dry_run && streq(path, setup->path)) && setup_is_named(path))
+			return true;
+	}
+	return false;
+}
+
+/* CDI specs are root's: whether another engine of root's is, or may be, set up still, or vCUDA is on. */
 static bool setup_needs_specs(const struct setup *setup)
 {
 	const size_t own = setup->dry_run && setup->entry;
 
-	return setup->rootless || (setup->engine != &setup_vcuda && setup_vcuda_is_on()) ||
-	       json_object_size(setup->state.entries) > own;
+	return setup->rootless || setup->forgetful || (setup->engine != &setup_vcuda && setup_vcuda_is_on()) ||
+	       json_object_size(setup->state.entries) > own || setup_finds_another(setup);
 }
 
 static int setup_remove_file(struct setup *setup)
@@ -455,12 +504,32 @@ static int setup_remove(struct setup *setup)
 	return r || setup->all || setup_needs_specs(setup) ? r : setup_cdi_remove(setup, SETUP_CDI_OURS);
 }
 
+/* A TOML file in its usual place is found without an entry, and says itself what was written. */
+static bool setup_needs_no_entry(const struct setup *setup)
+{
+	return setup_is_toml(setup) && setup_is_usual(setup);
+}
+
+/*
+ * A state that cannot be read or locked, which has been said, keeps no file from being changed that needs no entry. One
+ * that another process holds does: that is about to change the same file.
+ */
+static int setup_open_state(struct setup *setup)
+{
+	int r = saved_state_open(&setup->state, !setup->dry_run);
+
+	if (!r || setup->state.held || !setup_needs_no_entry(setup))
+		return r;
+	setup->forgetful = true;
+	return 0;
+}
+
 /* What --remove needs besides the file: the text that daemon.json has then. Return: 0 or the exit status. */
 static int setup_make_entry(const struct setup *setup, json_t **ret)
 {
 	_cleanup_json_ json_t *entry = json_pack("{s:s}", "engine", setup->engine->facts->name);
 	_cleanup_text_buffer_ struct text_buffer before = {0};
-	bool json = setup->engine->facts->format == ENGINE_JSON, known;
+	bool json = !setup_is_toml(setup), known = false;
 	int r;
 
 	if (!entry ||
@@ -470,7 +539,7 @@ static int setup_make_entry(const struct setup *setup, json_t **ret)
 	if (r)
 		return r;
 	if (json && (json_object_set_new(entry, "after", json_stringn(setup->to.data, setup->to.size)) < 0 ||
-		     (!setup_is_gone(setup, &before) &&
+		     (!setup_is_gone(setup, &before, known) &&
 		      json_object_set_new(entry, "before", json_stringn(before.data, before.size)) < 0)))
 		return output_no_memory();
 	*ret = steal_ptr(entry);
@@ -482,13 +551,14 @@ static int setup_put_saved(struct setup *setup)
 {
 	_cleanup_json_ json_t *before = json_incref(setup->entry), *entry = NULL;
 	int r = setup_make_entry(setup, &entry);
+	bool other = !keys_same(entry, before) && !setup->forgetful;
 
-	if (!r)
+	if (!r && other)
 		r = saved_state_set(&setup->state, setup->file.path, entry);
-	if (r || !setup_is_changed(setup))
+	if ((r && !setup_needs_no_entry(setup)) || !setup_is_changed(setup))
 		return r;
 	r = config_file_write(&setup->file, &setup->to, 0644);
-	if (r)
+	if (r && other)
 		(void)saved_state_set(&setup->state, setup->file.path, before);
 	return r;
 }
@@ -560,7 +630,7 @@ static int setup_do_file(struct setup *setup)
 	if (!r)
 		r = setup->node ? 0 : setup_check_config(setup);
 	if (!r && !setup->forgetful)
-		r = saved_state_open(&setup->state, !setup->dry_run);
+		r = setup_open_state(setup);
 	/* Behind the lock: a setup that was waited for may have changed it. */
 	if (!r)
 		r = config_file_read(setup->path, &setup->file);
@@ -596,7 +666,8 @@ static int setup_do_file(struct setup *setup)
 		setup_advise_restart(setup, changed, ENGINE_RESTART);
 	if (setup->kubernetes)
 		kubernetes_advise(setup, changed);
-	return 0;
+	/* Entries and CDI specs that it may have stay. */
+	return setup->remove && setup->forgetful ? EXIT_STATUS_FAILURE : 0;
 }
 
 static void setup_close(struct setup *setup)
@@ -626,16 +697,6 @@ static bool setup_has_home(void)
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		others = others && getenv(names[i]) && getenv(names[i])[0] == '/';
 	return geteuid() == 0 || (home && home[0] == '/') || others;
-}
-
-/* Whether a file that is not remembered names our programs. Its text is searched, not parsed. */
-static bool setup_is_named(const char *path)
-{
-	_cleanup_config_file_ struct config_file file = {0};
-	static const char name[] = "ctr-gpu";
-
-	return access(path, R_OK) == 0 && config_file_read(path, &file) == 0 && file.text.size &&
-	       memmem(file.text.data, file.text.size, name, sizeof(name) - 1);
 }
 
 /* @path: a file that the saved state has; NULL: the engine's usual file, unless the state has that. */

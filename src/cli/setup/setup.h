@@ -37,6 +37,7 @@ struct saved_state {
 	json_t *entries; /* by the file's path */
 	int home;        /* the directory */
 	int lock;
+	bool held; /* another process has the lock, or did as a signal came */
 };
 
 #define SAVED_STATE_CLOSED ((struct saved_state){.home = -1, .lock = -1})
