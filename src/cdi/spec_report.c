@@ -137,8 +137,8 @@ static int cdi_report_tell_of_more(struct ctr_gpu_cdi_report *report, const char
 	if (!rest)
 		return -ENOMEM;
 	rest->is_rest = true;
-	return cdi_schema_problem(&rest->spec, "it has more than %d specs, and the others were not looked at",
-				  CDI_FILES_MAX);
+	return cdi_report_find(rest, CDI_WARNING, "it has more than %d specs, and the others were not looked at",
+			       CDI_FILES_MAX);
 }
 
 int ctr_gpu_cdi_report_read_directory(struct ctr_gpu_cdi_report *report, const char *path)
@@ -172,7 +172,7 @@ int ctr_gpu_cdi_report_read_directory(struct ctr_gpu_cdi_report *report, const c
 
 bool cdi_report_is_loaded(const struct cdi_file *file)
 {
-	return file->spec.problems.count == 0;
+	return file->spec.problems.count == 0 && !file->is_rest;
 }
 
 const struct cdi_file *cdi_report_winner(const struct ctr_gpu_cdi_report *report, const char *kind, const char *name,
@@ -205,7 +205,7 @@ bool ctr_gpu_cdi_report_is_fine(const struct ctr_gpu_cdi_report *report)
 	for (size_t i = 0; i < report->file_count; i++) {
 		const struct cdi_file *file = &report->files[i];
 
-		if (!cdi_report_is_loaded(file))
+		if (file->spec.problems.count)
 			return false;
 		for (size_t j = 0; j < file->finding_count; j++)
 			if (file->findings[j].severity == CDI_ERROR)

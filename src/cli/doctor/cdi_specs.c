@@ -32,13 +32,13 @@ static void cdi_add_file(struct doctor_context *examination, const struct cdi_fi
 					     "sudo ctr-gpu cdi generate makes ours.";
 	bool usable = spec->problems.count == 0;
 
-	if (usable && !cdi_is_for_gpus(spec))
-		return;
-	if (file->is_rest)
+	if (file->is_rest && file->finding_count)
 		findings_add(findings, "cdi.many", SEVERITY_WARNING,
-			     "%s: %s\nRemove specs of devices that are gone: their tool leaves them behind.",
-			     file->path, spec->problems.items[0]);
-	else if (file->denied)
+			     "%s: %s\nIf they are of devices that are gone, remove them: their tool left them behind.",
+			     file->path, file->findings[0].text);
+	if (file->is_rest || (usable && !cdi_is_for_gpus(spec)))
+		return;
+	if (file->denied)
 		findings_add(findings, "cdi.unreadable", SEVERITY_WARNING,
 			     "you may not read %s, nor may rootless engines of yours\n"
 			     "sudo chmod a+r %s; for root's engines: sudo ctr-gpu doctor",
