@@ -814,6 +814,18 @@ END
 	# Not those of another user, of either file.
 	run on wsl-nvidia 'wire; echo joe:100000:65536 >/etc/subuid; printf "joe:100000:65536\nann:165536:70000\n" >/etc/subgid; nobody ctr-gpu doctor --json | jq -r ".findings[] | select(.id == \"rootless.no-ids\") | .remedy"'
 	[[ $output == "sudo usermod --add-subuids 235536-301071 --add-subgids 235536-301071 nobody" ]] || { echo "$output"; return 1; }
+	# A range up to the last id leaves what is before it; the id behind the last is none.
+	run on wsl-nvidia 'wire; remedy() { nobody ctr-gpu doctor --json | jq -r ".findings[] | select(.id == \"rootless.no-ids\") | .remedy"; }
+		echo containers:2147483647:2147483648 | tee /etc/subuid >/etc/subgid; remedy
+		echo a:100000:4294801759 | tee /etc/subuid >/etc/subgid; remedy
+		echo a:100000:4294801760 | tee /etc/subuid >/etc/subgid; remedy'
+	[[ $output == "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 nobody
+sudo usermod --add-subuids 4294901759-4294967294 --add-subgids 4294901759-4294967294 nobody
+See who has them, and give some to this user: subuid(5)." ]] || { echo "$output"; return 1; }
+	# A file of the size that is read at most takes no time that a person would notice.
+	run on wsl-nvidia 'wire; seq -f "u%.0f:100000:1" 1 400000 | tee /etc/subuid >/etc/subgid
+		SUDO_UID=65534 timeout 10 ctr-gpu --timeout 2 doctor --json | jq -r ".findings[] | select(.id == \"rootless.no-ids\") | .severity"'
+	expect_line warning
 	run on wsl-nvidia 'wire; rm -f /etc/sub{u,g}id; echo "subid: sss" >>/etc/nsswitch.conf; SUDO_UID=65534 ids'
 	expect_line "note rootless.service"
 	expect_no_line "warning rootless.no-ids"

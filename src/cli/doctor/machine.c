@@ -261,6 +261,8 @@ enum {
 	ROOTLESS_FIRST = 100000, /* SUB_UID_MIN of login.defs(5) */
 };
 
+#define ROOTLESS_LAST 0xfffffffeULL /* the next one stands for no id */
+
 static char *rootless_read_file(const char *path)
 {
 	char *text = NULL;
@@ -285,19 +287,71 @@ static bool rootless_has_subordinates(const char *path, const char *name, uid_t 
 	return false;
 }
 
-/* Behind the ids that a file gives: users who share some could reach each other's containers. */
-static unsigned long long rootless_find_free(const char *path, unsigned long long from)
+/* The ids from @first to before @end. */
+struct rootless_range {
+	unsigned long long first, end;
+};
+
+struct rootless_ranges {
+	struct rootless_range *items;
+	size_t count;
+};
+
+static int rootless_compare(const void *a, const void *b)
+{
+	const struct rootless_range *one = a, *other = b;
+
+	return one->first < other->first ? -1 : one->first > other->first;
+}
+
+/* Adds those that a file gives. Return: 0 or -ENOMEM. */
+static int rootless_add_ranges(const char *path, struct rootless_ranges *ranges)
 {
 	_cleanup_free_ char *text = rootless_read_file(path);
 
 	for (const char *line = text; line && *line; line += strcspn(line, "\n"), line += *line == '\n') {
 		const char *ids = line + strcspn(line, ":\n");
-		unsigned first = 0, count = 0;
+		struct rootless_range *items;
+		unsigned long long first, count;
+		char *next;
 
-		if (sscanf(ids, ":%10u:%10u", &first, &count) == 2 && (unsigned long long)first + count > from)
-			from = (unsigned long long)first + count;
+		if (*ids != ':' || ids[1] < '0' || ids[1] > '9')
+			continue;
+		first = strtoul(ids + 1, &next, 10);
+		if (*next != ':' || next[1] < '0' || next[1] > '9' || first > ROOTLESS_LAST)
+			continue;
+		count = strtoul(next + 1, NULL, 10);
+		if (count > ROOTLESS_LAST)
+			count = ROOTLESS_LAST;
+		items = array_grow(ranges->items, ranges->count, sizeof(*items));
+		if (!items)
+			return -ENOMEM;
+		ranges->items = items;
+		items[ranges->count++] = (struct rootless_range){first, first + count};
 	}
-	return from;
+	return 0;
+}
+
+/*
+ * Ids that no file gives to anyone: users who share some could reach each other's containers. @ret: the first of them.
+ * Return: whether there are enough.
+ */
+static bool rootless_find_free(unsigned long long *ret)
+{
+	struct rootless_ranges ranges = {0};
+	unsigned long long first = ROOTLESS_FIRST;
+	int r = rootless_add_ranges("/etc/subuid", &ranges);
+
+	if (r == 0)
+		r = rootless_add_ranges("/etc/subgid", &ranges);
+	if (ranges.count)
+		qsort(ranges.items, ranges.count, sizeof(*ranges.items), rootless_compare);
+	for (size_t i = 0; i < ranges.count && ranges.items[i].first < first + ROOTLESS_IDS; i++)
+		if (ranges.items[i].end > first)
+			first = ranges.items[i].end;
+	free(ranges.items);
+	*ret = first;
+	return r == 0 && first + ROOTLESS_IDS - 1 <= ROOTLESS_LAST;
 }
 
 /* With nsswitch.conf(5), line "subid:", they come from a directory service alone. */
@@ -364,14 +418,21 @@ static enum severity rootless_severity(void)
 
 static void rootless_add_no_ids(struct findings *findings, const char *name)
 {
-	const unsigned long long first =
-		rootless_find_free("/etc/subgid", rootless_find_free("/etc/subuid", ROOTLESS_FIRST));
-	const unsigned long long last = first + ROOTLESS_IDS - 1;
+	const char *user = name[0] ? name : "this user";
+	unsigned long long first, last;
 
+	if (!rootless_find_free(&first)) {
+		findings_add(findings, "rootless.no-ids", rootless_severity(),
+			     "%s has no subordinate ids in /etc/subuid and /etc/subgid, and no %d are free\n"
+			     "See who has them, and give some to this user: subuid(5).",
+			     user, ROOTLESS_IDS);
+		return;
+	}
+	last = first + ROOTLESS_IDS - 1;
 	findings_add(findings, "rootless.no-ids", rootless_severity(),
 		     "%s has no subordinate ids in /etc/subuid and /etc/subgid\n"
 		     "sudo usermod --add-subuids %llu-%llu --add-subgids %llu-%llu %s",
-		     name[0] ? name : "this user", first, last, first, last, name[0] ? name : "$USER");
+		     user, first, last, first, last, name[0] ? name : "$USER");
 }
 
 static void rootless_check_user(struct findings *findings, uid_t uid)
