@@ -667,16 +667,6 @@ static int assign_check_known(const struct assign *assign)
 	return 0;
 }
 
-/* Return: 0; the exit status, if a signal has come meanwhile. */
-static int assign_check_stopped(void)
-{
-	if (!stop_signal)
-		return 0;
-	return output_print_advised(
-		("stopped by signal %d (%s)", (int)stop_signal, strsignal(stop_signal)),
-		("What was not exclusive before is not: the containers have not all been looked at."));
-}
-
 /* Starts that have read the settings before may give a GPU yet, without a claim. */
 static int assign_settle(struct assign *assign)
 {
@@ -684,7 +674,7 @@ static int assign_settle(struct assign *assign)
 	int r;
 
 	if (stop_signal)
-		return assign_check_stopped();
+		return EXIT_STATUS_FAILURE;
 	if (starter > 0)
 		return output_print_advised(("process %d makes a container, which may get the GPU yet", (int)starter),
 					    ("See what it waits for; try again when it has ended."));
@@ -712,17 +702,19 @@ static int assign_claim_all(const struct assign *assign)
 /* What this process has made exclusive, and no more: also the claims that were made of what was shared before. */
 static void assign_take_back(struct assign *assign)
 {
-	int claims = -1;
+	int claims = -1, r = assign_remove(assign, assign->added);
 
-	if (assign_remove(assign, assign->added) != 0) {
+	if (r)
 		(void)output_print_advised(("what was to be exclusive is so yet"),
 					   ("Take it back with --shared: ctr-gpu assign shows it."));
-		return;
-	}
-	if (assign_lock(&claims) == 0) {
+	else if (assign_lock(&claims) == 0) {
 		(void)assign_each(assign, assign->added, claims, assign_free);
 		(void)close(claims);
 	}
+	if (!r && stop_signal)
+		(void)output_print_advised(
+			("stopped by signal %d (%s)", (int)stop_signal, strsignal(stop_signal)),
+			("What was not exclusive before is not: the containers have not all been looked at."));
 }
 
 /*
@@ -746,8 +738,8 @@ static int assign_make_exclusive(struct assign *assign)
 		r = assign_settle(assign);
 	if (!r)
 		r = assign_claim_all(assign);
-	if (!r)
-		r = assign_check_stopped();
+	if (!r && stop_signal)
+		r = EXIT_STATUS_FAILURE;
 	if (r)
 		assign_take_back(assign);
 	return r;

@@ -255,11 +255,18 @@ one_at_a_time() {
 		printf "#!/bin/sh\ntouch /run/made; while [ ! -e /run/go ]; do sleep 0.05; done\n" >/run/wait
 		chmod 755 /run/wait
 		start one 0 ".hooks.prestart += [{path: \"/run/wait\"}]" & until [[ -e /run/made ]]; do sleep 0.05; done
-		ctr-gpu assign 0 --exclusive >/run/said 2>&1 & assign=$!
+		# It cannot go on from its message: the pipe is full.
+		mkfifo /run/full; exec {full}<>/run/full
+		dd if=/dev/zero of=/run/full bs=4096 oflag=nonblock 2>/dev/null
+		ctr-gpu assign 0 --exclusive >/dev/null 2>/run/full & assign=$!
 		until [[ -s /etc/ctr-gpu/config.json ]] || ! kill -0 "$assign"; do sleep 0.05; done
 		kill -TERM "$assign"
+		until [[ $(cut -d " " -f 2 "/proc/$assign/syscall") == 0x2 ]] || ! kill -0 "$assign"; do sleep 0.05; done
+		[[ ! -e /etc/ctr-gpu/config.json ]] || fail "what it says is not so yet: $(</etc/ctr-gpu/config.json)"
+		cat <&"$full" >/run/said & reader=$!
 		wait "$assign" && fail "it was not stopped"
-		grep -q "stopped by signal 15" /run/said || fail "$(</run/said)"
+		soon grep -aq "stopped by signal 15" /run/said || fail "$(tr -d "\0" </run/said)"
+		kill "$reader"
 		[[ ! -e /etc/ctr-gpu/config.json ]] || fail "it is exclusive: $(</etc/ctr-gpu/config.json)"
 		touch /run/go; wait
 		[[ $(mode 0) == "shared: one" ]] || fail "$(mode 0)"
