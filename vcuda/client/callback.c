@@ -15,12 +15,13 @@
 
 /* ---- what is kept: in pieces, which stay where they are ---- */
 
-enum { CALLBACK_PIECE = 4096, CALLBACK_PIECES = 4096 };
+enum { CALLBACK_PIECE = 4096, CALLBACK_PIECES = 4096, CALLBACK_PLACE_BITS = 24 };
+_Static_assert(CALLBACK_PIECE * CALLBACK_PIECES == 1 << CALLBACK_PLACE_BITS, "a cookie has room for every place");
 
 struct callback {
 	CUhostFn function; /* NULL: a free place */
 	void *data;
-	uint64_t number; /* no other's */
+	uint64_t cookie; /* by which the server calls it: its place, and above that a number that no other has had */
 	bool stays;      /* in a graph, which may run again */
 	uint32_t next;   /* of the free places */
 };
@@ -31,21 +32,30 @@ static struct callback *callback_pieces[CALLBACK_PIECES];
 static uint32_t callback_places, callback_free; /* how many there are; the first free one, from 1 on */
 static uint64_t callback_number;
 
-/* With the lock held. Return: NULL if nothing is kept there. */
-static struct callback *callback_at(uint64_t place)
+static uint32_t callback_place(uint64_t cookie)
 {
+	return cookie & ((1U << CALLBACK_PLACE_BITS) - 1);
+}
+
+/*
+ * With the lock held. Return: NULL if it is not kept any more. What was dropped may be called all the same, and its
+ * place be another's by then.
+ */
+static struct callback *callback_find(uint64_t cookie)
+{
+	const uint32_t place = callback_place(cookie);
 	struct callback *callback;
 
 	if (place >= callback_places)
 		return NULL;
 	callback = &callback_pieces[place / CALLBACK_PIECE][place % CALLBACK_PIECE];
-	return callback->function ? callback : NULL;
+	return callback->function && callback->cookie == cookie ? callback : NULL;
 }
 
-static void callback_forget(struct callback *callback, uint64_t place)
+static void callback_forget(struct callback *callback, uint32_t place)
 {
 	*callback = (struct callback){.next = callback_free};
-	callback_free = (uint32_t)place + 1;
+	callback_free = place + 1;
 }
 
 /* With the lock held. Return: whether there is a free place now. */
@@ -73,15 +83,15 @@ static CUresult callback_status; /* what the one that runs in that thread is tol
 
 static void callback_run(const struct wire_callback *call)
 {
-	const uint64_t place = CLIENT_READ(call->cookie);
+	const uint64_t cookie = CLIENT_READ(call->cookie);
 	struct callback *callback, now = {0};
 
 	lock_take(&callback_lock);
-	callback = callback_at(place);
+	callback = callback_find(cookie);
 	if (callback)
 		now = *callback;
 	if (callback && !callback->stays)
-		callback_forget(callback, place);
+		callback_forget(callback, callback_place(cookie));
 	lock_release(&callback_lock);
 	callback_status = client_result(CLIENT_READ(call->status));
 	if (now.function)
@@ -113,10 +123,11 @@ static void *callback_serve(void *nothing)
 	return nothing;
 }
 
-/* Return: CUDA_SUCCESS, and the place, by which the server calls it. */
-static CUresult callback_keep(CUhostFn function, void *data, bool stays, uint64_t *ret, uint64_t *ret_number)
+/* Return: CUDA_SUCCESS, and the cookie. */
+static CUresult callback_keep(CUhostFn function, void *data, bool stays, uint64_t *ret)
 {
 	struct callback *callback;
+	uint32_t place;
 
 	LOCK_HOLD(&callback_lock);
 	if (!callback_thread_is_there) {
@@ -128,24 +139,24 @@ static CUresult callback_keep(CUhostFn function, void *data, bool stays, uint64_
 	}
 	if (!callback_make_room())
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*ret = callback_free - 1;
-	callback = &callback_pieces[*ret / CALLBACK_PIECE][*ret % CALLBACK_PIECE];
+	place = callback_free - 1;
+	callback = &callback_pieces[place / CALLBACK_PIECE][place % CALLBACK_PIECE];
 	callback_free = callback->next;
-	*callback = (struct callback){function, data, ++callback_number, stays, 0};
-	*ret_number = callback->number;
+	*ret = ++callback_number << CALLBACK_PLACE_BITS | place;
+	*callback = (struct callback){function, data, *ret, stays, 0};
 	return CUDA_SUCCESS;
 }
 
 /* Return: whether it was still there, so that it has not run and will not. */
-static bool callback_drop(uint64_t place, uint64_t number)
+static bool callback_drop(uint64_t cookie)
 {
 	struct callback *callback;
 
 	LOCK_HOLD(&callback_lock);
-	callback = callback_at(place);
-	if (!callback || callback->number != number)
+	callback = callback_find(cookie);
+	if (!callback)
 		return false;
-	callback_forget(callback, place);
+	callback_forget(callback, callback_place(cookie));
 	return true;
 }
 
@@ -177,13 +188,13 @@ static CUresult callback_push(unsigned op, const uint64_t words[2])
 /* Whoever is told of a failure takes away what the function works on, so it has to be true that it does not run. */
 static CUresult callback_launch(unsigned op, CUstream stream, CUhostFn function, void *data, bool stays)
 {
-	uint64_t words[] = {stream, 0}, number;
-	CUresult r = callback_keep(function, data, stays, &words[1], &number);
+	uint64_t words[] = {stream, 0};
+	CUresult r = callback_keep(function, data, stays, &words[1]);
 
 	if (r)
 		return r;
 	r = callback_push(op, words);
-	return r && callback_drop(words[1], number) ? r : CUDA_SUCCESS;
+	return r && callback_drop(words[1]) ? r : CUDA_SUCCESS;
 }
 
 CUresult on_cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data)
@@ -248,26 +259,25 @@ CUresult on_cuStreamAddCallback(CUstream stream, CUstreamCallback function, void
 
 CUresult cuUserObjectCreate(CUuserObject *object, void *data, CUhostFn destroy, unsigned references, unsigned flags)
 {
-	uint64_t words[] = {0, references, flags}, number;
+	uint64_t words[] = {0, references, flags};
 	CUresult r = call_fail(object && destroy ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 
 	if (!r)
-		r = callback_keep(destroy, data, false, &words[0], &number);
+		r = callback_keep(destroy, data, false, &words[0]);
 	if (r)
 		return r;
 	r = call_sync(OP_cuUserObjectCreate, words, 3, NULL, 0, object, sizeof(*object));
 	if (r)
-		(void)callback_drop(words[0], number);
+		(void)callback_drop(words[0]);
 	return r;
 }
 
 /* ---- in graphs ---- */
 
 /* With a number in place of the data; the server knows where to put its own function. */
-static CUresult callback_keep_node(const CUDA_HOST_NODE_PARAMS *parameters, CUDA_HOST_NODE_PARAMS *ret,
-				   uint64_t *ret_number)
+static CUresult callback_keep_node(const CUDA_HOST_NODE_PARAMS *parameters, CUDA_HOST_NODE_PARAMS *ret)
 {
-	uint64_t place = 0;
+	uint64_t cookie = 0;
 	struct thread *thread;
 	CUresult r = call_enter(&thread);
 
@@ -275,16 +285,16 @@ static CUresult callback_keep_node(const CUDA_HOST_NODE_PARAMS *parameters, CUDA
 		return r;
 	if (!parameters || !parameters->fn)
 		return CUDA_ERROR_INVALID_VALUE;
-	r = callback_keep(parameters->fn, parameters->userData, true, &place, ret_number);
-	*ret = (CUDA_HOST_NODE_PARAMS){.userData = (void *)place};
+	r = callback_keep(parameters->fn, parameters->userData, true, &cookie);
+	*ret = (CUDA_HOST_NODE_PARAMS){.userData = (void *)cookie};
 	return r;
 }
 
 /* Without a node that has it, it is not kept. Return: @r. */
-static CUresult callback_settle(CUresult r, const CUDA_HOST_NODE_PARAMS *kept, uint64_t number)
+static CUresult callback_settle(CUresult r, const CUDA_HOST_NODE_PARAMS *kept)
 {
 	if (r)
-		(void)callback_drop((uint64_t)kept->userData, number);
+		(void)callback_drop((uint64_t)kept->userData);
 	return r;
 }
 
@@ -294,16 +304,15 @@ CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode 
 	const uint64_t words[] = {graph, count * sizeof(*before), count, sizeof(*parameters)};
 	CUDA_HOST_NODE_PARAMS ready;
 	const struct call_part parts[] = {{before, count * sizeof(*before)}, {&ready, sizeof(ready)}};
-	uint64_t number;
 	CUresult r;
 
 	if (!node || (count && !before) || count > CALL_HANDLES)
 		return call_fail(CUDA_ERROR_INVALID_VALUE);
-	r = callback_keep_node(parameters, &ready, &number);
+	r = callback_keep_node(parameters, &ready);
 	if (r)
 		return r;
 	r = call_sync(OP_cuGraphAddHostNode, words, 4, parts, 2, node, sizeof(*node));
-	return callback_settle(r, &ready, number);
+	return callback_settle(r, &ready);
 }
 
 CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS *parameters)
@@ -311,13 +320,12 @@ CUresult cuGraphHostNodeSetParams(CUgraphNode node, const CUDA_HOST_NODE_PARAMS 
 	const uint64_t words[] = {node, sizeof(*parameters)};
 	CUDA_HOST_NODE_PARAMS ready;
 	const struct call_part part = {&ready, sizeof(ready)};
-	uint64_t number;
-	CUresult r = callback_keep_node(parameters, &ready, &number);
+	CUresult r = callback_keep_node(parameters, &ready);
 
 	if (r)
 		return r;
 	r = call_sync(OP_cuGraphHostNodeSetParams, words, 2, &part, 1, NULL, 0);
-	return callback_settle(r, &ready, number);
+	return callback_settle(r, &ready);
 }
 
 CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *parameters)
@@ -325,28 +333,27 @@ CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const 
 	const uint64_t words[] = {exec, node, sizeof(*parameters)};
 	CUDA_HOST_NODE_PARAMS ready;
 	const struct call_part part = {&ready, sizeof(ready)};
-	uint64_t number;
-	CUresult r = callback_keep_node(parameters, &ready, &number);
+	CUresult r = callback_keep_node(parameters, &ready);
 
 	if (r)
 		return r;
 	r = call_sync(OP_cuGraphExecHostNodeSetParams, words, 3, &part, 1, NULL, 0);
-	return callback_settle(r, &ready, number);
+	return callback_settle(r, &ready);
 }
 
 CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS *parameters)
 {
 	const struct callback *callback;
-	uint64_t place;
+	uint64_t cookie;
 	CUresult r;
 
 	if (!parameters)
 		return call_fail(CUDA_ERROR_INVALID_VALUE);
-	r = call_sync(OP_cuGraphHostNodeGetParams, &node, 1, NULL, 0, &place, sizeof(place));
+	r = call_sync(OP_cuGraphHostNodeGetParams, &node, 1, NULL, 0, &cookie, sizeof(cookie));
 	if (r)
 		return r;
 	LOCK_HOLD(&callback_lock);
-	callback = callback_at(place);
+	callback = callback_find(cookie);
 	if (!callback)
 		return CUDA_ERROR_UNKNOWN;
 	*parameters = (CUDA_HOST_NODE_PARAMS){callback->function, callback->data};

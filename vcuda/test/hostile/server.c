@@ -60,6 +60,7 @@ enum {
 	X(cuLaunchKernel, (uint64_t, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, uint64_t, \
 			   void **, void **))                                                                        \
 	X(cuLaunchHostFunc, (uint64_t, void (*)(void *), void *))                                                    \
+	X(cuStreamAddCallback, (uint64_t, void (*)(uint64_t, int, void *), void *, unsigned))                        \
 	X(cuLinkCreate_v2, (unsigned, int *, void **, uint64_t *))                                                   \
 	X(cuLinkComplete, (uint64_t, void **, size_t *))                                                             \
 	X(cuGraphGetNodes, (uint64_t, uint64_t *, size_t *))                                                         \
@@ -561,6 +562,29 @@ static void client_is_called_back(void)
 		fail("calls", called);
 	if (usage.ru_utime.tv_sec >= 1)
 		fail("seconds of work", usage.ru_utime.tv_sec);
+}
+
+static void client_counts(uint64_t stream, int status, void *data)
+{
+	(void)stream, (void)status;
+	++*(int *)data;
+}
+
+/* What it was told has failed is not called, and nothing else in its place. */
+static void client_is_called_for_what_failed(void)
+{
+	int first = 0, second = 0;
+
+	(void)begin();
+	is_failure("the first", cuStreamAddCallback(0, client_counts, &first, 0));
+	if (cuStreamAddCallback(0, client_counts, &second, 0))
+		fail("the second", 0);
+	if (first || second)
+		fail("calls before the second was reached", first * 10 + second);
+	if (cuCtxSynchronize())
+		fail("cuCtxSynchronize", 0);
+	if (first || second != 1)
+		fail("calls", first * 10 + second);
 }
 
 /* A server that takes a second, and says that one should spin for four. */
@@ -1178,6 +1202,40 @@ HOST(host_calls_back_for_ever, twist_calls, OP_cuLaunchHostFunc)
 	bell_ring(&host->wire->calls, 0xfffffff0);
 }
 
+static uint64_t entry_argument(const struct host *host, const struct wire_entry *entry, unsigned number)
+{
+	const uint32_t from = host->tail - (uint32_t)wire_units(entry->bytes);
+
+	return wire_arguments((struct wire_entry *)&host->wire->command[(size_t)(from % RING_UNITS) * RING_UNIT])[number];
+}
+
+/* Until it has run. */
+static void call_back(struct host *host, uint32_t number, uint64_t cookie)
+{
+	struct wire_callback *call = &host->wire->callback[number];
+
+	call->cookie = cookie;
+	bell_ring(&host->wire->calls, number + 1);
+	while (BELL_LOAD(&call->done.value) != number + 1 && !client_has_left(host, 0))
+		bell_sleep(&call->done, BELL_LOAD(&call->done.value), &(const struct timespec){.tv_nsec = 20000000});
+}
+
+/* The first has failed, and is called once the second has its place. */
+HOST(host_calls_back_what_failed, twist_late_call, EVERY)
+{
+	static uint64_t cookie[2];
+	static unsigned count;
+
+	if (entry->op == OP_cuStreamAddCallback) {
+		a->result = count == 0 ? CUDA_ERROR_UNKNOWN : 0;
+		cookie[count++ % 2] = entry_argument(host, entry, 1);
+		if (count == 2)
+			call_back(host, 0, cookie[0]);
+	}
+	if (entry->op == OP_cuCtxSynchronize)
+		call_back(host, 1, cookie[1]);
+}
+
 TWIST(twist_spins)
 {
 	if (entry->op == OP_cuCtxSynchronize)
@@ -1291,6 +1349,7 @@ static const struct {
 	{"page-locked memory, six terabytes one after the other", host_offers_any_address,
 	 client_takes_host_memory_and_gives_it_back, SOON},
 	{"host functions without number", host_calls_back_for_ever, client_is_called_back, SOON},
+	{"a host function that it said has failed", host_calls_back_what_failed, client_is_called_for_what_failed, SOON},
 	{"an honest server that asks where its client is", host_asks_where, client_goes_from_one_to_another, SOON},
 	{"a wish that one spins for seconds", host_wants_spinning, client_waits_without_work, SOON},
 };
