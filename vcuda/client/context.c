@@ -161,8 +161,23 @@ struct context_capture {
 static struct lock context_capture_lock;
 static struct context_capture *context_captures;
 
+/* The stream says which, whatever context is current. */
+static const struct context *context_of_stream(CUstream stream)
+{
+	const struct context *current = thread_context(thread_self());
+	const uint64_t word = stream;
+	uint64_t handle;
+
+	if (stream < WIRE_STREAM_NAMES ||
+	    (current && wire_handle_tag(stream) == wire_handle_tag_of(current->handle)) ||
+	    call_sync(OP_cuStreamGetCtx, &word, 1, NULL, 0, &handle, sizeof(handle)))
+		return current;
+	return context_find(context_name(handle));
+}
+
 void context_begin_capture(CUstream stream)
 {
+	const struct context *context = context_of_stream(stream);
 	struct context_capture *capture = malloc(sizeof(*capture));
 
 	/* What is not allowed meanwhile is told at once, so nothing is deferred. */
@@ -170,7 +185,7 @@ void context_begin_capture(CUstream stream)
 	if (!capture)
 		return;
 	LOCK_HOLD(&context_capture_lock);
-	*capture = (struct context_capture){context_captures, stream, thread_context(thread_self())};
+	*capture = (struct context_capture){context_captures, stream, context};
 	context_captures = capture;
 }
 

@@ -740,6 +740,13 @@ static void program_defers_again_without_its_capture(void)
 	MUST(cuCtxSetCurrent(context));
 	MUST(cuMemsetD8Async(pointer, 1, 4096, NULL));
 	is("behind a context that is gone", 2, cu.cuCtxSynchronize());
+	MUST(cuCtxCreate_v2(&other, 0, 0));
+	MUST(cuStreamCreate(&stream, 1));
+	MUST(cuCtxSetCurrent(context));
+	MUST(cuStreamBeginCapture_v2(stream, 2));
+	MUST(cuCtxDestroy_v2(other));
+	MUST(cuMemsetD8Async(pointer, 1, 4096, NULL));
+	is("behind another's that is gone", 2, cu.cuCtxSynchronize());
 }
 
 /* A call that has made, begun or ended something says so; that one failed before is told by the next that waits. */
