@@ -22,7 +22,7 @@ CUresult host_give(const struct range *range);
 
 /* Managed memory, which is such. */
 
-/** Gives back what no command uses any more, once its range is removed, and forgets what was said of it. */
+/** host_give(), which forgets what was said of the memory, unless that stays. */
 CUresult managed_give(const struct range *range);
 
 /** A context has ended: its managed memory goes with it. */

@@ -162,19 +162,46 @@ static void managed_look(uint64_t at, uint64_t end, void (*look)(const struct ad
 	}
 }
 
-static void managed_forget_advice(uint64_t at, uint64_t end)
+/* Return: the parts from @at to @end, which are said no more. */
+static struct advice_part *managed_take_advice(uint64_t at, uint64_t end)
 {
-	struct advice_part **place;
+	struct advice_part **from, **to, *taken;
 
 	LOCK_HOLD(&advice_lock);
-	/* Where there is no memory to cut one, more is forgotten. */
+	/* Where there is no memory to cut one, more is taken. */
 	(void)managed_cut_parts(at);
 	(void)managed_cut_parts(end);
-	place = managed_find_part(at);
-	while (*place && (*place)->at < end) {
-		struct advice_part *gone = *place;
+	from = to = managed_find_part(at);
+	while (*to && (*to)->at < end)
+		to = &(*to)->next;
+	if (to == from)
+		return NULL;
+	taken = *from;
+	*from = *to;
+	*to = NULL;
+	return taken;
+}
 
-		*place = gone->next;
+static void managed_put_advice_back(struct advice_part *taken)
+{
+	struct advice_part **place, *last = taken;
+
+	if (!taken)
+		return;
+	while (last->next)
+		last = last->next;
+	LOCK_HOLD(&advice_lock);
+	place = managed_find_part(taken->at);
+	last->next = *place;
+	*place = taken;
+}
+
+static void managed_free_parts(struct advice_part *taken)
+{
+	while (taken) {
+		struct advice_part *gone = taken;
+
+		taken = gone->next;
 		free(gone);
 	}
 }
@@ -183,16 +210,27 @@ static void managed_forget_advice(uint64_t at, uint64_t end)
 
 CUresult managed_give(const struct range *range)
 {
-	managed_forget_advice(range->at, range->at + range->bytes);
-	return host_give(range);
+	/* First, since another thread may be given its place at once. */
+	struct advice_part *said = managed_take_advice(range->at, range->at + range->bytes);
+	CUresult r = host_give(range);
+
+	if (r)
+		managed_put_advice_back(said);
+	else
+		managed_free_parts(said);
+	return r;
 }
 
+/* What the driver refuses to free is of no context from then on, and the program may free it. */
 void managed_forget_context(const struct context *context)
 {
 	struct range range;
 
-	while (address_map_remove_managed(context, &range))
-		(void)managed_give(&range);
+	while (address_map_remove_managed(context, &range)) {
+		range.context = NULL;
+		if (managed_give(&range))
+			address_map_put_back(&range);
+	}
 }
 
 /* ---- saying ---- */

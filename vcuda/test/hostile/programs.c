@@ -661,7 +661,7 @@ static void fail_unnoticed(CUdeviceptr pointer)
 /* The driver does not free it, so it is there with what is in it, and is freed when it is asked again. */
 static void program_is_refused_a_free(void)
 {
-	enum { GLOBAL = 1 };
+	enum { GLOBAL = 1, READ_MOSTLY = 1 };
 	const size_t sizes[] = {1 << 20, 64};
 	CUdeviceptr managed = 0, pointer;
 
@@ -670,6 +670,7 @@ static void program_is_refused_a_free(void)
 	for (int i = 0; i < 2; i++) {
 		unsigned word = 0, flags = 0;
 		void *host = NULL;
+		int said = 0;
 
 		MUST(cuMemHostAlloc(&host, sizes[i], 0));
 		*(volatile unsigned *)host = 7;
@@ -684,8 +685,11 @@ static void program_is_refused_a_free(void)
 		/* Every other one is refused. */
 		MUST(cuMemAllocManaged(&managed, sizes[i], GLOBAL));
 		*(volatile unsigned *)(uintptr_t)managed = 8;
+		MUST(cuMemAdvise(managed, sizes[i], READ_MOSTLY, 0));
 		is("of managed memory", 900, cu.cuMemFree_v2(managed));
 		is("what is in that", 8, *(volatile unsigned *)(uintptr_t)managed);
+		MUST(cuMemRangeGetAttribute(&said, sizeof(said), READ_MOSTLY, managed, sizes[i]));
+		is("what was said of it", 1, said);
 		MUST(cuMemFree_v2(managed));
 	}
 }

@@ -46,12 +46,15 @@ enum {
 	X(cuDeviceGetCount, (int *))                                                                                 \
 	X(cuDeviceGetName, (char *, int, int))                                                                       \
 	X(cuDevicePrimaryCtxRetain, (uint64_t *, int))                                                               \
+	X(cuDevicePrimaryCtxReset_v2, (int))                                                                         \
 	X(cuCtxSetCurrent, (uint64_t))                                                                               \
 	X(cuCtxSynchronize, (void))                                                                                  \
 	X(cuMemAlloc_v2, (uint64_t *, size_t))                                                                       \
 	X(cuMemGetInfo_v2, (size_t *, size_t *))                                                                     \
 	X(cuMemHostAlloc, (void **, size_t, unsigned))                                                               \
 	X(cuMemFreeHost, (void *))                                                                                   \
+	X(cuMemAllocManaged, (uint64_t *, size_t, unsigned))                                                         \
+	X(cuMemFree_v2, (uint64_t))                                                                                  \
 	X(cuMemcpyDtoH_v2, (void *, uint64_t, size_t))                                                               \
 	X(cuModuleLoadDataEx, (uint64_t *, const void *, unsigned, int *, void **))                                  \
 	X(cuModuleGetFunction, (uint64_t *, uint64_t, const char *))                                                 \
@@ -536,6 +539,29 @@ static void client_takes_host_memory_and_gives_it_back(void)
 		for (int i = 0; i < 4; i++)
 			if (cuMemFreeHost(memory[(i * 3 + round) % 4]))
 				fail("cuMemFreeHost", round);
+	}
+}
+
+/* What the server did not give back with its context, in a piece and in a part of one, it gives back when asked again. */
+static void client_frees_what_a_context_had(void)
+{
+	const size_t sizes[] = {1 << 20, 64};
+
+	for (int i = 0; i < 2; i++) {
+		uint64_t managed = 0;
+
+		(void)begin();
+		if (cuMemAllocManaged(&managed, sizes[i], 1))
+			fail("cuMemAllocManaged", i);
+		*(volatile int *)managed = 9;
+		(void)cuDevicePrimaryCtxReset_v2(0);
+		(void)begin();
+		if (*(volatile int *)managed != 9)
+			fail("what is in it", i);
+		if (cuMemFree_v2(managed))
+			fail("cuMemFree", i);
+		if (cuMemFree_v2(managed) != 1)
+			fail("the next time", i);
 	}
 }
 
@@ -1175,6 +1201,14 @@ static void serve_arena(struct host *host, uint64_t bytes, int seals, size_t cou
 	}
 }
 
+/* Every other time. */
+HOST(host_keeps_memory, twist_keeps_memory, WIRE_ARENA_DROP)
+{
+	static int count;
+
+	a->result = count++ % 2 == 0 ? CUDA_ERROR_UNKNOWN : 0;
+}
+
 static void host_sends_no_arena(struct host *host)
 {
 	serve_arena(host, 0, 0, 0);
@@ -1348,6 +1382,7 @@ static const struct {
 	{"page-locked memory sevenfold", host_sends_many_arenas, client_gets_host_memory, SOON},
 	{"page-locked memory, six terabytes one after the other", host_offers_any_address,
 	 client_takes_host_memory_and_gives_it_back, SOON},
+	{"managed memory that stays when its context ends", host_keeps_memory, client_frees_what_a_context_had, SOON},
 	{"host functions without number", host_calls_back_for_ever, client_is_called_back, SOON},
 	{"a host function that it said has failed", host_calls_back_what_failed, client_is_called_for_what_failed, SOON},
 	{"an honest server that asks where its client is", host_asks_where, client_goes_from_one_to_another, SOON},
