@@ -21,7 +21,8 @@ bool client_is_child(void);
 
 /*
  * A child does not wait: the thread that had the lock when the process forked is not there to release it. What the lock
- * is for may be half changed, and is only looked at, for a call that fails.
+ * is for may be half changed, and other threads of the child may have the lock, too: it is only looked at, for a call
+ * that fails. A function that changes it begins with call_enter(), which fails in a child.
  */
 static inline void lock_take(struct lock *lock)
 {
@@ -147,7 +148,7 @@ struct context {
 	bool primary;
 	_Atomic bool gone;
 	_Atomic unsigned long long id;  /* the driver's number of it, once somebody has asked; 0 */
-	struct context_value *values;   /* of context_storage.c */
+	struct context_value *values;   /* of context.c */
 	uint64_t exchange, exchange_of; /* of variable.c: a stream, and the handle of the context that it is of */
 	struct context *next;
 };

@@ -483,11 +483,12 @@ static struct memory_descriptor *memory_take_closed_descriptor(void)
 	return one;
 }
 
+/* The parent's, a child leaves alone: several threads of it may look at them at once. */
 static void memory_sweep_descriptors(void)
 {
 	struct memory_descriptor *one;
 
-	while (memory_descriptors && (one = memory_take_closed_descriptor())) {
+	while (memory_descriptors && !client_is_child() && (one = memory_take_closed_descriptor())) {
 		(void)call_sync(WIRE_SHARE_END, one->token.token, 2, NULL, 0, NULL, 0);
 		memory_end_descriptor(one);
 	}
