@@ -16,7 +16,7 @@
 /* ---- what is kept: in pieces, which stay where they are ---- */
 
 enum { CALLBACK_PIECE = 4096, CALLBACK_PIECES = 4096, CALLBACK_PLACE_BITS = 24 };
-_Static_assert(CALLBACK_PIECE * CALLBACK_PIECES == 1 << CALLBACK_PLACE_BITS, "a cookie has room for every place");
+_Static_assert((1 << CALLBACK_PLACE_BITS) / CALLBACK_PIECE == CALLBACK_PIECES, "a cookie has room for every place");
 
 struct callback {
 	CUhostFn function; /* NULL: a free place */

@@ -168,8 +168,7 @@ static const struct context *context_of_stream(CUstream stream)
 	const uint64_t word = stream;
 	uint64_t handle;
 
-	if (stream < WIRE_STREAM_NAMES ||
-	    (current && wire_handle_tag(stream) == wire_handle_tag_of(current->handle)) ||
+	if (stream < WIRE_STREAM_NAMES || (current && wire_handle_tag(stream) == wire_handle_tag_of(current->handle)) ||
 	    call_sync(OP_cuStreamGetCtx, &word, 1, NULL, 0, &handle, sizeof(handle)))
 		return current;
 	return context_find(context_name(handle));

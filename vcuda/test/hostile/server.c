@@ -1240,7 +1240,8 @@ static uint64_t entry_argument(const struct host *host, const struct wire_entry 
 {
 	const uint32_t from = host->tail - (uint32_t)wire_units(entry->bytes);
 
-	return wire_arguments((struct wire_entry *)&host->wire->command[(size_t)(from % RING_UNITS) * RING_UNIT])[number];
+	return wire_arguments(
+		(struct wire_entry *)&host->wire->command[(size_t)(from % RING_UNITS) * RING_UNIT])[number];
 }
 
 /* Until it has run. */
@@ -1384,7 +1385,8 @@ static const struct {
 	 client_takes_host_memory_and_gives_it_back, SOON},
 	{"managed memory that stays when its context ends", host_keeps_memory, client_frees_what_a_context_had, SOON},
 	{"host functions without number", host_calls_back_for_ever, client_is_called_back, SOON},
-	{"a host function that it said has failed", host_calls_back_what_failed, client_is_called_for_what_failed, SOON},
+	{"a host function that it said has failed", host_calls_back_what_failed, client_is_called_for_what_failed,
+	 SOON},
 	{"an honest server that asks where its client is", host_asks_where, client_goes_from_one_to_another, SOON},
 	{"a wish that one spins for seconds", host_wants_spinning, client_waits_without_work, SOON},
 };
