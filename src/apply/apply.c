@@ -278,10 +278,15 @@ static int apply_make_private(struct apply *apply)
  */
 static int apply_check_namespace_root(const struct apply *apply)
 {
+	/* Of a chroot it may be the machine's. */
+	static const struct stat any;
 	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
 	struct stat its, st;
-	int r = namespaces_open_root(apply->container, &root, apply->err);
+	int r = rootfs_open(AT_FDCWD, "/", &root);
 
+	r = r < 0 ? err_set(apply->err, r, "cannot open the root directory of process %d: %m",
+			    (int)apply->container->pid)
+		  : container_check_root(&root, "/", &any, apply->err);
 	if (r != 0)
 		return r;
 	if (fstat(apply->rootfs.fd, &its) == 0 && fstat(root.fd, &st) == 0 && its.st_dev == st.st_dev &&
@@ -289,8 +294,8 @@ static int apply_check_namespace_root(const struct apply *apply)
 		return 0;
 	return err_set_advised(
 		apply->err, CTR_GPU_E_BAD_ROOTFS,
-		("process %d has left the root directory of its container (chroot).", (int)apply->container->pid),
-		("Name another process of the container by its number."));
+		("process %d has left the root directory of its mount namespace (chroot).", (int)apply->container->pid),
+		("Name another process of the container by its number; or, for a chroot, see \"ctr-gpu configure\"."));
 }
 
 static int apply_open_rootfs(struct apply *apply)

@@ -309,7 +309,7 @@ int namespaces_open_root(const struct ctr_gpu_container *container, struct rootf
  * namespaces_find_owner() - whose are files of the container's root
  * @ret: written if the container has a user namespace of its own, which is not entered: its root, as it is called here
  *
- * Return: 0; negative errno with @err set.
+ * Return: 0; CTR_GPU_E_NO_PERMISSION if the namespace has no user of this one; negative errno. @err is set.
  */
 int namespaces_find_owner(const struct ctr_gpu_container *container, struct mapped_root *ret, struct err *err);
 

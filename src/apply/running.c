@@ -171,7 +171,9 @@ static const char *running_text(const json_t *object, const char *name)
 /* Shared with the children. */
 struct running_result {
 	int r;
-	bool used; /* a process has a device open all the same */
+	bool used;       /* a process has a device open all the same */
+	bool begun;      /* the GPU is taken, whatever becomes of files in the container */
+	unsigned undone; /* what these records and those above have in the container is undone */
 	struct err err;
 };
 
@@ -392,6 +394,17 @@ static int running_undo_one(const struct running *running, unsigned number, stru
 	return r == 0 ? running_clean_cache(rootfs, json_object_get(record, "running")) : r;
 }
 
+/*
+ * An earlier version gave GPUs to a chroot in a mount namespace of its own, too, whose root is the machine's. Its
+ * records have the paths of the process.
+ */
+static int running_open_root(const struct ctr_gpu_container *container, struct rootfs *ret, struct err *err)
+{
+	int r = namespaces_open_root(container, ret, err);
+
+	return r == CTR_GPU_E_BAD_ROOTFS ? container_open_rootfs(container, ret, err) : r;
+}
+
 static int running_undo_inside(struct running *running, struct err *err)
 {
 	struct mount_map mount_map = MOUNT_CLASS_UNKNOWN;
@@ -403,6 +416,7 @@ static int running_undo_inside(struct running *running, struct err *err)
 
 	if (r == 0)
 		r = running_check_unused(running, err);
+	running->result->begun = r == 0;
 	if (r == 0) {
 		mount_map.outside_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
 		proc_self_fd = mount_open_proc_self_fd(running->container->process);
@@ -414,14 +428,17 @@ static int running_undo_inside(struct running *running, struct err *err)
 	if (r == 0)
 		r = namespaces_enter(running->container, namespaces, err);
 	if (r == 0)
-		r = namespaces_open_root(running->container, &rootfs, err);
+		r = running_open_root(running->container, &rootfs, err);
 	rootfs.mount_map = &mount_map;
 	rootfs.proc_self_fd = proc_self_fd;
 	rootfs.undo_log = undo_log;
 	rootfs.owned = undo_log && undo_log->owner.other;
-	for (unsigned number = UNDO_RECORDS_MAX; number-- > 0 && r == 0;)
+	for (unsigned number = UNDO_RECORDS_MAX; number-- > 0 && r == 0;) {
 		if (running->taken[number])
 			r = running_undo_one(running, number, &rootfs, &restored, err);
+		if (r == 0)
+			running->result->undone = number;
+	}
 	(void)undo_log_free(undo_log);
 	mount_map_clear(&mount_map);
 	return r;
@@ -525,6 +542,8 @@ static int running_restore_one(struct running *running, unsigned number, struct 
 	if (r != 0)
 		return r;
 	claim_gpus_release(running->container, json_object_get(more, "claims"));
+	if (number < running->result->undone)
+		return 0;
 	running_clean_layer(running, json_object_get(record, "deeds"));
 	undo_record_remove_running(&running->records, number);
 	return 0;
@@ -569,22 +588,42 @@ static int running_work_outside(void *user)
 	return running_do(user, running_undo_outside);
 }
 
+/* Return: 0; what failed, with the context's error set. */
+static int running_run(struct running *running, int (*work)(void *user))
+{
+	struct running_result *result = running->result;
+	int exit_status = 0, r;
+
+	result->err = (struct err){0};
+	result->r = 0;
+	r = ctr_gpu_run_in_child(running->context, work, running, &exit_status);
+	if (r != 0 || result->r == 0)
+		return r;
+	running->context->err = result->err;
+	return result->r;
+}
+
+/*
+ * The container may hinder what is done in it for as long as it likes, by a file that it removes or a mount over ours.
+ * It does not keep the GPU by that: what is outside is taken back all the same, and the records stay for another try.
+ */
 static int running_undo_all(struct running *running)
 {
-	int (*const works[])(void *user) = {running_work_inside, running_work_outside};
 	struct ctr_gpu_context *context = running->context;
-	int r = 0;
+	struct err inside_err;
+	int inside, r;
 
-	for (size_t i = 0; i < ARRAY_SIZE(works) && r == 0; i++) {
-		int exit_status = 0;
-
-		r = ctr_gpu_run_in_child(context, works[i], running, &exit_status);
-		if (r == 0 && running->result->r != 0) {
-			context->err = running->result->err;
-			r = running->result->r;
-		}
-	}
-	return r;
+	running->result->undone = UNDO_RECORDS_MAX;
+	inside = running_run(running, running_work_inside);
+	if (inside != 0 && !running->result->begun)
+		return inside;
+	inside_err = context->err;
+	r = running_run(running, running_work_outside);
+	if (r != 0 || inside == 0)
+		return r;
+	log_warning(&context->settings.log, "the container has no GPU any more, but some of its files and mounts stay");
+	context->err = inside_err;
+	return inside;
 }
 
 /* Return: as ctr_gpu_undo_running(), with @err set. */

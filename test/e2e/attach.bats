@@ -103,6 +103,22 @@ with_docker() {
 	expect "--force"
 }
 
+# As a container does that may mount.
+# bats test_tags=cgroup
+@test "a container that hinders detach by a mount over ours does not keep the GPU" {
+	with_docker wsl-nvidia '
+		ctr-gpu attach one || fail attach
+		nsenter --target "$pid" --mount busybox mount -t tmpfs tmpfs /usr/lib/wsl || fail mount
+		ctr-gpu detach --force one && fail "it has all mounts"
+		$in probe node 10 183 /dev/node | grep "/dev/node=ok" && fail "it has the GPU"
+		$in busybox rm -f /dev/node
+		nsenter --target "$pid" --mount busybox umount /usr/lib/wsl || fail umount
+		ctr-gpu detach one || fail "a second try"
+		unchanged || fail "it is not as before"'
+	expect "stays, which was made for the container"
+	expect "the container has no GPU any more"
+}
+
 # Where its cgroup is its own to write, as of a privileged container.
 # bats test_tags=cgroup
 @test "a container that moves down its cgroup does not keep the GPU" {
@@ -137,7 +153,23 @@ with_docker() {
 		files three | diff /run/before - || fail "something stays"
 		docker rm --force two three'
 	expect "[E_BAD_ROOTFS] two: process"
-	expect "has left the root directory of its container (chroot)."
+	expect "has left the root directory of its mount namespace (chroot)."
+}
+
+@test "a chroot in a mount namespace of its own" {
+	run sandbox wsl-nvidia bash -c '
+		mkdir -p /run/target/etc && cp "$(command -v busybox)" /run/target/
+		unshare --mount chroot /run/target /busybox sleep 600 &
+		pid=$!
+		export pid
+		moved() { [[ /proc/$pid/root/busybox -ef /run/target/busybox ]]; }
+		export -f moved
+		soon moved || exit
+		ctr-gpu attach "$pid"
+		kill -KILL "$pid"'
+	expect "[E_BAD_ROOTFS] process"
+	expect "has left the root directory of its mount namespace (chroot)."
+	expect "ctr-gpu configure"
 }
 
 # A user needs no rights for a user namespace in which root is nobody, nor for a root directory there that is one of the host's.
