@@ -278,7 +278,7 @@ int undo_record_read_running(const struct undo_records *records, unsigned number
  * @rootfs:   the container's, with its mount map, proc_self_fd and an undo log whose owner its files have
  * @restored: of the records that were undone just before, which were written later; begins empty
  *
- * Return: 0; with @err set -EBUSY if a mount stays, -ENOSPC if a file could not be brought back; negative errno.
+ * Return: 0; with @err set -EBUSY if a mount stays, or why a file could not be brought back; negative errno.
  */
 int undo_record_undo_running(const struct undo_records *records, unsigned number, const struct rootfs *rootfs,
 			     struct strv *restored, struct err *err);

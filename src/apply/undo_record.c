@@ -591,9 +591,10 @@ static bool undo_record_lacks(const struct reader *reader, const json_t *entry)
 	return fd >= 0 && fstatat(fd, undo_record_text(entry, "name"), &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
 }
 
-/* The record stays, and with it the copy. Return: 0; -ENOSPC with @err set if a file could not be brought back. */
-static int undo_record_check_files(const struct reader *reader, struct err *err)
+/* The record stays, and with it the copy. Return: 0; negative errno with @err set if a file is not brought back. */
+static int undo_record_check_files(const struct reader *reader, int reason, struct err *err)
 {
+	const bool full = reason == ENOSPC || reason == EDQUOT;
 	const json_t *entry;
 	size_t i;
 	int r = 0;
@@ -606,10 +607,11 @@ static int undo_record_check_files(const struct reader *reader, struct err *err)
 			continue;
 		(void)snprintf(lost, sizeof(lost), LOST "%s", old);
 		(void)renameat(reader->home, old, reader->home, lost);
-		r = err_set_advised(err, -ENOSPC,
+		r = err_set_advised(err, -reason,
 				    ("%s/%s could not be brought back: %m.", undo_record_text(entry, "path"),
 				     undo_record_text(entry, "name")),
-				    ("Make room there, and try again: what it was is still written down."));
+				    ("%s, and try again: what it was is still written down.",
+				     full ? "Make room there" : "See what hinders that"));
 	}
 	return r;
 }
@@ -636,11 +638,13 @@ static int undo_record_check_mounts(const struct reader *reader, const char *roo
 /* Return: 0; as undo_record_undo_running(). */
 static int undo_record_undo_steps(const struct reader *reader, const char *root, struct err *err)
 {
-	int r;
+	int reason = ENOENT, r; /* it was brought back, and removed again, unless there is another */
 
+	reader->undo_log->restore_errno = &reason;
 	undo_log_undo(reader->undo_log);
+	reader->undo_log->restore_errno = NULL;
 	r = undo_record_check_mounts(reader, root, err);
-	return r == 0 ? undo_record_check_files(reader, err) : r;
+	return r == 0 ? undo_record_check_files(reader, reason, err) : r;
 }
 
 static int undo_record_read_list(int home, json_t **ret)
@@ -774,7 +778,7 @@ void undo_record_remove_running(const struct undo_records *records, unsigned num
 	undo_records_remove(records->fd, name);
 }
 
-/* The last first. Return: how many there were; -EBUSY or -ENOSPC with @err set; negative errno. */
+/* The last first. Return: how many there were; negative errno, with a sentence in @err if there is one for it. */
 static int undo_record_undo_each(int all, const char *root, int fd, struct err *err)
 {
 	bool numbers[UNDO_RECORDS_MAX] = {0};
@@ -809,10 +813,11 @@ static int undo_record_undo_all(struct ctr_gpu_context *context, const char *pat
 		undo_records_close(&all, AT_FDCWD, path);
 		return r;
 	}
+	context->err = (struct err){0};
 	r = undo_record_undo_each(all.fd, root, fd, &context->err);
 	undo_records_remove(all.fd, UNFINISHED);
 	undo_records_close(&all, AT_FDCWD, path);
-	return r >= 0 || r == -EBUSY || r == -ENOSPC
+	return r >= 0 || context->err.text[0]
 		       ? r
 		       : err_set_advised(&context->err, r, ("cannot take back what was done to %s: %m", root),
 					 ("%s has what was written down.", path));

@@ -645,8 +645,8 @@ static int rootfs_write_and_rename(struct undo_log *undo_log, int parent, const 
 	return r;
 }
 
-/* Restores a file from a descriptor of the old one: contents, owner, mode. Return: whether @name has them again. */
-static bool rootfs_restore(int proc_self_fd, int parent, const char *name, int old, const struct stat *st)
+/* Restores a file from a descriptor of the old one: contents, owner, mode. Return: 0 or negative errno. */
+static int rootfs_restore(int proc_self_fd, int parent, const char *name, int old, const struct stat *st)
 {
 	char temporary[ATOMIC_FILE_SIZE];
 	_cleanup_close_ int fd = -1;
@@ -654,15 +654,16 @@ static bool rootfs_restore(int proc_self_fd, int parent, const char *name, int o
 
 	fd = atomic_file_open(proc_self_fd, parent, 0600, temporary, NULL);
 	if (fd < 0)
-		return false;
+		return fd;
 	r = fd_copy(old, fd, ROOTFS_REPLACED_MAX);
 	/* Without the right to give files away it stays the caller's, with the right content. */
 	if (fchown(fd, st->st_uid, st->st_gid) < 0 && errno != EPERM)
 		r = -errno;
-	if (r == 0 && fchmod(fd, st->st_mode & 07777) == 0 && renameat(parent, temporary, parent, name) == 0)
-		return true;
-	(void)unlinkat(parent, temporary, 0);
-	return false;
+	if (r == 0 && (fchmod(fd, st->st_mode & 07777) < 0 || renameat(parent, temporary, parent, name) < 0))
+		r = -errno;
+	if (r < 0)
+		(void)unlinkat(parent, temporary, 0);
+	return r;
 }
 
 void rootfs_undo_replacement(const struct undo_log *undo_log, const struct undo_step *undo_step)
@@ -671,16 +672,19 @@ void rootfs_undo_replacement(const struct undo_log *undo_log, const struct undo_
 	struct stat before = {0}, now;
 	char link[4096];
 	ssize_t length;
+	int r;
 
 	if (old >= 0 && fstat(old, &before) == 0 && fstatat(parent, undo_step->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    now.st_dev == before.st_dev && now.st_ino == before.st_ino)
 		return; /* it had not come to that */
-	if (S_ISREG(before.st_mode) && rootfs_restore(undo_log->proc_self_fd, parent, undo_step->name, old, &before))
+	if (S_ISREG(before.st_mode) &&
+	    rootfs_restore(undo_log->proc_self_fd, parent, undo_step->name, old, &before) == 0)
 		return;
 	(void)unlinkat(parent, undo_step->name, 0);
 	/* Now there is the room that ours had. */
-	if (S_ISREG(before.st_mode))
-		(void)rootfs_restore(undo_log->proc_self_fd, parent, undo_step->name, old, &before);
+	r = S_ISREG(before.st_mode) ? rootfs_restore(undo_log->proc_self_fd, parent, undo_step->name, old, &before) : 0;
+	if (r < 0 && undo_log->restore_errno)
+		*undo_log->restore_errno = -r;
 	length = S_ISLNK(before.st_mode) ? readlinkat(old, "", link, sizeof(link) - 1) : -1;
 	if (length < 0)
 		return;

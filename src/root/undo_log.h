@@ -50,6 +50,7 @@ struct undo_log {
 	int proc_self_fd;  /* /proc/self/fd of the process that undoes; owned; -1: none */
 	int namespaces[2]; /* user and mount namespace, to be entered first; owned; -1: stay */
 	struct mapped_root owner;
+	int *restore_errno;                /* why a replaced file was not restored, the last one; NULL: not asked for */
 	char step[128];                    /* for a message of the parent */
 	char record[UNDO_LOG_RECORD_SIZE]; /* where the parent writes what was made, when all is done; "": nowhere */
 	size_t made_count, made_size;

@@ -5,6 +5,7 @@
 #include "scratch.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 
 #include <inttypes.h>
@@ -266,6 +267,28 @@ static void a_file_that_a_full_disk_has_no_room_for_is_brought_back_later(void *
 	assert_int_equal(undo_all(), CTR_GPU_E_BAD_ARGUMENT);
 }
 
+static void the_reason_why_a_file_is_not_brought_back_is_kept(void **state)
+{
+	char image[20 * 1024 + 1];
+	struct rlimit before, small;
+
+	(void)state;
+	memset(image, 'x', sizeof(image) - 1);
+	image[sizeof(image) - 1] = '\0';
+	make_directories("/root");
+	write_file("/root/file", image);
+	change_file("/file", "ours\n");
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	small = (struct rlimit){4096, before.rlim_max};
+	(void)signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	assert_int_equal(undo_all(), -EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	(void)signal(SIGXFSZ, SIG_DFL);
+	assert_int_equal(undo_all(), 0);
+	assert_content("/root/file", image);
+}
+
 /* What another has removed stays removed. */
 static void a_file_that_was_removed_since_is_not_brought_back(void **state)
 {
@@ -377,6 +400,7 @@ int main(void)
 		CASE(the_newest_record_is_taken_back_first),
 		CASE(records_get_lower_numbers_when_the_last_is_taken),
 		CASE(a_file_that_a_full_disk_has_no_room_for_is_brought_back_later),
+		CASE(the_reason_why_a_file_is_not_brought_back_is_kept),
 		CASE(a_file_that_was_removed_since_is_not_brought_back),
 		CASE(modes_are_brought_back),
 		CASE(the_tmpfs_of_ours_cannot_be_written_to_any_more),
