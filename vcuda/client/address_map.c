@@ -206,56 +206,6 @@ void address_map_set_waits(uint64_t at, bool waits)
 		range->waits = waits;
 }
 
-static struct bell address_map_used; /* its value: how many uses have ended */
-
-static struct range *address_map_look_registered(uint64_t at)
-{
-	struct range *range = address_map_look(at);
-
-	return range && range->kind == ADDRESS_MAP_REGISTERED ? range : NULL;
-}
-
-void address_map_begin_use(const void *at)
-{
-	struct range *range;
-
-	LOCK_HOLD(&address_map_lock);
-	range = address_map_look_registered((uint64_t)at);
-	if (range)
-		range->users++;
-}
-
-void address_map_end_use(const void *at)
-{
-	struct range *range;
-
-	LOCK_HOLD(&address_map_lock);
-	range = address_map_look_registered((uint64_t)at);
-	if (range && range->users > 0)
-		range->users--;
-	bell_ring(&address_map_used, address_map_used.value + 1);
-}
-
-static bool address_map_is_used(uint64_t at)
-{
-	const struct range *range;
-
-	LOCK_HOLD(&address_map_lock);
-	range = address_map_look_registered(at);
-	return range && range->users > 0;
-}
-
-void address_map_await(uint64_t at)
-{
-	for (;;) {
-		const uint32_t seen = BELL_LOAD(&address_map_used.value);
-
-		if (!address_map_is_used(at) || client_is_lost())
-			return;
-		bell_sleep(&address_map_used, seen, &(const struct timespec){.tv_nsec = 100000000});
-	}
-}
-
 bool address_map_is_known(uint64_t at, uint64_t bytes, uint64_t alignment)
 {
 	const struct range *range;

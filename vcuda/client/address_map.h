@@ -32,7 +32,6 @@ struct range {
 	CUdevice ordinal;        /* the device that it is of, where it is of no context */
 	CUmemoryPool pool;       /* that it came from; 0: the device's own, or none */
 	uint64_t owner;          /* the module or library that a variable is of; 0: none */
-	unsigned users;          /* of what is registered: copies that streams have still to make */
 	uint64_t device;         /* of what is registered: where its first page is on the device; 0: nowhere */
 };
 
@@ -61,13 +60,6 @@ bool address_map_find_mapping(uint64_t at, struct range *ret);
 
 /** Notes what the attribute SYNC_MEMOPS of the range at @at is. */
 void address_map_set_waits(uint64_t at, bool waits);
-
-/** A stream has still to make a copy of registered memory, or has made it. */
-void address_map_begin_use(const void *at);
-void address_map_end_use(const void *at);
-
-/** Waits until streams have made all copies of the registered memory at @at. */
-void address_map_await(uint64_t at);
 
 /** Return: whether a command on this device memory is sure to be well-formed. */
 bool address_map_is_known(uint64_t at, uint64_t bytes, uint64_t alignment);

@@ -138,7 +138,7 @@ static CUresult copy_probe(CUdeviceptr device, size_t bytes, bool known)
 static CUresult copy_in(CUdeviceptr to, const void *from, size_t bytes, CUstream stream, bool awaited)
 {
 	const uint64_t words[] = {to, (uint64_t)from, bytes, stream};
-	CUDA_MEMCPY3D later;
+	CUDA_MEMCPY3D captured;
 	bool known;
 	CUresult r = copy_begin(to, from, bytes, stream, &known);
 
@@ -149,8 +149,8 @@ static CUresult copy_in(CUdeviceptr to, const void *from, size_t bytes, CUstream
 	if (address_map_is_locked(from, bytes))
 		return known ? call_async(OP_cuMemcpyHtoDAsync_v2, words, 4, NULL, 0)
 			     : call_sync(OP_cuMemcpyHtoDAsync_v2, words, 4, NULL, 0, NULL, 0);
-	if (!awaited && paged_takes_row(stream, to, from, bytes, true, &later))
-		return paged_copy(stream, &later);
+	if (paged_captures_row(stream, to, from, bytes, true, &captured))
+		return paged_capture(stream, &captured);
 	r = awaited ? CUDA_SUCCESS : staged_await(from, stream);
 	if (r)
 		return r;
@@ -165,30 +165,20 @@ CUresult on_cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes,
 	return copy_in(to, from, bytes, stream, false);
 }
 
-/* Whether the host's side of a copy that does not wait may be used when the call has returned. */
-static bool copy_is_later(const void *host, size_t bytes)
-{
-	struct range range;
-
-	return address_map_is_locked(host, bytes) ||
-	       (address_map_find((uint64_t)host, &range) && range.kind == ADDRESS_MAP_REGISTERED);
-}
-
 CUresult on_cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
 	CUresult r = on_cuMemcpyHtoDAsync_v2(to, from, bytes, stream);
 
 	/* From page-locked memory, which may change once the call has returned. */
-	if (!r && bytes > 0 && copy_is_later(from, bytes))
+	if (!r && bytes > 0 && address_map_is_locked(from, bytes))
 		return cuStreamSynchronize(stream);
 	return managed_finish(r, to, 0, stream);
 }
 
-/* @awaited: as of copy_in() */
-static CUresult copy_out(void *to, CUdeviceptr from, size_t bytes, CUstream stream, bool awaited)
+CUresult on_cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
 	const uint64_t words[] = {(uint64_t)to, from, bytes, stream};
-	CUDA_MEMCPY3D later;
+	CUDA_MEMCPY3D captured;
 	bool known;
 	CUresult r = copy_begin(from, to, bytes, stream, &known);
 
@@ -199,22 +189,17 @@ static CUresult copy_out(void *to, CUdeviceptr from, size_t bytes, CUstream stre
 	if (address_map_is_locked(to, bytes))
 		return known ? call_async(OP_cuMemcpyDtoHAsync_v2, words, 4, NULL, 0)
 			     : call_sync(OP_cuMemcpyDtoHAsync_v2, words, 4, NULL, 0, NULL, 0);
-	if (!awaited && paged_takes_row(stream, from, to, bytes, false, &later))
-		return paged_copy(stream, &later);
+	if (paged_captures_row(stream, from, to, bytes, false, &captured))
+		return paged_capture(stream, &captured);
 	r = copy_probe(from, bytes, known);
 	return r ? r : copy_out_staged(to, from, bytes, stream);
-}
-
-CUresult on_cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
-{
-	return copy_out(to, from, bytes, stream, false);
 }
 
 CUresult on_cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
 	CUresult r = on_cuMemcpyDtoHAsync_v2(to, from, bytes, stream);
 
-	if (!r && bytes > 0 && copy_is_later(to, bytes))
+	if (!r && bytes > 0 && address_map_is_locked(to, bytes))
 		r = cuStreamSynchronize(stream);
 	return r;
 }
@@ -239,8 +224,8 @@ static CUresult copy_within_host(uint64_t to, uint64_t from, size_t bytes, CUstr
 				   .Depth = 1};
 	CUresult r;
 
-	if (!waits && paged_takes(stream, &row))
-		return paged_copy(stream, &row);
+	if (!waits && paged_captures(stream, &row))
+		return paged_capture(stream, &row);
 	r = cuStreamSynchronize(stream);
 	if (!r)
 		memmove((void *)to, (const void *)from, bytes);
@@ -346,7 +331,7 @@ static CUresult copy_rows(const struct plane *to, const struct plane *from, size
 		if (to->device)
 			r = copy_in(target, (const void *)source, width, stream, true);
 		else if (from->device)
-			r = copy_out((void *)target, source, width, stream, true);
+			r = on_cuMemcpyDtoHAsync_v2((void *)target, source, width, stream);
 		else
 			memmove((void *)target, (const void *)source, width);
 	}
@@ -365,8 +350,8 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, bool waits)
 	if (!copy)
 		return CUDA_ERROR_INVALID_VALUE;
 	box = array_box_of(copy);
-	if (!waits && paged_takes(stream, &box))
-		return paged_copy(stream, &box);
+	if (!waits && paged_captures(stream, &box))
+		return paged_capture(stream, &box);
 	if (copy->srcMemoryType == COPY_ARRAY || copy->dstMemoryType == COPY_ARRAY)
 		return array_copy(&box, stream, waits);
 	r = copy_plane(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstXInBytes, copy->dstY,
@@ -420,8 +405,8 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, bool waits)
 		return r;
 	if (!copy || copy->srcLOD || copy->dstLOD)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!waits && paged_takes(stream, copy))
-		return paged_copy(stream, copy);
+	if (!waits && paged_captures(stream, copy))
+		return paged_capture(stream, copy);
 	if (copy->srcMemoryType == COPY_ARRAY || copy->dstMemoryType == COPY_ARRAY)
 		return array_copy(copy, stream, waits);
 	r = copy_plane(copy->dstMemoryType, copy->dstHost, copy->dstDevice, copy->dstXInBytes, copy->dstY,

@@ -21,18 +21,14 @@ CUresult array_copy(const CUDA_MEMCPY3D *copy, CUstream stream, bool waits);
 /** Return: a plane as what it is with one more dimension. */
 CUDA_MEMCPY3D array_box_of(const CUDA_MEMCPY2D *copy);
 
-/* Copies of ordinary memory that are not made at once: in graphs, and of registered memory in a stream with work. */
+/* Copies in graphs of which one side is ordinary memory, or both are the host's. */
 
-/**
- * paged_takes() - whether a copy that does not wait is such a one
- *
- * Either the stream captures, and one side is ordinary memory, or both are the host's; or one side is registered, and
- * the stream has still to do what comes before.
- */
-bool paged_takes(CUstream stream, const CUDA_MEMCPY3D *copy);
+/** Whether the stream captures, and the copy is such a one. */
+bool paged_captures(CUstream stream, const CUDA_MEMCPY3D *copy);
 
 /** The same of bytes in a row: @in: to the device; *ret: the copy. */
-bool paged_takes_row(CUstream stream, CUdeviceptr device, const void *host, size_t bytes, bool in, CUDA_MEMCPY3D *ret);
+bool paged_captures_row(CUstream stream, CUdeviceptr device, const void *host, size_t bytes, bool in,
+			CUDA_MEMCPY3D *ret);
 
-/** Puts it into what the stream captures, or behind what it does. */
-CUresult paged_copy(CUstream stream, const CUDA_MEMCPY3D *copy);
+/** Puts it into what the stream captures. */
+CUresult paged_capture(CUstream stream, const CUDA_MEMCPY3D *copy);

@@ -592,8 +592,6 @@ CUresult on_cuMemHostUnregister(void *pointer)
 
 	if (!pointer)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* It may be gone when the call returns. */
-	address_map_await((uint64_t)pointer);
 	if (!address_map_remove((uint64_t)pointer, 1U << ADDRESS_MAP_REGISTERED, &range))
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 	return range.device ? call_sync(WIRE_UNREGISTER, &range.device, 1, NULL, 0, NULL, 0) : CUDA_SUCCESS;

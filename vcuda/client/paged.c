@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Copies from and to ordinary memory, which the server does not have, at a time when the program goes on.
- *
- * A graph reads or writes it each time it runs. Such a copy is a graph of two nodes in place of the one: a copy of
- * page-locked memory, and a function of ours before or behind it, which copies between that and the program's. What
- * they need lives as long as a graph that has them, by an object of the driver's.
- *
- * Registered memory is read or written when the stream is there. Where it is not there yet, the same two are put into
- * the stream: to wait for it could be to wait for what the program asks for next.
+ * Copies in graphs from and to ordinary memory, which a graph reads or writes each time it runs, and which the server
+ * does not have. Such a copy is a graph of two nodes in place of the one: a copy of page-locked memory, and a function
+ * of ours before or behind it, which copies between that and the program's. What they need lives as long as a graph
+ * that has them, by an object of the driver's.
  */
 
 #include <stdlib.h>
@@ -523,118 +519,25 @@ CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, cons
 	return r ? r : call_sync(OP_cuGraphExecMemcpyNodeSetParams, words, 4, &part, 1, NULL, 0);
 }
 
-/* ---- in streams ---- */
-
-enum { PAGED_LATER = 16 << 20 }; /* bytes: of larger copies the stream is waited for, and the threads help */
-
-static bool paged_is_registered(int type, const void *host, CUdeviceptr device)
-{
-	const uint64_t at = type == COPY_UNIFIED ? device : (uint64_t)host;
-	struct range range;
-
-	return paged_is_host(type, device) && address_map_find(at, &range) && range.kind == ADDRESS_MAP_REGISTERED;
-}
-
-/* An earlier command's failure is left to the program's own calls. */
-static bool paged_has_work(CUstream stream)
-{
-	struct thread *thread = thread_self();
-	const bool unwatched = thread && thread->unwatched;
-	CUresult r;
-
-	if (!thread || thread->calls_back)
-		return false;
-	thread->unwatched = true;
-	r = cuStreamQuery(stream);
-	thread->unwatched = unwatched;
-	return r == CUDA_ERROR_NOT_READY;
-}
-
-static bool paged_is_later(CUstream stream, const CUDA_MEMCPY3D *copy)
-{
-	const bool from_host = paged_is_host(copy->srcMemoryType, copy->srcDevice),
-		   to_host = paged_is_host(copy->dstMemoryType, copy->dstDevice);
-	size_t bytes;
-
-	return from_host != to_host && client.arena && background_can_start() &&
-	       (paged_is_registered(copy->srcMemoryType, copy->srcHost, copy->srcDevice) ||
-		paged_is_registered(copy->dstMemoryType, copy->dstHost, copy->dstDevice)) &&
-	       !__builtin_mul_overflow(copy->WidthInBytes, copy->Height, &bytes) &&
-	       !__builtin_mul_overflow(bytes, copy->Depth, &bytes) && bytes > 0 && bytes <= PAGED_LATER &&
-	       paged_has_work(stream);
-}
-
-/* Between both, the program may not take the memory away. */
-static void paged_use(const struct paged *paged, void (*use)(const void *at))
-{
-	if (paged->from_host)
-		use(paged->copy.srcHost);
-	if (paged->to_host)
-		use(paged->copy.dstHost);
-}
-
-static void paged_end_later(CUstream stream, CUresult status, void *paged)
-{
-	(void)stream, (void)status;
-	paged_use(paged, address_map_end_use);
-	paged_end(paged);
-}
-
-/* Its end comes in a failed context, too. Without one, what may run yet is waited for. */
-static CUresult paged_put_behind(CUstream stream, struct paged *paged)
-{
-	const CUDA_MEMCPY3D inner = paged_inner(paged);
-	CUresult r = paged->from_host ? cuLaunchHostFunc(stream, paged_run, paged) : CUDA_SUCCESS, r_end;
-
-	paged_use(paged, address_map_begin_use);
-	if (!r)
-		r = cuMemcpy3DAsync_v2(&inner, stream);
-	if (!r && paged->to_host)
-		r = cuLaunchHostFunc(stream, paged_run, paged);
-	r_end = cuStreamAddCallback(stream, paged_end_later, paged, 0);
-	if (r_end) {
-		(void)cuStreamSynchronize(stream);
-		paged_end_later(stream, r_end, paged);
-	}
-	return r ? r : r_end;
-}
-
-static CUresult paged_copy_later(CUstream stream, const CUDA_MEMCPY3D *copy)
-{
-	struct paged *paged;
-	CUresult r = paged_take(copy, &paged);
-
-	if (!r)
-		return paged_put_behind(stream, paged);
-	/* Without page-locked memory for it, the stream is waited for. */
-	r = cuStreamSynchronize(stream);
-	return r ? r : cuMemcpy3DAsync_v2(copy, stream);
-}
-
 /* ---- in captures ---- */
 
-static bool paged_is_captured(CUstream stream)
+bool paged_captures(CUstream stream, const CUDA_MEMCPY3D *copy)
 {
 	CUstreamCaptureStatus status = 0;
-
-	return client.captures > 0 && !cuStreamIsCapturing(stream, &status) && status == 1;
-}
-
-bool paged_takes(CUstream stream, const CUDA_MEMCPY3D *copy)
-{
 	CUDA_MEMCPY3D named;
 
-	copy = paged_name(copy, &named);
-	if (!copy)
+	if (client.captures == 0 || cuStreamIsCapturing(stream, &status) || status != 1 || !copy)
 		return false;
-	return paged_is_captured(stream) ? paged_is(copy) || paged_is_within_host(copy) : paged_is_later(stream, copy);
+	copy = paged_name(copy, &named);
+	return paged_is(copy) || paged_is_within_host(copy);
 }
 
-static CUresult paged_capture(CUstream stream, const CUDA_MEMCPY3D *copy)
+CUresult paged_capture(CUstream stream, const CUDA_MEMCPY3D *copy)
 {
 	enum { SET = 1 };
 	CUstreamCaptureStatus status = 0;
 	const CUgraphNode *before = NULL;
+	CUDA_MEMCPY3D named;
 	CUgraphNode node = 0;
 	CUcontext context = 0;
 	CUgraph graph = 0;
@@ -644,19 +547,12 @@ static CUresult paged_capture(CUstream stream, const CUDA_MEMCPY3D *copy)
 	if (!r)
 		r = cuCtxGetCurrent(&context);
 	if (!r)
-		r = paged_add(&node, graph, before, count, copy, context);
+		r = paged_add(&node, graph, before, count, paged_name(copy, &named), context);
 	return r ? r : cuStreamUpdateCaptureDependencies(stream, &node, 1, SET);
 }
 
-CUresult paged_copy(CUstream stream, const CUDA_MEMCPY3D *copy)
-{
-	CUDA_MEMCPY3D named;
-
-	copy = paged_name(copy, &named);
-	return paged_is_captured(stream) ? paged_capture(stream, copy) : paged_copy_later(stream, copy);
-}
-
-bool paged_takes_row(CUstream stream, CUdeviceptr device, const void *host, size_t bytes, bool in, CUDA_MEMCPY3D *ret)
+bool paged_captures_row(CUstream stream, CUdeviceptr device, const void *host, size_t bytes, bool in,
+			CUDA_MEMCPY3D *ret)
 {
 	*ret = (CUDA_MEMCPY3D){.srcMemoryType = in ? COPY_HOST : COPY_DEVICE,
 			       .dstMemoryType = in ? COPY_DEVICE : COPY_HOST,
@@ -671,5 +567,5 @@ bool paged_takes_row(CUstream stream, CUdeviceptr device, const void *host, size
 			       .WidthInBytes = bytes,
 			       .Height = 1,
 			       .Depth = 1};
-	return paged_takes(stream, ret);
+	return paged_captures(stream, ret);
 }

@@ -1389,78 +1389,6 @@ static void program_copies_beside_copies_that_wait(void)
 	is("what came of it", 7, stuck[0].memory[STUCK_BYTES - 1]);
 }
 
-/* One thread asks both streams: the first goes on by what is asked of the second behind the copies. */
-static void program_copies_registered_memory_in_streams_that_wait(void)
-{
-	enum { WORDS = 1 << 16, BYTES = WORDS * sizeof(unsigned), PITCH = 1024, HOST = 1, DEVICE = 2 };
-	static _Alignas(4096) unsigned memory[3][WORDS];
-	CUDA_MEMCPY2D plane = {.src_type = DEVICE,
-			       .src_pitch = PITCH,
-			       .dst_type = HOST,
-			       .dst_host = memory[2],
-			       .dst_pitch = PITCH / 2,
-			       .width = PITCH / 2,
-			       .height = 4};
-	CUstream first = NULL, second = NULL;
-	CUdeviceptr pointer, flag;
-
-	begin();
-	MUST(cuStreamCreate(&first, 1));
-	MUST(cuStreamCreate(&second, 1));
-	MUST(cuMemAlloc_v2(&pointer, BYTES));
-	MUST(cuMemAlloc_v2(&flag, 4));
-	MUST(cuMemsetD32_v2(flag, 0, 1));
-	MUST(cuMemHostRegister_v2(memory, sizeof(memory), 1));
-	plane.src_device = pointer;
-	for (unsigned round = 1; round < 3; round++) {
-		MUST(cuStreamWaitValue32_v2(first, flag, round, 0));
-		MUST(cuMemcpyHtoDAsync_v2(pointer, memory[0], BYTES, first));
-		MUST(cuMemcpyDtoHAsync_v2(memory[1], pointer, BYTES, first));
-		MUST(cuMemcpy2DAsync_v2(&plane, first));
-		for (int i = 0; i < WORDS; i++)
-			memory[0][i] = round + (unsigned)i;
-		MUST(cuStreamWriteValue32_v2(second, flag, round, 0));
-		MUST(cuStreamSynchronize(first));
-		is("the last word", round + WORDS - 1, memory[1][WORDS - 1]);
-		is("a row of it", round + 3 * PITCH / 4, memory[2][3 * PITCH / 8]);
-	}
-	MUST(cuMemHostUnregister(memory));
-}
-
-static void *thread_lets_go(void *flag)
-{
-	(void)usleep(50000);
-	__atomic_store_n((int *)flag, 1, __ATOMIC_RELEASE);
-	return NULL;
-}
-
-/* It may be gone once it is not registered any more. */
-static void program_unregisters_what_is_copied(void)
-{
-	enum { WORDS = 4096, BYTES = WORDS * sizeof(unsigned) };
-	static _Alignas(4096) unsigned memory[WORDS];
-	CUdeviceptr pointer;
-	pthread_t thread;
-	int flag = 0;
-
-	begin();
-	MUST(cuMemAlloc_v2(&pointer, BYTES));
-	MUST(cuMemsetD32_v2(pointer, 8, WORDS));
-	MUST(cuMemHostRegister_v2(memory, sizeof(memory), 1));
-	MUST(cuLaunchHostFunc(NULL, function_waits, &flag));
-	MUST(cuMemcpyDtoHAsync_v2(memory, pointer, BYTES, NULL));
-	is("what is copied", 0, memory[WORDS - 1]);
-	(void)pthread_create(&thread, NULL, thread_lets_go, &flag);
-	MUST(cuMemHostUnregister(memory));
-	is("what was copied", 8, memory[WORDS - 1]);
-	MUST(cuMemHostRegister_v2(memory, sizeof(memory), 1));
-	/* What waits has what the stream did before. */
-	MUST(cuMemsetD32Async(pointer, 9, WORDS, NULL));
-	MUST(cuMemcpyDtoH_v2(memory, pointer, BYTES));
-	is("what was waited for", 9, memory[WORDS - 1]);
-	MUST(cuMemHostUnregister(memory));
-}
-
 /* As the CUDA runtime does. */
 static void program_asks_for_managed_variables_without_a_context(void)
 {
@@ -1530,9 +1458,6 @@ static const struct {
 	{"that asks for a kernel's parameters twice", program_asks_for_parameters_twice, false},
 	{"that has little room for a log", program_has_little_room_for_a_log, false},
 	{"that copies beside copies which wait for it", program_copies_beside_copies_that_wait, false},
-	{"that copies registered memory in streams which wait for each other",
-	 program_copies_registered_memory_in_streams_that_wait, false},
-	{"that unregisters what is copied", program_unregisters_what_is_copied, false},
 	{"that copies planes without end", program_copies_planes_without_end, false},
 };
 enum { CASES = sizeof(cases) / sizeof(cases[0]) };
