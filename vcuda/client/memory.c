@@ -89,8 +89,9 @@ CUresult on_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdevicept
 {
 	struct range range;
 
-	/* Of what cuMemMap() has mapped, driver 580 knows no range, either. */
-	if (!address_map_find(pointer, &range) || range.kind == ADDRESS_MAP_RESERVED)
+	if (!address_map_find(pointer, &range))
+		return CUDA_ERROR_NOT_FOUND;
+	if (range.kind == ADDRESS_MAP_RESERVED && !address_map_find_mapping(pointer, &range))
 		return CUDA_ERROR_NOT_FOUND;
 	if (base)
 		*base = range.at;

@@ -171,14 +171,20 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *ret, size_t *ret_bytes, CUdevicept
 {
 	struct range *range;
 	CUcontext context;
+	uintptr_t start;
+	size_t size;
 
 	CALL_CONTEXT(context);
 	range = address_map_find(pointer);
-	LEAVE_IF(!range || range->kind == ADDRESS_MAP_RESERVED, CUDA_ERROR_NOT_FOUND);
+	start = range ? range->start : 0;
+	size = range ? range->size : 0;
+	if (range && range->kind == ADDRESS_MAP_RESERVED)
+		size = vmm_range(pointer, &start);
+	LEAVE_IF(!size, CUDA_ERROR_NOT_FOUND);
 	if (ret)
-		*ret = range->start;
+		*ret = start;
 	if (ret_bytes)
-		*ret_bytes = range->size;
+		*ret_bytes = size;
 	LEAVE(CUDA_SUCCESS);
 }
 

@@ -288,6 +288,7 @@ CUresult module_managed(CUmodule module, const char *name, CUdeviceptr *ret, siz
 void memory_free_all(CUcontext context);
 bool vmm_reaches(uintptr_t address, size_t size, bool write);
 bool vmm_holds(uintptr_t address, size_t size, struct device **ret);
+size_t vmm_range(uintptr_t address, uintptr_t *ret_start);
 unsigned long long memory_next_id(void);
 CUresult pool_free(CUcontext context, struct range *range, CUstream stream);
 void pool_forget(struct range *range);

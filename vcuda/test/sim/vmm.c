@@ -86,6 +86,16 @@ bool vmm_holds(uintptr_t address, size_t size, struct device **ret)
 	return true;
 }
 
+size_t vmm_range(uintptr_t address, uintptr_t *ret_start)
+{
+	const struct mapping *mapping = vmm_at(address);
+
+	if (!mapping)
+		return 0;
+	*ret_start = mapping->start;
+	return mapping->size;
+}
+
 static CUresult vmm_check(const CUmemAllocationProp *properties)
 {
 	if (!properties || properties->type != 1 || properties->location.type != 1)
