@@ -18,10 +18,9 @@ static int vcuda_ask_explain(int r)
 		return output_print_advised(("no container has GPUs by vCUDA whose id is so long"),
 					    ("ctr-gpu vcuda list shows what is granted."));
 	if (r == -ENOENT || r == -ECONNREFUSED)
-		return output_print_advised(
-			("vCUDA's manager ctr-gpu-vcudad does not run"),
-			("sudo systemctl enable --now ctr-gpu-vcudad (OpenRC: rc-service ctr-gpu-vcudad "
-			 "start). It is in the package ctr-gpu-vcuda."));
+		return output_print_advised(("vCUDA's manager ctr-gpu-vcudad does not run"),
+					    ("sudo systemctl enable --now ctr-gpu-vcudad (package ctr-gpu-vcuda; "
+					     "OpenRC: rc-service ctr-gpu-vcudad start)"));
 	if (r == -EACCES || r == -EPERM || r == -EPIPE || r == -ECONNRESET)
 		return output_print_advised(("vCUDA's manager answers root alone"), ("Try it with sudo."));
 	return output_print_advised(("vCUDA's manager ctr-gpu-vcudad does not answer: %m"),

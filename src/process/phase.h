@@ -15,7 +15,7 @@ enum phase {
 /**
  * phase_enter() - begin a phase: the capabilities of the table, as far as they are permitted, and no others
  *
- * In PHASE_GIVE and PHASE_EDIT only the system calls of callfilter.c are possible. It does not fail on kernels without
+ * In PHASE_GIVE and PHASE_EDIT only the system calls of seccomp.c are possible. It does not fail on kernels without
  * seccomp filters, nor where the engine's filter forbids another.
  *
  * Return: 0; negative errno.

@@ -617,7 +617,7 @@ static void one_whose_program_was_removed_counts(void **state)
 	end(&running);
 }
 
-/* What the configuration file of a daemon may be; hostfile_test.c has the rules of a path. */
+/* What the configuration file of a daemon may be; trusted_file_test.c has the rules of a path. */
 static void configuration_that_is_followed(void **state)
 {
 	struct daemon daemon = {.root = -1};
