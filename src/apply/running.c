@@ -402,7 +402,10 @@ static int running_open_root(const struct ctr_gpu_container *container, struct r
 {
 	int r = namespaces_open_root(container, ret, err);
 
-	return r == CTR_GPU_E_BAD_ROOTFS ? container_open_rootfs(container, ret, err) : r;
+	if (r != CTR_GPU_E_BAD_ROOTFS)
+		return r;
+	*err = (struct err){0};
+	return container_open_rootfs(container, ret, err);
 }
 
 static int running_undo_inside(struct running *running, struct err *err)
@@ -529,6 +532,21 @@ static int running_restore_rules(const struct running *running, const json_t *mo
 	return r;
 }
 
+/*
+ * Whether what is outside is taken back already, and the record stays for files and mounts alone: a second time would
+ * take what another container has been given since.
+ * @create: O_CREAT: from now on
+ */
+static bool running_is_outside_done(const struct undo_records *records, unsigned number, int create)
+{
+	_cleanup_close_ int fd = -1;
+	char name[32];
+
+	(void)snprintf(name, sizeof(name), "%u/outside-done", number);
+	fd = openat(records->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | create, 0600);
+	return fd >= 0;
+}
+
 static int running_restore_one(struct running *running, unsigned number, struct err *err)
 {
 	_cleanup_json_ json_t *record = NULL;
@@ -538,12 +556,16 @@ static int running_restore_one(struct running *running, unsigned number, struct 
 	if (r < 0)
 		return err_set(err, r, "cannot read what was written down: %m");
 	more = json_object_get(record, "running");
-	r = running_restore_rules(running, more, err);
-	if (r != 0)
-		return r;
-	claim_gpus_release(running->container, json_object_get(more, "claims"));
-	if (number < running->result->undone)
+	if (!running_is_outside_done(&running->records, number, 0)) {
+		r = running_restore_rules(running, more, err);
+		if (r != 0)
+			return r;
+		claim_gpus_release(running->container, json_object_get(more, "claims"));
+	}
+	if (number < running->result->undone) {
+		(void)running_is_outside_done(&running->records, number, O_CREAT);
 		return 0;
+	}
 	running_clean_layer(running, json_object_get(record, "deeds"));
 	undo_record_remove_running(&running->records, number);
 	return 0;
@@ -615,7 +637,8 @@ static int running_undo_all(struct running *running)
 
 	running->result->undone = UNDO_RECORDS_MAX;
 	inside = running_run(running, running_work_inside);
-	if (inside != 0 && !running->result->begun)
+	/* A signal to this process is not the container's doing. */
+	if (inside != 0 && (!running->result->begun || (inside == -EINTR && running->result->r == 0)))
 		return inside;
 	inside_err = context->err;
 	r = running_run(running, running_work_outside);
@@ -690,7 +713,8 @@ static int running_list_records(const struct undo_records *records, json_t *list
 
 		(void)snprintf(name, sizeof(name), "%u", number);
 		/* It is read without the lock, so it may be gone by now. */
-		if (!taken[number] || fstatat(records->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		if (!taken[number] || running_is_outside_done(records, number, 0) ||
+		    fstatat(records->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		    undo_record_read_running(records, number, &record) < 0)
 			continue;
 		more = json_object_get(record, "running");

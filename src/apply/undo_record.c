@@ -800,8 +800,10 @@ static int undo_record_undo_each(int all, const char *root, int fd, struct err *
 static int undo_record_undo_all(struct ctr_gpu_context *context, const char *path, const char *root, int fd)
 {
 	struct undo_records all = UNDO_RECORDS_CLOSED;
-	int r = undo_records_open(path, &all);
+	int r;
 
+	context->err = (struct err){0};
+	r = undo_records_open(path, &all);
 	if (r == -ETIMEDOUT)
 		r = err_set_advised(&context->err, r,
 				    ("process %d has %s for more than %d s: %m.", (int)all.holder, path,
@@ -813,7 +815,6 @@ static int undo_record_undo_all(struct ctr_gpu_context *context, const char *pat
 		undo_records_close(&all, AT_FDCWD, path);
 		return r;
 	}
-	context->err = (struct err){0};
 	r = undo_record_undo_each(all.fd, root, fd, &context->err);
 	undo_records_remove(all.fd, UNFINISHED);
 	undo_records_close(&all, AT_FDCWD, path);
@@ -840,7 +841,7 @@ int ctr_gpu_undo(struct ctr_gpu_context *context, const char *rootfs, const char
 	if (r != 0)
 		return err_set(&context->err, r, "%m");
 	r = undo_record_undo_all(context, path, root, fd);
-	if (r == 0 || r == -ENOENT)
+	if (r == 0 || (r == -ENOENT && !context->err.text[0]))
 		return err_set_advised(
 			&context->err, CTR_GPU_E_BAD_ARGUMENT,
 			("nothing is written down in %s of what was done to %s.", directory, root),

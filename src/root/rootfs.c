@@ -689,7 +689,8 @@ void rootfs_undo_replacement(const struct undo_log *undo_log, const struct undo_
 	if (length < 0)
 		return;
 	link[length] = '\0';
-	(void)!symlinkat(link, parent, undo_step->name);
+	if (symlinkat(link, parent, undo_step->name) < 0 && undo_log->restore_errno)
+		*undo_log->restore_errno = errno;
 }
 
 /*
