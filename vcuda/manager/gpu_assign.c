@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/cleanup.h"
 #include "base/str.h"
@@ -159,22 +160,20 @@ int gpu_assign_move(const struct tenant *tenant, const char *from, const char *t
 static bool gpu_assign_is_meant(const struct device_name *name, const struct gpu *gpu)
 {
 	struct pci_address address;
-	uint8_t bytes[16];
 
 	if (name->type == DEVICE_NAME_ALL)
 		return true;
 	if (name->has_address)
 		return pci_address_read(gpu->address, &address) && pci_address_equal(&address, &name->address);
-	return adapter_read_uuid(name->name, bytes) && memcmp(bytes, gpu->bytes, sizeof(bytes)) == 0;
+	/* Or how it begins. Other vendors' are longer or shorter, and begin none of these. */
+	return name->is_uuid && !name->is_of_part && strncasecmp(gpu->uuid, name->name, strlen(name->name)) == 0;
 }
 
-/* Whether the host need not be looked at to know. The rest are numbers, LUIDs, and how names begin. */
+/* Whether the host need not be looked at to know. The rest are numbers, LUIDs, and words. */
 static bool gpu_assign_is_decided(const struct device_name *name)
 {
-	uint8_t bytes[16];
-
 	return name->type == DEVICE_NAME_ALL || name->type == DEVICE_NAME_NONE || name->type == DEVICE_NAME_VOID ||
-	       name->has_address || name->is_of_part || adapter_read_uuid(name->name, bytes);
+	       name->has_address || name->is_of_part || name->is_uuid || name->is_npu;
 }
 
 /* Those that it was granted are its own, also where it comes back to one. */

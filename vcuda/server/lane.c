@@ -146,16 +146,23 @@ static void lane_note_crowd(void)
 	lane_crowded = clock_now_ns() + LANE_CROWDED;
 }
 
-/* Before the lane sleeps: whether others had its processor while it worked. */
-static void lane_look_back(void)
+/* Whether others have had the thread's processor since this was asked last, as Linux counts it. */
+static bool lane_was_switched(void)
 {
-	static __thread long switches;
+	static __thread long seen;
+	const long before = seen;
 	struct rusage usage;
 
-	if (getrusage(RUSAGE_THREAD, &usage) < 0 || usage.ru_nivcsw == switches)
-		return;
-	switches = usage.ru_nivcsw;
-	if (!lane_is_near())
+	if (getrusage(RUSAGE_THREAD, &usage) < 0)
+		return false;
+	seen = usage.ru_nivcsw;
+	return seen != before;
+}
+
+/* Before the lane sleeps: whether it had to share while it worked. */
+static void lane_look_back(void)
+{
+	if (lane_was_switched() && !lane_is_near())
 		lane_note_crowd();
 }
 
@@ -173,6 +180,7 @@ static void lane_go_near(int64_t late)
 		lane_note_crowd();
 	if (!near && clock_now_ns() < lane_crowded) {
 		lane_move_to(atomic_load_explicit(&server.wire->caller.processor, memory_order_relaxed));
+		(void)lane_was_switched(); /* by the move itself */
 		near = lane_is_near();
 	}
 	lane_near = near;

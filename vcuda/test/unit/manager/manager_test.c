@@ -372,8 +372,12 @@ static void exclusive_gpus_take_nothing(void **state)
 	static const struct {
 		const char *name;
 		bool exclusive;
-	} cases[] = {{UUID_B, true}, {UUID_C, false},    {"0000:02:00.0", true}, {"0000:03:00.0", false}, {"all", true},
-		     {"1", true},    {"GPU-7b10", true}, {"luid:0x1:0x2", true}, {"MIG-" UUID_B, false}};
+	} cases[] = {{UUID_B, true},         {UUID_C, false},
+		     {"0000:02:00.0", true}, {"0000:03:00.0", false},
+		     {"all", true},          {"1", true},
+		     {"GPU-7b10", true},     {"luid:0x1:0x2", true},
+		     {"MIG-" UUID_B, false}, {"GPU-0123456789abcdef", false},
+		     {"npu:0", false},       {"GPU-7b11", false}};
 	struct world *world = *state;
 	struct tenant *one = add_movable(&world->manager, "one");
 
