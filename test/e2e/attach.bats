@@ -112,6 +112,7 @@ with_docker() {
 		ctr-gpu detach --force one && fail "it has all mounts"
 		$in probe node 10 183 /dev/node | grep "/dev/node=ok" && fail "it has the GPU"
 		$in busybox rm -f /dev/node
+		find /run/ctr-gpu -name outside-done | grep . || fail "another try would take back what others have by then"
 		nsenter --target "$pid" --mount busybox umount /usr/lib/wsl || fail umount
 		ctr-gpu detach one || fail "a second try"
 		unchanged || fail "it is not as before"'
