@@ -532,19 +532,27 @@ static int running_restore_rules(const struct running *running, const json_t *mo
 	return r;
 }
 
-/*
- * Whether what is outside is taken back already, and the record stays for files and mounts alone: a second time would
- * take what another container has been given since.
- * @create: O_CREAT: from now on
- */
-static bool running_is_outside_done(const struct undo_records *records, unsigned number, int create)
+/* In a record whose rules, choice and claims are taken back, and which stays for files and mounts alone. */
+#define RUNNING_OUTSIDE_DONE "%u/outside-done"
+
+/* A second time would take what another container in the same unit has been given since. */
+static bool running_is_outside_done(const struct undo_records *records, unsigned number)
+{
+	struct stat st;
+	char name[32];
+
+	(void)snprintf(name, sizeof(name), RUNNING_OUTSIDE_DONE, number);
+	return fstatat(records->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* On a full disk it is not noted; then all is taken back once more. */
+static void running_note_outside_done(const struct undo_records *records, unsigned number)
 {
 	_cleanup_close_ int fd = -1;
 	char name[32];
 
-	(void)snprintf(name, sizeof(name), "%u/outside-done", number);
-	fd = openat(records->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | create, 0600);
-	return fd >= 0;
+	(void)snprintf(name, sizeof(name), RUNNING_OUTSIDE_DONE, number);
+	fd = openat(records->fd, name, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
 static int running_restore_one(struct running *running, unsigned number, struct err *err)
@@ -556,14 +564,14 @@ static int running_restore_one(struct running *running, unsigned number, struct 
 	if (r < 0)
 		return err_set(err, r, "cannot read what was written down: %m");
 	more = json_object_get(record, "running");
-	if (!running_is_outside_done(&running->records, number, 0)) {
+	if (!running_is_outside_done(&running->records, number)) {
 		r = running_restore_rules(running, more, err);
 		if (r != 0)
 			return r;
 		claim_gpus_release(running->container, json_object_get(more, "claims"));
 	}
 	if (number < running->result->undone) {
-		(void)running_is_outside_done(&running->records, number, O_CREAT);
+		running_note_outside_done(&running->records, number);
 		return 0;
 	}
 	running_clean_layer(running, json_object_get(record, "deeds"));
@@ -713,7 +721,7 @@ static int running_list_records(const struct undo_records *records, json_t *list
 
 		(void)snprintf(name, sizeof(name), "%u", number);
 		/* It is read without the lock, so it may be gone by now. */
-		if (!taken[number] || running_is_outside_done(records, number, 0) ||
+		if (!taken[number] || running_is_outside_done(records, number) ||
 		    fstatat(records->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		    undo_record_read_running(records, number, &record) < 0)
 			continue;
