@@ -119,6 +119,7 @@ static void checkpoint_take_time(void)
 /* Whether something is on a GPU is known by its contexts. */
 static pid_t checkpoint_thread;
 
+/* The lock is held. */
 void checkpoint_tell_places(void)
 {
 	char path[64], name[32];
@@ -319,8 +320,11 @@ static void *checkpoint_serve(void *nothing)
 {
 	struct question question;
 
+	/* Whoever makes a context meanwhile waits, or this would write down that there is none. */
+	(void)pthread_mutex_lock(&sim_lock);
 	checkpoint_thread = gettid();
 	checkpoint_tell_places();
+	(void)pthread_mutex_unlock(&sim_lock);
 	while (read(questions[0], &question, sizeof(question)) == sizeof(question)) {
 		struct answer answer = {0};
 
