@@ -479,15 +479,17 @@ one_at_a_time() {
 		$run --rm --runtime=nvidia -e NVIDIA_VISIBLE_DEVICES=0 debian sh -c : || exit 8
 		$run --detach --name one --gpus device=1 debian sleep 600 >/dev/null || exit 9
 		kill -STOP "$(</run/docker.pid)"
-		ctr-gpu assign 1 --exclusive && exit 10
-		ctr-gpu info --containers | tr -s " \n" " "
+		ctr-gpu assign 1 --exclusive 2>"$directory/refused" && exit 10
+		ctr-gpu info --containers | tr -s " \n" " " >"$directory/listed"
 		kill -CONT "$(</run/docker.pid)"
 		ctr-gpu assign 1 --exclusive >/dev/null || exit 11
 		docker rm --force one >/dev/null' docker "$directory" "$(image debian)"
 	expect_status 0
 	grep -E '^0 .* exclusive +one$' <<<"$output"
 	[[ $(grep -c '\[E_EXCLUSIVE\] GPU 0 .* is exclusive, and the container [0-9a-f]* has it' <<<"$output") -eq 3 ]]
+	output=$(<"$directory/refused")
 	expect "which containers of docker run is not known: Docker does not answer"
+	output=$(<"$directory/listed")
 	expect "container (any) (docker) not known: Docker does not answer"
 }
 
