@@ -638,13 +638,15 @@ static int undo_record_check_mounts(const struct reader *reader, const char *roo
 /* Return: 0; as undo_record_undo_running(). */
 static int undo_record_undo_steps(const struct reader *reader, const char *root, struct err *err)
 {
-	int reason = ENOENT, r; /* it was brought back, and removed again, unless there is another */
+	int reason = ENOENT, files, r; /* it was brought back, and removed again, unless there is another */
 
 	reader->undo_log->restore_errno = &reason;
 	undo_log_undo(reader->undo_log);
 	reader->undo_log->restore_errno = NULL;
+	/* In any case, as it marks the copies of lost files for another try. */
+	files = undo_record_check_files(reader, reason, err);
 	r = undo_record_check_mounts(reader, root, err);
-	return r == 0 ? undo_record_check_files(reader, reason, err) : r;
+	return r == 0 ? files : r;
 }
 
 static int undo_record_read_list(int home, json_t **ret)

@@ -233,6 +233,11 @@ static void records_get_lower_numbers_when_the_last_is_taken(void **state)
 	close(all);
 }
 
+static void mount_tmpfs(const char *path)
+{
+	assert_int_equal(mount("tmpfs", scratch_path(path), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL), 0);
+}
+
 /* Return: bytes that fitted. */
 static size_t fill_disk(const char *path)
 {
@@ -262,6 +267,34 @@ static void a_file_that_a_full_disk_has_no_room_for_is_brought_back_later(void *
 	assert_true(fill_disk("/root/filler") >= sizeof(image));
 	assert_int_equal(undo_all(), -ENOSPC);
 	assert_int_equal(unlink(scratch_path("/root/filler")), 0);
+	assert_int_equal(undo_all(), 0);
+	assert_content("/root/file", image);
+	assert_int_equal(undo_all(), CTR_GPU_E_BAD_ARGUMENT);
+}
+
+static void a_file_without_room_beside_a_mount_that_stays_is_brought_back_later(void **state)
+{
+	const struct span content = span_text("ours\n");
+	char image[20 * 1024 + 1];
+
+	(void)state;
+	memset(image, 'x', sizeof(image) - 1);
+	image[sizeof(image) - 1] = '\0';
+	make_directories("/root");
+	assert_int_equal(mount("tmpfs", scratch_path("/root"), "tmpfs", 0, "size=64k"), 0);
+	make_directories("/root/mount");
+	write_file("/root/file", image);
+	mount_tmpfs("/root/mount");
+	change_begin();
+	add_step("/root/mount", mount_undo, 0);
+	assert_int_equal(rootfs_replace_file(&rootfs, "/file", &content, 1, 0644), 0);
+	change_write();
+	mount_tmpfs("/root/mount");
+	assert_true(fill_disk("/root/filler") >= sizeof(image));
+	assert_int_equal(undo_all(), -EBUSY);
+	assert_false(exists("/root/file"));
+	assert_int_equal(unlink(scratch_path("/root/filler")), 0);
+	assert_int_equal(umount2(scratch_path("/root/mount"), 0), 0);
 	assert_int_equal(undo_all(), 0);
 	assert_content("/root/file", image);
 	assert_int_equal(undo_all(), CTR_GPU_E_BAD_ARGUMENT);
@@ -317,11 +350,6 @@ static void modes_are_brought_back(void **state)
 }
 
 /* ---- the tmpfs of ours ---- */
-
-static void mount_tmpfs(const char *path)
-{
-	assert_int_equal(mount("tmpfs", scratch_path(path), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL), 0);
-}
 
 static bool is_read_only(const char *path)
 {
@@ -400,6 +428,7 @@ int main(void)
 		CASE(the_newest_record_is_taken_back_first),
 		CASE(records_get_lower_numbers_when_the_last_is_taken),
 		CASE(a_file_that_a_full_disk_has_no_room_for_is_brought_back_later),
+		CASE(a_file_without_room_beside_a_mount_that_stays_is_brought_back_later),
 		CASE(the_reason_why_a_file_is_not_brought_back_is_kept),
 		CASE(a_file_that_was_removed_since_is_not_brought_back),
 		CASE(modes_are_brought_back),
