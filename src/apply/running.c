@@ -173,6 +173,7 @@ struct running_result {
 	int r;
 	bool used;       /* a process has a device open all the same */
 	bool begun;      /* the GPU is taken, whatever becomes of files in the container */
+	bool kept;       /* what stays in the container may be all that it needs to use the GPU */
 	unsigned undone; /* what these records and those above have in the container is undone */
 	struct err err;
 };
@@ -555,23 +556,36 @@ static void running_note_outside_done(const struct undo_records *records, unsign
 	fd = openat(records->fd, name, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
+/* Whether the container can use the GPU no more once the rules are taken back, whatever stays in it. */
+static bool running_is_held(const struct running *running, const json_t *more)
+{
+	return json_array_size(json_object_get(more, "additions")) > 0 ||
+	       (json_is_array(json_object_get(more, "guard")) && !running->result->used);
+}
+
 static int running_restore_one(struct running *running, unsigned number, struct err *err)
 {
 	_cleanup_json_ json_t *record = NULL;
+	const bool stays = number < running->result->undone;
 	const json_t *more;
 	int r = undo_record_read_running(&running->records, number, &record);
+	bool kept;
 
 	if (r < 0)
 		return err_set(err, r, "cannot read what was written down: %m");
 	more = json_object_get(record, "running");
+	kept = stays && !running_is_held(running, more);
+	running->result->kept = running->result->kept || kept;
 	if (!running_is_outside_done(&running->records, number)) {
 		r = running_restore_rules(running, more, err);
 		if (r != 0)
 			return r;
-		claim_gpus_release(running->container, json_object_get(more, "claims"));
+		if (!kept)
+			claim_gpus_release(running->container, json_object_get(more, "claims"));
 	}
-	if (number < running->result->undone) {
-		running_note_outside_done(&running->records, number);
+	if (stays) {
+		if (!kept)
+			running_note_outside_done(&running->records, number);
 		return 0;
 	}
 	running_clean_layer(running, json_object_get(record, "deeds"));
@@ -652,7 +666,9 @@ static int running_undo_all(struct running *running)
 	r = running_run(running, running_work_outside);
 	if (r != 0 || inside == 0)
 		return r;
-	log_warning(&context->settings.log, "the container has no GPU any more, but some of its files and mounts stay");
+	log_warning(&context->settings.log, "%s",
+		    running->result->kept ? "some files and mounts stay in the container, which may still have the GPU"
+					  : "the container has no GPU any more, but some of its files and mounts stay");
 	context->err = inside_err;
 	return inside;
 }

@@ -120,6 +120,36 @@ with_docker() {
 	expect "the container has no GPU any more"
 }
 
+# Where its cgroup allows all devices, the mount is all that it has of the GPU.
+# bats test_tags=cgroup
+@test "an exclusive GPU that detach cannot take from a container stays that container's" {
+	with_docker native-nvidia '
+		mode() { ctr-gpu assign --json | jq -r ".gpus[0] | .mode + \": \" + (.containers | map(.name // .id // \"?\") | join(\"+\"))"; }
+		docker rm --force one >/dev/null
+		docker run --detach --name one --network none --device-cgroup-rule "a *:* rwm" debian sleep 600 >/dev/null || fail start
+		docker run --detach --name two --network none debian sleep 600 >/dev/null || fail "start two"
+		pid=$(docker inspect --format "{{.State.Pid}}" one)
+		remember
+		ctr-gpu assign 0 --exclusive >/dev/null || fail assign
+		ctr-gpu attach --device 0 one || fail attach
+		[[ $(jq -c .running.additions /run/ctr-gpu/attached/*/0/deeds.json) == "[]" ]] || fail "its cgroup was changed"
+		nsenter --target "$pid" --mount busybox mount --bind /dev/null /dev/nvidia0 || fail mount
+		ctr-gpu detach one && fail "its node stays"
+		nsenter --target "$pid" --mount busybox umount /dev/nvidia0 || fail umount
+		$in busybox test -c /dev/nvidia0 || fail "it is gone"
+		[[ $(mode) == "exclusive: one" ]] || fail "it is free: $(mode)"
+		ctr-gpu attach --device 0 two && fail "two have it"
+		ctr-gpu detach one || fail "a second try"
+		unchanged || fail "it is not as before"
+		[[ $(mode) == "exclusive: " ]] || fail "it is not free: $(mode)"
+		ctr-gpu attach --device 0 two || fail "two, when it is free"
+		docker rm --force two >/dev/null'
+	expect "stays, which was made for the container"
+	expect "may still have the GPU"
+	expect_not "no GPU any more"
+	expect "[E_EXCLUSIVE] two: GPU 0 "
+}
+
 # Where its cgroup is its own to write, as of a privileged container.
 # bats test_tags=cgroup
 @test "a container that moves down its cgroup does not keep the GPU" {
