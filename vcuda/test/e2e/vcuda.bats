@@ -858,6 +858,28 @@ slot() {
 	'
 }
 
+@test "what the driver does not save goes on once the programs that it had saved have ended" {
+	devices=0 on_host '
+		driver
+		manager
+		mkfifo "$scratch/bundle/rootfs/tmp/one" "$scratch/bundle/rootfs/tmp/other"
+		container one "exec 3<>/tmp/one 4<>/tmp/other; holds 4194304 <&3 & holds 4194304 <&4; wait"
+		soon eval "[[ \$(grep -c ^held \"$scratch/one.out\") == 2 ]]"
+		touch /run/driver/full
+		echo "FAULTS=cuCheckpointProcessCheckpoint@2=2,cuCheckpointProcessCheckpoint@2=2" >>/run/driver/sim.conf
+		ctr-gpu vcuda suspend one && exit 1
+		is one waiting
+		sed -i "s/^FAULTS=.*/FAULTS=cuCheckpointProcessCheckpoint@*=2/" /run/driver/sim.conf
+		kill -KILL "$(jq ".containers[0].servers[0].client" /run/ctr-gpu/vcudad.json)"
+		soon eval "jq -e \".containers[0].servers | length == 1\" /run/ctr-gpu/vcudad.json"
+		ctr-gpu vcuda suspend --all && exit 1
+		asks one check
+		asks other check
+		soon answers one 1 right
+		is one running
+	'
+}
+
 @test "a container of which nothing could be saved goes on, however full its GPU is" {
 	devices=0 on_host '
 		driver
