@@ -156,11 +156,19 @@ int gpu_assign_move(const struct tenant *tenant, const char *from, const char *t
 
 /* ---- GPUs that one container has alone ---- */
 
+/* Of what is none of NVIDIA's GPUs. A PCI address is of one device, whatever is in front of it. */
+static bool gpu_assign_is_others(const struct device_name *name)
+{
+	return !name->has_address && (name->is_npu || (name->domain && !streq(name->domain, DOMAIN_NVIDIA)));
+}
+
 /* By the names that `ctr-gpu assign` writes: others were known when the container began, which was not given these. */
 static bool gpu_assign_is_meant(const struct device_name *name, const struct gpu *gpu)
 {
 	struct pci_address address;
 
+	if (gpu_assign_is_others(name))
+		return false;
 	if (name->type == DEVICE_NAME_ALL)
 		return true;
 	if (name->has_address)
@@ -173,7 +181,7 @@ static bool gpu_assign_is_meant(const struct device_name *name, const struct gpu
 static bool gpu_assign_is_decided(const struct device_name *name)
 {
 	return name->type == DEVICE_NAME_ALL || name->type == DEVICE_NAME_NONE || name->type == DEVICE_NAME_VOID ||
-	       name->has_address || name->is_of_part || name->is_uuid || name->is_npu;
+	       name->has_address || name->is_of_part || name->is_uuid || gpu_assign_is_others(name);
 }
 
 /* Those that it was granted are its own, also where it comes back to one. */

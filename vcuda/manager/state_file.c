@@ -273,6 +273,26 @@ static void state_file_reattach_remnants(struct manager *manager, struct tenant 
 	}
 }
 
+/* Where all servers ended while there was no manager, their page is gone, and what it had is not added up again. */
+static void state_file_lose_page(struct tenant *tenant)
+{
+	for (size_t i = 0; i < MANAGER_GPUS_MAX; i++)
+		if (tenant->counted[i] > tenant->busy[i])
+			tenant->counted[i] = tenant->busy[i];
+}
+
+/* Return: as tenant_open(). */
+static int state_file_open_tenant(struct manager *manager, const json_t *servers, struct tenant *tenant)
+{
+	const int quota = state_file_take_page(servers, START_QUOTA, sizeof(struct start_quota), PAGE_OF_ALL);
+
+	if (quota < 0)
+		state_file_lose_page(tenant);
+	return tenant_open(manager, tenant, quota,
+			   state_file_take_page(servers, START_ORDERS, sizeof(struct start_orders), PAGE_OF_MANAGER),
+			   state_file_take_page(servers, START_TURNS, sizeof(struct start_turns), PAGE_OF_MANAGER));
+}
+
 static int state_file_reattach(struct manager *manager, const json_t *entry)
 {
 	const json_t *servers = json_object_get(entry, "servers"), *server;
@@ -286,11 +306,7 @@ static int state_file_reattach(struct manager *manager, const json_t *entry)
 		return -EINVAL;
 	r = state_file_fill(entry, tenant);
 	if (r == 0)
-		r = tenant_open(
-			manager, tenant,
-			state_file_take_page(servers, START_QUOTA, sizeof(struct start_quota), PAGE_OF_ALL),
-			state_file_take_page(servers, START_ORDERS, sizeof(struct start_orders), PAGE_OF_MANAGER),
-			state_file_take_page(servers, START_TURNS, sizeof(struct start_turns), PAGE_OF_MANAGER));
+		r = state_file_open_tenant(manager, servers, tenant);
 	if (r < 0)
 		return r;
 	adopted = steal_ptr(tenant);

@@ -372,12 +372,24 @@ static void exclusive_gpus_take_nothing(void **state)
 	static const struct {
 		const char *name;
 		bool exclusive;
-	} cases[] = {{UUID_B, true},         {UUID_C, false},
-		     {"0000:02:00.0", true}, {"0000:03:00.0", false},
-		     {"all", true},          {"1", true},
-		     {"GPU-7b10", true},     {"luid:0x1:0x2", true},
-		     {"MIG-" UUID_B, false}, {"GPU-0123456789abcdef", false},
-		     {"npu:0", false},       {"GPU-7b11", false}};
+	} cases[] = {{UUID_B, true},
+		     {UUID_C, false},
+		     {"0000:02:00.0", true},
+		     {"0000:03:00.0", false},
+		     {"all", true},
+		     {"1", true},
+		     {"GPU-7b10", true},
+		     {"luid:0x1:0x2", true},
+		     {"MIG-" UUID_B, false},
+		     {"GPU-0123456789abcdef", false},
+		     {"npu:0", false},
+		     {"GPU-7b11", false},
+		     {"npu:all", false},
+		     {"amd.com/gpu=all", false},
+		     {"amd.com/gpu=0", false},
+		     {"amd.com/npu=all", false},
+		     {"nvidia.com/gpu=all", true},
+		     {"nvidia.com/gpu=1", true}};
 	struct world *world = *state;
 	struct tenant *one = add_movable(&world->manager, "one");
 
@@ -675,6 +687,28 @@ static void a_new_manager_counts_on(void **state)
 	assert_int_equal(tenant_sum_time(next.tenants, 1), 700);
 	assert_int_equal(next.tenants->refused_memory, 3);
 	assert_int_equal(next.tenants->refused_functions, 5);
+	world_end(&next);
+}
+
+/* What was counted of a server that ended while there was no manager is not awaited of the next one. */
+static void what_ended_without_a_manager_was_counted_once(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one = add_movable(&world->manager, "one");
+	struct manager next = {
+		.directory = world->directory, .ledger = world->ledger, .server = world->server, .groups = -1};
+	uint64_t places;
+	const char *why;
+
+	one->quota->busy[0][3] = 1500;
+	assert_int_equal(gpu_assign_move(one, "", UUID_B, &places, &why), 0);
+	assert_int_equal(suspension_move(&world->manager, one, places, &why), 0);
+	assert_int_equal(state_file_write(&world->manager), 0);
+	assert_int_equal(state_file_read(&next), 0);
+	assert_int_equal(next.tenant_count, 1);
+	assert_int_equal(tenant_sum_time(next.tenants, 0), 1500);
+	next.tenants->quota->busy[0][3] = 100;
+	assert_int_equal(tenant_sum_time(next.tenants, 1), 100);
 	world_end(&next);
 }
 
@@ -2550,6 +2584,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(the_driver_has_no_longer_than_the_hosts_memory_takes),
 		WITH_WORLD(time_is_of_the_gpu_that_gave_it),
 		WITH_WORLD(a_new_manager_counts_on),
+		WITH_WORLD(what_ended_without_a_manager_was_counted_once),
 		WITH_WORLD(what_was_not_saved_whole_is_saved_before_the_host_sleeps),
 		WITH_WORLD(what_can_be_neither_begun_nor_left_says_why),
 		WITH_WORLD(what_was_not_saved_whole_stays_so_until_it_is),
