@@ -16,13 +16,17 @@ struct lock {
 	_Atomic uint32_t state; /* 0: free; 1: taken; 2: taken, and a thread sleeps */
 };
 
-/** Whether this process is a child of fork(2) of one that had begun to connect, so that every call fails. */
+/**
+ * Whether this process is a child of fork(2) of one that had begun to connect, so that every call fails. With NVML
+ * it never is: its calls connect again in a child.
+ */
 bool client_is_child(void);
 
 /*
  * A child does not wait: the thread that had the lock when the process forked is not there to release it. What the lock
  * is for may be half changed, and other threads of the child may have the lock, too: it is only looked at, for a call
- * that fails. A function that changes it begins with call_enter(), which fails in a child.
+ * that fails. A function that changes it begins with call_enter(), which fails in a child. With NVML a child waits as
+ * any process does: the one lock that its threads meet is wiped when it forks, and client_close() frees the others.
  */
 static inline void lock_take(struct lock *lock)
 {

@@ -365,7 +365,7 @@ bool client_is_child(void)
 {
 	const struct client_life *life = __atomic_load_n(&client.life, __ATOMIC_ACQUIRE);
 
-	return life && __atomic_load_n(&client.begun, __ATOMIC_ACQUIRE) && !life->alive;
+	return life && !client.looks && __atomic_load_n(&client.begun, __ATOMIC_ACQUIRE) && !life->alive;
 }
 
 /* With the lock of the connection. */

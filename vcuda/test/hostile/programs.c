@@ -243,6 +243,17 @@ static void program_closes_what_nvml_has(void)
 static int (*nvml_init)(void), (*nvml_shutdown)(void), (*nvml_count)(unsigned *);
 static _Atomic bool stops;
 
+static void load_nvml(void)
+{
+	void *nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+
+	if (!nvml)
+		fail("dlopen", 0);
+	*(void **)&nvml_init = dlsym(nvml, "nvmlInit_v2");
+	*(void **)&nvml_shutdown = dlsym(nvml, "nvmlShutdown");
+	*(void **)&nvml_count = dlsym(nvml, "nvmlDeviceGetCount_v2");
+}
+
 static void *thread_begins_and_ends(void *nothing)
 {
 	while (!stops)
@@ -265,16 +276,11 @@ __attribute__((visibility("default"))) int madvise(void *at, size_t bytes, int a
 /* They find locked what a thread of their parent's had locked. */
 static void program_forks_while_nvml_begins(void)
 {
-	void *nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW);
 	pthread_t thread;
 	unsigned count;
 
 	madvise_pause = 4000;
-	if (!nvml)
-		fail("dlopen", 0);
-	*(void **)&nvml_init = dlsym(nvml, "nvmlInit_v2");
-	*(void **)&nvml_shutdown = dlsym(nvml, "nvmlShutdown");
-	*(void **)&nvml_count = dlsym(nvml, "nvmlDeviceGetCount_v2");
+	load_nvml();
 	(void)pthread_create(&thread, NULL, thread_begins_and_ends, NULL);
 	for (int i = 0; i < 20; i++) {
 		pid_t child;
@@ -291,6 +297,54 @@ static void program_forks_while_nvml_begins(void)
 	}
 	stops = true;
 	(void)pthread_join(thread, NULL);
+}
+
+static useconds_t close_pause;
+
+/* The libraries' calls, too: what a thread of a child does before it connects takes a while. */
+__attribute__((visibility("default"))) int close(int fd)
+{
+	(void)usleep(close_pause);
+	return (int)syscall(SYS_close, fd);
+}
+
+static void *thread_counts(void *together)
+{
+	unsigned count = 0;
+
+	(void)pthread_barrier_wait(together);
+	if (nvml_count(&count) || count != 1)
+		fail("nvmlDeviceGetCount", count);
+	return NULL;
+}
+
+/* The first of them connects, and the others wait for it. */
+static void program_has_a_child_with_threads_that_ask_nvml(void)
+{
+	enum { THREADS = 8, CHILDREN = 10 };
+
+	load_nvml();
+	is("nvmlInit", 0, nvml_init());
+	for (int i = 0; i < CHILDREN; i++) {
+		const pid_t child = fork();
+		int status = 0;
+
+		if (child == 0) {
+			pthread_barrier_t together;
+			pthread_t thread[THREADS];
+
+			(void)alarm(60);
+			close_pause = 2000;
+			(void)pthread_barrier_init(&together, NULL, THREADS);
+			for (int k = 0; k < THREADS; k++)
+				(void)pthread_create(&thread[k], NULL, thread_counts, &together);
+			for (int k = 0; k < THREADS; k++)
+				(void)pthread_join(thread[k], NULL);
+			_exit(0);
+		}
+		(void)waitpid(child, &status, 0);
+		is("a child's end", 0, status);
+	}
 }
 
 static CUdeviceptr asked_about;
@@ -1421,6 +1475,7 @@ static const struct {
 	{"that may have few descriptors", program_may_have_few_descriptors, false},
 	{"that has a file of its own in the place of NVML's connection", program_closes_what_nvml_has, false},
 	{"that forks while a thread begins with NVML", program_forks_while_nvml_begins, false},
+	{"that has a child with threads which ask NVML", program_has_a_child_with_threads_that_ask_nvml, false},
 	{"that forks while a thread begins", program_forks_while_it_begins, false},
 	{"that forks while threads ask", program_forks_while_it_asks, false},
 	{"that has a child which writes into its page-locked memory", program_has_a_child_that_writes, false},
