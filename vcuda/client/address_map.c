@@ -248,7 +248,7 @@ bool address_map_remove_managed(const struct context *context, struct range *ret
 	for (size_t i = address_map.count; i > 0; i--) {
 		const struct range *range = &address_map.ranges[i - 1];
 
-		if (range->context != context || range->kind != ADDRESS_MAP_MANAGED)
+		if (range->context != context || (range->kind != ADDRESS_MAP_MANAGED && !range->freed))
 			continue;
 		*ret = *range;
 		address_map_remove_at(&address_map, i - 1);

@@ -33,6 +33,7 @@ struct range {
 	CUmemoryPool pool;       /* that it came from; 0: the device's own, or none */
 	uint64_t owner;          /* the module or library that a variable is of; 0: none */
 	uint64_t device;         /* of what is registered: where its first page is on the device; 0: nowhere */
+	bool freed;              /* page-locked memory that the driver refused to free: it goes with its context */
 };
 
 CUresult address_map_add(const struct range *range);
@@ -105,7 +106,10 @@ bool address_map_has_host(uint64_t at, size_t bytes);
 
 void address_map_forget_context(const struct context *context);
 
-/** Removes managed memory of a context, one range at a time. Return: whether there was any. */
+/**
+ * Removes managed memory of a context, and what the program has freed in vain, one range at a time. Return: whether
+ * there was any.
+ */
 bool address_map_remove_managed(const struct context *context, struct range *ret);
 
 /** Forgets the variables of a module or library. */

@@ -375,8 +375,10 @@ CUresult on_cuMemFreeHost(void *pointer)
 	if (!address_map_remove((uint64_t)pointer, 1U << ADDRESS_MAP_HOST, &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = host_give(&range);
-	if (r)
+	if (r) {
+		range.freed = true;
 		address_map_put_back(&range);
+	}
 	return r;
 }
 

@@ -312,8 +312,12 @@ static void variable_behind(unsigned op)
 
 static void variable_free(struct variable *variable)
 {
-	if (variable->device.at && address_map_remove(variable->device.at, 1U << ADDRESS_MAP_HOST, &variable->device))
-		(void)host_give(&variable->device);
+	struct range *device = &variable->device;
+
+	if (device->at && address_map_remove(device->at, 1U << ADDRESS_MAP_HOST, device) && host_give(device)) {
+		device->freed = true;
+		address_map_put_back(device);
+	}
 	free(variable->common);
 	free(variable);
 }

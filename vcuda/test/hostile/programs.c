@@ -748,6 +748,70 @@ static void program_is_refused_a_free(void)
 	}
 }
 
+/* The current context has failed then. */
+static void launch_fault(void)
+{
+	static const char text[] = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry fault()\n{\n"
+				   "\t.reg .b32 %x;\n\t.reg .b64 %a;\n\tmov.u64 %a, 16;\n\tmov.u32 %x, 1;\n"
+				   "\tst.global.u32 [%a], %x;\n\tret;\n}\n";
+	CUfunction function = NULL;
+	CUmodule module = NULL;
+
+	MUST(cuModuleLoadData(&module, text));
+	MUST(cuModuleGetFunction(&function, module, "fault"));
+	MUST(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+	is("the failure", 700, cu.cuCtxSynchronize());
+}
+
+static void begin_again(void)
+{
+	CUcontext context = NULL;
+
+	(void)cu.cuDevicePrimaryCtxReset_v2(0);
+	MUST(cuDevicePrimaryCtxRetain(&context, 0));
+	MUST(cuCtxSetCurrent(context));
+}
+
+/* It goes with its context. Only 80 MiB may be locked. */
+static void program_frees_in_failed_contexts(void)
+{
+	const size_t sizes[] = {64 << 20, 16384};
+
+	begin();
+	for (int i = 0; i < 2; i++)
+		for (int left = i ? 1500 : 4; left > 0; left--) {
+			void *host = NULL;
+
+			MUST(cuMemHostAlloc(&host, sizes[i], 0));
+			*(volatile uint8_t *)host = 7;
+			launch_fault();
+			is("freed", 700, cu.cuMemFreeHost(host));
+			is("freed again", 700, cu.cuMemFreeHost(host));
+			is("what is in it", 7, *(volatile uint8_t *)host);
+			begin_again();
+			if (left == 1)
+				is("what the context had", 1, cu.cuMemFreeHost(host));
+		}
+}
+
+/* The page-locked memory behind a managed variable, which the program knows nothing of. */
+static void program_unloads_what_stays_locked(void)
+{
+	static const char text[] = ".version 6.0\n.target sm_50\n.address_size 64\n"
+				   ".visible .global .attribute(.managed) .align 4 .b8 made[16777216];\n";
+	CUdeviceptr pointer = 0;
+	CUmodule module = NULL;
+	size_t bytes;
+
+	begin();
+	for (int round = 0; round < 10; round++) {
+		MUST(cuModuleLoadData(&module, text));
+		MUST(cuModuleGetGlobal_v2(&pointer, &bytes, module, "made"));
+		MUST(cuModuleUnload(module));
+		begin_again();
+	}
+}
+
 /* What fails has not been done: what failed before is no reason to say so of what will run. */
 static void program_gets_earlier_failures(void)
 {
@@ -1491,6 +1555,8 @@ static const struct {
 	{"whose server crashed", program_goes_on_without_a_server, true},
 	{"that asks a child for the driver's version", program_asks_a_child_for_the_version, true},
 	{"that is refused what it frees", program_is_refused_a_free, true},
+	{"that frees memory in failed contexts", program_frees_in_failed_contexts, true},
+	{"whose variables stay locked until a reset", program_unloads_what_stays_locked, true},
 	{"that hears of an earlier failure", program_gets_earlier_failures, true},
 	{"that makes things behind an earlier failure", program_makes_things_behind_a_failure, true},
 	{"whose failure comes later, once its capture is gone", program_defers_again_without_its_capture, true},
