@@ -284,11 +284,26 @@ CUresult host_take(struct range *range, size_t bytes)
 	return r ? r : address_map_add(range);
 }
 
+/*
+ * In a context that has failed a call fails that the server has done, too. It is asked again then: what it has dropped,
+ * as that of a context that has ended, it does not know any more.
+ */
+static CUresult host_have_dropped(uint64_t offset)
+{
+	const struct thread *thread = thread_self();
+	CUresult r = call_sync(WIRE_ARENA_DROP, &offset, 1, NULL, 0, NULL, 0);
+
+	if (r && thread && r == call_context_failure(thread) &&
+	    call_sync(WIRE_ARENA_DROP, &offset, 1, NULL, 0, NULL, 0) == CUDA_ERROR_INVALID_VALUE)
+		return CUDA_SUCCESS;
+	return r;
+}
+
 /* Behind all that uses it. What the driver refuses to free, as while a stream captures, stays as it is. */
 static CUresult host_drop(uint64_t at, uint64_t bytes)
 {
 	const uint64_t offset = at - client.arena;
-	CUresult r = call_sync(WIRE_ARENA_DROP, &offset, 1, NULL, 0, NULL, 0);
+	CUresult r = host_have_dropped(offset);
 
 	if (r)
 		return r;

@@ -794,6 +794,26 @@ static void program_frees_in_failed_contexts(void)
 		}
 }
 
+/* Its own context has ended, by which it is freed; the one in which it is asked for has failed. */
+static void program_frees_in_another_failed_context(void)
+{
+	const size_t sizes[] = {1 << 20, 64};
+
+	begin();
+	for (int i = 0; i < 2; i++) {
+		CUcontext context = NULL;
+		void *host = NULL;
+
+		MUST(cuCtxCreate_v2(&context, 0, 0));
+		MUST(cuMemHostAlloc(&host, sizes[i], 0));
+		MUST(cuCtxDestroy_v2(context));
+		launch_fault();
+		MUST(cuMemFreeHost(host));
+		is("freed again", 1, cu.cuMemFreeHost(host));
+		begin_again();
+	}
+}
+
 /* The page-locked memory behind a managed variable, which the program knows nothing of. */
 static void program_unloads_what_stays_locked(void)
 {
@@ -1556,6 +1576,8 @@ static const struct {
 	{"that asks a child for the driver's version", program_asks_a_child_for_the_version, true},
 	{"that is refused what it frees", program_is_refused_a_free, true},
 	{"that frees memory in failed contexts", program_frees_in_failed_contexts, true},
+	{"that frees memory of a context that has ended in a failed one", program_frees_in_another_failed_context,
+	 false},
 	{"whose variables stay locked until a reset", program_unloads_what_stays_locked, true},
 	{"that hears of an earlier failure", program_gets_earlier_failures, true},
 	{"that makes things behind an earlier failure", program_makes_things_behind_a_failure, true},
