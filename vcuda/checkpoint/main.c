@@ -307,7 +307,7 @@ static enum checkpoint_end checkpoint_suspend(uint64_t from)
 
 	if (checkpoint_put_away())
 		return CHECKPOINT_DONE;
-	/* An earlier one of these programs, which was killed, may have saved some, or left some locked beside saved ones. */
+	/* An earlier one of these programs, which was killed, may have saved some, or left some locked beside them. */
 	if (changed || checkpoint_is_any(SAVED) || checkpoint_is_any(LOCKED))
 		end = checkpoint_undo(from, CHECKPOINT_UNDONE);
 	/* The driver may have saved them at the second try. */
