@@ -277,11 +277,14 @@ int undo_record_read_running(const struct undo_records *records, unsigned number
  * undo_record_undo_running() - take back what a record has, in the container's mount namespace
  * @rootfs:   the container's, with its mount map, proc_self_fd and an undo log whose owner its files have
  * @restored: of the records that were undone just before, which were written later; begins empty
+ * @lost:     begins as 0; the first reason why a file could not be brought back, with @err set. Older records are
+ *            undone all the same, as another try does not know what this one has brought back; they and this record
+ *            stay for it
  *
- * Return: 0; with @err set -EBUSY if a mount stays, or why a file could not be brought back; negative errno.
+ * Return: 0; -EBUSY with @err set if a mount stays; negative errno.
  */
 int undo_record_undo_running(const struct undo_records *records, unsigned number, const struct rootfs *rootfs,
-			     struct strv *restored, struct err *err);
+			     struct strv *restored, int *lost, struct err *err);
 
 void undo_record_remove_running(const struct undo_records *records, unsigned number);
 

@@ -385,13 +385,14 @@ static int running_clean_cache(struct rootfs *rootfs, const json_t *more)
 }
 
 static int running_undo_one(const struct running *running, unsigned number, struct rootfs *rootfs,
-			    struct strv *restored, struct err *err)
+			    struct strv *restored, int *lost, struct err *err)
 {
 	_cleanup_json_ json_t *record = NULL;
-	int r = undo_record_undo_running(&running->records, number, rootfs, restored, err);
+	int r = undo_record_undo_running(&running->records, number, rootfs, restored, lost, err);
 
-	if (r == 0)
-		r = undo_record_read_running(&running->records, number, &record);
+	if (r < 0 || *lost < 0)
+		return r;
+	r = undo_record_read_running(&running->records, number, &record);
 	return r == 0 ? running_clean_cache(rootfs, json_object_get(record, "running")) : r;
 }
 
@@ -416,7 +417,7 @@ static int running_undo_inside(struct running *running, struct err *err)
 	_cleanup_strv_ struct strv restored = {0};
 	_cleanup_close_ int proc_self_fd = -1;
 	struct undo_log *undo_log = undo_log_new(false);
-	int namespaces[2] = {-1, -1}, r = undo_log ? 0 : -ENOMEM;
+	int namespaces[2] = {-1, -1}, lost = 0, r = undo_log ? 0 : -ENOMEM;
 
 	if (r == 0)
 		r = running_check_unused(running, err);
@@ -439,13 +440,13 @@ static int running_undo_inside(struct running *running, struct err *err)
 	rootfs.owned = undo_log && undo_log->owner.other;
 	for (unsigned number = UNDO_RECORDS_MAX; number-- > 0 && r == 0;) {
 		if (running->taken[number])
-			r = running_undo_one(running, number, &rootfs, &restored, err);
-		if (r == 0)
+			r = running_undo_one(running, number, &rootfs, &restored, &lost, err);
+		if (r == 0 && lost == 0)
 			running->result->undone = number;
 	}
 	(void)undo_log_free(undo_log);
 	mount_map_clear(&mount_map);
-	return r;
+	return lost < 0 ? lost : r;
 }
 
 /* ---- outside ---- */

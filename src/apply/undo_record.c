@@ -635,18 +635,21 @@ static int undo_record_check_mounts(const struct reader *reader, const char *roo
 	return 0;
 }
 
-/* Return: 0; as undo_record_undo_running(). */
-static int undo_record_undo_steps(const struct reader *reader, const char *root, struct err *err)
+/* As undo_record_undo_running(). */
+static int undo_record_undo_steps(const struct reader *reader, const char *root, int *lost, struct err *err)
 {
+	struct err *first = *lost == 0 ? err : NULL;
 	int reason = ENOENT, files, r; /* it was brought back, and removed again, unless there is another */
 
 	reader->undo_log->restore_errno = &reason;
 	undo_log_undo(reader->undo_log);
 	reader->undo_log->restore_errno = NULL;
 	/* In any case, as it marks the copies of lost files for another try. */
-	files = undo_record_check_files(reader, reason, err);
-	r = undo_record_check_mounts(reader, root, err);
-	return r == 0 ? files : r;
+	files = undo_record_check_files(reader, reason, first);
+	r = undo_record_check_mounts(reader, root, first);
+	if (r == 0 && *lost == 0)
+		*lost = files;
+	return r;
 }
 
 static int undo_record_read_list(int home, json_t **ret)
@@ -690,8 +693,8 @@ static int undo_record_read(struct reader *reader, const char *root, const char 
 	return 0;
 }
 
-/* What was done at one time. @fd: of the root that was named */
-static int undo_record_undo_one(int all, const char *name, const char *root, int fd, struct strv *restored,
+/* What was done at one time. @fd: of the root that was named; others: as undo_record_undo_running() */
+static int undo_record_undo_one(int all, const char *name, const char *root, int fd, struct strv *restored, int *lost,
 				struct err *err)
 {
 	struct reader reader = {.rootfs = ROOTFS_CLOSED,
@@ -724,14 +727,12 @@ static int undo_record_undo_one(int all, const char *name, const char *root, int
 	if (r == 0)
 		r = undo_record_read(&reader, root, boot);
 	if (r == 0)
-		r = undo_record_undo_steps(&reader, root, err);
+		r = undo_record_undo_steps(&reader, root, lost, err);
 	(void)undo_log_free(reader.undo_log);
 	json_decref(reader.record);
 	rootfs_close(&reader.rootfs);
 	mount_map_clear(&reader.mount_map);
 	cleanup_closep(&reader.home);
-	if (r == 0)
-		undo_records_remove(all, name);
 	return r;
 }
 
@@ -753,7 +754,7 @@ int undo_record_read_running(const struct undo_records *records, unsigned number
 }
 
 int undo_record_undo_running(const struct undo_records *records, unsigned number, const struct rootfs *rootfs,
-			     struct strv *restored, struct err *err)
+			     struct strv *restored, int *lost, struct err *err)
 {
 	_cleanup_close_ int home = undo_record_open_running(records, number);
 	struct reader reader = {.rootfs = *rootfs, .undo_log = undo_log_new(false), .home = home, .restored = restored};
@@ -766,7 +767,7 @@ int undo_record_undo_running(const struct undo_records *records, unsigned number
 	if (r >= 0)
 		r = reader.undo_log->proc_self_fd < 0 ? -errno : undo_record_read(&reader, "", "");
 	if (r == 0)
-		r = undo_record_undo_steps(&reader, "the container", err);
+		r = undo_record_undo_steps(&reader, "the container", lost, err);
 	(void)undo_log_free(reader.undo_log);
 	json_decref(reader.record);
 	return r;
@@ -785,7 +786,7 @@ static int undo_record_undo_each(int all, const char *root, int fd, struct err *
 {
 	bool numbers[UNDO_RECORDS_MAX] = {0};
 	_cleanup_strv_ struct strv restored = {0};
-	int r = undo_records_list(all, numbers), taken = 0;
+	int r = undo_records_list(all, numbers), taken = 0, lost = 0;
 
 	for (unsigned i = UNDO_RECORDS_MAX; i-- > 0 && r == 0;) {
 		char name[16];
@@ -793,9 +794,13 @@ static int undo_record_undo_each(int all, const char *root, int fd, struct err *
 		if (!numbers[i])
 			continue;
 		(void)snprintf(name, sizeof(name), "%u", i);
-		r = undo_record_undo_one(all, name, root, fd, &restored, err);
+		r = undo_record_undo_one(all, name, root, fd, &restored, &lost, err);
+		if (r == 0 && lost == 0)
+			undo_records_remove(all, name);
 		taken++;
 	}
+	if (lost < 0)
+		return lost;
 	return r < 0 ? r : taken;
 }
 

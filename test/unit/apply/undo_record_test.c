@@ -300,6 +300,34 @@ static void a_file_without_room_beside_a_mount_that_stays_is_brought_back_later(
 	assert_int_equal(undo_all(), CTR_GPU_E_BAD_ARGUMENT);
 }
 
+static void a_file_without_room_keeps_no_other_file_of_an_older_record(void **state)
+{
+	const struct span ours = span_text("ours\n"), two = span_text("two\n");
+	char image[20 * 1024 + 1];
+
+	(void)state;
+	memset(image, 'x', sizeof(image) - 1);
+	image[sizeof(image) - 1] = '\0';
+	make_directories("/root");
+	assert_int_equal(mount("tmpfs", scratch_path("/root"), "tmpfs", 0, "size=64k"), 0);
+	write_file("/root/small", "image\n");
+	write_file("/root/file", image);
+	change_file("/small", "one\n");
+	change_begin();
+	assert_int_equal(rootfs_replace_file(&rootfs, "/small", &two, 1, 0644), 0);
+	assert_int_equal(rootfs_replace_file(&rootfs, "/file", &ours, 1, 0644), 0);
+	change_write();
+	assert_true(fill_disk("/root/filler") > 0);
+	assert_int_equal(undo_all(), -ENOSPC);
+	assert_content("/root/small", "image\n");
+	assert_false(exists("/root/file"));
+	assert_int_equal(unlink(scratch_path("/root/filler")), 0);
+	assert_int_equal(undo_all(), 0);
+	assert_content("/root/small", "image\n");
+	assert_content("/root/file", image);
+	assert_int_equal(undo_all(), CTR_GPU_E_BAD_ARGUMENT);
+}
+
 static void the_reason_why_a_file_is_not_brought_back_is_kept(void **state)
 {
 	char image[20 * 1024 + 1];
@@ -375,6 +403,7 @@ static void take_back_own_directory(struct undo_records *records)
 {
 	struct strv restored = {0};
 	struct err err = {0};
+	int lost = 0;
 
 	change_begin();
 	mount_map.outside = strdup("20 1 0:5 / / rw - ext4 x rw\n");
@@ -384,7 +413,8 @@ static void take_back_own_directory(struct undo_records *records)
 	rootfs.proc_self_fd = undo_log->proc_self_fd;
 	rootfs.mount_map = &mount_map;
 	rootfs.undo_log = undo_log;
-	assert_int_equal(undo_record_undo_running(records, 0, &rootfs, &restored, &err), 0);
+	assert_int_equal(undo_record_undo_running(records, 0, &rootfs, &restored, &lost, &err), 0);
+	assert_int_equal(lost, 0);
 	strv_clear(&restored);
 	change_end();
 	undo_record_remove_running(records, 0);
@@ -429,6 +459,7 @@ int main(void)
 		CASE(records_get_lower_numbers_when_the_last_is_taken),
 		CASE(a_file_that_a_full_disk_has_no_room_for_is_brought_back_later),
 		CASE(a_file_without_room_beside_a_mount_that_stays_is_brought_back_later),
+		CASE(a_file_without_room_keeps_no_other_file_of_an_older_record),
 		CASE(the_reason_why_a_file_is_not_brought_back_is_kept),
 		CASE(a_file_that_was_removed_since_is_not_brought_back),
 		CASE(modes_are_brought_back),
