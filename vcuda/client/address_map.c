@@ -242,7 +242,7 @@ void address_map_forget_context(const struct context *context)
 	}
 }
 
-bool address_map_remove_managed(const struct context *context, struct range *ret)
+bool address_map_remove_with_context(const struct context *context, struct range *ret)
 {
 	LOCK_HOLD(&address_map_lock);
 	for (size_t i = address_map.count; i > 0; i--) {

@@ -110,7 +110,7 @@ void address_map_forget_context(const struct context *context);
  * Removes managed memory of a context, and what the program has freed in vain, one range at a time. Return: whether
  * there was any.
  */
-bool address_map_remove_managed(const struct context *context, struct range *ret);
+bool address_map_remove_with_context(const struct context *context, struct range *ret);
 
 /** Forgets the variables of a module or library. */
 void address_map_forget_owner(uint64_t owner);

@@ -226,7 +226,7 @@ void managed_forget_context(const struct context *context)
 {
 	struct range range;
 
-	while (address_map_remove_managed(context, &range)) {
+	while (address_map_remove_with_context(context, &range)) {
 		range.context = NULL;
 		if (managed_give(&range))
 			address_map_put_back(&range);

@@ -238,6 +238,23 @@ static void mount_tmpfs(const char *path)
 	assert_int_equal(mount("tmpfs", scratch_path(path), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL), 0);
 }
 
+enum { IMAGE_SIZE = 20 * 1024 + 1 };
+
+/* A file's content that takes some blocks. */
+static void make_image(char ret[static IMAGE_SIZE])
+{
+	memset(ret, 'x', IMAGE_SIZE - 1);
+	ret[IMAGE_SIZE - 1] = '\0';
+}
+
+/* A root with room for little more than such a file. */
+static void make_small_disk(char ret_image[static IMAGE_SIZE])
+{
+	make_image(ret_image);
+	make_directories("/root");
+	assert_int_equal(mount("tmpfs", scratch_path("/root"), "tmpfs", 0, "size=64k"), 0);
+}
+
 /* Return: bytes that fitted. */
 static size_t fill_disk(const char *path)
 {
@@ -255,13 +272,10 @@ static size_t fill_disk(const char *path)
 
 static void a_file_that_a_full_disk_has_no_room_for_is_brought_back_later(void **state)
 {
-	char image[20 * 1024 + 1];
+	char image[IMAGE_SIZE];
 
 	(void)state;
-	memset(image, 'x', sizeof(image) - 1);
-	image[sizeof(image) - 1] = '\0';
-	make_directories("/root");
-	assert_int_equal(mount("tmpfs", scratch_path("/root"), "tmpfs", 0, "size=64k"), 0);
+	make_small_disk(image);
 	write_file("/root/file", image);
 	change_file("/file", "ours\n");
 	assert_true(fill_disk("/root/filler") >= sizeof(image));
@@ -275,13 +289,10 @@ static void a_file_that_a_full_disk_has_no_room_for_is_brought_back_later(void *
 static void a_file_without_room_beside_a_mount_that_stays_is_brought_back_later(void **state)
 {
 	const struct span content = span_text("ours\n");
-	char image[20 * 1024 + 1];
+	char image[IMAGE_SIZE];
 
 	(void)state;
-	memset(image, 'x', sizeof(image) - 1);
-	image[sizeof(image) - 1] = '\0';
-	make_directories("/root");
-	assert_int_equal(mount("tmpfs", scratch_path("/root"), "tmpfs", 0, "size=64k"), 0);
+	make_small_disk(image);
 	make_directories("/root/mount");
 	write_file("/root/file", image);
 	mount_tmpfs("/root/mount");
@@ -303,13 +314,10 @@ static void a_file_without_room_beside_a_mount_that_stays_is_brought_back_later(
 static void a_file_without_room_keeps_no_other_file_of_an_older_record(void **state)
 {
 	const struct span ours = span_text("ours\n"), two = span_text("two\n");
-	char image[20 * 1024 + 1];
+	char image[IMAGE_SIZE];
 
 	(void)state;
-	memset(image, 'x', sizeof(image) - 1);
-	image[sizeof(image) - 1] = '\0';
-	make_directories("/root");
-	assert_int_equal(mount("tmpfs", scratch_path("/root"), "tmpfs", 0, "size=64k"), 0);
+	make_small_disk(image);
 	write_file("/root/small", "image\n");
 	write_file("/root/file", image);
 	change_file("/small", "one\n");
@@ -330,7 +338,7 @@ static void a_file_without_room_keeps_no_other_file_of_an_older_record(void **st
 
 static void the_reason_why_a_file_is_not_brought_back_is_kept(void **state)
 {
-	char image[20 * 1024 + 1];
+	char image[IMAGE_SIZE];
 	struct rlimit before, small;
 
 	(void)state;

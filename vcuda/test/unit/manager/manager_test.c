@@ -634,19 +634,25 @@ static void the_driver_has_no_longer_than_the_hosts_memory_takes(void **state)
 	world->manager.groups = -1;
 }
 
+static void move_to(struct world *world, struct tenant *one, const char *gpu)
+{
+	uint64_t places;
+	const char *why;
+
+	assert_int_equal(gpu_assign_move(one, "", gpu, &places, &why), 0);
+	assert_int_equal(suspension_move(&world->manager, one, places, &why), 0);
+}
+
 /* And not what it was that its programs call so. */
 static void time_is_of_the_gpu_that_gave_it(void **state)
 {
 	struct world *world = *state;
 	struct tenant *one = add_movable(&world->manager, "one");
-	uint64_t places;
-	const char *why;
 
 	one->quota->busy[0][3] = 1000;
 	one->busy[0] = 500;
 	assert_int_equal(tenant_sum_time(one, 0), 1500);
-	assert_int_equal(gpu_assign_move(one, "", UUID_B, &places, &why), 0);
-	assert_int_equal(suspension_move(&world->manager, one, places, &why), 0);
+	move_to(world, one, UUID_B);
 	assert_int_equal(tenant_sum_time(one, 0), 1500);
 	assert_int_equal(tenant_sum_time(one, 1), 0);
 	one->quota->busy[0][3] = 1700;
@@ -658,8 +664,7 @@ static void time_is_of_the_gpu_that_gave_it(void **state)
 	assert_int_equal(tenant_sum_time(one, 1), 700);
 	one->busy[0] = 0;
 	assert_int_equal(tenant_sum_time(one, 1), 0);
-	assert_int_equal(gpu_assign_move(one, "", UUID_A, &places, &why), 0);
-	assert_int_equal(suspension_move(&world->manager, one, places, &why), 0);
+	move_to(world, one, UUID_A);
 	one->quota->busy[0][3] = 30;
 	assert_int_equal(tenant_sum_time(one, 0), 1530);
 }
@@ -671,12 +676,9 @@ static void a_new_manager_counts_on(void **state)
 	struct tenant *one = add_movable(&world->manager, "one");
 	struct manager next = {
 		.directory = world->directory, .ledger = world->ledger, .server = world->server, .groups = -1};
-	uint64_t places;
-	const char *why;
 
 	one->busy[0] = 1500;
-	assert_int_equal(gpu_assign_move(one, "", UUID_B, &places, &why), 0);
-	assert_int_equal(suspension_move(&world->manager, one, places, &why), 0);
+	move_to(world, one, UUID_B);
 	one->busy[0] = 2200;
 	one->refused_memory = 3;
 	one->refused_functions = 5;
@@ -697,12 +699,9 @@ static void what_ended_without_a_manager_was_counted_once(void **state)
 	struct tenant *one = add_movable(&world->manager, "one");
 	struct manager next = {
 		.directory = world->directory, .ledger = world->ledger, .server = world->server, .groups = -1};
-	uint64_t places;
-	const char *why;
 
 	one->quota->busy[0][3] = 1500;
-	assert_int_equal(gpu_assign_move(one, "", UUID_B, &places, &why), 0);
-	assert_int_equal(suspension_move(&world->manager, one, places, &why), 0);
+	move_to(world, one, UUID_B);
 	assert_int_equal(state_file_write(&world->manager), 0);
 	assert_int_equal(state_file_read(&next), 0);
 	assert_int_equal(next.tenant_count, 1);
