@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The client's functions that are nothing but a call of the server. */
+/*
+ * Both sides of a call: the client's functions that are nothing but a call of the server, and the server's, one for
+ * each operation.
+ */
 
 #include <string.h>
 
 #include "vcuda/generate/definition.h"
+
+/* The client's functions that are nothing but a call of the server. */
 
 static void stub_print_words(const struct function *f)
 {
@@ -221,4 +226,208 @@ void stub_print_all(void)
 			stub_print(f);
 		}
 	}
+}
+
+/* The server's side: for each operation a function that checks its arguments and calls the driver. */
+
+/* The word of the first handle among the arguments, or none: with whose end that of a new one comes. */
+static int case_parent(const struct function *f)
+{
+	int word = 0;
+
+	for (int i = 0; i < f->count; i++) {
+		if (argument_is(&f->argument[i], "H") && !(strcmp(f->argument[i].field[0], "NODE") == 0 &&
+							   i + 1 < f->count && argument_is(&f->argument[i + 1], "H")))
+			return word;
+		word += !argument_is(&f->argument[i], "OUT OUT0 NEW NAME");
+	}
+	return -1;
+}
+
+/* What is made of a graph is there when the graph is gone. */
+static bool case_outlives(const struct function *f, const struct argument *made)
+{
+	return strcmp(made->field[0], "EXEC") == 0 ||
+	       (strcmp(made->field[0], "GRAPH") == 0 && strstr(f->name, "Clone"));
+}
+
+static void case_print_argument(const struct argument *a, int word)
+{
+	const char *name = argument_name(a);
+
+	if (argument_is(a, "V") && strcmp(a->field[0], "float") == 0)
+		definition_stop("a float as an argument", name);
+	if (argument_is(a, "V"))
+		printf("\tconst %s %s = (%s)q->argument[%d];\n", a->field[0], name, a->field[0], word);
+	else if (argument_is(a, "AT"))
+		printf("\tconst CUdeviceptr %s = q->argument[%d];\n", name, word);
+	else if (argument_is(a, "H H0 DROP"))
+		printf("\tuint64_t %s = 0;\n", name);
+	else if (argument_is(a, "HS"))
+		printf("\tuint64_t %s[REQUEST_HANDLES];\n", name);
+	else if (argument_is(a, "STREAM"))
+		printf("\tCUstream %s = 0;\n", name);
+	else if (argument_is(a, "DEVICE"))
+		printf("\tCUdevice %s = 0;\n", name);
+	else if (argument_is(a, "STRING"))
+		printf("\tconst char *%s = NULL;\n", name);
+	else if (argument_is(a, "IN OUT OUT0"))
+		printf("\t%s %s = {0};\n", a->field[0], name);
+	else if (argument_is(a, "NEW"))
+		printf("\tuint64_t %s = 0;\n", name);
+	else if (argument_is(a, "NAME"))
+		printf("\tconst char *%s = NULL;\n", name);
+}
+
+static void case_print_check(const struct argument *a, int word)
+{
+	const char *name = argument_name(a);
+
+	if (argument_is(a, "H DROP"))
+		printf("\tif (!r)\n\t\tr = request_handle(q, %d, WIRE_%s, &%s);\n", word, a->field[0], name);
+	else if (argument_is(a, "H0"))
+		printf("\tif (!r && q->argument[%d])\n\t\tr = request_handle(q, %d, WIRE_%s, &%s);\n", word, word,
+		       a->field[0], name);
+	else if (argument_is(a, "HS"))
+		printf("\tif (!r)\n\t\tr = request_handles(q, %d, WIRE_%s, %s, %s);\n", word, a->field[0], a->field[2],
+		       name);
+	else if (argument_is(a, "STREAM"))
+		printf("\tif (!r)\n\t\tr = request_stream(q, %d, &%s);\n", word, name);
+	else if (argument_is(a, "DEVICE"))
+		printf("\tif (!r)\n\t\tr = request_device(q, %d, &%s);\n", word, name);
+	else if (argument_is(a, "STRING"))
+		printf("\tif (!r)\n\t\tr = request_string(q, %d, %s, &%s);\n", word,
+		       a->field[1][0] ? a->field[1] : "256", name);
+	else if (argument_is(a, "IN"))
+		printf("\tif (!r)\n\t\tr = request_struct(q, %d, &%s, sizeof(%s));\n"
+		       "\tif (!r)\n\t\tr = STRUCT_CHECK(&%s);\n",
+		       word, name, name, name);
+}
+
+/* Others go on meanwhile, but do not end what the first handle is of. */
+static void case_print_leave(const struct function *f)
+{
+	int word = 0;
+
+	for (int i = 0; i < f->count; i++) {
+		if (argument_is(&f->argument[i], "H")) {
+			printf("\tif (!r) {\n\t\trequest_hold(q, q->argument[%d]);\n\t\tlane_leave(q);\n\t}\n", word);
+			return;
+		}
+		word += !argument_is(&f->argument[i], "OUT OUT0 NEW NAME");
+	}
+	definition_stop("nothing to be held while the driver waits", f->name);
+}
+
+static void case_print(const struct function *f)
+{
+	const int parent = case_parent(f);
+	int word = 0;
+
+	printf("static CUresult serve_%s(struct request *q)\n{\n", f->name);
+	for (int i = 0; i < f->count; i++) {
+		case_print_argument(&f->argument[i], word);
+		word += !argument_is(&f->argument[i], "OUT OUT0 NEW NAME");
+	}
+	printf("\tCUresult r = driver.%s ? request_words(q, %d) : CUDA_ERROR_NOT_SUPPORTED;\n\n", f->name, word);
+	word = 0;
+	for (int i = 0; i < f->count; i++) {
+		case_print_check(&f->argument[i], word);
+		word += !argument_is(&f->argument[i], "OUT OUT0 NEW NAME");
+	}
+	if (strcmp(f->driver, "waits") == 0)
+		case_print_leave(f);
+	printf("\tif (!r)\n\t\tr = driver.%s(", f->name);
+	for (int i = 0; i < f->count; i++)
+		printf("%s%s%s", i ? ", " : "", argument_is(&f->argument[i], "IN OUT OUT0 NEW NAME") ? "&" : "",
+		       argument_name(&f->argument[i]));
+	printf(");\n");
+	if (function_count_kind(f, "OUT OUT0 NEW NAME"))
+		printf("\tif (r)\n\t\treturn r;\n");
+	for (int i = 0; i < f->count; i++) {
+		const struct argument *a = &f->argument[i];
+
+		if (argument_is(a, "OUT OUT0"))
+			printf("\tSTRUCT_TELL(&%s);\n\trequest_reply(q, &%s, sizeof(%s));\n", a->field[1], a->field[1],
+			       a->field[1]);
+		else if (argument_is(a, "NEW") && parent >= 0 && !case_outlives(f, a))
+			printf("\tr = request_reply_handle(q, WIRE_%s, %s, q->argument[%d]);\n", a->field[0],
+			       a->field[1], parent);
+		else if (argument_is(a, "NEW"))
+			printf("\tr = request_reply_handle(q, WIRE_%s, %s, 0);\n", a->field[0], a->field[1]);
+		else if (argument_is(a, "NAME"))
+			printf("\trequest_reply_text(q, %s);\n", a->field[0]);
+	}
+	printf("\treturn r;\n}\n\n");
+}
+
+/* What ends an object has nothing but its handle. */
+static void case_print_end(const struct function *f)
+{
+	const struct argument *a = &f->argument[0];
+
+	if (f->count != 1 || !argument_is(a, "DROP"))
+		definition_stop("more than a handle that is dropped", f->name);
+	printf("static CUresult serve_%s(struct request *q)\n{\n"
+	       "\tCUresult r = driver.%s ? request_words(q, 1) : CUDA_ERROR_NOT_SUPPORTED;\n\n"
+	       "\treturn r ? r : request_end(q, 0, WIRE_%s, driver.%s);\n}\n\n",
+	       f->name, f->name, a->field[0], f->name);
+}
+
+/* Whether what it gives has handles. */
+static bool case_makes(const struct function *f)
+{
+	static const char types[] = " CUcontext  CUmodule *  CUlibrary *  CUlinkState *  CUgraph *  CUgraphNode * "
+				    " CUfunction *  CUkernel * ";
+
+	for (int i = 0; i < f->count; i++) {
+		char type[96];
+
+		(void)snprintf(type, sizeof(type), " %s ", f->argument[i].field[0]);
+		if (argument_is(&f->argument[i], "NEW") ||
+		    (argument_is(&f->argument[i], "OUT P") && strstr(types, type)))
+			return true;
+	}
+	return false;
+}
+
+/* The word that says in which stream the GPU has work by it; 0: it has none. */
+static const char *case_stream(const struct function *f, char ret[static 16])
+{
+	int word = 0;
+
+	if (strcmp(f->driver, "begins") != 0)
+		return "0";
+	if (function_is(f, "hand"))
+		return "REQUEST_LAUNCH_STREAM";
+	for (int i = 0; i < f->count && !argument_is(&f->argument[i], "STREAM"); i++)
+		word += !argument_is(&f->argument[i], "OUT OUT0 NEW NAME");
+	if (word == 0 || word == f->count)
+		definition_stop("it begins work, and has no stream behind another argument", f->name);
+	(void)snprintf(ret, 16, "%d", word);
+	return ret;
+}
+
+static const char *case_time(const struct function *f)
+{
+	return strcmp(f->driver, "waits") == 0  ? "REQUEST_MAY_WAIT"
+	       : strcmp(f->driver, "asks") == 0 ? "REQUEST_ASKS"
+						: "REQUEST_NOW";
+}
+
+void case_print_all(void)
+{
+	for (int i = 0; i < function_count; i++)
+		if (function_is(&functions[i], "sync async client"))
+			(function_count_kind(&functions[i], "DROP") ? case_print_end : case_print)(&functions[i]);
+	printf("const struct request_kind request_kinds[] = {\n");
+	for (int i = 0; i < function_count; i++) {
+		const struct function *f = &functions[i];
+		char word[16];
+
+		if (function_has_op(f))
+			printf("\t[OP_%s] = {serve_%s, \"%s\", %s, %s, %s},\n", f->name, f->name, f->name, case_time(f),
+			       case_makes(f) ? "true" : "false", case_stream(f, word));
+	}
+	printf("};\n");
 }
