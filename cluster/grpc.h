@@ -7,7 +7,6 @@
  * many calls it may have open, how long a request may be and how long it may take are bounded here.
  */
 
-#include <nghttp2/nghttp2.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -136,24 +135,3 @@ const uint8_t *registration_answer(const struct registration *registration, size
 
 /** Why it failed, in words, until it is freed; the peer's own are printable. */
 const char *registration_why(const struct registration *registration);
-
-/* ---- wire ---- */
-
-/* What a session of either side has to write, and reads. */
-
-struct wire {
-	int fd;
-	nghttp2_session *session;
-	const uint8_t *out; /* the session's, until it is asked for more */
-	size_t out_size;
-};
-
-/** Reads what has come. Return: 0; -ECONNRESET; -EPROTO. */
-int wire_receive(struct wire *wire);
-/** Writes what can be written. Return: 0; negative errno. */
-int wire_send(struct wire *wire);
-short wire_events(const struct wire *wire);
-void wire_clear(struct wire *wire);
-
-/** A header of constants. */
-nghttp2_nv wire_header(const char *name, const char *value);

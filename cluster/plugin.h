@@ -110,9 +110,6 @@ struct endpoint {
 int endpoint_new(const char *directory, const struct resource *resource, unsigned strategies, struct endpoint *ret);
 void endpoint_clear(struct endpoint *endpoint);
 
-/** Makes the socket, unless it is there. Return: 1 if made; 0; -EADDRINUSE: another plugin has it; negative errno. */
-int endpoint_open(struct endpoint *endpoint);
-
 void endpoint_gather(const struct endpoint *endpoint, struct waits *waits);
 /** Serves the peers, and sends them changes. */
 void endpoint_serve(struct endpoint *endpoint, const struct waits *waits);
@@ -154,9 +151,6 @@ void strategy_print(unsigned strategies, char ret[static STRATEGY_TEXT_SIZE]);
 
 /** What this node's engine understands. Return: bits of enum strategy. */
 unsigned strategy_find(void);
-
-/** Whether there are specs of ours, without which an engine cannot know devices by their names. */
-bool strategy_has_specs(void);
 
 /* ---- metrics ---- */
 
