@@ -5,6 +5,8 @@
  * their sockets, which do not block; and the two sides of a call: a peer that calls us, and a call of ours.
  */
 
+#include "cluster/grpc.h"
+
 #include <errno.h>
 #include <nghttp2/nghttp2.h>
 #include <poll.h>
@@ -17,7 +19,6 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "cluster/grpc.h"
 
 enum { WIRE_READ = 8 * 1024 };
 

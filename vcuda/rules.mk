@@ -10,7 +10,7 @@ VCUDA_INTEGRITY ?= $(if $(wildcard vcuda/client/integrity.c),1,0)
 vcuda_client_sources = $(filter-out $(if $(filter 1,$(VCUDA_INTEGRITY)),,%/integrity.c),$(sort $(wildcard vcuda/client/*.c)))
 vcuda_client_objects = $(patsubst %.c,$(O)/vcuda-client/%.o,$(vcuda_client_sources)) $(O)/vcuda-client/stubs.o
 vcuda_server_objects = $(patsubst %.c,$(O)/%.o,$(sort $(wildcard vcuda/server/*.c))) $(O)/vcuda-server/cases.o
-vcuda_nvml_objects = $(patsubst %.c,$(O)/vcuda-client/%.o,$(sort $(wildcard vcuda/nvml/*.c)) $(addprefix vcuda/client/,call.c connect.c device_name.c thread.c)) \
+vcuda_nvml_objects = $(patsubst %.c,$(O)/vcuda-client/%.o,$(sort $(wildcard vcuda/nvml/*.c)) $(addprefix vcuda/client/,call.c connect.c device_name.c)) \
 	$(O)/vcuda-client/nvml_stubs.o
 vcuda_programs = $(addprefix $(O)/bin/,ctr-gpu-vcuda ctr-gpu-vcuda-checkpoint ctr-gpu-vcuda-turns) $(O)/lib/vcuda/libcuda.so.1 $(O)/lib/vcuda/libnvidia-ml.so.1
 

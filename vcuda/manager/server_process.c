@@ -494,7 +494,7 @@ static void server_process_lend(const struct manager *manager, struct worker *wo
 		(void)descriptors_send(worker->events, event, sizeof(*event), NULL, 0, MSG_DONTWAIT);
 		return;
 	}
-	/* Out of ours, whose children fd_closer.c waits for. */
+	/* Out of ours, whose children pidref.c waits for. */
 	(void)setpgid(pid, 0);
 	worker->lender = pid;
 	worker->lender_pidfd = (int)syscall(SYS_pidfd_open, pid, 0);

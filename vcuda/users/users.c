@@ -126,7 +126,7 @@ static _Noreturn void users_work(struct counter *counter, const struct seat *sea
 	struct err err = {0};
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* A group of its own: those of ours are only there to close something (fd_closer.c), and nobody counts them. */
+	/* A group of its own: those of ours are only there to close something (pidref.c), and nobody counts them. */
 	(void)setpgid(0, 0);
 	/* fd_closer_close() may have had it end nothing. */
 	(void)signal(SIGALRM, SIG_DFL);
