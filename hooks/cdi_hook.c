@@ -8,8 +8,8 @@
 
 #include <ctr-gpu.h>
 
-#include "process/deadline.h"
 #include "process/phase.h"
+#include "process/sanitise.h"
 
 enum { STATE_DEADLINE_S = 10 };
 

@@ -15,7 +15,6 @@
 #include <ctr-gpu.h>
 
 #include "internal.h"
-#include "process/deadline.h"
 #include "process/phase.h"
 #include "process/sanitise.h"
 #include "runtime/runtime.h"

@@ -20,8 +20,8 @@
 #include <ctr-gpu.h>
 
 #include "../internal.h"
-#include "process/deadline.h"
 #include "process/phase.h"
+#include "process/sanitise.h"
 
 struct shim {
 	struct command_line line;

@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 #include "cli/output.h"
-#include "process/deadline.h"
+#include "process/sanitise.h"
 
 void session_close(struct session *session)
 {

@@ -15,8 +15,9 @@ enum phase {
 /**
  * phase_enter() - begin a phase: the capabilities of the table, as far as they are permitted, and no others
  *
- * In PHASE_GIVE and PHASE_EDIT only the system calls of seccomp.c are possible. It does not fail on kernels without
- * seccomp filters, nor where the engine's filter forbids another.
+ * In PHASE_GIVE and PHASE_EDIT only the system calls of a list are possible: others fail with EPERM, and those of
+ * another architecture kill the process. It does not fail on kernels without seccomp filters, nor where the engine's
+ * filter forbids another.
  *
  * Return: 0; negative errno.
  */

@@ -151,12 +151,3 @@ int seccomp_install(const struct sock_filter *table, size_t count);
 
 /** The same for all threads of the process, those that a library has started among them. */
 int seccomp_install_everywhere(const struct sock_filter *table, size_t count);
-
-/**
- * seccomp_load() - from here on, make only the system calls that giving GPUs to a container takes
- *
- * What is not in the table fails with EPERM; calls of another architecture kill the process. It cannot be undone.
- *
- * Return: 0; -ENOSYS for an architecture without a table; negative errno.
- */
-int seccomp_load(void);

@@ -14,7 +14,6 @@
 #include "base/cleanup.h"
 #include "cli/nvidia/nvidia.h"
 #include "cli/output.h"
-#include "process/deadline.h"
 #include "process/sanitise.h"
 
 enum {
