@@ -1,15 +1,112 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include "dxg/dxg.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/ioctl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "base/cleanup.h"
+#include "base/paths.h"
+
+/* ---- UTF-16 ---- */
+
+enum {
+	REPLACEMENT = 0xfffd,
+	LAST_CHARACTER = 0x10ffff,
+	HIGH_SURROGATE = 0xd800,
+	LOW_SURROGATE = 0xdc00,
+	SURROGATES_END = 0xe000,
+	LONGEST_UTF8 = 4, /* bytes of one character; a unit of either encoding never needs more */
+};
+
+static bool utf16_is_between(uint32_t c, uint32_t first, uint32_t end)
+{
+	return c >= first && c < end;
+}
+
+/* One unit at @offset; 0, which ends a string, where there is none. */
+static uint32_t utf16_unit_at(const struct span *wide, size_t offset, size_t char_size)
+{
+	uint16_t narrow = 0;
+	uint32_t unit = 0;
+
+	if (char_size == sizeof(unit)) {
+		(void)span_read(wide, offset, &unit, sizeof(unit));
+		return unit;
+	}
+	(void)span_read(wide, offset, &narrow, sizeof(narrow));
+	return narrow;
+}
+
+/* One character, 0 at the end; moves @offset past it. */
+static uint32_t utf16_next_character(const struct span *wide, size_t *offset, size_t char_size)
+{
+	uint32_t c = utf16_unit_at(wide, *offset, char_size), low;
+
+	*offset += char_size;
+	if (char_size == sizeof(uint16_t) && utf16_is_between(c, HIGH_SURROGATE, LOW_SURROGATE)) {
+		low = utf16_unit_at(wide, *offset, char_size);
+		if (!utf16_is_between(low, LOW_SURROGATE, SURROGATES_END))
+			return REPLACEMENT;
+		*offset += char_size;
+		return 0x10000 + ((c - HIGH_SURROGATE) << 10) + (low - LOW_SURROGATE);
+	}
+	if (c > LAST_CHARACTER || utf16_is_between(c, HIGH_SURROGATE, SURROGATES_END))
+		return REPLACEMENT;
+	return c;
+}
+
+static size_t utf16_encode(uint32_t c, char *out)
+{
+	if (c < 0x80) {
+		out[0] = (char)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		out[0] = (char)(0xc0 | c >> 6);
+		out[1] = (char)(0x80 | (c & 0x3f));
+		return 2;
+	}
+	if (c < 0x10000) {
+		out[0] = (char)(0xe0 | c >> 12);
+		out[1] = (char)(0x80 | (c >> 6 & 0x3f));
+		out[2] = (char)(0x80 | (c & 0x3f));
+		return 3;
+	}
+	out[0] = (char)(0xf0 | c >> 18);
+	out[1] = (char)(0x80 | (c >> 12 & 0x3f));
+	out[2] = (char)(0x80 | (c >> 6 & 0x3f));
+	out[3] = (char)(0x80 | (c & 0x3f));
+	return 4;
+}
+
+int utf16_from_wide(const struct span *wide, size_t char_size, char **ret)
+{
+	size_t units = wide->size / char_size, offset = 0, length = 0;
+	char *text, *shorter;
+	uint32_t c;
+
+	text = malloc(units * LONGEST_UTF8 + 1);
+	if (!text)
+		return -ENOMEM;
+	while ((c = utf16_next_character(wide, &offset, char_size)) != 0)
+		length += utf16_encode(c, text + length);
+	text[length] = '\0';
+	shorter = realloc(text, length + 1);
+	*ret = shorter ? shorter : text;
+	return 0;
+}
+
+/* ---- D3DKMT ---- */
+
 /*
  * The questions of an inventory, in their order. The answers are hostile: counts and sizes are checked against what was
  * offered, strings end where their buffer ends.
  */
-
-#include "dxg/dxg.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
 	ENUMERATION_TRIES = 3, /* adapters come and go: a partition may be added between two calls */
@@ -256,5 +353,94 @@ int d3dkmt_describe_adapters(const struct d3dkmt *d3dkmt, struct dxg_facts **ret
 	}
 	*ret = facts;
 	*ret_count = list.count;
+	return 0;
+}
+
+/* ---- ioctls ---- */
+
+/*
+ * Every call is a synchronous question to the host. The kernel ties an open /dev/dxg to the process that opened it and
+ * answers others with ENOTTY (dxgkrnl ioctl.c), so the descriptor is opened here, used and closed. That closes the
+ * adapters, too (dxgkrnl dxgprocess.c), and saves a call for each. Strings are UTF-16.
+ */
+
+/* Linux uapi misc/d3dkmthk.h. */
+#define LX_DXQUERYADAPTERINFO _IOWR(0x47, 0x09, struct d3dkmt_queryadapterinfo)
+#define LX_DXENUMADAPTERS2 _IOWR(0x47, 0x14, struct d3dkmt_enumadapters2)
+#define LX_DXENUMADAPTERS3 _IOWR(0x47, 0x3e, struct d3dkmt_enumadapters3)
+
+/* A process that opens the device is made known to the host, which refuses where it has no adapter for this machine. */
+enum { NO_ADAPTERS = EBADF };
+
+bool ioctl_has_no_adapters(void)
+{
+	_cleanup_close_ int fd = open(PATH_DXG, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 && errno == NO_ADAPTERS;
+}
+
+static int ioctl_call(int fd, unsigned long request, void *arguments)
+{
+	int r;
+
+	do {
+		r = ioctl(fd, request, arguments);
+	} while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : 0;
+}
+
+static int ioctl_call_enumerate3(const struct d3dkmt *d3dkmt, struct d3dkmt_enumadapters3 *arguments)
+{
+	return ioctl_call(d3dkmt->fd, LX_DXENUMADAPTERS3, arguments);
+}
+
+static int ioctl_call_enumerate2(const struct d3dkmt *d3dkmt, struct d3dkmt_enumadapters2 *arguments)
+{
+	return ioctl_call(d3dkmt->fd, LX_DXENUMADAPTERS2, arguments);
+}
+
+int ioctl_query(int fd, struct d3dkmt_queryadapterinfo *arguments)
+{
+	return ioctl_call(fd, LX_DXQUERYADAPTERINFO, arguments);
+}
+
+static int ioctl_call_query(const struct d3dkmt *d3dkmt, struct d3dkmt_queryadapterinfo *arguments)
+{
+	return ioctl_query(d3dkmt->fd, arguments);
+}
+
+int ioctl_adapters(struct dxg_facts **ret, size_t *ret_count, struct err *err)
+{
+	_cleanup_close_ int fd = open(PATH_DXG, O_RDONLY | O_CLOEXEC);
+	struct d3dkmt calls = {
+		.enumerate3 = ioctl_call_enumerate3,
+		.enumerate2 = ioctl_call_enumerate2,
+		.query = ioctl_call_query,
+		.char_size = sizeof(uint16_t),
+		.fd = fd,
+	};
+	int r;
+
+	if (fd < 0 && errno == NO_ADAPTERS) {
+		*ret = NULL;
+		*ret_count = 0;
+		return 0;
+	}
+	if (fd < 0)
+		return err_set_advised(
+			err, -errno, ("cannot open " PATH_DXG ": %m"),
+			("%s", errno == EACCES || errno == EPERM
+				       ? "Its mode should be 0666, and a container needs its device rule."
+				       : "Run wsl --shutdown in Windows, or restart the virtual machine."));
+	r = d3dkmt_describe_adapters(&calls, ret, ret_count);
+	if (r == -EPROTO)
+		return err_set_advised(
+			err, r, (PATH_DXG " lists more than 64 adapters, the most that programs can be given: %m"),
+			("Give this machine fewer of the host's GPUs."));
+	if (r < 0)
+		return err_set_advised(
+			err, r, ("asking " PATH_DXG " for the adapters failed: %m"),
+			("Run wsl --shutdown in Windows, or restart the virtual machine; dmesg | grep dxg may tell "
+			 "more."));
 	return 0;
 }
