@@ -257,7 +257,7 @@ static int backend_name_part(const struct driverd_name *name, struct adapter *ad
 	return r == 0 && place < count ? str_replace(&adapters[place].alias, name->uuid) : r;
 }
 
-/* "MIG-<uuid>" is NVML's name of a part, and stands nowhere else. What is known without it is in nvidia/mig.c. */
+/* "MIG-<uuid>" is NVML's name of a part, and stands nowhere else. What is known without it is in nvidia/gpu.c. */
 static int backend_identify(const struct settings *settings, struct adapter *adapters, size_t count, struct err *err)
 {
 	struct driverd_name *names = NULL;

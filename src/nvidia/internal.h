@@ -137,14 +137,6 @@ struct mig_parts {
 };
 
 /**
- * mig_read_parts() - append the parts of the GPU at @position, by GPU instance and compute instance
- * @parts: the same once more
- *
- * Return: 0 or negative errno.
- */
-int mig_read_parts(struct inventory *inventory, size_t position, struct mig_parts *parts);
-
-/**
  * mig_plan() - the capabilities that a GPU or a part of one needs
  *
  * A GPU gets those of all its parts. Return: 0; CTR_GPU_E_NO_ADAPTER or negative errno with @err set.
@@ -309,7 +301,7 @@ const char *gpu_brand(const char *model);
 /** Return: the compute capability, "9.0"; NULL if the PCI device id does not tell. */
 const char *gpu_architecture(uint32_t device_id);
 
-/* ---- driver_table ---- */
+/* ---- driver_files: what files are for ---- */
 
 /*
  * What the files of NVIDIA's driver are for. The tables say which capability a file goes with; they do not decide what
@@ -361,7 +353,7 @@ struct driver_socket {
 extern const struct driver_socket driver_sockets[];
 extern const size_t driver_socket_count;
 
-/* ---- driver_files ---- */
+/* ---- driver_files: where they are ---- */
 
 /*
  * The driver's files on this machine, wherever its packager put them. The kernel module's version is the key: a
@@ -496,37 +488,6 @@ int plan_files(const struct nvidia_plan *nvidia_plan);
 
 /** /proc/driver/nvidia as the container may see it, and the application profile. */
 int plan_procfs(const struct nvidia_plan *nvidia_plan);
-
-/* ---- program ---- */
-
-/*
- * The host's modprobe(8) loads modules with what they need and as /etc/modprobe.d says, and its restorecon(8) knows the
- * label that SELinux's policy has for a node. Besides them, ctr-gpu-driverd and ctr-gpu-guard the library starts no
- * program, and them only for a caller that asks for modules and nodes.
- */
-
-/** program_find() - the path of a program in one of the directories @programs; NULL if there is none or no memory */
-char *program_find(const char *programs, const char *name);
-
-/**
- * program_spawn() - start a program without environment and without our descriptors, which writes its errors to @errors
- *
- * Return: 0; -errno.
- */
-int program_spawn(const char *path, char *const *arguments, int errors, pid_t *ret);
-
-/** program_wait() - Return: 0 if it succeeded, or if its status cannot be known; 1 if it failed; -errno. */
-int program_wait(pid_t pid);
-
-/**
- * program_modprobe() - have modprobe load a module
- * @programs:    directories to search for modprobe, with colons between them
- * @driver_root: modules are taken from there if it has some for this kernel; NULL: "/"
- *
- * modprobe gets no environment, no shell, and none of our descriptors. Return: 0; CTR_GPU_E_KERNEL_MODULE or negative
- * errno with @err set.
- */
-int program_modprobe(const char *programs, const char *driver_root, const char *module, struct err *err);
 
 /* ---- load ---- */
 

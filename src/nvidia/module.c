@@ -4,6 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -11,6 +14,193 @@
 #include "base/paths.h"
 #include "base/str.h"
 #include "model/adapter.h"
+
+/* ---- text below /proc ---- */
+
+enum {
+	VERSION_MAX = 32,
+	MAJOR_MAX = 4095, /* of a device number: MINORBITS of include/linux/kdev_t.h leaves 12 bits */
+};
+
+static bool proc_is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* The length of a version at @text; 0 for other text. */
+static size_t proc_version_length(const char *text)
+{
+	size_t length = 0, numbers = 0;
+
+	for (;;) {
+		if (!proc_is_digit(text[length]))
+			return 0;
+		while (proc_is_digit(text[length]))
+			length++;
+		numbers++;
+		if (text[length] != '.')
+			break;
+		length++;
+	}
+	return numbers >= 2 && numbers <= 3 && length <= VERSION_MAX ? length : 0;
+}
+
+bool proc_is_version(const char *text)
+{
+	size_t length = proc_version_length(text);
+
+	return length > 0 && text[length] == '\0';
+}
+
+static bool proc_ends_word(char c)
+{
+	return c == '\0' || c == ' ' || c == '\t' || c == '\n';
+}
+
+/* The version is the first such word behind "NVRM version:"; what stands in front differs between drivers. */
+int proc_driver_version(const char *text, char **ret)
+{
+	static const char label[] = "NVRM version:";
+	const char *word;
+
+	if (!str_has_prefix(text, label))
+		return -ENOENT;
+	word = text + strlen(label);
+	while (*word && *word != '\n') {
+		size_t length;
+
+		word += strspn(word, " \t");
+		length = proc_version_length(word);
+		if (length > 0 && proc_ends_word(word[length])) {
+			char *version = strndup(word, length);
+
+			if (!version)
+				return -ENOMEM;
+			*ret = version;
+			return 0;
+		}
+		word += strcspn(word, " \t\n");
+	}
+	return -ENOENT;
+}
+
+/* The value of a line, up to its end without trailing blanks; NULL if the line is missing. */
+static const char *proc_find_value(const char *text, const char *name, size_t *ret_length)
+{
+	size_t name_length = strlen(name);
+
+	while (*text) {
+		size_t line = strcspn(text, "\n");
+		const char *value = text + name_length + 1;
+
+		if (line > name_length && strncmp(text, name, name_length) == 0 && text[name_length] == ':') {
+			size_t length, end = line - name_length - 1;
+
+			length = strspn(value, " \t");
+			length = length < end ? length : end;
+			value += length;
+			end -= length;
+			while (end > 0 && (value[end - 1] == ' ' || value[end - 1] == '\t' || value[end - 1] == '\r'))
+				end--;
+			*ret_length = end;
+			return value;
+		}
+		text += line;
+		text += *text == '\n';
+	}
+	return NULL;
+}
+
+int proc_field(const char *text, const char *name, char **ret)
+{
+	size_t length;
+	const char *value = proc_find_value(text, name, &length);
+	char *copy;
+
+	if (!value || length == 0)
+		return -ENOENT;
+	copy = strndup(value, length);
+	if (!copy)
+		return -ENOMEM;
+	*ret = copy;
+	return 0;
+}
+
+int proc_number(const char *text, const char *name, unsigned max, unsigned *ret)
+{
+	_cleanup_free_ char *value = NULL;
+	unsigned long number;
+	char *end;
+	int r;
+
+	r = proc_field(text, name, &value);
+	if (r < 0)
+		return r;
+	if (!proc_is_digit(*value))
+		return -EINVAL;
+	errno = 0;
+	number = strtoul(value, &end, 10);
+	if (*end || errno != 0 || number > max)
+		return -EINVAL;
+	*ret = (unsigned)number;
+	return 0;
+}
+
+/* One line of /proc/devices, "195 nvidia", numbers right-aligned. */
+static bool proc_parse_device_line(const char *line, size_t length, const char *name, unsigned *ret)
+{
+	const char *end = line + length;
+	unsigned number = 0;
+
+	while (line < end && *line == ' ')
+		line++;
+	if (line == end || !proc_is_digit(*line))
+		return false;
+	for (; line < end && proc_is_digit(*line); line++) {
+		number = number * 10 + (unsigned)(*line - '0');
+		if (number > MAJOR_MAX)
+			return false;
+	}
+	if (line == end || *line++ != ' ')
+		return false;
+	if ((size_t)(end - line) != strlen(name) || memcmp(line, name, strlen(name)) != 0)
+		return false;
+	*ret = number;
+	return true;
+}
+
+int proc_device_major(const char *devices, const char *name, unsigned *ret)
+{
+	static const char heading[] = "Character devices:";
+	const char *line = strstr(devices, heading);
+
+	if (!line)
+		return -ENOENT;
+	line += strlen(heading);
+	line += *line == '\n';
+	/* An empty line stands in front of the block devices. */
+	while (*line && *line != '\n') {
+		size_t length = strcspn(line, "\n");
+
+		if (proc_parse_device_line(line, length, name, ret))
+			return 0;
+		line += length;
+		line += *line == '\n';
+	}
+	return -ENOENT;
+}
+
+int proc_set_field(const char *text, const char *name, const char *value, char **ret)
+{
+	size_t length;
+	const char *old = proc_find_value(text, name, &length);
+
+	if (!old)
+		return -ENOENT;
+	return str_format(ret, "%.*s%s%s", (int)(old - text), text, value, old + length);
+}
+
+/* ---- the module ---- */
 
 enum {
 	SMALL_FILE_MAX = 4095,

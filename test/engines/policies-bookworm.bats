@@ -122,6 +122,6 @@ profile() {
 	while read -r program; do
 		grep -Fx "  /usr/bin/$program mrix," "$e2e/../../pkg/apparmor/ctr-gpu"
 		grep -Fx "  /usr/lib/ctr-gpu/usr/bin/$program mrix," "$e2e/../../pkg/apparmor/ctr-gpu"
-	done < <(sed -n '/^const struct driver_program driver_programs/,/^};/s/^\t{"\([^"]*\)".*/\1/p' "$e2e/../../src/nvidia/driver_table.c" | tee "$BATS_TEST_TMPDIR/programs")
+	done < <(sed -n '/^const struct driver_program driver_programs/,/^};/s/^\t{"\([^"]*\)".*/\1/p' "$e2e/../../src/nvidia/driver_files.c" | tee "$BATS_TEST_TMPDIR/programs")
 	grep -qx nvidia-smi "$BATS_TEST_TMPDIR/programs"
 }
