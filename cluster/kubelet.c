@@ -100,7 +100,7 @@ static bool endpoint_is_taken(const struct endpoint *endpoint)
 	return fd >= 0 || fd == -EAGAIN;
 }
 
-/** Makes the socket, unless it is there. Return: 1 if made; 0; -EADDRINUSE: another plugin has it; negative errno. */
+/* Makes the socket, unless it is there. Return: 1 if made; 0; -EADDRINUSE: another plugin has it; negative errno. */
 static int endpoint_open(struct endpoint *endpoint)
 {
 	_cleanup_close_ int fd = -1;

@@ -77,7 +77,7 @@ void strategy_print(unsigned strategies, char ret[static STRATEGY_TEXT_SIZE])
 						 strategy_names[i].name);
 }
 
-/** Whether there are specs of ours, without which an engine cannot know devices by their names. */
+/* Whether there are specs of ours, without which an engine cannot know devices by their names. */
 static bool strategy_has_specs(void)
 {
 	static const char *const patterns[] = {PATH_CDI "/ctr-gpu-*.json", PATH_CDI_RUN "/ctr-gpu-*.json"};

@@ -58,6 +58,9 @@ CUresult call_with_handles(unsigned op, const uint64_t *words, unsigned count, c
 CUresult call_async(unsigned op, const uint64_t *words, unsigned count, const struct call_part *parts,
 		    unsigned part_count);
 
+/** Whether any of the data of edges is other than zeros: such are not offered. */
+bool graph_has_data(const CUgraphEdgeData *data, size_t count);
+
 /** Whether an event may be of the stream's context; if it is not, the driver has to say so. */
 bool call_fits_stream(uint64_t event, uint64_t stream);
 

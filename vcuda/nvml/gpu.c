@@ -334,6 +334,16 @@ nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned *is)
 	return r;
 }
 
+nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long *types)
+{
+	unsigned none = 0;
+	nvmlReturn_t r = nvmlDeviceIsMigDeviceHandle(device, types ? &none : NULL);
+
+	if (!r && types)
+		*types = none;
+	return r;
+}
+
 nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *count)
 {
 	return nvmlDeviceIsMigDeviceHandle(device, count);

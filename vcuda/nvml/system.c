@@ -154,16 +154,6 @@ nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *data, unsi
 	return NVML_ERROR_TIMEOUT;
 }
 
-nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long *types)
-{
-	unsigned none = 0;
-	nvmlReturn_t r = nvmlDeviceIsMigDeviceHandle(device, types ? &none : NULL);
-
-	if (!r && types)
-		*types = none;
-	return r;
-}
-
 /* ---- errors ---- */
 
 const char *nvmlErrorString(nvmlReturn_t result)
