@@ -29,18 +29,6 @@ static const char *const compat_names[] = {"nvidia-container-runtime-hook", "nvi
 
 /* ---- which daemon, which file ---- */
 
-/* A user means their own rootless Docker, if there is one; otherwise root's. */
-static int docker_decide_user(struct setup *setup)
-{
-	_cleanup_free_ char *own = engine_user_file(engine_docker.user_files[0]);
-
-	if (geteuid() == 0 || setup->config)
-		return 0;
-	if (setup->daemon.pid || (own && file_exists(own)))
-		setup->rootless = true;
-	return setup_refuse_user(setup);
-}
-
 /* A directive that is both an option and in the file keeps dockerd from starting; of runtimes it takes either's. */
 static int docker_check_arguments(const struct setup *setup)
 {
@@ -64,9 +52,14 @@ static int docker_check_arguments(const struct setup *setup)
 
 static int docker_look(struct setup *setup)
 {
+	_cleanup_free_ char *own = engine_user_file(engine_docker.user_files[0]);
 	const struct daemon *daemon = &setup->daemon;
-	int r = docker_decide_user(setup);
+	int r;
 
+	/* A user means their own rootless Docker, if there is one; otherwise root's. */
+	if (geteuid() != 0 && !setup->config)
+		setup->rootless |= daemon->pid || (own && file_exists(own));
+	r = setup_refuse_user(setup);
 	/* Without a daemon of their own, users see what root's daemon would need. */
 	if (!r && !daemon->pid && !setup->rootless && geteuid() != 0)
 		r = setup_find_daemon(setup, 0);
@@ -152,20 +145,16 @@ static int docker_put_cdi(struct setup *setup, json_t *file)
 
 static int docker_edit(struct setup *setup, json_t *file)
 {
-	int r = docker_put_runtime(setup, file);
-
-	return r ? r : docker_put_cdi(setup, file);
+	return docker_put_runtime(setup, file) || docker_put_cdi(setup, file);
 }
 
 /* dockerd keeps a default runtime that its file names no more, until it starts (moby daemon/reload.go). */
 static bool docker_has_to_start(const struct setup *setup)
 {
-	const char *const keys[] = {engine_docker.cdi, setup->remove ? engine_docker.default_runtime : NULL};
-	bool differs = false;
+	const char *cdi = engine_docker.cdi, *chosen = engine_docker.default_runtime;
 
-	for (size_t i = 0; i < ARRAY_SIZE(keys) && keys[i]; i++)
-		differs |= !keys_same(json_at(setup->now, keys[i]), json_at(setup->then, keys[i]));
-	return differs;
+	return !keys_same(json_at(setup->now, cdi), json_at(setup->then, cdi)) ||
+	       (setup->remove && !keys_same(json_at(setup->now, chosen), json_at(setup->then, chosen)));
 }
 
 static bool docker_is_ours(const json_t *runtime)
@@ -173,14 +162,12 @@ static bool docker_is_ours(const json_t *runtime)
 	return json_is_string(runtime) && streq(json_string_value(runtime), "nvidia");
 }
 
-/* Which runtime the daemon has by default. */
-enum docker_default { DOCKER_UNKNOWN, DOCKER_OURS, DOCKER_OTHER };
-
-static enum docker_default docker_find_default(const struct setup *setup)
+/* Whether the daemon says that its default runtime is ours or, if @ours is false, another. */
+static bool docker_has_default(const struct setup *setup, bool ours)
 {
 	_cleanup_json_ json_t *runtime = docker_query(setup, "/info", "DefaultRuntime");
 
-	return !runtime ? DOCKER_UNKNOWN : docker_is_ours(runtime) ? DOCKER_OURS : DOCKER_OTHER;
+	return runtime && docker_is_ours(runtime) == ours;
 }
 
 /* It takes a default that the file names, so it reads runc there before the file gets its final contents. */
@@ -188,26 +175,20 @@ static int docker_release(struct setup *setup)
 {
 	_cleanup_text_buffer_ struct text_buffer meanwhile = {0};
 	_cleanup_json_ json_t *content = json_deep_copy(setup->then);
-	enum docker_default now = DOCKER_OURS;
-	int r;
 
-	if (!docker_is_ours(json_at(setup->now, engine_docker.default_runtime)) ||
-	    docker_find_default(setup) != DOCKER_OURS)
+	if (!docker_is_ours(json_at(setup->now, engine_docker.default_runtime)) || !docker_has_default(setup, true))
 		return 0;
 	if (!content || text_buffer_set(&meanwhile, setup->to.data, setup->to.size) < 0)
 		return output_no_memory();
 	if (!json_at(content, engine_docker.default_runtime) &&
 	    json_object_set_new(content, engine_docker.default_runtime, json_string("runc")) < 0)
 		return output_no_memory();
-	r = setup_write(setup, &meanwhile, content);
-	if (!r)
-		r = config_file_write(&setup->file, &meanwhile, 0644);
-	if (r)
-		return r;
+	if (setup_write(setup, &meanwhile, content) || config_file_write(&setup->file, &meanwhile, 0644))
+		return EXIT_STATUS_FAILURE;
 	daemon_signal(&setup->daemon, SIGHUP);
-	for (int i = 0; i < RELOAD_TRIES && (now = docker_find_default(setup)) == DOCKER_OURS; i++)
+	for (int i = 0; i < RELOAD_TRIES && docker_has_default(setup, true); i++)
 		(void)poll(NULL, 0, RELOAD_WAIT_MS);
-	setup->released = now == DOCKER_OTHER;
+	setup->released = docker_has_default(setup, false);
 	if (setup->released)
 		setup_print(setup, "the daemon uses its other runtime by default again");
 	return 0;
@@ -227,36 +208,30 @@ static bool docker_runs_ours(const struct setup *setup, const char *id)
 	return docker_is_ours(json_at(answer, "HostConfig/Runtime"));
 }
 
-static int docker_list_ours(const struct setup *setup, struct strv *ret)
+static int docker_name_containers(const struct setup *setup)
 {
 	_cleanup_json_ json_t *list = docker_api_get(&setup->daemon, "/containers/json?all=1");
+	_cleanup_strv_ struct strv shown = {0};
+	_cleanup_free_ char *names = NULL;
 	const json_t *container;
-	size_t i;
+	size_t i, count = 0;
 	int r = 0;
 
 	json_array_foreach (list, i, container) {
 		const char *id = json_string_value(json_object_get(container, "Id"));
 		const char *name = json_string_value(json_array_get(json_object_get(container, "Names"), 0));
 
-		if (r == 0 && i < CONTAINERS_MAX && id && docker_runs_ours(setup, id))
-			r = strv_add(ret, name && name[0] == '/' ? name + 1 : id);
+		if (r < 0 || i >= CONTAINERS_MAX || !id || !docker_runs_ours(setup, id))
+			continue;
+		count++;
+		if (count <= NAMES_SHOWN)
+			r = strv_add(&shown, name && name[0] == '/' ? name + 1 : id);
 	}
-	return r;
-}
-
-static int docker_name_containers(const struct setup *setup)
-{
-	_cleanup_strv_ struct strv ours = {0}, shown = {0};
-	_cleanup_free_ char *names = NULL;
-	int r = docker_list_ours(setup, &ours);
-
-	for (size_t i = 0; i < ours.count && i < NAMES_SHOWN && r == 0; i++)
-		r = strv_add(&shown, ours.items[i]);
-	if (r == 0 && ours.count > NAMES_SHOWN)
-		r = strv_format(&shown, "%zu more", ours.count - NAMES_SHOWN);
+	if (r == 0 && count > NAMES_SHOWN)
+		r = strv_format(&shown, "%zu more", count - NAMES_SHOWN);
 	if (r == 0)
 		r = strv_join(&shown, ", ", &names);
-	if (r == 0 && ours.count > 0)
+	if (r == 0 && count > 0)
 		setup_print(setup,
 			    "made with the runtime nvidia: %s; without ctr-gpu docker exec and docker start fail for "
 			    "them: make them anew",
