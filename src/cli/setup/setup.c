@@ -270,7 +270,7 @@ static int setup_look(struct setup *setup)
 	setup->runtime = setup->runtime_given ? strdup(setup->runtime_given) : path_of_program("ctr-gpu-runtime");
 	if (!setup->runtime)
 		return output_no_memory();
-	if (!setup->remove && setup_has_runtimes(engine) && access(setup->runtime, X_OK) < 0)
+	if (!setup->remove && engine->facts->runtimes && access(setup->runtime, X_OK) < 0)
 		return output_print_advised(("the program %s is missing", setup->runtime),
 					    ("Install all of ctr-gpu, or name it with --runtime."));
 	r = engine->facts->daemon.name ? setup_find_daemon(setup, geteuid()) : 0;
@@ -459,7 +459,7 @@ static bool setup_is_named(const char *path)
 /* Earlier versions remembered no TOML file in its usual place, and what is remembered may be lost. */
 static bool setup_finds_another(const struct setup *setup)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(engines) && setup_has_runtimes(engines[i]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(engines) && engines[i]->facts->runtimes; i++) {
 		const char *path = engines[i]->file ? engines[i]->file : engines[i]->facts->files[0];
 
 		if (!(setup->dry_run && streq(path, setup->path)) && setup_is_named(path))
@@ -591,7 +591,7 @@ static int setup_put(struct setup *setup)
 /* Whether the engine is not installed. A user's own one may be anywhere. */
 static bool setup_is_early(const struct setup *setup)
 {
-	return setup_has_runtimes(setup->engine) && !setup->remove && !setup->config && !setup->rootless &&
+	return setup->engine->facts->runtimes && !setup->remove && !setup->config && !setup->rootless &&
 	       !setup->daemon.pid && !engine_is_installed(setup->engine->facts);
 }
 

@@ -114,9 +114,6 @@ extern const struct setup_engine setup_containerd, setup_crio, setup_docker, set
 /** Whether ctr-gpu's configuration has vCUDA's mode on. */
 bool setup_vcuda_is_on(void);
 
-/** Whether it is an engine's, which has runtimes; vCUDA's manager has none. */
-bool setup_has_runtimes(const struct setup_engine *engine);
-
 /* ---- kubernetes ---- */
 
 /** Finds setup->node, the engine of the node, and the file that its distribution wants. */

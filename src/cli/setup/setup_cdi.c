@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* CDI specs; and vCUDA, of which setup writes a spec, too. */
+
 #include "cli/setup/setup.h"
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/paths.h"
@@ -15,53 +18,43 @@
 #include "engines/config.h"
 #include "engines/daemon.h"
 #include "lib/context.h"
+#include "system/program_output.h"
+#include "system/trusted_file.h"
+
+/* ---- specs ---- */
 
 /* Text that only our specs contain. */
 #define OURS "=void"
 
-/* Whether some file has the kind. Engines ignore devices that two files have. */
-static bool setup_cdi_has_spec(const struct setup *setup, const struct session *session, const char *kind)
-{
-	_cleanup_free_ char *path = NULL;
-	bool ours = false;
-
-	if (cdi_find_spec(session->context, kind, &path, &ours) < 0)
-		return false;
-	if (!ours)
-		setup_print(setup, "%s has devices of %s already, so no CDI spec of them is written", path, kind);
-	return true;
-}
-
-static int setup_cdi_save(const struct setup *setup, const struct session *session, const char *kind)
-{
-	_cleanup_free_ char *hook = path_of_program("ctr-gpu-hook"), *path = NULL, *written = NULL,
-			    *output = text_buffer_format("%s/", cdi_directory());
-	int r;
-
-	if (!output || !hook)
-		return output_no_memory();
-	r = ctr_gpu_cdi_path(session->context, kind, output, &path);
-	if (!r)
-		r = ctr_gpu_cdi_save(session->context, session->host, session->request, kind, hook, path, &written);
-	if (!r)
-		setup_print(setup, "%s: CDI spec of %s written", path, kind);
-	return session_check(session, r);
-}
-
 static int setup_cdi_put_kind(const struct setup *setup, const struct session *session, const char *kind)
 {
-	if (setup_cdi_has_spec(setup, session, kind))
+	_cleanup_free_ char *there = NULL, *written = NULL, *hook = path_of_program("ctr-gpu-hook"),
+			    *directory = text_buffer_format("%s/", cdi_directory());
+	bool ours = false;
+	int r;
+
+	if (!directory || !hook)
+		return output_no_memory();
+	/* Engines ignore devices that two files have. */
+	if (cdi_find_spec(session->context, kind, &there, &ours) == 0) {
+		if (!ours)
+			setup_print(setup, "%s has devices of %s already, so no CDI spec of them is written", there,
+				    kind);
 		return 0;
-	if (!setup->rootless && !setup->dry_run)
-		return setup_cdi_save(setup, session, kind);
+	}
 	if (setup->rootless)
 		setup_print(setup,
 			    "the CDI spec of %s, for --device %s=all, is missing; "
 			    "root writes it: sudo ctr-gpu cdi generate",
 			    kind, kind);
-	else
+	else if (setup->dry_run)
 		setup_print(setup, "a CDI spec of %s would be written below %s", kind, cdi_directory());
-	return 0;
+	if (setup->rootless || setup->dry_run)
+		return 0;
+	r = ctr_gpu_cdi_save(session->context, session->host, session->request, kind, hook, directory, &written);
+	if (!r)
+		setup_print(setup, "%s: CDI spec of %s written", written, kind);
+	return session_check(session, r);
 }
 
 /* Where the engine's file names other directories of specs than ours. */
@@ -142,3 +135,138 @@ int setup_cdi_remove(const struct setup *setup, const char *name)
 		r = setup_cdi_remove_spec(setup, specs.items[i]);
 	return r;
 }
+
+/* ---- vCUDA ---- */
+
+/*
+ * Its mode in ctr-gpu's own configuration, the CDI spec that follows from that, and the manager's service. It is not an
+ * engine, and serves all of them.
+ */
+
+#define MODE "vcuda/mode"
+#define SERVICE "ctr-gpu-vcudad"
+#define SPEC "ctr-gpu-vcuda.json"
+
+enum {
+	ANSWER_MAX = 4096,
+	SERVICE_MS = 300 * 1000, /* above the 90 s that systemd gives a unit to start, and as much to stop */
+};
+
+static const char *const files[] = {PATH_CONFIG, NULL};
+static const struct engine facts = {.name = "vcuda", .label = "vCUDA", .format = ENGINE_JSON, .files = files};
+
+bool setup_vcuda_is_on(void)
+{
+	_cleanup_config_file_ struct config_file file = {0};
+	_cleanup_json_ json_t *json = NULL;
+	struct text_buffer_error error;
+	const char *mode;
+
+	if (config_file_read(PATH_CONFIG, &file) || json_file_read(&file.text, &json, &error) < 0)
+		return false;
+	mode = json_string_value(json_at(json, MODE));
+	return mode && !streq(mode, "off");
+}
+
+/* Return: the manager's path, owned by the caller; NULL if it is not installed. */
+static char *vcuda_find_manager(void)
+{
+	static const char *const places[] = {"../libexec/ctr-gpu/" SERVICE, SERVICE};
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		_cleanup_free_ char *path = path_of_program(places[i]);
+
+		if (path && access(path, X_OK) == 0)
+			return realpath(path, NULL);
+	}
+	return NULL;
+}
+
+static int vcuda_look(struct setup *setup)
+{
+	_cleanup_free_ char *manager = NULL;
+	int r = setup_refuse_user(setup);
+
+	if (r || setup->remove || setup->config)
+		return r;
+	if (setup->globals->config && str_replace(&setup->path, setup->globals->config) < 0)
+		return output_no_memory();
+	manager = vcuda_find_manager();
+	if (manager)
+		return 0;
+	return output_print_advised(("vCUDA's manager " SERVICE " is missing"),
+				    ("Install the package ctr-gpu-vcuda, and try again."));
+}
+
+/* A mode that gives containers more than is wanted stays, and so does a share. */
+static int vcuda_edit(struct setup *setup, json_t *file)
+{
+	const char *wanted = setup->set_default ? "default" : "allow", *mode = json_string_value(json_at(file, MODE));
+	bool off = !mode || streq(mode, "off") || (setup->set_default && streq(mode, "allow"));
+
+	return off ? keys_put(setup, file, "", MODE, json_string(wanted)) : 0;
+}
+
+/* Without systemd it is said what to do: elsewhere a service is where an administrator has put it. */
+static void vcuda_advise_service(const struct setup *setup)
+{
+	_cleanup_free_ char *manager = vcuda_find_manager();
+
+	if (file_exists("/run/openrc"))
+		setup_print(setup, "next: %s",
+			    setup->remove ? "rc-service " SERVICE " stop && rc-update del " SERVICE
+					  : "rc-update add " SERVICE " default && rc-service " SERVICE " start");
+	else if (setup->remove)
+		setup_print(setup, "next: end " SERVICE);
+	else
+		setup_print(setup, "next: as root, at each boot, start %s (ctr-gpu-vcudad(8))",
+			    manager ? manager : SERVICE);
+}
+
+static int vcuda_run_service(const struct setup *setup)
+{
+	const char *verb = setup->remove ? "disable" : "enable";
+	const char *const units[] = {SERVICE ".service", SERVICE ".socket"};
+	const char *program = file_exists("/usr/bin/systemctl") ? "/usr/bin/systemctl" : "/bin/systemctl";
+	const char *const arguments[] = {program, verb, "--now", units[0], units[1], NULL};
+	_cleanup_free_ char *answer = NULL;
+	size_t size;
+
+	if (!file_exists("/run/systemd/system"))
+		vcuda_advise_service(setup);
+	else if (setup->dry_run)
+		setup_print(setup, "systemctl %s --now %s %s would be run", verb, units[0], units[1]);
+	else if (!program_output_read(arguments, SERVICE_MS, ANSWER_MAX, &answer, &size))
+		return output_print_advised(
+			("systemctl %s --now %s %s has failed", verb, units[0], units[1]),
+			("What it says: run it by hand; what the manager said: journalctl -u " SERVICE));
+	else
+		setup_print(setup, "the service " SERVICE " is %s",
+			    setup->remove ? "stopped" : "started, now and at each boot");
+	return 0;
+}
+
+static int vcuda_finish(struct setup *setup)
+{
+	const char *mode = json_string_value(json_at(setup->then, MODE));
+
+	if (setup->remove && mode && !streq(mode, "off")) {
+		/* An administrator has written it, and it needs its manager. */
+		setup_print(setup, "%s: the mode \"%s\" stays, and so does the service", setup->file.path, mode);
+		return 0;
+	}
+	if (setup->remove)
+		return vcuda_run_service(setup) || setup_cdi_remove(setup, SPEC);
+	if (setup->dry_run)
+		setup_print(setup, "a CDI spec of ctr-gpu.org/vcuda would be written, unless there is one");
+	else if (setup_cdi_put(setup))
+		return EXIT_STATUS_FAILURE;
+	return vcuda_run_service(setup);
+}
+
+const struct setup_engine setup_vcuda = {
+	.facts = &facts,
+	.look = vcuda_look,
+	.edit = vcuda_edit,
+	.finish = vcuda_finish,
+};
