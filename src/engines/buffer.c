@@ -29,6 +29,14 @@ int text_buffer_set(struct text_buffer *text, const char *data, size_t size)
 	return 0;
 }
 
+int text_buffer_copy(struct text_buffer *text, const struct text_buffer *from)
+{
+	if (from->data)
+		return text_buffer_set(text, from->data, from->size);
+	text_buffer_clear(text);
+	return 0;
+}
+
 int text_buffer_splice(struct text_buffer *text, size_t at, size_t remove, const char *insert, size_t insert_size)
 {
 	size_t tail = text->size - at - remove, size = at + insert_size + tail;

@@ -32,6 +32,9 @@ void text_buffer_clear(struct text_buffer *text);
 /** Return: 0 and a copy, or -ENOMEM. */
 int text_buffer_set(struct text_buffer *text, const char *data, size_t size);
 
+/** The same of another text, which may be without data. */
+int text_buffer_copy(struct text_buffer *text, const struct text_buffer *from);
+
 /** Whether both have the same bytes, or none. */
 bool text_buffer_is_same(const struct text_buffer *a, const struct text_buffer *b);
 

@@ -59,6 +59,15 @@ int setup_find_daemon(struct setup *setup, uid_t uid)
 
 /* ---- what files say ---- */
 
+char *setup_usual_path(const struct setup *setup)
+{
+	const struct setup_engine *engine = setup->engine;
+
+	if (setup->rootless)
+		return engine_user_file(engine->user_file ? engine->user_file : engine->facts->user_files[0]);
+	return strdup(engine->file ? engine->file : engine->facts->files[0]);
+}
+
 int setup_read(const struct setup *setup, const struct text_buffer *text, const char *path, json_t **ret)
 {
 	struct text_buffer_error error;

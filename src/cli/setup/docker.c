@@ -178,7 +178,7 @@ static int docker_release(struct setup *setup)
 
 	if (!docker_is_ours(json_at(setup->now, engine_docker.default_runtime)) || !docker_has_default(setup, true))
 		return 0;
-	if (!content || text_buffer_set(&meanwhile, setup->to.data, setup->to.size) < 0)
+	if (!content || text_buffer_copy(&meanwhile, &setup->to) < 0)
 		return output_no_memory();
 	if (!json_at(content, engine_docker.default_runtime) &&
 	    json_object_set_new(content, engine_docker.default_runtime, json_string("runc")) < 0)
@@ -307,7 +307,7 @@ static bool docker_lacks_cdi(const struct setup *setup)
 	       json_array_size(directories) == 0;
 }
 
-static void docker_advise(const struct setup *setup, bool changed)
+static void docker_advise(const struct setup *setup)
 {
 	bool restarts = docker_has_to_start(setup);
 
@@ -321,7 +321,8 @@ static void docker_advise(const struct setup *setup, bool changed)
 			"Docker Desktop runs its daemon elsewhere, with GPU support of its own; nothing here reaches "
 			"it");
 	else if (!setup->released && !setup->unreached)
-		setup_advise_restart(setup, changed || restarts || (!setup->remove && !docker_knows_runtime(setup)),
+		setup_advise_restart(setup,
+				     setup->changed || restarts || (!setup->remove && !docker_knows_runtime(setup)),
 				     restarts ? ENGINE_RESTART : ENGINE_RELOAD);
 }
 

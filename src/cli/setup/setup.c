@@ -121,15 +121,6 @@ static error_t setup_parse(int key, char *argument, struct argp_state *state)
 
 /* ---- which daemon, which file ---- */
 
-static char *setup_usual_path(const struct setup *setup)
-{
-	const struct setup_engine *engine = setup->engine;
-
-	if (setup->rootless)
-		return engine_user_file(engine->user_file ? engine->user_file : engine->facts->user_files[0]);
-	return strdup(engine->file ? engine->file : engine->facts->files[0]);
-}
-
 /* Whether a shell takes it as it is; a line with anything else in it is not shown for typing. */
 static bool setup_is_plain(const char *path)
 {
@@ -175,44 +166,40 @@ static int setup_find_daemon_path(struct setup *setup)
 	return setup_refuse_path(setup, r == 0);
 }
 
-/* Whether it is one of a directory whose files the engine reads, root's or the user's. */
-static bool setup_is_among(const char *path, const char *const *files, bool of_user)
+/* Whether an absolute path is called as a file that the engine reads, or is among those of a directory. */
+static bool setup_is_called(const char *path, const char *pattern)
 {
-	for (; files && *files; files++) {
-		_cleanup_free_ char *pattern = of_user ? engine_user_file(*files) : strdup(*files);
-
-		if (pattern && fnmatch(pattern, path, FNM_PATHNAME | FNM_PERIOD) == 0)
-			return true;
-	}
-	return false;
+	return fnmatch(pattern, path, FNM_PATHNAME | FNM_PERIOD) == 0 ||
+	       (!strchr(pattern, '*') && streq(strrchr(path, '/'), strrchr(pattern, '/')));
 }
 
-/* Whether a file is called as one that the engine reads, or is among those of a directory. @usual: the usual one */
 static bool setup_has_usual_name(const struct setup *setup, const char *path, const char *usual)
 {
 	const struct engine *facts = setup->engine->facts;
-	_cleanup_free_ char *whole = path_absolute(path);
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	bool found = streq(name, strrchr(usual, '/') + 1);
+	bool found = setup_is_called(path, usual);
 
 	for (const char *const *file = facts->files; *file && !found; file++)
-		found = !strchr(*file, '*') && streq(name, strrchr(*file, '/') + 1);
-	return found || (whole && (setup_is_among(whole, facts->files, false) ||
-				   setup_is_among(whole, facts->user_files, true)));
+		found = setup_is_called(path, *file);
+	for (const char *const *file = facts->user_files; file && *file && !found; file++) {
+		_cleanup_free_ char *pattern = engine_user_file(*file);
+
+		found = pattern && setup_is_called(path, pattern);
+	}
+	return found;
 }
 
 /* A mistake in typing makes no file, and no directory. */
 static int setup_check_config(const struct setup *setup)
 {
 	const char *path = setup->config, *slash = path ? strrchr(path, '/') : NULL;
-	_cleanup_free_ char *usual = setup_usual_path(setup),
+	_cleanup_free_ char *usual = setup_usual_path(setup), *whole = path ? path_absolute(path) : NULL,
 			    *directory = slash && slash > path ? strndup(path, (size_t)(slash - path)) : strdup("/");
 
 	if (!path || setup->remove || faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
 		return 0;
-	if (!usual || !directory)
+	if (!usual || !whole || !directory)
 		return output_no_memory();
-	if (!setup_has_usual_name(setup, path, usual))
+	if (!setup_has_usual_name(setup, whole, usual))
 		(void)output_print_advised(("--engine-config: there is no file %s", path),
 					   ("%s's is called %s. Correct the path, or make the file first: touch %s",
 					    setup->engine->facts->label, strrchr(usual, '/') + 1, path));
@@ -288,12 +275,7 @@ static int setup_look(struct setup *setup)
 
 /* ---- what is to become of the file ---- */
 
-static bool setup_is_blank(const struct text_buffer *text)
-{
-	return strspn(text->size ? text->data : "", " \t\r\n{}") == text->size;
-}
-
-/* A text in the state. Without it, the file did not exist. */
+/* A text in the state. Without data, the file did not exist. */
 static struct text_buffer setup_saved_text(const struct setup *setup, const char *name)
 {
 	json_t *string = json_object_get(setup->entry, name);
@@ -306,23 +288,12 @@ static bool setup_is_toml(const struct setup *setup)
 	return setup->engine->facts->format == ENGINE_TOML;
 }
 
-static bool setup_is_usual(const struct setup *setup)
+/* A TOML file in its usual place is found without an entry, and says itself what was written. */
+static bool setup_needs_no_entry(const struct setup *setup)
 {
 	_cleanup_free_ char *usual = setup_usual_path(setup);
 
-	return usual && streq(usual, setup->path);
-}
-
-/*
- * Whether the file goes when it says no more than @text: if setup has made it. A TOML file's marks say that, and then
- * @text is without data; if they are gone (!@known), setup has made a file that only setup would call so.
- */
-static bool setup_is_gone(const struct setup *setup, const struct text_buffer *text, bool known)
-{
-	bool made = setup_is_toml(setup) ? !known && setup->engine->file && setup_is_usual(setup)
-					 : setup->entry && !json_object_get(setup->entry, "before");
-
-	return !setup->file.exists || !text->data || (made && setup_is_blank(text));
+	return setup_is_toml(setup) && usual && streq(usual, setup->path);
 }
 
 static void setup_print_stays(const struct setup *setup)
@@ -344,31 +315,14 @@ static int setup_take_out(const struct setup *setup, struct text_buffer *ret, bo
 	if (!wanted)
 		return output_no_memory();
 	if (setup->entry && text_buffer_is_same(ret, &after))
-		return text_buffer_set(ret, before.data, before.size) < 0 ? output_no_memory() : 0;
-	r = setup_read(setup, &before, setup->state.file.path, &old);
-	if (!r)
-		r = setup_read(setup, &after, setup->state.file.path, &new);
-	if (r)
-		return r;
+		return text_buffer_copy(ret, &before) < 0 ? output_no_memory() : 0;
+	if (setup_read(setup, &before, setup->state.file.path, &old) ||
+	    setup_read(setup, &after, setup->state.file.path, &new))
+		return EXIT_STATUS_FAILURE;
 	r = keys_undo(wanted, old, new);
 	if (r > 0 && setup->remove && !setup->all)
 		setup_print_stays(setup);
 	return r < 0 ? output_no_memory() : setup_write(setup, ret, wanted);
-}
-
-/* Takes our settings out of a file that has no saved state, or that must not name our programs any more. */
-static int setup_drop_ours(const struct setup *setup, struct text_buffer *text)
-{
-	_cleanup_json_ json_t *wanted = NULL;
-	int r = setup_read(setup, text, setup->path, &wanted);
-
-	if (!r && keys_drop_ours(setup->engine, wanted) < 0)
-		r = output_no_memory();
-	if (!r)
-		r = setup_write(setup, text, wanted);
-	if (!r && setup_is_toml(setup))
-		(void)toml_edit_undo(text, TOML_EDIT_FORGET);
-	return r;
 }
 
 /* The version that was written into an empty file: what others have put there since may need it. */
@@ -399,6 +353,35 @@ static int setup_take_out_marked(const struct setup *setup, struct text_buffer *
 	return setup_keep_version(setup, ret);
 }
 
+/* Takes our settings out of a file that has no saved state, or that must not name our programs any more. */
+static int setup_drop_ours(const struct setup *setup, struct text_buffer *text)
+{
+	_cleanup_json_ json_t *wanted = NULL;
+
+	if (setup_read(setup, text, setup->path, &wanted))
+		return EXIT_STATUS_FAILURE;
+	if (keys_drop_ours(setup->engine, wanted) < 0)
+		return output_no_memory();
+	if (setup_write(setup, text, wanted))
+		return EXIT_STATUS_FAILURE;
+	if (setup_is_toml(setup))
+		(void)toml_edit_undo(text, TOML_EDIT_FORGET);
+	return 0;
+}
+
+/*
+ * A file that setup has made is to go when it says nothing more. A TOML file's marks say whether setup has; if they are
+ * gone (!@known), it is a file that only setup would call so.
+ */
+static void setup_clear_made(const struct setup *setup, struct text_buffer *text, bool known)
+{
+	bool made = setup_is_toml(setup) ? !known && setup->engine->file && setup_needs_no_entry(setup)
+					 : setup->entry && !json_object_get(setup->entry, "before");
+
+	if (made && strspn(text->data ? text->data : "", " \t\r\n{}") == text->size)
+		text_buffer_clear(text);
+}
+
 static int setup_plan_remove(struct setup *setup)
 {
 	bool known = false;
@@ -407,40 +390,47 @@ static int setup_plan_remove(struct setup *setup)
 	/* What was changed after setup stays, unless our programs are removed, too. */
 	if (!r && (setup->all || !known))
 		r = setup_drop_ours(setup, &setup->to);
-	setup->gone = setup_is_gone(setup, &setup->to, known);
+	setup_clear_made(setup, &setup->to, known);
 	return r;
 }
 
 static int setup_plan_put(struct setup *setup)
 {
 	_cleanup_json_ json_t *wanted = json_deep_copy(setup->now);
-	int r = setup_read_config(setup, NULL);
 
-	if (r)
-		return r;
 	if (!wanted)
 		return output_no_memory();
-	if (setup->engine->facts->files[1] && !setup->config)
-		r = keys_check_others(setup);
-	if (!r)
-		r = setup->engine->edit(setup, wanted);
-	return r ? r : setup_write(setup, &setup->to, wanted);
+	return setup_read_config(setup, NULL) ||
+	       (setup->engine->facts->files[1] && !setup->config && keys_check_others(setup)) ||
+	       setup->engine->edit(setup, wanted) || setup_write(setup, &setup->to, wanted);
 }
 
-static bool setup_is_changed(const struct setup *setup)
+/* Finds out what the file says, and what it is to say. */
+static int setup_plan(struct setup *setup)
 {
-	return setup->gone ? setup->file.exists : !text_buffer_is_same(&setup->to, &setup->file.text);
+	struct config_file *file = &setup->file;
+
+	if (config_file_read(setup->path, file) || setup_read(setup, &file->text, file->path, &setup->now))
+		return EXIT_STATUS_FAILURE;
+	if (text_buffer_copy(&setup->to, &file->text) < 0)
+		return output_no_memory();
+	setup->entry = json_object_get(setup->state.entries, file->path);
+	if ((setup->remove ? setup_plan_remove(setup) : setup_plan_put(setup)) ||
+	    setup_read(setup, &setup->to, file->path, &setup->then))
+		return EXIT_STATUS_FAILURE;
+	setup->changed = setup->to.data ? !text_buffer_is_same(&setup->to, &file->text) : file->exists;
+	return 0;
 }
 
 static void setup_show(const struct setup *setup)
 {
-	bool changed = setup_is_changed(setup);
+	bool goes = !setup->to.data;
 
 	setup_print(setup, "%s would %s", setup->file.path,
-		    !changed      ? "not change"
-		    : setup->gone ? "be removed"
-				  : "change:");
-	if (changed && !setup->gone)
+		    !setup->changed ? "not change"
+		    : goes          ? "be removed"
+				    : "change:");
+	if (setup->changed && !goes)
 		diff_write(&setup->file.text, &setup->to, setup->file.path, stdout);
 }
 
@@ -479,35 +469,83 @@ static bool setup_needs_specs(const struct setup *setup)
 
 static int setup_remove_file(struct setup *setup)
 {
-	int r = setup->all && setup->engine->release ? setup->engine->release(setup) : 0;
+	bool goes = !setup->to.data;
 
-	if (!r)
-		r = setup->gone ? config_file_unlink(&setup->file) : config_file_write(&setup->file, &setup->to, 0644);
-	if (!r)
-		setup_print(setup, "%s: %s", setup->file.path,
-			    setup->gone ? "removed" : "what was written is taken out");
-	return r;
+	if (setup->all && setup->engine->release && setup->engine->release(setup))
+		return EXIT_STATUS_FAILURE;
+	if (goes ? config_file_unlink(&setup->file) : config_file_write(&setup->file, &setup->to, 0644))
+		return EXIT_STATUS_FAILURE;
+	setup_print(setup, "%s: %s", setup->file.path, goes ? "removed" : "what was written is taken out");
+	return 0;
 }
 
 static int setup_remove(struct setup *setup)
 {
-	int r = 0;
-
 	if (setup->dry_run)
 		setup_show(setup);
-	else if (setup_is_changed(setup))
-		r = setup_remove_file(setup);
-	else
+	else if (!setup->changed)
 		setup_print(setup, "%s: nothing to remove", setup->file.path);
-	if (!r && setup->entry && !setup->dry_run)
-		r = saved_state_set(&setup->state, setup->file.path, NULL);
-	return r || setup->all || setup_needs_specs(setup) ? r : setup_cdi_remove(setup, SETUP_CDI_OURS);
+	else if (setup_remove_file(setup))
+		return EXIT_STATUS_FAILURE;
+	if (setup->entry && !setup->dry_run && saved_state_set(&setup->state, setup->file.path, NULL))
+		return EXIT_STATUS_FAILURE;
+	return setup->all || setup_needs_specs(setup) ? 0 : setup_cdi_remove(setup, SETUP_CDI_OURS);
 }
 
-/* A TOML file in its usual place is found without an entry, and says itself what was written. */
-static bool setup_needs_no_entry(const struct setup *setup)
+/* What --remove needs besides the file: the text that daemon.json has then. Return: 0 or the exit status. */
+static int setup_make_entry(const struct setup *setup, json_t **ret)
 {
-	return setup_is_toml(setup) && setup_is_usual(setup);
+	_cleanup_json_ json_t *entry = json_pack("{s:s}", "engine", setup->engine->facts->name);
+	_cleanup_text_buffer_ struct text_buffer before = {0};
+	const struct text_buffer *after = &setup->to;
+	bool known;
+
+	if (!entry || text_buffer_copy(&before, &setup->file.text) < 0)
+		return output_no_memory();
+	if (!setup_is_toml(setup)) {
+		if (setup_take_out(setup, &before, &known))
+			return EXIT_STATUS_FAILURE;
+		setup_clear_made(setup, &before, known);
+		if (json_object_set_new(entry, "after", json_stringn(after->data, after->size)) < 0 ||
+		    (before.data && json_object_set_new(entry, "before", json_stringn(before.data, before.size)) < 0))
+			return output_no_memory();
+	}
+	*ret = steal_ptr(entry);
+	return 0;
+}
+
+/* If the file cannot be written, restores the old entry. */
+static int setup_put_saved(struct setup *setup)
+{
+	_cleanup_json_ json_t *before = json_incref(setup->entry), *entry = NULL;
+	int r = setup_make_entry(setup, &entry);
+	bool other = !keys_same(entry, before) && !setup->forgetful;
+
+	if (!r && other)
+		r = saved_state_set(&setup->state, setup->file.path, entry);
+	if ((r && !setup_needs_no_entry(setup)) || !setup->changed)
+		return r;
+	r = config_file_write(&setup->file, &setup->to, 0644);
+	if (r && other)
+		(void)saved_state_set(&setup->state, setup->file.path, before);
+	return r;
+}
+
+/* The engine's file is written last. It stays as it is if a CDI spec cannot be written. */
+static int setup_put(struct setup *setup)
+{
+	/* With a file of its own the user wants that file and nothing else. vCUDA's spec depends on its file. */
+	int r = (setup->config && !setup->node) || setup->engine->finish ? 0 : setup_cdi_put(setup);
+
+	if (!r && setup->dry_run)
+		setup_show(setup);
+	if (r || setup->dry_run)
+		return r;
+	if (setup->changed || !setup->entry)
+		r = setup_put_saved(setup);
+	if (!r && !setup->changed)
+		setup_print(setup, "%s: everything is there", setup->file.path);
+	return r;
 }
 
 /*
@@ -522,87 +560,6 @@ static int setup_open_state(struct setup *setup)
 		return r;
 	setup->forgetful = true;
 	return 0;
-}
-
-/* What --remove needs besides the file: the text that daemon.json has then. Return: 0 or the exit status. */
-static int setup_make_entry(const struct setup *setup, json_t **ret)
-{
-	_cleanup_json_ json_t *entry = json_pack("{s:s}", "engine", setup->engine->facts->name);
-	_cleanup_text_buffer_ struct text_buffer before = {0};
-	bool json = !setup_is_toml(setup), known = false;
-	int r;
-
-	if (!entry ||
-	    (setup->file.exists && text_buffer_set(&before, setup->file.text.data, setup->file.text.size) < 0))
-		return output_no_memory();
-	r = json ? setup_take_out(setup, &before, &known) : 0;
-	if (r)
-		return r;
-	if (json && (json_object_set_new(entry, "after", json_stringn(setup->to.data, setup->to.size)) < 0 ||
-		     (!setup_is_gone(setup, &before, known) &&
-		      json_object_set_new(entry, "before", json_stringn(before.data, before.size)) < 0)))
-		return output_no_memory();
-	*ret = steal_ptr(entry);
-	return 0;
-}
-
-/* If the file cannot be written, restores the old entry. */
-static int setup_put_saved(struct setup *setup)
-{
-	_cleanup_json_ json_t *before = json_incref(setup->entry), *entry = NULL;
-	int r = setup_make_entry(setup, &entry);
-	bool other = !keys_same(entry, before) && !setup->forgetful;
-
-	if (!r && other)
-		r = saved_state_set(&setup->state, setup->file.path, entry);
-	if ((r && !setup_needs_no_entry(setup)) || !setup_is_changed(setup))
-		return r;
-	r = config_file_write(&setup->file, &setup->to, 0644);
-	if (r && other)
-		(void)saved_state_set(&setup->state, setup->file.path, before);
-	return r;
-}
-
-static void setup_print_setting(const struct nvidia_setting *setting, void *user)
-{
-	setup_print(user, NVIDIA_CONFIG " is not read: %s%s%s; %s%s", setting->key,
-		    setting->value ? " = " : " is not set", setting->value ? setting->value : "",
-		    setting->has_successor ? "here: " : "no successor: ", setting->here);
-}
-
-/* The engine's file is written last. It stays as it is if a CDI spec cannot be written. */
-static int setup_put(struct setup *setup)
-{
-	bool changed = setup_is_changed(setup);
-	/* With a file of its own the user wants that file and nothing else. vCUDA's spec depends on its file. */
-	int r = (setup->config && !setup->node) || setup->engine->finish ? 0 : setup_cdi_put(setup);
-
-	if (!r && setup->dry_run)
-		setup_show(setup);
-	if (r || setup->dry_run)
-		return r;
-	if (changed || !setup->entry)
-		r = setup_put_saved(setup);
-	if (!r && !changed)
-		setup_print(setup, "%s: everything is there", setup->file.path);
-	return r;
-}
-
-/* Whether the engine is not installed. A user's own one may be anywhere. */
-static bool setup_is_early(const struct setup *setup)
-{
-	return setup->engine->facts->runtimes && !setup->remove && !setup->config && !setup->rootless &&
-	       !setup->daemon.pid && !engine_is_installed(setup->engine->facts);
-}
-
-/* A tree that was built in a home works, until its owner puts another program there. */
-static void setup_warn_of_others(const struct setup *setup)
-{
-	_cleanup_close_ int fd = trusted_file_open(setup->runtime, S_IFREG, TRUSTED_FILE_ROOT_ONLY, O_PATH);
-
-	if (fd == -EPERM)
-		setup_print(setup, "%s, which %s runs as root, can be changed by others than root", setup->runtime,
-			    setup->engine->facts->label);
 }
 
 /*
@@ -622,29 +579,59 @@ static int setup_check_place(const struct setup *setup)
 		 setup->engine->facts->name));
 }
 
+static void setup_print_setting(const struct nvidia_setting *setting, void *user)
+{
+	setup_print(user, NVIDIA_CONFIG " is not read: %s%s%s; %s%s", setting->key,
+		    setting->value ? " = " : " is not set", setting->value ? setting->value : "",
+		    setting->has_successor ? "here: " : "no successor: ", setting->here);
+}
+
+/* A tree that was built in a home works, until its owner puts another program there. */
+static void setup_warn_of_others(const struct setup *setup)
+{
+	_cleanup_close_ int fd = trusted_file_open(setup->runtime, S_IFREG, TRUSTED_FILE_ROOT_ONLY, O_PATH);
+
+	if (fd == -EPERM)
+		setup_print(setup, "%s, which %s runs as root, can be changed by others than root", setup->runtime,
+			    setup->engine->facts->label);
+}
+
+/* Whether the engine is not installed. A user's own one may be anywhere. */
+static bool setup_is_early(const struct setup *setup)
+{
+	return !setup->remove && !setup->config && !setup->rootless && !setup->daemon.pid &&
+	       !engine_is_installed(setup->engine->facts);
+}
+
+static void setup_advise(struct setup *setup)
+{
+	const struct setup_engine *engine = setup->engine;
+
+	if (!setup->remove)
+		toolkit_config_each(setup_print_setting, setup);
+	if (!setup->remove && geteuid() == 0)
+		setup_warn_of_others(setup);
+	if (setup_is_early(setup))
+		setup_print(setup, "%s is not installed here; it reads the file when it is", engine->facts->label);
+	else if (engine->advise)
+		engine->advise(setup);
+	else if (!setup->node || !setup->node->files)
+		setup_advise_restart(setup, setup->changed, ENGINE_RESTART);
+	if (setup->kubernetes)
+		kubernetes_advise(setup);
+}
+
 static int setup_do_file(struct setup *setup)
 {
 	int r = setup_check_place(setup);
-	bool changed;
 
-	if (!r)
-		r = setup->node ? 0 : setup_check_config(setup);
+	if (!r && !setup->node)
+		r = setup_check_config(setup);
 	if (!r && !setup->forgetful)
 		r = setup_open_state(setup);
-	/* Behind the lock: a setup that was waited for may have changed it. */
+	/* Behind the lock: a setup that was waited for may have changed the file. */
 	if (!r)
-		r = config_file_read(setup->path, &setup->file);
-	if (!r)
-		r = setup_read(setup, &setup->file.text, setup->file.path, &setup->now);
-	if (!r && setup->file.exists && text_buffer_set(&setup->to, setup->file.text.data, setup->file.text.size) < 0)
-		r = output_no_memory();
-	if (r)
-		return r;
-	setup->entry = json_object_get(setup->state.entries, setup->file.path);
-	r = setup->remove ? setup_plan_remove(setup) : setup_plan_put(setup);
-	if (!r)
-		r = setup_read(setup, &setup->to, setup->file.path, &setup->then);
-	changed = setup_is_changed(setup);
+		r = setup_plan(setup);
 	if (!r)
 		r = setup->remove ? setup_remove(setup) : setup_put(setup);
 	if (r)
@@ -653,19 +640,7 @@ static int setup_do_file(struct setup *setup)
 		setup_print(setup, "%s: %s", setup->file.path, setup->changes.items[i]);
 	if (setup->engine->finish)
 		return setup->config ? 0 : setup->engine->finish(setup);
-	if (!setup->remove)
-		toolkit_config_each(setup_print_setting, setup);
-	if (!setup->remove && geteuid() == 0)
-		setup_warn_of_others(setup);
-	if (setup_is_early(setup))
-		setup_print(setup, "%s is not installed here; it reads the file when it is",
-			    setup->engine->facts->label);
-	else if (setup->engine->advise)
-		setup->engine->advise(setup, changed);
-	else if (!setup->node || !setup->node->files)
-		setup_advise_restart(setup, changed, ENGINE_RESTART);
-	if (setup->kubernetes)
-		kubernetes_advise(setup, changed);
+	setup_advise(setup);
 	/* Entries and CDI specs that it may have stay. */
 	return setup->remove && setup->forgetful ? EXIT_STATUS_FAILURE : 0;
 }

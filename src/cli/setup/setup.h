@@ -83,8 +83,8 @@ struct setup {
 	bool forgetful;          /* it cannot be read, and that has been said: what is recognizably ours is taken out */
 	json_t *entry;           /* of the state, for the file; NULL: it is not there */
 	struct config_file file; /* as it is */
-	struct text_buffer to;   /* what is to be in it */
-	bool gone;               /* it is to be removed */
+	struct text_buffer to;   /* what is to be in it; without data: it is to go */
+	bool changed;            /* it is not so already */
 	json_t *now, *then;      /* what both say */
 	struct strv changes;     /* of keys, to be said once they are written */
 	struct engine_config found; /* what the engine reads, before the file is changed */
@@ -103,11 +103,8 @@ struct setup_engine {
 	int (*release)(struct setup *setup);
 	/* The same, whatever its file has: says what will not work. The daemon runs. May be NULL. */
 	int (*leave)(const struct setup *setup);
-	/*
-	 * Says what else is needed, and what makes the daemon notice. @changed: there is something to notice. NULL: it
-	 * notices when it is restarted.
-	 */
-	void (*advise)(const struct setup *setup, bool changed);
+	/* Says what else is needed, and what makes the daemon notice. NULL: it notices when it is restarted. */
+	void (*advise)(const struct setup *setup);
 };
 extern const struct setup_engine setup_containerd, setup_crio, setup_docker, setup_podman, setup_vcuda;
 
@@ -119,8 +116,8 @@ bool setup_vcuda_is_on(void);
 /** Finds setup->node, the engine of the node, and the file that its distribution wants. */
 int kubernetes_choose(struct setup *setup);
 
-/** Says what is left to do on the node. @changed: there is something for the engine to notice. */
-void kubernetes_advise(const struct setup *setup, bool changed);
+/** Says what is left to do on the node. */
+void kubernetes_advise(const struct setup *setup);
 
 /* ---- all engines ---- */
 
@@ -132,6 +129,9 @@ int setup_refuse_user(const struct setup *setup);
 
 /** Finds setup->daemon, as daemon_find() does. */
 int setup_find_daemon(struct setup *setup, uid_t uid);
+
+/** Return: the file that is changed unless another is named, owned by the caller; NULL without memory. */
+char *setup_usual_path(const struct setup *setup);
 
 /** Parses the text of an engine's file. @path: of the file, for the message. */
 int setup_read(const struct setup *setup, const struct text_buffer *text, const char *path, json_t **ret);

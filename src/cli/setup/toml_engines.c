@@ -213,9 +213,8 @@ static int podman_edit(struct setup *setup, json_t *file)
 	return keys_put_runtime(setup, file, "", json_pack("[s]", setup->runtime));
 }
 
-static void podman_advise(const struct setup *setup, bool changed)
+static void podman_advise(const struct setup *setup)
 {
-	(void)changed;
 	if (!setup->remove && access(HOOK, F_OK) < 0 && access(ENGINE_HOOKS_ETC "/" ENGINE_HOOK_FILE, F_OK) < 0)
 		setup_print(setup, HOOK " is not there, so NVIDIA_VISIBLE_DEVICES gives GPUs only to containers with "
 					"--runtime=nvidia");
@@ -284,9 +283,9 @@ int kubernetes_choose(struct setup *setup)
 	return kubernetes_make_file(setup);
 }
 
-void kubernetes_advise(const struct setup *setup, bool changed)
+void kubernetes_advise(const struct setup *setup)
 {
-	if (changed && setup->node && setup->node->restart)
+	if (setup->changed && setup->node && setup->node->restart)
 		setup_print(setup, "next: %s", setup->node->restart);
 	if (!setup->remove)
 		setup_print(setup, "the package ctr-gpu-kubernetes tells kubelet of the GPUs: systemctl enable --now "
