@@ -35,7 +35,7 @@ $(O)/gen/guard/link: src/guard/link/link.c | needs
 $(O)/gen/guard_object: $(O)/gen/guard/link $(guard_bpf_objects)
 	$(say) LD $@
 	$(O)/gen/guard/link $@ $(guard_bpf_objects)
-$(O)/src/guard/program/programs.o: $(O)/gen/guard_object.h
+$(O)/src/guard/program/attach_programs.o: $(O)/gen/guard_object.h
 
 $(O)/bin/ctr-gpu-guard: $(guard_objects) $(O)/lib/libctr-gpu.a
 	@mkdir -p $(@D)

@@ -3,6 +3,7 @@
 #include "guard/program/internal.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -29,6 +31,141 @@
 #include "dxg/dxg.h"
 #include "guard/choice.h"
 #include "guard/helper.h"
+#include "guard_object.h"
+
+/* ---- programs ---- */
+
+/*
+ * The guard's BPF programs, which this program has in it, as libbpf has them. They are looked up by name, so that the
+ * build needs no generated header, and no tool that a distribution may lack.
+ */
+
+enum { PROGRAMS_MAX = 64 };
+
+struct guard {
+	struct bpf_object *obj;
+	struct {
+		struct bpf_map *choices, *present;
+	} maps;
+	unsigned load;                        /* the number of this load */
+	struct bpf_link *links[PROGRAMS_MAX]; /* in the order of the programs; NULL where one is not attached */
+};
+
+/* Return: what differs where the programs differ. */
+static uint64_t programs_hash(void)
+{
+	return str_hash_of(guard_object, sizeof(guard_object));
+}
+
+static int programs_find_maps(struct guard *guard)
+{
+	size_t count = 0;
+	struct bpf_program *program;
+
+	bpf_object__for_each_program(program, guard->obj) count++;
+	guard->maps.choices = bpf_object__find_map_by_name(guard->obj, "choices");
+	guard->maps.present = bpf_object__find_map_by_name(guard->obj, "present");
+	if (!guard->maps.choices || !guard->maps.present)
+		return -ENOENT;
+	return count > PROGRAMS_MAX ? -E2BIG : 0;
+}
+
+/* Programs that were attached stay so if their links are pinned. Takes NULL. */
+static void programs_close(struct guard *guard)
+{
+	if (!guard)
+		return;
+	for (size_t i = 0; i < PROGRAMS_MAX; i++)
+		(void)bpf_link__destroy(guard->links[i]);
+	bpf_object__close(guard->obj);
+	free(guard);
+}
+
+/* Return: the programs, not loaded, to be released with programs_close(); NULL with errno set. */
+static struct guard *programs_open(void)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "guard");
+	struct guard *guard = calloc(1, sizeof(*guard));
+	int r;
+
+	if (!guard)
+		return NULL;
+	guard->obj = bpf_object__open_mem(guard_object, sizeof(guard_object), &options);
+	r = guard->obj ? programs_find_maps(guard) : -errno;
+	if (r == 0)
+		return guard;
+	programs_close(guard);
+	errno = -r;
+	return NULL;
+}
+
+/* Return: where the constant is among the others, or NULL. */
+static const struct btf_var_secinfo *programs_find_constant(const struct guard *guard, const char *name)
+{
+	const struct btf *btf = bpf_object__btf(guard->obj);
+	int id = btf__find_by_name_kind(btf, ".rodata", BTF_KIND_DATASEC);
+	const struct btf_type *section = id < 0 ? NULL : btf__type_by_id(btf, (__u32)id);
+
+	for (unsigned i = 0; section && i < btf_vlen(section); i++) {
+		const struct btf_var_secinfo *constant = &btf_var_secinfos(section)[i];
+
+		if (streq(btf__name_by_offset(btf, btf__type_by_id(btf, constant->type)->name_off), name))
+			return constant;
+	}
+	return NULL;
+}
+
+/*
+ * Sets a constant of the programs before they are loaded.
+ * @size: must be the size of the constant; -EINVAL otherwise
+ * Return: 0; -ENOENT if no program has it.
+ */
+static int programs_set(struct guard *guard, const char *name, const void *value, size_t size)
+{
+	const struct btf_var_secinfo *constant = programs_find_constant(guard, name);
+	struct bpf_map *map = bpf_object__find_map_by_name(guard->obj, ".rodata");
+	_cleanup_free_ char *values = NULL;
+	const void *initial;
+	size_t all = 0;
+
+	initial = map ? bpf_map__initial_value(map, &all) : NULL;
+	if (!constant || !initial)
+		return -ENOENT;
+	if (constant->size != size || constant->offset > all || all - constant->offset < size)
+		return -EINVAL;
+	values = malloc(all);
+	if (!values)
+		return -ENOMEM;
+	memcpy(values, initial, all);
+	memcpy(values + constant->offset, value, size);
+	return bpf_map__set_initial_value(map, values, all);
+}
+
+/* Leaves a program out of what is loaded, or not. Return: 0; -ENOENT if there is none of that name. */
+static int programs_choose(struct guard *guard, const char *name, bool wanted)
+{
+	struct bpf_program *program = bpf_object__find_program_by_name(guard->obj, name);
+
+	return program ? bpf_program__set_autoload(program, wanted) : -ENOENT;
+}
+
+/* Attaches those that were loaded. Return: 0; negative errno, with some of them attached. */
+static int programs_attach(struct guard *guard)
+{
+	struct bpf_program *program;
+	size_t i = 0;
+
+	bpf_object__for_each_program(program, guard->obj)
+	{
+		if (bpf_program__autoload(program)) {
+			guard->links[i] = bpf_program__attach(program);
+			if (!guard->links[i])
+				return -errno;
+		}
+		i++;
+	}
+	return 0;
+}
 
 /* A symlink of bpffs, which holds links besides pins; no file is behind it. */
 #define VERSION_LINK "version"
@@ -73,7 +210,7 @@ static void detach_wait(const struct links *links)
 /* ---- programs that only some kernels need ---- */
 
 /*
- * The programs that do again what others may be left out of on a kernel that preempts itself (guard/kernel_state.c):
+ * The programs that do again what others may be left out of on a kernel that preempts itself (preempt_check()):
  * probes, where nothing can interrupt them, and the gate as a security module. Elsewhere they would only take time.
  */
 

@@ -4,54 +4,9 @@
 /* What the files of ctr-gpu-guard have of each other. */
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "base/err.h"
 #include "base/str.h"
-#include "guard/choice.h"
-
-/*
- * The guard's BPF programs, which this program has in it, as libbpf has them. They are looked up by name, so that the
- * build needs no generated header, and no tool that a distribution may lack.
- */
-
-struct bpf_link;
-struct bpf_map;
-struct bpf_object;
-
-enum { PROGRAMS_MAX = 64 };
-
-struct guard {
-	struct bpf_object *obj;
-	struct {
-		struct bpf_map *choices, *present;
-	} maps;
-	unsigned load;                        /* the number of this load */
-	struct bpf_link *links[PROGRAMS_MAX]; /* in the order of the programs; NULL where one is not attached */
-};
-
-/** Return: what differs where the programs differ. */
-uint64_t programs_hash(void);
-
-/** Return: the programs, not loaded, to be released with programs_close(); NULL with errno set. */
-struct guard *programs_open(void);
-
-/** Programs that were attached stay so if their links are pinned. Takes NULL. */
-void programs_close(struct guard *guard);
-
-/**
- * Sets a constant of the programs before they are loaded.
- * @size: must be the size of the constant; -EINVAL otherwise
- * Return: 0; -ENOENT if no program has it.
- */
-int programs_set(struct guard *guard, const char *name, const void *value, size_t size);
-
-/** Leaves a program out of what is loaded, or not. Return: 0; -ENOENT if there is none of that name. */
-int programs_choose(struct guard *guard, const char *name, bool wanted);
-
-/** Attaches those that were loaded. Return: 0; negative errno, with some of them attached. */
-int programs_attach(struct guard *guard);
 
 /*
  * What the BPF programs take for granted of the kernel and of the driver, held against the types (BTF) that both bring
@@ -91,11 +46,6 @@ int attach_do(bool verbose, struct err *err);
 
 /** Takes them away; nothing is guarded any more. Return: 0, also without any; negative errno with @err set. */
 int attach_undo(struct err *err);
-
-/* Choices of cgroups that are gone, where the kernel did not announce their end. */
-
-/** Removes them. Return: 0, with how many there were and are; negative errno with @err set. */
-int expire(const struct choices *choices, size_t *ret_removed, size_t *ret_left, struct err *err);
 
 /*
  * Failures of system calls that say nothing of what the kernel can do. What it cannot do is kept until the next boot
