@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "lib/context.h"
 #include "oci/env_request.h"
-#include "system/oci_runtime.h"
+#include "system/program_output.h"
 
 DEFINE_CLEANUP(struct ctr_gpu_bundle *, ctr_gpu_bundle_unref)
 #define _cleanup_bundle_ _cleanup_(ctr_gpu_bundle_unrefp)

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "scratch.h"
-#include "system/oci_runtime.h"
+#include "system/program_output.h"
 
 static void versions(void **state)
 {
