@@ -6,51 +6,374 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
+#include "base/fd.h"
 #include "ldcache/ldcache.h"
 
-/* No number in a real name is longer. Bounds what a hostile name of a million digits costs. */
-enum { MAX_DIGITS = 64 };
+/*
+ * What a merge does to the image's entries: a short list of places where some are taken out and one of ours is put in.
+ * It is as long as the list of our libraries, however many the image has.
+ */
 
-static bool libcmp_is_digit(char c)
+struct cache_edit {
+	uint32_t at;                            /* index in the image's entries; ascending */
+	uint32_t removed;                       /* how many entries go, from there on */
+	const struct ldcache_library *inserted; /* borrowed; NULL: none */
+};
+
+struct cache_edits {
+	struct cache_edit *items; /* owned */
+	size_t count;
+	size_t inserted, removed; /* sums */
+};
+
+/* ---- the record ---- */
+
+/*
+ * How a merge can be taken back. A cache that we wrote has a section of its own. It says how long the image's strings
+ * were, where our entries are, and what entries of the image were taken out. From it the next start, perhaps with
+ * another driver, restores the image's own cache exactly: nothing of the old driver stays, nothing that it shadowed is
+ * lost, and nothing grows. An ldconfig run in the container writes a cache without the section.
+ *
+ * The section comes from the image and is as hostile as the rest; it is used if all of it makes sense.
+ */
+
+enum { RECORD_VERSION = 1 };
+
+/* The section: this, then the edits, then the entries that were taken out, whose strings count from the first one. */
+struct record_header {
+	uint32_t version;
+	uint32_t strings_size;
+	uint32_t edits;
+	uint32_t removed;
+};
+
+struct record_edit {
+	uint32_t at, removed, inserted;
+};
+
+static size_t cache_record_size_of(size_t edits, size_t removed)
 {
-	return c >= '0' && c <= '9';
+	return sizeof(struct record_header) + edits * sizeof(struct record_edit) + removed * sizeof(struct cache_entry);
 }
 
-/* glibc computes in int, where a long number wraps around in practice; unsigned does so by definition. */
-static int32_t libcmp_read_number(const char **text)
+/* Return: the bytes that cache_record_write() takes. */
+static size_t cache_record_size(const struct cache_edits *edits)
 {
-	const char *next = *text;
-	uint32_t value = 0;
-
-	for (int i = 0; i < MAX_DIGITS && libcmp_is_digit(*next); i++)
-		value = value * 10 + (uint32_t)(*next++ - '0');
-	*text = next;
-	return (int32_t)value;
+	return cache_record_size_of(edits->count, edits->removed);
 }
 
-int libcmp(const char *a, const char *b)
+static void cache_record_write(const struct cache_image *image, const struct cache_edits *edits, unsigned char *to)
 {
-	while (*a) {
-		if (libcmp_is_digit(*a) && libcmp_is_digit(*b)) {
-			int32_t left = libcmp_read_number(&a), right = libcmp_read_number(&b);
+	struct record_header header = {
+		.version = RECORD_VERSION,
+		.strings_size = (uint32_t)image->strings.size,
+		.edits = (uint32_t)edits->count,
+		.removed = (uint32_t)edits->removed,
+	};
 
-			if (left != right)
-				return left > right ? 1 : -1;
-		} else if (libcmp_is_digit(*a)) {
-			return 1;
-		} else if (libcmp_is_digit(*b)) {
-			return -1;
-		} else if (*a != *b) {
-			return *a - *b;
-		} else {
-			a++;
-			b++;
-		}
+	to = mempcpy(to, &header, sizeof(header));
+	for (size_t i = 0; i < edits->count; i++) {
+		const struct cache_edit *edit = &edits->items[i];
+		struct record_edit record = {edit->at, edit->removed, edit->inserted ? 1 : 0};
+
+		to = mempcpy(to, &record, sizeof(record));
 	}
-	return *a - *b;
+	for (size_t i = 0; i < edits->count; i++)
+		for (size_t j = 0; j < edits->items[i].removed; j++) {
+			struct cache_entry entry = image->entries[edits->items[i].at + j];
+
+			entry.key -= image->base;
+			entry.value -= image->base;
+			to = mempcpy(to, &entry, sizeof(entry));
+		}
 }
+
+static bool cache_record_read_header(const struct cache_image *image, struct record_header *ret)
+{
+	struct record_header header;
+
+	if (!span_read(&image->record, 0, &header, sizeof(header)) || header.version != RECORD_VERSION)
+		return false;
+	if (header.strings_size > image->strings.size)
+		return false;
+	if (header.strings_size > 0 && image->strings.data[header.strings_size - 1] != '\0')
+		return false;
+	if (image->record.size != cache_record_size_of(header.edits, header.removed))
+		return false;
+	*ret = header;
+	return true;
+}
+
+/* Where the replay stands: in the merged entries, in the entries of the section, in the result. */
+struct replay {
+	const struct cache_image *image;
+	struct span removed;
+	struct cache_entry *entries; /* with room for all merged and all removed ones */
+	size_t taken, restored, count;
+};
+
+static bool cache_record_replay_edit(struct replay *replay, const struct record_edit *edit)
+{
+	size_t gap, left = replay->image->count - replay->taken;
+	struct cache_entry *to;
+
+	if (edit->at < replay->count || edit->inserted > 1)
+		return false;
+	gap = edit->at - replay->count;
+	if (gap > left || edit->inserted > left - gap)
+		return false;
+	memcpy(replay->entries + replay->count, replay->image->entries + replay->taken, gap * sizeof(*replay->entries));
+	to = replay->entries + edit->at;
+	if (!span_read(&replay->removed, replay->restored * sizeof(*to), to, edit->removed * sizeof(*to)))
+		return false;
+	for (size_t i = 0; i < edit->removed; i++) {
+		to[i].key += replay->image->base;
+		to[i].value += replay->image->base;
+	}
+	replay->restored += edit->removed;
+	replay->taken += gap + edit->inserted;
+	replay->count = (size_t)edit->at + edit->removed;
+	return true;
+}
+
+static bool cache_record_replay_all(struct replay *replay, const struct record_header *header)
+{
+	size_t rest;
+
+	for (size_t i = 0; i < header->edits; i++) {
+		struct record_edit edit;
+
+		if (!span_read(&replay->image->record, sizeof(*header) + i * sizeof(edit), &edit, sizeof(edit)) ||
+		    !cache_record_replay_edit(replay, &edit))
+			return false;
+	}
+	if (replay->restored != header->removed)
+		return false;
+	rest = replay->image->count - replay->taken;
+	memcpy(replay->entries + replay->count, replay->image->entries + replay->taken,
+	       rest * sizeof(*replay->entries));
+	replay->count += rest;
+	return cache_image_holds(replay->image, replay->entries, replay->count, header->strings_size);
+}
+
+/*
+ * Turn a merged cache back into the image's own
+ *
+ * Return: 1; 0, with @image as it was, if it has no record or an invalid one; -ENOMEM.
+ */
+static int cache_record_undo(struct cache_image *image)
+{
+	_cleanup_free_ struct cache_entry *entries = NULL;
+	struct replay replay = {.image = image};
+	struct record_header header;
+
+	if (!cache_record_read_header(image, &header) ||
+	    !span_slice(&image->record, cache_record_size_of(header.edits, 0), header.removed * sizeof(*entries),
+			&replay.removed))
+		return 0;
+	for (size_t i = 0; i < image->hwcap_count; i++)
+		if ((uint32_t)(image->hwcaps[i] - image->base) >= header.strings_size)
+			return 0;
+	entries = calloc(image->count + header.removed + 1, sizeof(*entries));
+	if (!entries)
+		return -ENOMEM;
+	replay.entries = entries;
+	if (!cache_record_replay_all(&replay, &header))
+		return 0;
+	free(image->owned);
+	image->owned = steal_ptr(entries);
+	image->entries = image->owned;
+	image->count = replay.count;
+	image->strings.size = header.strings_size;
+	return 1;
+}
+
+/* ---- the bytes ---- */
+
+/* A loader cache as bytes, in the new format. The strings of the image are not copied. */
+
+enum { MAX_SECTIONS = 3 };
+
+/*
+ * Where in the file everything goes. Behind the entries: the image's strings, ours, the extension and its sections. In
+ * memory the image's strings stay where they are; what is in front of them and behind them is in one piece.
+ */
+struct cache_plan {
+	size_t count;
+	size_t strings, own_strings, strings_end;
+	size_t extension;
+	struct cache_section sections[MAX_SECTIONS];
+	uint32_t section_count;
+	size_t size;
+};
+
+/* The name is most often the end of the path; then it needs no string of its own, as in ldconfig's tables. */
+static bool cache_write_name_ends_path(const struct ldcache_library *library)
+{
+	size_t name = strlen(library->name), path = strlen(library->path);
+
+	return name <= path && streq(library->path + path - name, library->name);
+}
+
+static int cache_write_plan(const struct cache_image *image, const struct cache_edits *edits, struct cache_plan *ret)
+{
+	/* In this order the sections whose sizes are multiples of four come first, so all that need it are aligned. */
+	const struct cache_section sections[MAX_SECTIONS] = {
+		{.tag = CACHE_SECTION_HWCAPS, .size = (uint32_t)(image->hwcap_count * sizeof(*image->hwcaps))},
+		{.tag = CACHE_SECTION_RECORD, .size = edits->count > 0 ? (uint32_t)cache_record_size(edits) : 0},
+		{.tag = CACHE_SECTION_GENERATOR, .size = (uint32_t)image->generator.size},
+	};
+	struct cache_plan plan = {.count = image->count + edits->inserted - edits->removed};
+
+	plan.strings = sizeof(struct cache_header) + plan.count * sizeof(struct cache_entry);
+	plan.own_strings = plan.strings + image->strings.size;
+	plan.strings_end = plan.own_strings;
+	for (size_t i = 0; i < edits->count; i++) {
+		const struct ldcache_library *library = edits->items[i].inserted;
+
+		if (library)
+			plan.strings_end += strlen(library->path) + 1 +
+					    (cache_write_name_ends_path(library) ? 0 : strlen(library->name) + 1);
+	}
+	plan.extension = (plan.strings_end + 3) & ~(size_t)3;
+	for (size_t i = 0; i < MAX_SECTIONS; i++)
+		if (sections[i].size > 0)
+			plan.sections[plan.section_count++] = sections[i];
+	plan.size = plan.extension + sizeof(struct cache_extension) + plan.section_count * sizeof(struct cache_section);
+	for (size_t i = 0; i < plan.section_count; i++) {
+		plan.sections[i].offset = (uint32_t)plan.size;
+		plan.size += plan.sections[i].size;
+	}
+	/* What the next start would refuse to read. */
+	if (plan.size > LDCACHE_MAX_SIZE)
+		return -E2BIG;
+	*ret = plan;
+	return 0;
+}
+
+/* Where in memory something behind the image's strings goes. */
+static unsigned char *cache_write_end(unsigned char *data, const struct cache_plan *plan, size_t offset)
+{
+	return data + plan->strings + (offset - plan->own_strings);
+}
+
+/* Where the next entry and the next string of ours go. */
+struct cursor {
+	struct cache_entry *entry;
+	unsigned char *text;
+	size_t string; /* the same in the file */
+};
+
+static void cache_write_string(struct cursor *cursor, const char *string, size_t size)
+{
+	cursor->text = mempcpy(cursor->text, string, size);
+	cursor->string += size;
+}
+
+static void cache_write_image_entries(struct cursor *cursor, const struct cache_entry *from, size_t count,
+				      uint32_t offset)
+{
+	for (size_t i = 0; i < count; i++) {
+		cursor->entry[i] = from[i];
+		cursor->entry[i].key += offset;
+		cursor->entry[i].value += offset;
+	}
+	cursor->entry += count;
+}
+
+static void cache_write_library(struct cursor *cursor, const struct ldcache_library *library)
+{
+	size_t path = strlen(library->path) + 1, name = strlen(library->name) + 1;
+	struct cache_entry entry = {.flags = CACHE_FLAGS_HERE, .value = (uint32_t)cursor->string};
+
+	cache_write_string(cursor, library->path, path);
+	if (cache_write_name_ends_path(library)) {
+		entry.key = (uint32_t)(cursor->string - name);
+	} else {
+		entry.key = (uint32_t)cursor->string;
+		cache_write_string(cursor, library->name, name);
+	}
+	*cursor->entry++ = entry;
+}
+
+static void cache_write_entries(const struct cache_image *image, const struct cache_edits *edits,
+				const struct cache_plan *plan, unsigned char *data)
+{
+	struct cursor cursor = {
+		.entry = (struct cache_entry *)(void *)(data + sizeof(struct cache_header)),
+		.text = cache_write_end(data, plan, plan->own_strings),
+		.string = plan->own_strings,
+	};
+	uint32_t offset = (uint32_t)plan->strings - image->base;
+	size_t next = 0;
+
+	for (size_t i = 0; i < edits->count; i++) {
+		const struct cache_edit *edit = &edits->items[i];
+
+		cache_write_image_entries(&cursor, image->entries + next, edit->at - next, offset);
+		if (edit->inserted)
+			cache_write_library(&cursor, edit->inserted);
+		next = (size_t)edit->at + edit->removed;
+	}
+	if (next < image->count)
+		cache_write_image_entries(&cursor, image->entries + next, image->count - next, offset);
+}
+
+static void cache_write_extension(const struct cache_image *image, const struct cache_edits *edits,
+				  const struct cache_plan *plan, unsigned char *data)
+{
+	struct cache_extension extension = {.magic = CACHE_EXTENSION_MAGIC, .count = plan->section_count};
+
+	memcpy(mempcpy(cache_write_end(data, plan, plan->extension), &extension, sizeof(extension)), plan->sections,
+	       plan->section_count * sizeof(plan->sections[0]));
+	for (size_t i = 0; i < plan->section_count; i++) {
+		unsigned char *to = cache_write_end(data, plan, plan->sections[i].offset);
+
+		for (size_t j = 0; j < image->hwcap_count && plan->sections[i].tag == CACHE_SECTION_HWCAPS; j++) {
+			uint32_t offset = image->hwcaps[j] - image->base + (uint32_t)plan->strings;
+
+			to = mempcpy(to, &offset, sizeof(offset));
+		}
+		if (plan->sections[i].tag == CACHE_SECTION_RECORD)
+			cache_record_write(image, edits, to);
+		else if (plan->sections[i].tag == CACHE_SECTION_GENERATOR)
+			memcpy(to, image->generator.data, image->generator.size);
+	}
+}
+
+/* Writes @image with @edits done to it. Return: 0; -ENOMEM; -E2BIG. */
+static int cache_write(const struct cache_image *image, const struct cache_edits *edits, struct ldcache_merged *ret)
+{
+	struct cache_header header = {.flags = image->order};
+	struct cache_plan plan;
+	unsigned char *data;
+	int r;
+
+	r = cache_write_plan(image, edits, &plan);
+	if (r < 0)
+		return r;
+	data = buffer_new(plan.size - image->strings.size);
+	if (!data)
+		return -ENOMEM;
+	memcpy(header.magic, CACHE_MAGIC_NEW, sizeof(header.magic));
+	header.count = (uint32_t)plan.count;
+	header.strings_size = (uint32_t)(plan.strings_end - plan.strings);
+	header.extension_offset = (uint32_t)plan.extension;
+	memcpy(data, &header, sizeof(header));
+	cache_write_entries(image, edits, &plan, data);
+	memset(cache_write_end(data, &plan, plan.strings_end), 0, plan.extension - plan.strings_end);
+	cache_write_extension(image, edits, &plan, data);
+	*ret = (struct ldcache_merged){
+		.parts = {{data, plan.strings}, image->strings, {data + plan.strings, plan.size - plan.own_strings}},
+		.owned = data,
+	};
+	return 0;
+}
+
+/* ---- a merge ---- */
 
 static void cache_edits_clear(struct cache_edits *edits)
 {

@@ -143,52 +143,7 @@ static inline const char *cache_image_string(const struct cache_image *image, ui
  */
 int cache_image_drop(struct cache_image *image, const struct strv *directories);
 
-/* ---- layout ---- */
-
-/* Where things are in the bytes of a loader cache: found and bounded, nothing copied. */
-
-struct cache_layout {
-	struct span file;
-	struct span entries;
-	size_t entry_size; /* of struct cache_entry or struct cache_old_entry, which begin alike */
-	size_t count;
-	struct span strings;       /* behind the entries; ends in a NUL, so that whatever starts inside ends inside */
-	uint32_t strings_offset;   /* of the first string, as entries count */
-	uint32_t extension_offset; /* in the file; 0: none */
-	uint8_t order;             /* CACHE_ORDER_* */
-};
-
-/** Return: false if the loader of this machine would not read it, or should not. */
-bool cache_layout_read(const struct span *file, struct cache_layout *ret);
-
-/** The string at an entry's offset. Return: NULL if it is not one. */
-static inline const char *cache_layout_string(const struct cache_layout *layout, uint32_t offset)
-{
-	uint32_t inside = offset - layout->strings_offset;
-
-	if (offset < layout->strings_offset || inside >= layout->strings.size)
-		return NULL;
-	return (const char *)layout->strings.data + inside;
-}
-
-/* ---- edit ---- */
-
-/*
- * What a merge does to the image's entries: a short list of places where some are taken out and one of ours is put in.
- * It is as long as the list of our libraries, however many the image has.
- */
-
-struct cache_edit {
-	uint32_t at;                            /* index in the image's entries; ascending */
-	uint32_t removed;                       /* how many entries go, from there on */
-	const struct ldcache_library *inserted; /* borrowed; NULL: none */
-};
-
-struct cache_edits {
-	struct cache_edit *items; /* owned */
-	size_t count;
-	size_t inserted, removed; /* sums */
-};
+/* ---- the order of names ---- */
 
 /*
  * The order of names in a loader cache: as strcmp(), but runs of digits compare as numbers, and a digit comes after
@@ -198,33 +153,3 @@ struct cache_edits {
 
 /** Return: less than, equal to, or greater than 0, as @a is before, equal to, or behind @b. */
 int libcmp(const char *a, const char *b);
-
-/* ---- write ---- */
-
-/* A loader cache as bytes, in the new format. The strings of the image are not copied. */
-
-/** Writes @image with @edits done to it. Return: 0; -ENOMEM; -E2BIG. */
-int cache_write(const struct cache_image *image, const struct cache_edits *edits, struct ldcache_merged *ret);
-
-/* ---- record ---- */
-
-/*
- * How a merge can be taken back. A cache that we wrote has a section of its own. It says how long the image's strings
- * were, where our entries are, and what entries of the image were taken out. From it the next start, perhaps with
- * another driver, restores the image's own cache exactly: nothing of the old driver stays, nothing that it shadowed is
- * lost, and nothing grows. An ldconfig run in the container writes a cache without the section.
- *
- * The section comes from the image and is as hostile as the rest; it is used if all of it makes sense.
- */
-
-/** Return: the bytes that cache_record_write() takes. */
-size_t cache_record_size(const struct cache_edits *edits);
-
-void cache_record_write(const struct cache_image *image, const struct cache_edits *edits, unsigned char *to);
-
-/**
- * cache_record_undo() - turn a merged cache back into the image's own
- *
- * Return: 1; 0, with @image as it was, if it has no record or an invalid one; -ENOMEM.
- */
-int cache_record_undo(struct cache_image *image);

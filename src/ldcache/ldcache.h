@@ -45,10 +45,10 @@ struct ldcache_merged {
  *             what an earlier merge did to it
  * @ret:       the new cache; the caller frees what it owns
  *
- * The result carries a record of what was added and dropped (record.c), in an extension section that loaders skip. A
- * merge into it first takes the earlier one back, so merging the same libraries again gives the same bytes, and nothing
- * stays of a driver that the host no longer has. If @old has no record although we were here before, ldconfig rewrote
- * it since: then, and only then, every entry is looked at and those for files in @former go.
+ * The result carries a record of what was added and dropped, in an extension section that loaders skip. A merge into it
+ * first takes the earlier one back, so merging the same libraries again gives the same bytes, and nothing stays of a
+ * driver that the host no longer has. If @old has no record although we were here before, ldconfig rewrote it since:
+ * then, and only then, every entry is looked at and those for files in @former go.
  *
  * Otherwise the cost beyond copying does not depend on how many entries @old has. Something that is not a loader cache,
  * or has a string outside itself, counts as empty.

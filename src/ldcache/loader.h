@@ -59,18 +59,6 @@ struct loader_file *loader_files_free(struct loader_file *files, size_t count);
 
 enum { LOADER_CONF_MAX_SIZE = 64 * 1024 };
 
-/** Whether a directory shows nothing of the image: it is, or is in, a directory that is mounted whole. */
-bool loader_conf_is_ours(const struct plan *plan, const struct plan_library_dir *dir);
-
-/**
- * loader_conf_text() - what to write into one of the files
- * @first: LOADER_CONF_FIRST, else LOADER_CONF_LAST
- * @ret:   text; NULL if no directory belongs there
- *
- * Return: 0 or -ENOMEM.
- */
-int loader_conf_text(const struct plan *plan, bool first, char **ret);
-
 /**
  * loader_conf_include() - a ld.so.conf that has ldconfig read our files, too
  * @old: the image's; NULL if it has none
@@ -82,6 +70,3 @@ int loader_conf_include(const char *old, char **ret);
 
 /** Appends the directories that were ours alone when @text was written, at most some dozens. Return: 0 or -ENOMEM. */
 int loader_conf_parse(const char *text, struct strv *ret);
-
-/** A file that lists nothing. */
-extern const char loader_conf_empty[];
