@@ -143,7 +143,7 @@ enum start_flags {
 	START_AUDIT_CALLS = 4, /* tell of each refused name, too */
 	START_NO_PATHS = 8,    /* open what everybody may open, should a driver need more than sandbox.c knows */
 	START_SPIN = 16,       /* spin as with many cores: for tests */
-	START_WATCH = 32,      /* serve no client: tell what happens to the GPUs (vcuda/server/watch.c) */
+	START_WATCH = 32,      /* serve no client: tell what happens to the GPUs (vcuda/server/sensors.c) */
 };
 
 struct start_gpu {

@@ -287,31 +287,3 @@ bool turn_add_context(uint64_t context, unsigned gpu);
 /** Return: the GPU of a context that is there. */
 unsigned turn_find_gpu(uint64_t context);
 void turn_forget_context(uint64_t context);
-
-/* Marks behind what a stream has to do. */
-
-/* What a thread of the client waits for; each waits for one thing at a time, so its slot names it. */
-struct fence {
-	uint64_t stream, context;
-	uint64_t handle;           /* of the stream; 0: a null stream has none */
-	uint64_t request;          /* the number of the one that waits */
-	_Atomic uint32_t *numbers; /* where it is written, once it is */
-	uint32_t number;
-	unsigned looks;
-	bool written;
-};
-
-/** A thread begins to wait for a stream of a context; @handle: the stream's, or 0. Return: its slot. */
-uint64_t fence_begin(const struct request *q, CUstream stream, uint64_t handle, uint64_t context);
-
-/** Return: what cuStreamQuery() would. */
-CUresult fence_query(uint64_t slot);
-
-/** Return: what the thread waits for. */
-const struct fence *fence_of(uint64_t slot);
-
-struct fence_page;
-
-/** A context is about to end: nobody waits in it any more. Return: what is to be freed when it has. */
-struct fence_page *fence_take_context(uint64_t context);
-void fence_free(struct fence_page *page);

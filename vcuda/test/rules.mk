@@ -143,7 +143,7 @@ $(O)/vcuda/test/unit/server/driver_memory_test.o: $(vcuda_headers)
 $(patsubst %,$(O)/vcuda/test/unit/server/%_test,contexts share): $(filter-out %/server/main.o %/server/lane.o,$(vcuda_server_objects))
 $(O)/vcuda/test/unit/server/contexts_test: override LDFLAGS += -Wl,--wrap=driver_memory_fits,--wrap=driver_memory_is_known,--wrap=handle_show
 $(O)/vcuda/test/unit/server/share_test: override LDFLAGS += -Wl,--wrap=handle_give,--wrap=share_file_get
-$(O)/vcuda/test/unit/server/share_file_test: $(O)/vcuda/server/share_file.o
+$(O)/vcuda/test/unit/server/share_file_test: $(O)/vcuda/server/share_held.o
 $(O)/vcuda/test/unit/server/image_test: $(O)/vcuda/server/image.o
 $(O)/vcuda/test/unit/server/handle_test: $(patsubst %,$(O)/vcuda/server/%.o,handle object_ref)
 $(O)/vcuda/test/unit/server/handle_test: override LDFLAGS += -Wl,--wrap=object_ref_take

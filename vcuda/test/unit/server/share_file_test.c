@@ -26,17 +26,6 @@ void server_tell(enum start_event_kind kind, uint64_t number, const char *text)
 	asked += kind == START_EVENT_WANT;
 }
 
-struct share *share_held_take_place(void)
-{
-	for (uint32_t i = 0; i < SHARE_PLACES; i++)
-		if (quota.shares.place[i].state == 0) {
-			if (quota.shares.used <= i)
-				quota.shares.used = i + 1;
-			return &quota.shares.place[i];
-		}
-	return NULL;
-}
-
 /* In a place: the slot, the descriptor. */
 static uint32_t *numbers_of(unsigned place)
 {
