@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <libgen.h>
 #include <linux/capability.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -29,11 +30,207 @@
 #include "model/adapter.h"
 #include "model/version.h"
 #include "process/seccomp.h"
-#include "vcuda/checkpoint/room.h"
 #include "vcuda/protocol/checkpoint.h"
 #include "vcuda/protocol/start.h"
 
 VERSION_NOTE();
+
+/* ---- room ---- */
+
+/*
+ * Whether GPUs have room for what is to come back. A driver 580 that is asked to restore a process for which there is
+ * none fails, and the process can never be restored again: what it had is lost. So that is never tried.
+ */
+
+enum { ROOM_PROCESSES_MAX = 1024, ROOM_PATH_SIZE = 4096, ROOM_PART_MORE = 32 };
+
+/* Above what processes had: for what the driver takes to bring it back. */
+#define ROOM_MORE ((uint64_t)256 << 20)
+#define ROOM_NOT_KNOWN UINT64_MAX
+
+/* A server. */
+struct room_process {
+	int pid;
+	unsigned slot;
+};
+
+struct memory {
+	uint64_t total, free, used;
+};
+
+struct process {
+	unsigned pid;
+	uint64_t used;
+	unsigned instances[2];
+};
+
+static struct {
+	int (*init)(void);
+	int (*handle)(const char *uuid, void **ret);
+	int (*memory)(void *gpu, struct memory *ret);
+	int (*processes)(void *gpu, unsigned *count, struct process *list);
+} nvml;
+
+static void *room_gpus[START_GPUS]; /* by number; NULL: one that cannot be asked */
+static unsigned room_gpu_count;
+static uint64_t free_before[START_GPUS];
+static bool known[START_GPUS]; /* NVML said what these processes have of it */
+/* Of the container: how much its processes have, and where, is written down there. */
+static struct start_orders *orders;
+
+/* What root loads is root's. */
+static void *room_load_file(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0 || st.st_uid != 0 || (st.st_mode & (S_IWGRP | S_IWOTH)))
+		return NULL;
+	return dlopen(path, RTLD_NOW);
+}
+
+static void *room_load(const char *library)
+{
+	_cleanup_free_ char *real = library[0] == '/' ? realpath(library, NULL) : NULL;
+	char path[ROOM_PATH_SIZE];
+	void *found = NULL;
+
+	if (real) {
+		(void)snprintf(path, sizeof(path), "%s/libnvidia-ml.so.1", dirname(real));
+		found = room_load_file(path);
+	}
+	return found ? found : dlopen("libnvidia-ml.so.1", RTLD_NOW);
+}
+
+static bool room_find(void *library, const char *name, void *ret)
+{
+	*(void **)ret = dlsym(library, name);
+	return *(void **)ret;
+}
+
+/*
+ * Begins to ask NVML, which is beside the driver's library, or where the loader finds it. @names: UUIDs of the
+ * container's GPUs, by number, START_GPUS at most.
+ */
+static bool room_open(const char *library, const char *const *names, unsigned count)
+{
+	void *found = room_load(library);
+
+	if (!found || !room_find(found, "nvmlInit_v2", &nvml.init) ||
+	    !room_find(found, "nvmlDeviceGetHandleByUUID", &nvml.handle) ||
+	    !room_find(found, "nvmlDeviceGetMemoryInfo", &nvml.memory) ||
+	    !room_find(found, "nvmlDeviceGetComputeRunningProcesses_v3", &nvml.processes) || nvml.init())
+		return false;
+	for (; room_gpu_count < count && room_gpu_count < START_GPUS; room_gpu_count++)
+		if (nvml.handle(names[room_gpu_count], &room_gpus[room_gpu_count]))
+			room_gpus[room_gpu_count] = NULL;
+	return room_gpu_count > 0;
+}
+
+/* Return: bytes; 0 where it cannot be asked, so that nothing is tried. */
+static uint64_t room_measure_free(unsigned gpu)
+{
+	struct memory memory;
+
+	return room_gpus[gpu] && nvml.memory(room_gpus[gpu], &memory) == 0 ? memory.free : 0;
+}
+
+/* Return: which of a server's GPUs is on this one. */
+static unsigned room_number(const struct room_process *process, unsigned gpu)
+{
+	for (unsigned number = 0; number < room_gpu_count; number++)
+		if (start_place(orders->places[process->slot], number) == gpu)
+			return number;
+	return gpu;
+}
+
+/*
+ * Adds what these have of a GPU to the numbers under which they have it, and to *all. Return: whether NVML says it of
+ * all that it lists.
+ */
+static bool room_sum(unsigned gpu, const struct room_process *processes, int count, uint64_t *sums, uint64_t *all)
+{
+	static struct process list[ROOM_PROCESSES_MAX];
+	unsigned listed = ROOM_PROCESSES_MAX;
+	bool said = true;
+
+	if (!room_gpus[gpu] || nvml.processes(room_gpus[gpu], &listed, list))
+		return false;
+	for (unsigned k = 0; k < listed && k < ROOM_PROCESSES_MAX; k++)
+		for (int i = 0; i < count; i++) {
+			if (list[k].pid != (unsigned)processes[i].pid)
+				continue;
+			said = said && list[k].used != ROOM_NOT_KNOWN;
+			sums[room_number(&processes[i], gpu)] += list[k].used == ROOM_NOT_KNOWN ? 0 : list[k].used;
+			*all += list[k].used == ROOM_NOT_KNOWN ? 0 : list[k].used;
+		}
+	return said;
+}
+
+/* Of processes that were saved already there is nothing now: what was written down then holds. */
+static void room_write_down(unsigned number, uint64_t bytes)
+{
+	if (bytes > orders->away[number])
+		orders->away[number] = bytes;
+}
+
+/* Writes down how much these processes have on each GPU, before they are saved. */
+static void room_note(const struct room_process *processes, int count)
+{
+	static bool again;
+	uint64_t sums[START_GPUS] = {0}, all = 0;
+
+	for (unsigned gpu = 0; gpu < room_gpu_count; gpu++) {
+		/* At a second try some may be away already. */
+		if (!again)
+			free_before[gpu] = room_measure_free(gpu);
+		known[gpu] = room_sum(gpu, processes, count, sums, &all);
+	}
+	/* One that lists none of them on any GPU knows them by other numbers. */
+	for (unsigned gpu = 0; gpu < room_gpu_count; gpu++)
+		known[gpu] = known[gpu] && all > 0;
+	for (unsigned number = 0; number < room_gpu_count; number++)
+		room_write_down(number, sums[number]);
+	again = true;
+}
+
+/* The same where NVML did not know these processes: how much has become free. */
+static void room_note_freed(const struct room_process *processes, int count)
+{
+	for (unsigned gpu = 0; gpu < room_gpu_count && count > 0; gpu++) {
+		const uint64_t now = room_measure_free(gpu);
+
+		if (!known[gpu] && now > free_before[gpu])
+			room_write_down(room_number(&processes[0], gpu), now - free_before[gpu]);
+	}
+}
+
+/* Return: how much there is for what comes back to it. */
+static uint64_t room_measure(unsigned gpu, const struct room_process *processes, int count)
+{
+	uint64_t sums[START_GPUS] = {0}, there = 0;
+
+	(void)room_sum(gpu, processes, count, sums, &there);
+	return room_measure_free(gpu) + there;
+}
+
+/*
+ * Whether the GPUs have as much free now, and some more. @places: where what they have comes to. What they have there
+ * now makes room, or is part of it.
+ */
+static bool room_is_there(uint64_t places, const struct room_process *processes, int count)
+{
+	for (unsigned number = 0; number < START_GPUS; number++) {
+		const uint64_t away = orders->away[number];
+		const unsigned gpu = start_place(places, number);
+
+		if (away && (gpu >= room_gpu_count ||
+			     room_measure(gpu, processes, count) < away + away / ROOM_PART_MORE + ROOM_MORE))
+			return false;
+	}
+	return true;
+}
+
+/* ---- what the driver is asked ---- */
 
 enum { ARGUMENTS_LEAST = 8, PROCESSES_MAX = 256, PATIENCE_MS = 10000, DESCRIPTORS = 64 };
 
@@ -70,7 +267,6 @@ static struct {
 
 static struct room_process processes[PROCESSES_MAX];
 static int process_count;
-static struct start_orders *orders;
 static const char *gpus[START_GPUS]; /* their UUIDs */
 static unsigned gpu_count;
 static uint64_t target; /* where what is brought back comes to */
@@ -487,7 +683,7 @@ int main(int argc, char **argv)
 	page = mmap(NULL, sizeof(*orders), PROT_READ | PROT_WRITE, MAP_SHARED, CHECKPOINT_LOCK, 0);
 	orders = page;
 	/* As root, before anything is heard of the processes: it makes nodes that are missing. */
-	if (page == MAP_FAILED || !room_open(argv[2], page, gpus, gpu_count)) {
+	if (page == MAP_FAILED || !room_open(argv[2], gpus, gpu_count)) {
 		(void)checkpoint_fail(CHECKPOINT_MEASURE, 0);
 		return checkpoint_end(CHECKPOINT_NOT_BEGUN);
 	}

@@ -36,16 +36,6 @@ struct account {
  */
 int account_of_peer(int connection, struct account *ret, int *ret_process);
 
-/**
- * account_open_container() - the first process of a container, of which a peer says that it is its user's
- * @peer: its directory in /proc
- * @pid:  as the peer numbers it; not used where the peer is in a pid namespace of its own: that is the container's
- *
- * Return: 0; -EPERM if it is another user's, or in no container; negative errno.
- */
-int account_open_container(const struct account *account, int peer, pid_t pid, pid_t *ret_pid,
-			   unsigned long long *ret_started);
-
 /** Return: what the settings allow an account on a connection, whose groups count, too; NULL: nothing. */
 const struct vcuda_user *account_find_user(const struct settings *settings, const struct account *account,
 					   int connection);
