@@ -134,9 +134,14 @@ static json_t *keys_at(const json_t *file, const char *section, const char *key)
 	return json_at(*section ? json_at(file, section) : file, key);
 }
 
-json_t *keys_runtime(const struct engine *engine, const json_t *file, const char *section)
+static json_t *keys_find_runtime(const struct engine *engine, const json_t *file, const char *section)
 {
 	return json_object_get(keys_at(file, section, engine->runtimes), name);
+}
+
+json_t *keys_runtime(const struct setup *setup)
+{
+	return keys_find_runtime(setup->engine->facts, setup->wanted, setup->section);
 }
 
 /* As setup writes it, wherever that was. */
@@ -164,7 +169,7 @@ bool keys_is_taken(const struct setup *setup)
 	bool taken = false;
 
 	for (const char *const *section = engine_config_sections(engine); *section; section++) {
-		const char *program = engine_config_program(engine, keys_runtime(engine, setup->now, *section));
+		const char *program = engine_config_program(engine, keys_find_runtime(engine, setup->now, *section));
 
 		taken |= program && !keys_is_our_path(program) && !keys_is_ours(setup, program);
 	}
@@ -183,11 +188,11 @@ static char *keys_join(const char *section, const char *key, const char *last)
 	return text_buffer_format("%s%s%s%s%s", section, *section ? "/" : "", key, *last ? "/" : "", last);
 }
 
-int keys_put(struct setup *setup, json_t *file, const char *section, const char *key, json_t *value)
+int keys_put(struct setup *setup, const char *key, json_t *value)
 {
-	_cleanup_free_ char *path = keys_join(section, key, "");
+	_cleanup_free_ char *path = keys_join(setup->section, key, "");
 	_cleanup_json_ json_t *stolen = value;
-	json_t *object = file, *old;
+	json_t *object = setup->wanted, *old;
 	char *last = path;
 
 	if (!path || !value)
@@ -234,8 +239,9 @@ int keys_check_others(const struct setup *setup)
 				    ("To let ours count instead, until --remove, add --replace."));
 }
 
-static int keys_check_owner(const struct setup *setup, const json_t *runtime)
+static int keys_check_owner(const struct setup *setup)
 {
+	const json_t *runtime = keys_runtime(setup);
 	const char *program = engine_config_program(setup->engine->facts, runtime);
 
 	if (!runtime || json_is_null(runtime) || setup->replace ||
@@ -246,29 +252,28 @@ static int keys_check_owner(const struct setup *setup, const json_t *runtime)
 		("To take it over, with its old value back after --remove, add --replace."));
 }
 
-int keys_put_runtime(struct setup *setup, json_t *file, const char *section, json_t *value)
+int keys_put_runtime(struct setup *setup, json_t *value)
 {
 	const struct engine *engine = setup->engine->facts;
 	_cleanup_free_ char *path = keys_join(engine->runtimes, name, "");
 	_cleanup_json_ json_t *stolen = value;
-	int r = path ? keys_check_owner(setup, keys_runtime(engine, file, section)) : output_no_memory();
 
-	if (!r)
-		r = keys_put(setup, file, section, path, steal_ptr(stolen));
-	if (!r && setup->set_default)
-		r = keys_put(setup, file, section, engine->default_runtime, json_string(name));
-	return r;
+	if (!path)
+		return output_no_memory();
+	if (keys_check_owner(setup) || keys_put(setup, path, steal_ptr(stolen)))
+		return EXIT_STATUS_FAILURE;
+	return setup->set_default ? keys_put(setup, engine->default_runtime, json_string(name)) : 0;
 }
 
-int keys_put_cdi(struct setup *setup, json_t *file, const char *section, bool by_default)
+int keys_put_cdi(struct setup *setup, bool by_default)
 {
 	const char *key = setup->engine->facts->cdi;
-	const json_t *there = keys_at(file, section, key);
+	const json_t *there = keys_at(setup->wanted, setup->section, key);
 
 	if (json_is_true(there) || (!there && by_default))
 		return 0;
 	if (!json_is_false(there) || setup->replace)
-		return keys_put(setup, file, section, key, json_true());
+		return keys_put(setup, key, json_true());
 	setup_print(setup, "%s turns CDI off (%s); CDI devices need it, and --replace turns it on", setup->path, key);
 	return 0;
 }
@@ -337,7 +342,7 @@ int keys_drop_ours(const struct setup_engine *engine, json_t *file)
 	for (const char *const *section = engine_config_sections(facts); facts->runtimes && *section; section++) {
 		_cleanup_free_ char *path = keys_join(*section, facts->runtimes, name),
 				    *chosen = keys_join(*section, facts->default_runtime, "");
-		const char *program = engine_config_program(facts, keys_runtime(facts, file, *section)), *used;
+		const char *program = engine_config_program(facts, keys_find_runtime(facts, file, *section)), *used;
 
 		if (!path || !chosen)
 			return -ENOMEM;

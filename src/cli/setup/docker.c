@@ -118,34 +118,34 @@ static char *docker_choose_runtime(const struct setup *setup, const char *there)
 	return strdup(promised ? path : setup->runtime);
 }
 
-static int docker_put_runtime(struct setup *setup, json_t *file)
+static int docker_put_runtime(struct setup *setup)
 {
-	json_t *runtime = keys_runtime(&engine_docker, file, "");
+	json_t *runtime = keys_runtime(setup);
 	const char *there = engine_config_program(&engine_docker, runtime);
 	_cleanup_free_ char *chosen = docker_choose_runtime(setup, there);
 
 	if (chosen && there && streq(chosen, there))
-		return keys_put_runtime(setup, file, "", json_incref(runtime));
-	return keys_put_runtime(setup, file, "", chosen ? json_pack("{s:s}", "path", chosen) : NULL);
+		return keys_put_runtime(setup, json_incref(runtime));
+	return keys_put_runtime(setup, chosen ? json_pack("{s:s}", "path", chosen) : NULL);
 }
 
-static int docker_put_cdi(struct setup *setup, json_t *file)
+static int docker_put_cdi(struct setup *setup)
 {
 	_cleanup_json_ json_t *answer = docker_query(setup, "/version", "Version");
 	long version = engine_version_number(json_string_value(answer));
 	enum engine_cdi_state state = engine_cdi_state(&engine_docker, version, -1);
 	bool by_default = state != ENGINE_CDI_OFF && state != ENGINE_CDI_UNKNOWN;
 
-	if (by_default || json_at(file, engine_docker.cdi) || !daemon_has_option(&setup->daemon, "--feature"))
-		return keys_put_cdi(setup, file, "", by_default);
+	if (by_default || json_at(setup->wanted, engine_docker.cdi) || !daemon_has_option(&setup->daemon, "--feature"))
+		return keys_put_cdi(setup, by_default);
 	setup_print(setup, "dockerd was started with --feature, and does not start with \"features\" in its file, too; "
 			   "add --feature cdi=true there");
 	return 0;
 }
 
-static int docker_edit(struct setup *setup, json_t *file)
+static int docker_edit(struct setup *setup)
 {
-	return docker_put_runtime(setup, file) || docker_put_cdi(setup, file);
+	return docker_put_runtime(setup) || docker_put_cdi(setup);
 }
 
 /* dockerd keeps a default runtime that its file names no more, until it starts (moby daemon/reload.go). */
@@ -285,9 +285,8 @@ static bool docker_advise_compat(const struct setup *setup)
 	}
 	setup_print(setup, "--gpus needs %s on the daemon's PATH (%s)", compat_names[0],
 		    daemon_variable(daemon, "PATH"));
-	setup_print(
-		setup,
-		"    Install the package ctr-gpu-nvidia-compat and restart Docker. --runtime=nvidia works without it.");
+	setup_print(setup, "    Install the package ctr-gpu-nvidia-compat and restart Docker. --runtime=nvidia works "
+			   "without it.");
 	return false;
 }
 
@@ -316,10 +315,8 @@ static void docker_advise(const struct setup *setup)
 		restarts |= docker_lacks_cdi(setup);
 	}
 	if (!setup->daemon.pid && file_exists(engine_docker.desktop))
-		setup_print(
-			setup,
-			"Docker Desktop runs its daemon elsewhere, with GPU support of its own; nothing here reaches "
-			"it");
+		setup_print(setup, "Docker Desktop runs its daemon elsewhere, with GPU support of its own; nothing "
+				   "here reaches it");
 	else if (!setup->released && !setup->unreached)
 		setup_advise_restart(setup,
 				     setup->changed || restarts || (!setup->remove && !docker_knows_runtime(setup)),

@@ -396,13 +396,12 @@ static int setup_plan_remove(struct setup *setup)
 
 static int setup_plan_put(struct setup *setup)
 {
-	_cleanup_json_ json_t *wanted = json_deep_copy(setup->now);
-
-	if (!wanted)
+	setup->wanted = json_deep_copy(setup->now);
+	if (!setup->wanted)
 		return output_no_memory();
 	return setup_read_config(setup, NULL) ||
 	       (setup->engine->facts->files[1] && !setup->config && keys_check_others(setup)) ||
-	       setup->engine->edit(setup, wanted) || setup_write(setup, &setup->to, wanted);
+	       setup->engine->edit(setup) || setup_write(setup, &setup->to, setup->wanted);
 }
 
 /* Finds out what the file says, and what it is to say. */
@@ -653,6 +652,7 @@ static void setup_close(struct setup *setup)
 	text_buffer_clear(&setup->to);
 	json_decref(setup->now);
 	json_decref(setup->then);
+	json_decref(setup->wanted);
 	engine_config_clear(&setup->found);
 	strv_clear(&setup->changes);
 	free(setup->runtime);
@@ -724,7 +724,8 @@ int verb_setup(struct global_options *globals, int argc, char **argv)
 		.doc = "Write into the configuration of docker, podman, containerd or crio, or of a kubernetes node, "
 		       "what it needs to give containers the GPUs; or start vCUDA (vcuda).",
 	};
-	_cleanup_setup_ struct setup setup = {.globals = globals, .daemon = DAEMON_NONE, .state = SAVED_STATE_CLOSED};
+	_cleanup_setup_ struct setup setup = {
+		.globals = globals, .daemon = DAEMON_NONE, .state = SAVED_STATE_CLOSED, .section = ""};
 	int r;
 
 	global_options_parse_verb(globals, &argp, argc, argv, &setup);

@@ -86,6 +86,8 @@ struct setup {
 	struct text_buffer to;   /* what is to be in it; without data: it is to go */
 	bool changed;            /* it is not so already */
 	json_t *now, *then;      /* what both say */
+	json_t *wanted;          /* what the file is to say, while the engine puts in what is missing */
+	const char *section;     /* of it, for keys of the engine's; "" where it has none */
 	struct strv changes;     /* of keys, to be said once they are written */
 	struct engine_config found; /* what the engine reads, before the file is changed */
 };
@@ -95,8 +97,8 @@ struct setup_engine {
 	const char *file, *user_file; /* of our own; NULL: the engine's first is changed */
 	/* Decides whose engine is meant, root's or the user's, and prints why setup cannot go on. May be NULL. */
 	int (*look)(struct setup *setup);
-	/* Puts what is missing into what the file says. */
-	int (*edit)(struct setup *setup, json_t *file);
+	/* Puts what is missing into setup->wanted. */
+	int (*edit)(struct setup *setup);
 	/* After the file is written: does the rest or, with --dry-run, says what it would do. May be NULL. */
 	int (*finish)(struct setup *setup);
 	/* Before our programs go: makes the daemon work without them, and sets setup->released. May be NULL. */
@@ -149,29 +151,23 @@ void setup_advise_restart(const struct setup *setup, bool changed, enum engine_s
 
 /*
  * The keys that setup puts into an engine's parsed file, JSON or TOML, and takes out again: the runtime "nvidia" as a
- * whole, the default runtime, and the one that turns CDI on. A key is a path of json_at().
+ * whole, the default runtime, and the one that turns CDI on. A key is a path of json_at() in a section.
  */
 
-/**
- * keys_put() - have a file say something
- * @section: of the engine's; "" for those without
- * @value:   stolen; NULL: without memory
- *
- * Return: 0 or the exit status, after a message.
- */
-int keys_put(struct setup *setup, json_t *file, const char *section, const char *key, json_t *value);
+/** Has setup->wanted say something. @value: stolen; NULL: without memory. Return: 0 or the exit status. */
+int keys_put(struct setup *setup, const char *key, json_t *value);
+
+/** As keys_put(), for the runtime and, if asked for, the default; unless the file has another's runtime. */
+int keys_put_runtime(struct setup *setup, json_t *value);
+
+/** As keys_put(), for CDI. It stays off if the administrator turned it off. @by_default: it is on if nothing is said */
+int keys_put_cdi(struct setup *setup, bool by_default);
+
+/** Return: the runtime "nvidia" in setup->wanted with everything that is said of it, borrowed; NULL. */
+json_t *keys_runtime(const struct setup *setup);
 
 /** Whether another of the engine's files has a runtime "nvidia" that is not ours. Return: 0 or the exit status. */
 int keys_check_others(const struct setup *setup);
-
-/** As keys_put(), for the runtime and, if asked for, the default; unless the file has another's runtime. */
-int keys_put_runtime(struct setup *setup, json_t *file, const char *section, json_t *value);
-
-/** As keys_put(), for CDI. It stays off if the administrator turned it off. @by_default: it is on if nothing is said */
-int keys_put_cdi(struct setup *setup, json_t *file, const char *section, bool by_default);
-
-/** Return: the runtime "nvidia" with everything that is said of it, borrowed; NULL. */
-json_t *keys_runtime(const struct engine *engine, const json_t *file, const char *section);
 
 /** Whether a runtime's program is ours, by whatever name and links; a bare one is what the daemon finds by it. */
 bool keys_is_ours(const struct setup *setup, const char *program);

@@ -145,6 +145,7 @@ int setup_cdi_remove(const struct setup *setup, const char *name)
 
 #define MODE "vcuda/mode"
 #define SERVICE "ctr-gpu-vcudad"
+#define UNITS SERVICE ".service " SERVICE ".socket"
 #define SPEC "ctr-gpu-vcuda.json"
 
 enum {
@@ -199,12 +200,13 @@ static int vcuda_look(struct setup *setup)
 }
 
 /* A mode that gives containers more than is wanted stays, and so does a share. */
-static int vcuda_edit(struct setup *setup, json_t *file)
+static int vcuda_edit(struct setup *setup)
 {
-	const char *wanted = setup->set_default ? "default" : "allow", *mode = json_string_value(json_at(file, MODE));
-	bool off = !mode || streq(mode, "off") || (setup->set_default && streq(mode, "allow"));
+	const char *mode = json_string_value(json_at(setup->wanted, MODE));
 
-	return off ? keys_put(setup, file, "", MODE, json_string(wanted)) : 0;
+	if (mode && !streq(mode, "off") && (!setup->set_default || !streq(mode, "allow")))
+		return 0;
+	return keys_put(setup, MODE, json_string(setup->set_default ? "default" : "allow"));
 }
 
 /* Without systemd it is said what to do: elsewhere a service is where an administrator has put it. */
@@ -226,19 +228,18 @@ static void vcuda_advise_service(const struct setup *setup)
 static int vcuda_run_service(const struct setup *setup)
 {
 	const char *verb = setup->remove ? "disable" : "enable";
-	const char *const units[] = {SERVICE ".service", SERVICE ".socket"};
 	const char *program = file_exists("/usr/bin/systemctl") ? "/usr/bin/systemctl" : "/bin/systemctl";
-	const char *const arguments[] = {program, verb, "--now", units[0], units[1], NULL};
+	const char *const arguments[] = {program, verb, "--now", SERVICE ".service", SERVICE ".socket", NULL};
 	_cleanup_free_ char *answer = NULL;
 	size_t size;
 
 	if (!file_exists("/run/systemd/system"))
 		vcuda_advise_service(setup);
 	else if (setup->dry_run)
-		setup_print(setup, "systemctl %s --now %s %s would be run", verb, units[0], units[1]);
+		setup_print(setup, "systemctl %s --now " UNITS " would be run", verb);
 	else if (!program_output_read(arguments, SERVICE_MS, ANSWER_MAX, &answer, &size))
 		return output_print_advised(
-			("systemctl %s --now %s %s has failed", verb, units[0], units[1]),
+			("systemctl %s --now " UNITS " has failed", verb),
 			("What it says: run it by hand; what the manager said: journalctl -u " SERVICE));
 	else
 		setup_print(setup, "the service " SERVICE " is %s",

@@ -48,17 +48,18 @@ static bool containerd_has_runc_shim(const json_t *runtime)
  * A runtime like the one that is used now or, if that has another shim, like runc: all runtimes of a node have to
  * share some settings.
  */
-static json_t *containerd_make_runtime(const struct setup *setup, const json_t *there, const json_t *plugin)
+static json_t *containerd_make_runtime(const struct setup *setup, const json_t *plugin)
 {
+	const json_t *runtimes = json_at(plugin, engine_containerd.runtimes), *there = keys_runtime(setup);
 	const char *chosen = json_string_value(json_at(plugin, engine_containerd.default_runtime));
-	const json_t *runtimes = json_at(plugin, engine_containerd.runtimes),
-		     *used = json_object_get(runtimes, chosen ? chosen : "runc"),
-		     *runc = json_object_get(runtimes, "runc"),
-		     *model = there                            ? there
+	const json_t *used = json_object_get(runtimes, chosen ? chosen : "runc");
+	const json_t *runc = json_object_get(runtimes, "runc");
+	const json_t *model = there                            ? there
 			      : containerd_has_runc_shim(used) ? used
 			      : containerd_has_runc_shim(runc) ? runc
 							       : NULL;
-	json_t *table = model ? json_deep_copy(model) : json_object(), *options = json_object_get(table, "options");
+	_cleanup_json_ json_t *table = model ? json_deep_copy(model) : json_object();
+	json_t *options = json_object_get(table, "options");
 	const char *used_program = json_string_value(json_object_get(options, "BinaryName"));
 
 	if (!there)
@@ -66,36 +67,33 @@ static json_t *containerd_make_runtime(const struct setup *setup, const json_t *
 	if (!json_is_object(options))
 		(void)json_object_set_new(table, "options", options = json_object());
 	if (there && used_program && keys_is_ours(setup, used_program))
-		return table;
-	if (json_object_set_new(options, "BinaryName", json_string(setup->runtime)) == 0)
-		return table;
-	json_decref(table);
-	return NULL;
+		return steal_ptr(table);
+	return json_object_set_new(options, "BinaryName", json_string(setup->runtime)) < 0 ? NULL : steal_ptr(table);
 }
 
 /* Warns of settings that are valid but keep ours from working. */
-static void containerd_warn(const struct setup *setup, const json_t *file, json_int_t version)
+static void containerd_warn(const struct setup *setup, json_int_t version)
 {
-	_cleanup_free_ char *disabled = json_dumps(json_object_get(file, "disabled_plugins"), 0);
+	_cleanup_free_ char *disabled = json_dumps(json_object_get(setup->wanted, "disabled_plugins"), 0);
 
 	if (version == 1)
 		setup_print(setup,
-			    "%s is of version 1, from which containerd 2 takes no runtimes: \"containerd config "
-			    "migrate\" prints a newer one",
+			    "%s is of version 1, from which containerd 2 takes no runtimes: "
+			    "\"containerd config migrate\" prints a newer one",
 			    setup->path);
 	if (disabled && strstr(disabled, "cri\""))
-		setup_print(
-			setup,
-			"%s turns the CRI plugin off (disabled_plugins), which Kubernetes needs and runtimes are for",
-			setup->path);
+		setup_print(setup,
+			    "%s turns the CRI plugin off (disabled_plugins), which Kubernetes needs and runtimes "
+			    "are for",
+			    setup->path);
 }
 
 /* Before containerd 2 an imported file with settings of the plugin replaces all of the main file's. */
-static int containerd_check_imports(struct setup *setup, const json_t *file, json_int_t file_version)
+static int containerd_check_imports(struct setup *setup, json_int_t file_version)
 {
 	const struct engine *facts = &engine_containerd;
 	_cleanup_free_ char *version = engine_version(facts, false),
-			    *hiding = engine_config_find_import(facts, setup->file.path, file);
+			    *hiding = engine_config_find_import(facts, setup->file.path, setup->wanted);
 
 	if (!hiding)
 		return 0;
@@ -106,12 +104,11 @@ static int containerd_check_imports(struct setup *setup, const json_t *file, jso
 		("Move them to %s, which imports that file, and try again.", setup->path));
 }
 
-static int containerd_edit(struct setup *setup, json_t *file)
+static int containerd_edit(struct setup *setup)
 {
-	const json_t *written = json_object_get(file, "version"), *plugin;
-	bool empty = !json_object_size(file), only;
+	const json_t *written = json_object_get(setup->wanted, "version"), *plugin;
+	bool empty = !json_object_size(setup->wanted), only;
 	json_int_t version = written ? json_integer_value(written) : empty ? 2 : 1;
-	const char *section;
 
 	if (written && !json_is_integer(written))
 		return output_print_advised(
@@ -120,23 +117,21 @@ static int containerd_edit(struct setup *setup, json_t *file)
 	if (version < 1 || version > 3)
 		return output_print_advised(("%s has version %d, which is not known", setup->path, (int)version),
 					    ("Versions 1, 2 and 3 are."));
-	if (containerd_check_imports(setup, file, version))
+	if (containerd_check_imports(setup, version))
 		return EXIT_STATUS_FAILURE;
-	containerd_warn(setup, file, version);
-	section = engine_containerd.sections[version - 1];
-	plugin = json_at(file, section);
+	containerd_warn(setup, version);
+	setup->section = engine_containerd.sections[version - 1];
+	plugin = json_at(setup->wanted, setup->section);
 	only = !json_object_size(json_at(plugin, engine_containerd.runtimes));
-	if (empty && json_object_set_new(file, "version", json_integer(2)) < 0)
+	if (empty && json_object_set_new(setup->wanted, "version", json_integer(2)) < 0)
 		return output_no_memory();
 	/* Files of version 3 are containerd 2's, where it is on by default. */
-	if (keys_put_cdi(setup, file, section, version >= 3) ||
-	    keys_put_runtime(setup, file, section,
-			     containerd_make_runtime(setup, keys_runtime(&engine_containerd, file, section), plugin)))
+	if (keys_put_cdi(setup, version >= 3) || keys_put_runtime(setup, containerd_make_runtime(setup, plugin)))
 		return EXIT_STATUS_FAILURE;
 	if (!only || version >= 3)
 		return 0;
 	/* Before containerd 2 the first runtime that a file names replaces the one that containerd has by itself. */
-	return keys_put(setup, file, section, "containerd/runtimes/runc", json_pack("{s:s}", "runtime_type", SHIM));
+	return keys_put(setup, "containerd/runtimes/runc", json_pack("{s:s}", "runtime_type", SHIM));
 }
 
 const struct setup_engine setup_containerd = {
@@ -174,15 +169,15 @@ static json_t *crio_model(const struct setup *setup)
 	return NULL;
 }
 
-static int crio_edit(struct setup *setup, json_t *file)
+static int crio_edit(struct setup *setup)
 {
-	json_t *there = keys_runtime(&engine_crio, file, ""), *model = there ? there : crio_model(setup);
+	json_t *there = keys_runtime(setup), *model = there ? there : crio_model(setup);
 	_cleanup_json_ json_t *table = model ? json_deep_copy(model) : json_object();
 
 	if (json_object_set_new(table, "runtime_path", json_string(setup->runtime)) < 0 ||
 	    json_object_set_new(table, "runtime_type", json_string("oci")) < 0)
 		return output_no_memory();
-	return keys_put_runtime(setup, file, "", steal_ptr(table));
+	return keys_put_runtime(setup, steal_ptr(table));
 }
 
 const struct setup_engine setup_crio = {
@@ -208,9 +203,9 @@ static int podman_look(struct setup *setup)
 	return 0;
 }
 
-static int podman_edit(struct setup *setup, json_t *file)
+static int podman_edit(struct setup *setup)
 {
-	return keys_put_runtime(setup, file, "", json_pack("[s]", setup->runtime));
+	return keys_put_runtime(setup, json_pack("[s]", setup->runtime));
 }
 
 static void podman_advise(const struct setup *setup)
