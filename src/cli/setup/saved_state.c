@@ -42,10 +42,15 @@ static char *saved_state_find_directory(void)
 }
 
 /* Takes the lock; prints what it waits for. Return: 0; -ENOENT if the directory was removed; or the exit status. */
-static int saved_state_wait(struct saved_state *state)
+static int saved_state_take_lock(struct saved_state *state)
 {
 	pid_t holder = 0;
 
+	cleanup_closep(&state->home);
+	state->home = lock_file_open_directory(state->directory);
+	errno = -state->home;
+	if (state->home < 0)
+		return output_print("cannot lock %s: %m", state->directory);
 	state->lock = lock_file_take(state->home, LOCK, 0, &holder);
 	if (state->lock == -ETIMEDOUT) {
 		(void)output_print("waiting for another \"ctr-gpu setup\" to end (process %d)", (int)holder);
@@ -54,35 +59,25 @@ static int saved_state_wait(struct saved_state *state)
 	if (state->lock >= 0)
 		return 0;
 	state->held = state->lock == -ETIMEDOUT || state->lock == -EINTR;
+	if (state->lock == -ENOENT)
+		return -ENOENT;
 	errno = -state->lock;
-	return errno == ENOENT ? -ENOENT
-	       : errno == ETIMEDOUT
-		       ? output_print_advised(
-				 ("another \"ctr-gpu setup\" (process %d) has not ended in %d s", (int)holder, WAIT_S),
-				 ("Nothing was changed. See what it waits for, or end it, and try again."))
-		       : output_print("cannot lock %s: %m", state->directory);
-}
-
-/* Return: 0; -ENOENT if the directory was removed; or the exit status. */
-static int saved_state_try_lock(struct saved_state *state, const char *path)
-{
-	int r = config_file_make_directories(path);
-
-	if (r)
-		return r;
-	cleanup_closep(&state->home);
-	state->home = lock_file_open_directory(state->directory);
-	errno = -state->home;
-	return state->home < 0 ? output_print("cannot lock %s: %m", state->directory) : saved_state_wait(state);
+	if (errno != ETIMEDOUT)
+		return output_print("cannot lock %s: %m", state->directory);
+	return output_print_advised(
+		("another \"ctr-gpu setup\" (process %d) has not ended in %d s", (int)holder, WAIT_S),
+		("Nothing was changed. See what it waits for, or end it, and try again."));
 }
 
 static int saved_state_lock(struct saved_state *state, const char *path)
 {
 	int r;
 
-	do
-		r = saved_state_try_lock(state, path);
-	while (r == -ENOENT);
+	do {
+		r = config_file_make_directories(path);
+		if (!r)
+			r = saved_state_take_lock(state);
+	} while (r == -ENOENT);
 	/* The directory goes if it is new: others' has a file in it. */
 	if (r)
 		(void)rmdir(state->directory);
@@ -139,26 +134,19 @@ int saved_state_open(struct saved_state *state, bool change)
 	return r ? r : saved_state_parse(state);
 }
 
-/* JSON takes no other text. */
-static int saved_state_print_path(const char *path)
-{
-	_cleanup_json_ json_t *text = json_string(path);
-
-	if (text)
-		return output_no_memory();
-	return output_print_advised(("the name of %s is not UTF-8, so --remove could not find it again", path),
-				    ("Give it another name, or move it to a directory that has one."));
-}
-
 int saved_state_set(struct saved_state *state, const char *path, json_t *entry)
 {
-	_cleanup_json_ json_t *document = NULL;
+	_cleanup_json_ json_t *document = NULL, *name = json_string(path);
 	_cleanup_free_ char *text = NULL;
 
+	/* JSON takes no other text. */
+	if (!name)
+		return output_print_advised(("the name of %s is not UTF-8, so --remove could not find it again", path),
+					    ("Give it another name, or move it to a directory that has one."));
 	if (!entry)
 		(void)json_object_del(state->entries, path);
 	else if (json_object_set(state->entries, path, entry) < 0)
-		return saved_state_print_path(path);
+		return output_no_memory();
 	if (!json_object_size(state->entries))
 		return state->file.exists ? config_file_unlink(&state->file) : 0;
 	document = json_pack("{s:i, s:O}", "version", 1, "files", state->entries);

@@ -27,8 +27,6 @@
  * its file is, and removed after that is as it was.
  *
  *	{"version": 1, "files": {"/etc/docker/daemon.json": {"engine": "docker", "before": "…", "after": "…"}}}
- *
- * Functions that fail have said why on standard error.
  */
 
 struct saved_state {
@@ -43,17 +41,11 @@ struct saved_state {
 #define SAVED_STATE_CLOSED ((struct saved_state){.home = -1, .lock = -1})
 
 void saved_state_close(struct saved_state *state);
-#define _cleanup_state_ __attribute__((cleanup(saved_state_close)))
 
-/**
- * saved_state_open() - read it
- * @change: it is to be written, too; others wait meanwhile, a minute at most
- *
- * Return: 0 or the exit status.
- */
+/** Reads it. @change: it is to be written, too; others wait meanwhile, a minute at most */
 int saved_state_open(struct saved_state *state, bool change);
 
-/** Replaces the entry of a file, or removes it if @entry is NULL, and saves. Return: 0 or the exit status. */
+/** Replaces the entry of a file, or removes it if @entry is NULL, and saves. */
 int saved_state_set(struct saved_state *state, const char *path, json_t *entry);
 
 /* ---- setup ---- */
@@ -126,7 +118,7 @@ void kubernetes_advise(const struct setup *setup);
 /** A remark for the user, indented behind the name of the engine. */
 void setup_print(const struct setup *setup, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/** Whether a user means an engine whose files are root's. Return: 0; the exit status after a message was printed. */
+/** Refuses a user who means an engine whose files are root's. */
 int setup_refuse_user(const struct setup *setup);
 
 /** Finds setup->daemon, as daemon_find() does. */
@@ -138,7 +130,7 @@ char *setup_usual_path(const struct setup *setup);
 /** Parses the text of an engine's file. @path: of the file, for the message. */
 int setup_read(const struct setup *setup, const struct text_buffer *text, const char *path, json_t **ret);
 
-/** Reads setup->found, or a file on top of it that the engine's own imports. Return: 0 or the exit status. */
+/** Reads setup->found, or a file on top of it that the engine's own imports. */
 int setup_read_config(struct setup *setup, const char *import);
 
 /** Changes the text of the engine's file to @wanted, and keeps the rest as it is. */
@@ -154,7 +146,7 @@ void setup_advise_restart(const struct setup *setup, bool changed, enum engine_s
  * whole, the default runtime, and the one that turns CDI on. A key is a path of json_at() in a section.
  */
 
-/** Has setup->wanted say something. @value: stolen; NULL: without memory. Return: 0 or the exit status. */
+/** Has setup->wanted say something. @value: stolen; NULL: without memory. */
 int keys_put(struct setup *setup, const char *key, json_t *value);
 
 /** As keys_put(), for the runtime and, if asked for, the default; unless the file has another's runtime. */
@@ -166,7 +158,7 @@ int keys_put_cdi(struct setup *setup, bool by_default);
 /** Return: the runtime "nvidia" in setup->wanted with everything that is said of it, borrowed; NULL. */
 json_t *keys_runtime(const struct setup *setup);
 
-/** Whether another of the engine's files has a runtime "nvidia" that is not ours. Return: 0 or the exit status. */
+/** Refuses to go on if another of the engine's files has a runtime "nvidia" that is not ours. */
 int keys_check_others(const struct setup *setup);
 
 /** Whether a runtime's program is ours, by whatever name and links; a bare one is what the daemon finds by it. */
@@ -192,8 +184,7 @@ int keys_drop_ours(const struct setup_engine *engine, json_t *file);
 
 /*
  * The CDI specs that engines of every kind find GPUs by, for `--device nvidia.com/gpu=all`. They are the machine's and
- * serve all engines, so they go with the last engine that was set up. Functions that fail have said why; they return 0
- * or the exit status.
+ * serve all engines, so they go with the last engine that was set up.
  */
 
 /** Writes a spec for each kind of adapter, unless one exists. Succeeds also on a host without a GPU. */
