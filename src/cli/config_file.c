@@ -209,36 +209,21 @@ static bool config_file_has_changed(const struct config_file *file, int director
 
 /*
  * A temporary file that is there is being written by another process, which has it locked, or was left by one that was
- * killed. Return: 0 if it is gone; -ETIMEDOUT; negative errno.
+ * killed. Return: 0 if it is gone; -EWOULDBLOCK if it is being written; another negative errno.
  */
 static int config_file_remove_temporary(int directory, const char *name)
 {
-	const struct timespec nap = {.tv_nsec = NAP_MS * 1000000L};
 	_cleanup_close_ int fd = fd_open_file_at(directory, name, O_NOFOLLOW);
 	struct stat locked, named;
 
 	/* File systems without locks have none. */
-	for (int waited = 0; fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK; waited += NAP_MS) {
-		if (waited >= WAIT_MS)
-			return -ETIMEDOUT;
-		(void)nanosleep(&nap, NULL);
-	}
-	if (fd == -ENOENT ||
-	    (fd >= 0 && (fstat(fd, &locked) < 0 || fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
-			 named.st_ino != locked.st_ino || named.st_dev != locked.st_dev)))
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return -EWOULDBLOCK;
+	/* Its writer may have renamed it since it was opened. */
+	if (fd >= 0 && (fstat(fd, &locked) < 0 || fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
+			named.st_ino != locked.st_ino || named.st_dev != locked.st_dev))
 		return 0;
 	return unlinkat(directory, name, 0) < 0 && errno != ENOENT ? -errno : 0;
-}
-
-/* Return: 1 if @fd has the lock of a file that still has a name; 0 if another process took it for one that was left. */
-static int config_file_lock_temporary(int fd)
-{
-	struct stat st;
-
-	/* File systems without locks have none. */
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-		return 0;
-	return fstat(fd, &st) < 0 ? -errno : st.st_nlink > 0;
 }
 
 /*
@@ -247,23 +232,27 @@ static int config_file_lock_temporary(int fd)
  */
 static int config_file_make_temporary(int directory, const char *name)
 {
-	int r = 0;
+	const struct timespec nap = {.tv_nsec = NAP_MS * 1000000L};
 
-	while (r == 0) {
+	for (int waited = 0; waited < WAIT_MS; waited += NAP_MS) {
 		_cleanup_close_ int fd =
 			openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+		struct stat st;
+		int r;
 
 		if (fd < 0 && errno != EEXIST)
 			return -errno;
-		r = fd < 0 ? 0 : config_file_lock_temporary(fd);
-		if (r > 0)
+		/* Before the lock is taken, another process may take the file for one that was left. */
+		if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) && fstat(fd, &st) == 0 &&
+		    st.st_nlink > 0)
 			return steal_fd(&fd);
-		if (r < 0)
-			(void)unlinkat(directory, name, 0);
-		else
-			r = config_file_remove_temporary(directory, name);
+		r = fd < 0 ? config_file_remove_temporary(directory, name) : 0;
+		if (r < 0 && r != -EWOULDBLOCK)
+			return r;
+		if (r == -EWOULDBLOCK)
+			(void)nanosleep(&nap, NULL);
 	}
-	return r;
+	return -ETIMEDOUT;
 }
 
 int config_file_write(struct config_file *file, const struct text_buffer *text, mode_t mode)
