@@ -18,15 +18,7 @@ void text_buffer_clear(struct text_buffer *text)
 
 int text_buffer_set(struct text_buffer *text, const char *data, size_t size)
 {
-	struct text_buffer copy = {0};
-	int r;
-
-	r = text_buffer_splice(&copy, 0, 0, data, size);
-	if (r < 0)
-		return r;
-	text_buffer_clear(text);
-	*text = copy;
-	return 0;
+	return text_buffer_splice(text, 0, text->size, data, size);
 }
 
 int text_buffer_copy(struct text_buffer *text, const struct text_buffer *from)
