@@ -135,6 +135,10 @@ static int setup_refuse_path(const struct setup *setup, bool trusted)
 	const struct engine *facts = setup->engine->facts;
 	bool plain = trusted && setup_is_plain(setup->path);
 
+	if (!trusted && setup->daemon.elsewhere)
+		return output_print_advised(("the %s that runs (process %d) reads %s, which may be another file here",
+					     facts->name, setup->daemon.pid, setup->path),
+					    ("Name the file that is meant: --engine-config=FILE"));
 	return output_print_advised(
 		("the %s that runs (process %d) reads %s, which is not %s%s", facts->name, setup->daemon.pid,
 		 setup->path, trusted ? "below " : "a file that root alone may change",
@@ -144,7 +148,7 @@ static int setup_refuse_path(const struct setup *setup, bool trusted)
 		 plain && setup->remove ? "--remove " : "", plain ? facts->name : "", plain ? setup->path : "FILE"));
 }
 
-/* The file that the daemon's option names, if it is one to follow. */
+/* The file that the daemon's option names, if it is one to follow; NULL. */
 static int setup_find_daemon_path(struct setup *setup)
 {
 	const struct engine *facts = setup->engine->facts;
@@ -154,16 +158,11 @@ static int setup_find_daemon_path(struct setup *setup)
 		return output_no_memory();
 	if (!setup->path || (r == 0 && (geteuid() != 0 || engine_has_file(facts, setup->path))))
 		return 0;
+	if (!setup->all)
+		return setup_refuse_path(setup, r == 0);
 	/* What is remembered is taken out of all the same, and so is the usual file. */
-	if (setup->all) {
-		free(steal_ptr(setup->path));
-		return 0;
-	}
-	if (r == -EPERM && setup->daemon.elsewhere)
-		return output_print_advised(("the %s that runs (process %d) reads %s, which may be another file here",
-					     facts->name, setup->daemon.pid, setup->path),
-					    ("Name the file that is meant: --engine-config=FILE"));
-	return setup_refuse_path(setup, r == 0);
+	free(steal_ptr(setup->path));
+	return 0;
 }
 
 /* Whether an absolute path is called as a file that the engine reads, or is among those of a directory. */
@@ -423,13 +422,10 @@ static int setup_plan(struct setup *setup)
 
 static void setup_show(const struct setup *setup)
 {
-	bool goes = !setup->to.data;
+	const char *what = !setup->changed ? "not change" : setup->to.data ? "change:" : "be removed";
 
-	setup_print(setup, "%s would %s", setup->file.path,
-		    !setup->changed ? "not change"
-		    : goes          ? "be removed"
-				    : "change:");
-	if (setup->changed && !goes)
+	setup_print(setup, "%s would %s", setup->file.path, what);
+	if (setup->to.data)
 		diff_write(&setup->file.text, &setup->to, setup->file.path, stdout);
 }
 
@@ -595,22 +591,18 @@ static void setup_warn_of_others(const struct setup *setup)
 			    setup->engine->facts->label);
 }
 
-/* Whether the engine is not installed. A user's own one may be anywhere. */
-static bool setup_is_early(const struct setup *setup)
-{
-	return !setup->remove && !setup->config && !setup->rootless && !setup->daemon.pid &&
-	       !engine_is_installed(setup->engine->facts);
-}
-
 static void setup_advise(struct setup *setup)
 {
 	const struct setup_engine *engine = setup->engine;
+	/* A user's own one may be anywhere. */
+	bool early = !setup->remove && !setup->config && !setup->rootless && !setup->daemon.pid &&
+		     !engine_is_installed(engine->facts);
 
 	if (!setup->remove)
 		toolkit_config_each(setup_print_setting, setup);
 	if (!setup->remove && geteuid() == 0)
 		setup_warn_of_others(setup);
-	if (setup_is_early(setup))
+	if (early)
 		setup_print(setup, "%s is not installed here; it reads the file when it is", engine->facts->label);
 	else if (engine->advise)
 		engine->advise(setup);
@@ -665,13 +657,9 @@ static void setup_close(struct setup *setup)
 /* A service or a cron job may lack it. Root's files do not depend on it. */
 static bool setup_has_home(void)
 {
-	static const char *const names[] = {"XDG_STATE_HOME", "XDG_CONFIG_HOME"};
-	const char *home = getenv("HOME");
-	bool others = true;
+	const char *home = getenv("HOME"), *state = getenv("XDG_STATE_HOME"), *config = getenv("XDG_CONFIG_HOME");
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		others = others && getenv(names[i]) && getenv(names[i])[0] == '/';
-	return geteuid() == 0 || (home && home[0] == '/') || others;
+	return geteuid() == 0 || (home && home[0] == '/') || (state && state[0] == '/' && config && config[0] == '/');
 }
 
 /* @path: a file that the saved state has; NULL: the engine's usual file, unless the state has that. */
