@@ -12,7 +12,6 @@
 
 #include "base/print.h"
 #include "base/str.h"
-#include "cli/nvidia/nvidia.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 
@@ -98,7 +97,7 @@ int main(int argc, char **argv)
 	struct global_options globals = {0};
 
 	output_guard();
-	if (strcmp(program_invocation_short_name, NVIDIA_NAME) == 0)
+	if (strcmp(program_invocation_short_name, NVIDIA_CLI_NAME) == 0)
 		return nvidia_main(argc, argv);
 	argp_program_version_hook = main_print_version;
 	argp_err_exit_status = EXIT_STATUS_USAGE;

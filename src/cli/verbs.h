@@ -84,22 +84,6 @@ void suggest_verb(const struct verb *table, const char *program, const char *nam
  */
 int load_run(const struct session *session, struct load_options options, bool dry_run, struct load *ret);
 
-/* ---- report ---- */
-
-/* One text file for a bug report: this machine, what doctor says, and engines' settings, without secrets. */
-
-/* The default name. Root creates the file only in a directory that root alone may change. */
-#define REPORT_FILE "ctr-gpu-report.txt"
-
-/**
- * report_write() - write the file
- * @session: with what doctor found
- * @path:    a file that does not exist; "-" for standard output
- *
- * Return: 0 or the exit status after a message was printed.
- */
-int report_write(struct session *session, const struct doctor *doctor, const char *path);
-
 /* ---- vcuda ---- */
 
 /** Asks vCUDA's manager (vcuda/protocol/control.h). Return: 0, or the exit status after a message was printed. */
@@ -129,6 +113,13 @@ void screen_read_program(pid_t pid, char ret[static SCREEN_PROGRAM_SIZE]);
 /** Waits for a second. Return: false if the user has seen enough meanwhile. */
 bool screen_wait(void);
 
+/* ---- nvidia ---- */
+
+#define NVIDIA_CLI_NAME "nvidia-container-cli"
+
+/** ctr-gpu under the name nvidia-container-cli. Return: the exit status. */
+int nvidia_main(int argc, char **argv);
+
 /* ---- cdi ---- */
 
 /* The commands of `ctr-gpu cdi`. */
@@ -138,5 +129,3 @@ extern const char *const cdi_directories[];
 
 /** Where specs are written: the first of these directories or, on a machine whose /etc is read-only, the second. */
 const char *cdi_directory(void);
-
-int cdi_verb_generate(struct global_options *globals, int argc, char **argv);
