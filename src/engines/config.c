@@ -6,11 +6,16 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <glob.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/fd.h"
 #include "base/json.h"
+#include "base/paths.h"
+#include "base/str.h"
 #include "engines/text.h"
 #include "system/trusted_file.h"
 
@@ -428,4 +433,108 @@ char *engine_config_find_import(const struct engine *engine, const char *path, c
 		if (!streq(files.items[i], path) && engine_config_has_section(engine, files.items[i]))
 			return strdup(files.items[i]);
 	return NULL;
+}
+
+/* ---- NVIDIA's toolkit ---- */
+
+enum { TOOLKIT_CONFIG_MAX = 256 * 1024 };
+
+#define TOOLKIT_HOOK "nvidia-container-cli/"
+#define TOOLKIT_RUNTIME "nvidia-container-runtime/"
+
+/* Keys that need no successor are left out; docs/moving-from-nvidia.md lists all. */
+static const struct {
+	const char *path;      /* of json_at() */
+	const char *default_;  /* NVIDIA's, which needs no message; NULL: any value was set on purpose */
+	const char *successor; /* a key of /etc/ctr-gpu/config.json; NULL: none */
+	const char *here;      /* what is said where there is none */
+	const char *unset;     /* what to write there if it is not set, as our default is another; NULL: nothing */
+} toolkit_settings[] = {
+	{"disable-require", "false", "disable-requirements", NULL, NULL},
+	{"accept-nvidia-visible-devices-envvar-when-unprivileged", "true",
+	 "accept-nvidia-visible-devices-envvar-when-unprivileged", NULL, NULL},
+	{"accept-nvidia-visible-devices-as-volume-mounts", "true", "accept-nvidia-visible-devices-as-volume-mounts",
+	 NULL, "false"},
+	{"supported-driver-capabilities", "compat32,compute,display,graphics,ngx,utility,video", NULL,
+	 "all capabilities can be asked for", NULL},
+	{TOOLKIT_HOOK "root", "/", "driver-root", NULL, NULL},
+	{TOOLKIT_HOOK "debug", NULL, "log", NULL, NULL},
+	{TOOLKIT_RUNTIME "debug", "/dev/null", "log", NULL, NULL},
+	{TOOLKIT_RUNTIME "runtimes", NULL, "runtimes", NULL, NULL},
+	{TOOLKIT_RUNTIME "mode", "auto", NULL, "there is one way, that of every door", NULL},
+	{TOOLKIT_RUNTIME "modes/legacy/cuda-compat-mode", "ldconfig", NULL,
+	 "libraries of an image never take the place of the host's", NULL},
+	{"features/allow-cuda-compat-libs-from-container", "false", NULL,
+	 "libraries of an image never take the place of the host's", NULL},
+	{"features/ignore-imex-channel-requests", "false", NULL, "channels that are asked for and exist are given",
+	 NULL},
+};
+
+static json_t *toolkit_config_read_ours(void)
+{
+	_cleanup_free_ char *data = NULL;
+	json_t *json = NULL;
+	size_t size;
+
+	if (fd_read_file_at(AT_FDCWD, PATH_CONFIG, TOOLKIT_CONFIG_MAX, &data, &size) < 0 ||
+	    json_parse(data, size, &json, NULL) < 0)
+		return NULL;
+	return json;
+}
+
+/* Those of every NVIDIA's package. */
+static bool toolkit_config_is_usual_list(const json_t *list)
+{
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const char *name = json_string_value(json_array_get(list, i));
+
+		if (!name || (!streq(name, "docker-runc") && !streq(name, "runc") && !streq(name, "crun")))
+			return false;
+	}
+	return json_is_array(list);
+}
+
+static bool toolkit_config_is_default(const char *usual, const json_t *value, const char *text)
+{
+	const char *string = json_string_value(value);
+
+	return toolkit_config_is_usual_list(value) || (usual && streq(usual, string ? string : text));
+}
+
+static void toolkit_config_look(const json_t *theirs, size_t number,
+				void (*visit)(const struct nvidia_setting *setting, void *user), void *user)
+{
+	const char *path = toolkit_settings[number].path, *successor = toolkit_settings[number].successor,
+		   *unset = toolkit_settings[number].unset;
+	_cleanup_free_ char *value = NULL, *key = strdup(path), *here = NULL;
+	const json_t *set = json_at(theirs, path);
+
+	if (!key || (set && json_print(set, JSON_ENCODE_ANY, &value) < 0) ||
+	    (set ? toolkit_config_is_default(toolkit_settings[number].default_, set, value) : !unset))
+		return;
+	for (char *slash = key; (slash = strchr(slash, '/'));)
+		*slash = '.';
+	if (successor &&
+	    str_format(&here, "\"%s\": %s in /etc/ctr-gpu/config.json", successor, set ? value : unset) < 0)
+		return;
+	visit(&(struct nvidia_setting){key, value, here ? here : toolkit_settings[number].here, successor}, user);
+}
+
+void toolkit_config_each(void (*visit)(const struct nvidia_setting *setting, void *user), void *user)
+{
+	_cleanup_free_ char *data = NULL;
+	_cleanup_json_ json_t *ours = NULL, *theirs = NULL;
+	struct text_buffer_error error;
+	struct text_buffer text;
+	size_t size;
+
+	if (fd_read_file_at(AT_FDCWD, NVIDIA_CONFIG, TOOLKIT_CONFIG_MAX, &data, &size) < 0)
+		return;
+	text = (struct text_buffer){data, size};
+	if (toml_parse_read(&text, &theirs, &error) < 0)
+		return;
+	ours = toolkit_config_read_ours();
+	for (size_t i = 0; i < ARRAY_SIZE(toolkit_settings); i++)
+		if (!toolkit_settings[i].successor || !json_object_get(ours, toolkit_settings[i].successor))
+			toolkit_config_look(theirs, i, visit, user);
 }

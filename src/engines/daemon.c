@@ -23,6 +23,199 @@
 #include "engines/text.h"
 #include "system/trusted_file.h"
 
+/* ---- path lookup ---- */
+
+void path_lookup_clear(struct program *program)
+{
+	free(program->path);
+	*program = (struct program){0};
+}
+
+/* The file that a descriptor is of is called ctr-gpu, ctr-gpu-hook or ctr-gpu-runtime. */
+static bool path_lookup_is_ours(int fd)
+{
+	_cleanup_free_ char *real = NULL;
+	const char *name;
+	char link[32];
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (fd_read_link_at(AT_FDCWD, link, &real) < 0)
+		return false;
+	name = strrchr(real, '/');
+	return name && (streq(name, "/ctr-gpu") || str_has_prefix(name, "/ctr-gpu-"));
+}
+
+bool path_lookup_look(const struct rootfs *root, const char *path, struct program *ret)
+{
+	_cleanup_close_ int fd = rootfs_open_path(root, path, O_PATH), entry = -1;
+	struct program program = {0};
+	struct stat st;
+
+	/* Root may execute a file if any of its x bits is set. */
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !(st.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)))
+		return false;
+	program.st = st;
+	program.ours = path_lookup_is_ours(fd);
+	/* The time of the link, if the name is one: a daemon may have looked for the name before it was made. */
+	entry = rootfs_open_path(root, path, O_PATH | O_NOFOLLOW);
+	if (entry >= 0)
+		(void)fstat(entry, &program.st);
+	program.path = strdup(path);
+	if (!program.path)
+		return false;
+	*ret = program;
+	return true;
+}
+
+bool path_lookup_find(const struct rootfs *root, const char *path, const char *name, struct program *ret)
+{
+	_cleanup_strv_ struct strv directories = {0};
+
+	if (strv_split(path, ":", &directories) < 0)
+		return false;
+	for (size_t i = 0; i < directories.count; i++) {
+		_cleanup_free_ char *file = NULL;
+
+		if (directories.items[i][0] == '/' && str_format(&file, "%s/%s", directories.items[i], name) == 0 &&
+		    path_lookup_look(root, file, ret))
+			return true;
+	}
+	return false;
+}
+
+bool path_lookup_is_here(const char *name)
+{
+	_cleanup_rootfs_ struct rootfs root = ROOTFS_CLOSED;
+	_cleanup_program_ struct program program = {0};
+	const char *path = getenv("PATH");
+
+	if (rootfs_open(AT_FDCWD, "/", &root) < 0)
+		return false;
+	return path_lookup_find(&root, PATH_LOOKUP_PATH ":/snap/bin", name, &program) ||
+	       (path && path_lookup_find(&root, path, name, &program));
+}
+
+/* ---- process view ---- */
+
+enum { PROCESS_FILE_MAX = 1024 * 1024 };
+
+void process_view_close(struct process_view *view)
+{
+	cleanup_closep(&view->directory);
+	cleanup_closep(&view->pidfd);
+	*view = PROCESS_VIEW_NONE;
+}
+
+/* A file of it, with a NUL behind it, owned by the caller. @ret_size: may be NULL. Return: NULL if there is none. */
+static char *process_view_read(const struct process_view *view, const char *name, size_t *ret_size)
+{
+	_cleanup_free_ char *data = NULL;
+
+	if (fd_read_file_at(view->directory, name, PROCESS_FILE_MAX, &data, ret_size) < 0)
+		return NULL;
+	return steal_ptr(data);
+}
+
+/* proc_pid_stat(5): fields are counted behind the name, which may have blanks; the name is the second. */
+static bool process_view_read_stat(const struct process_view *view, struct process_state *ret)
+{
+	static const int layout[ARRAY_SIZE(ret->layout)] = {26, 27, 28, 45, 46, 47, 48, 49, 50, 51};
+	_cleanup_free_ char *stat = process_view_read(view, "stat", NULL);
+	const char *field = stat ? strrchr(stat, ')') : NULL;
+	size_t found = 0;
+
+	for (int i = 2; field && found < ARRAY_SIZE(layout); i++, field = strchr(field + 1, ' ')) {
+		if (i == 4)
+			ret->parent = (pid_t)strtol(field, NULL, 10);
+		if (i == 22)
+			ret->started = strtoull(field, NULL, 10);
+		if (i == layout[found])
+			ret->layout[found++] = strtoull(field, NULL, 10);
+	}
+	return found == ARRAY_SIZE(layout);
+}
+
+/*
+ * Reads "Uid:\t0\t0\t0\t0" and "NSpid:\t4711\t1", the process's number in each pid namespace. The caller may not be
+ * allowed to look at these namespaces themselves.
+ */
+static bool process_view_read_status(const struct process_view *view, struct process_state *ret)
+{
+	_cleanup_free_ char *status = process_view_read(view, "status", NULL);
+	const char *ids = status ? strstr(status, "\nUid:\t") : NULL, *numbers = ids ? strstr(ids, "\nNSpid:\t") : NULL;
+	char *end = (char *)(uintptr_t)(ids ? ids + strlen("\nUid:\t") : NULL);
+
+	for (size_t i = 0; end && i < PROCESS_VIEW_IDS; i++)
+		ret->uids[i] = (uid_t)strtoul(end, &end, 10);
+	if (numbers)
+		numbers += strlen("\nNSpid:\t");
+	ret->in_container = numbers && numbers[strcspn(numbers, "\t\n")] == '\t';
+	return end && *end == '\n';
+}
+
+static int process_view_look(const struct process_view *view, struct process_state *ret)
+{
+	struct stat program;
+
+	*ret = (struct process_state){0};
+	if (!process_view_read_stat(view, ret) || !process_view_read_status(view, ret))
+		return -ESRCH;
+	if (fstatat(view->directory, "exe", &program, 0) == 0) {
+		ret->device = program.st_dev;
+		ret->inode = program.st_ino;
+	}
+	return 0;
+}
+
+int process_view_open(int proc, pid_t pid, struct process_view *ret)
+{
+	_cleanup_process_view_ struct process_view view = PROCESS_VIEW_NONE;
+	char name[16];
+	int r;
+
+	(void)snprintf(name, sizeof(name), "%d", (int)pid);
+	view.pid = pid;
+	view.directory = openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (view.directory < 0)
+		return -errno;
+	view.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (view.pidfd < 0 && errno != ENOSYS && errno != EPERM)
+		return -errno;
+	/* That the directory answers now means that both are the same process. */
+	r = process_view_look(&view, &view.state);
+	if (r < 0)
+		return r;
+	*ret = view;
+	view = PROCESS_VIEW_NONE;
+	return 0;
+}
+
+bool process_view_is_of(const struct process_view *view, uid_t uid)
+{
+	for (size_t i = 0; i < PROCESS_VIEW_IDS; i++)
+		if (view->state.uids[i] != uid)
+			return false;
+	return true;
+}
+
+static bool process_view_is_same(const struct process_state *a, const struct process_state *b)
+{
+	return a->started == b->started && memcmp(a->layout, b->layout, sizeof(a->layout)) == 0 &&
+	       memcmp(a->uids, b->uids, sizeof(a->uids)) == 0 && a->in_container == b->in_container &&
+	       a->device == b->device && a->inode == b->inode;
+}
+
+bool process_view_is_unchanged(const struct process_view *view)
+{
+	struct pollfd end = {.fd = view->pidfd, .events = POLLIN};
+	struct process_state now;
+
+	return process_view_look(view, &now) == 0 && process_view_is_same(&view->state, &now) &&
+	       (view->pidfd < 0 || poll(&end, 1, 0) == 0);
+}
+
+/* ---- daemon ---- */
+
 enum { COMM_MAX = 64 };
 
 /* Why a process that has a daemon's name is not taken for it, for a sentence. */

@@ -87,9 +87,6 @@ void process_view_close(struct process_view *view);
 /** Looks at a process. @proc: the directory /proc. Return: 0; -ESRCH if it is gone; negative errno. */
 int process_view_open(int proc, pid_t pid, struct process_view *ret);
 
-/** A file of it, with a NUL behind it, owned by the caller. @ret_size: may be NULL. Return: NULL if there is none. */
-char *process_view_read(const struct process_view *view, const char *name, size_t *ret_size);
-
 /** Whether all of these ids are this user's. */
 bool process_view_is_of(const struct process_view *view, uid_t uid);
 

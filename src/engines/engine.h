@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Facts about container engines, for all callers. Each is stated once, in the table of engines.c. Only
+ * Facts about container engines, for all callers. Each is stated once, in the table of engine.c. Only
  * engine_is_installed(), engine_version() and engine_restart_command() look at the machine.
  */
 
