@@ -21,7 +21,6 @@
 #include "cli/output.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
-#include "slurm/slurm_group.h"
 #include "slurm/slurm_list.h"
 #include "slurm/step.h"
 

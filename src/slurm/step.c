@@ -8,13 +8,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <glob.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "devcgroup/cgroup_path.h"
 #include "guard/choice.h"
@@ -22,10 +26,240 @@
 #include "lib/context.h"
 #include "model/adapter.h"
 #include "plan/plan.h"
-#include "slurm/slurm_group.h"
 #include "slurm/step.h"
 #include "vcuda/grant/backend.h"
 #include "vcuda/grant/grant.h"
+
+/* ---- the GPUs of this node ---- */
+
+void slurm_gpus_clear(struct slurm_gpus *gpus)
+{
+	for (size_t i = 0; i < gpus->count; i++)
+		free(gpus->list[i].file);
+}
+
+/* As Slurm's AutoDetect writes the names that NVML gives. */
+static void slurm_gpus_format_type(const char *name, char ret[static SLURM_TYPE_MAX])
+{
+	size_t size = 0;
+
+	for (; name && *name && size + 1 < SLURM_TYPE_MAX; name++) {
+		char c = *name >= 'A' && *name <= 'Z' ? (char)(*name - 'A' + 'a') : *name;
+		bool fits = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+
+		if (fits || (size > 0 && ret[size - 1] != '_'))
+			ret[size++] = fits ? c : '_';
+	}
+	while (size > 0 && ret[size - 1] == '_')
+		size--;
+	ret[size] = '\0';
+}
+
+/* How many GPUs of this vendor are before it, as the vendor's library counts them. */
+static unsigned slurm_gpus_number(const struct ctr_gpu_host *host, size_t number, const char *vendor)
+{
+	struct ctr_gpu_adapter other;
+	unsigned count = 0;
+
+	for (size_t i = 0; i < number; i++)
+		if (ctr_gpu_host_adapter(host, i, &other) == 0 && other.index >= 0 && streq(other.vendor, vendor))
+			count++;
+	return count;
+}
+
+static int slurm_gpus_find_file(const struct ctr_gpu_host *host, size_t number, const struct ctr_gpu_adapter *adapter,
+				struct slurm_gpu *ret)
+{
+	struct ctr_gpu_driver driver = {0};
+	int r;
+
+	ret->made = ret->shared;
+	ret->number = slurm_gpus_number(host, number, adapter->vendor);
+	if (ret->made) {
+		char vendor[SLURM_TYPE_MAX];
+
+		slurm_gpus_format_type(adapter->vendor, vendor);
+		return str_format(&ret->file, SLURM_NODES "/%s%u", vendor, ret->number);
+	}
+	r = ctr_gpu_host_driver(host, number, &driver);
+	if (r == 0)
+		r = str_format(&ret->file, "%s%d",
+			       streq(adapter->backend, "nvidia") ? PATH_NVIDIA_GPU : PATH_DRI "/renderD", driver.minor);
+	ctr_gpu_driver_clear(&driver);
+	return r;
+}
+
+/* vCUDA serves NVIDIA's whole GPUs. */
+static bool slurm_gpus_has_slots(const struct ctr_gpu_adapter *adapter, unsigned slots)
+{
+	return slots > 0 && streq(adapter->vendor, "NVIDIA");
+}
+
+static int slurm_gpus_add_slots(const struct slurm_gpu *gpu, unsigned slots, unsigned first, struct slurm_gpus *ret)
+{
+	int r = 0;
+
+	for (unsigned i = 0; i < slots && ret->count < SLURM_GPUS_MAX && r == 0; i++) {
+		struct slurm_gpu *slot = &ret->list[ret->count];
+
+		*slot = *gpu;
+		slot->slot = slot->made = true;
+		(void)strcpy(slot->type, "vgpu");
+		r = str_format(&slot->file, SLURM_NODES "/vgpu%u", first + i);
+		ret->count += r == 0;
+	}
+	return r;
+}
+
+int slurm_gpus_list(const struct ctr_gpu_context *context, const struct ctr_gpu_host *host, struct slurm_gpus *ret)
+{
+	const unsigned slots = context->settings.vcuda_slots;
+	unsigned made = 0;
+
+	for (size_t i = 0; i < ctr_gpu_host_adapter_count(host) && ret->count < SLURM_GPUS_MAX; i++) {
+		struct slurm_gpu gpu = {.position = i};
+		struct ctr_gpu_adapter adapter;
+		int r = ctr_gpu_host_adapter(host, i, &adapter);
+
+		if (r < 0 || adapter.index < 0)
+			continue;
+		gpu.shared = streq(adapter.backend, "gpu-pv");
+		if (slurm_gpus_has_slots(&adapter, slots)) {
+			gpu.number = slurm_gpus_number(host, i, adapter.vendor);
+			r = slurm_gpus_add_slots(&gpu, slots, made, ret);
+			made += slots;
+		} else {
+			slurm_gpus_format_type(adapter.name ? adapter.name : adapter.vendor, gpu.type);
+			r = slurm_gpus_find_file(host, i, &adapter, &gpu);
+			if (r == 0)
+				ret->list[ret->count++] = gpu;
+		}
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* ---- the cgroups that Slurm makes for a job and its steps ---- */
+
+/*
+ * The cgroup of a step's tasks, whose device rules Slurm has made already when a plugin is called. With cgroup version
+ * 1 a task is in it by then. With version 2 it still is where slurmstepd is, beside that cgroup, with the rules of the
+ * whole job.
+ */
+struct slurm_group {
+	int home;      /* directory of the cgroup that the caller comes from; -1: it was not moved */
+	int tasks;     /* and of the one in which another was made for it */
+	char name[32]; /* of this */
+};
+
+#define SLURM_GROUP_NONE ((struct slurm_group){-1, -1, ""})
+
+/* Slurm's names, of cgroup version 2: where slurmstepd is, and where tasks will be. */
+#define SLURM_GROUP_STEPD "slurm"
+#define SLURM_GROUP_TASKS "user"
+
+/* Return: 0 or -errno. */
+static int slurm_group_move(int group)
+{
+	_cleanup_close_ int fd = openat(group, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd_write_all(fd, "0", 1);
+}
+
+static int slurm_group_open(int directory, const char *name)
+{
+	const int fd = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/*
+ * slurm_group_enter_tasks() - have the rules of the step's tasks hold for this process
+ * @step: directory of the step's cgroup
+ * @ret:  SLURM_GROUP_NONE before, to be left in any case
+ *
+ * Return: 0, also where that is so already; negative errno.
+ */
+static int slurm_group_enter_tasks(int step, struct slurm_group *ret)
+{
+	_cleanup_close_ int home = slurm_group_open(step, SLURM_GROUP_STEPD), tasks = -1, own = -1;
+	struct slurm_group group = {-1, -1, ""};
+	int r;
+
+	if (home == -ENOENT)
+		return 0;
+	tasks = home < 0 ? home : slurm_group_open(step, SLURM_GROUP_TASKS);
+	if (tasks < 0)
+		return tasks;
+	/* Tasks start at once, each with a call of ours. */
+	(void)snprintf(group.name, sizeof(group.name), "ctr-gpu-%d", (int)getpid());
+	if (mkdirat(tasks, group.name, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	own = slurm_group_open(tasks, group.name);
+	r = own < 0 ? own : slurm_group_move(own);
+	if (r < 0) {
+		(void)unlinkat(tasks, group.name, AT_REMOVEDIR);
+		return r;
+	}
+	group.home = steal_fd(&home);
+	group.tasks = steal_fd(&tasks);
+	*ret = group;
+	return 0;
+}
+
+static void slurm_group_leave(struct slurm_group *group)
+{
+	if (group->tasks < 0)
+		return;
+	if (slurm_group_move(group->home) == 0)
+		(void)unlinkat(group->tasks, group->name, AT_REMOVEDIR);
+	cleanup_closep(&group->home);
+	cleanup_closep(&group->tasks);
+}
+
+#define _cleanup_slurm_group_ __attribute__((cleanup(slurm_group_leave)))
+
+enum { SLURM_GROUP_DESCRIPTORS = 16 };
+
+/* Where Slurm makes them, with cgroup version 2 and with each controller of version 1. */
+static const char *const slurm_group_places[] = {
+	"/sys/fs/cgroup/system.slice/*slurmstepd.scope/job_",
+	"/sys/fs/cgroup/*/slurm*/uid_*/job_",
+};
+
+static int slurm_group_visit(const char *path, const struct stat *st, int kind, struct FTW *place)
+{
+	(void)st, (void)place;
+	if (kind == FTW_DP)
+		(void)rmdir(path);
+	return 0;
+}
+
+static void slurm_group_remove_jobs(const char *pattern)
+{
+	glob_t found;
+
+	if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
+		return;
+	for (size_t i = 0; i < found.gl_pathc; i++)
+		(void)nftw(found.gl_pathv[i], slurm_group_visit, SLURM_GROUP_DESCRIPTORS,
+			   FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	globfree(&found);
+}
+
+void slurm_group_remove_job(const struct slurm_step *job)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(slurm_group_places); i++) {
+		_cleanup_free_ char *pattern = NULL;
+
+		/* The name has letters and digits alone. */
+		if (str_format(&pattern, "%s%s", slurm_group_places[i], job->job) == 0)
+			slurm_group_remove_jobs(pattern);
+	}
+}
+
+/* ---- a step ---- */
 
 enum { MEMBERSHIP_MAX = 64 * 1024, MOUNTINFO_MAX = 4 * 1024 * 1024 };
 

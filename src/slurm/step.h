@@ -49,6 +49,12 @@ void slurm_gpus_clear(struct slurm_gpus *gpus);
 #define _cleanup_gpus_ __attribute__((cleanup(slurm_gpus_clear)))
 
 /**
+ * Removes what is left of a job that has ended. Slurm leaves some cgroups where a slurmstepd was killed or two ended at
+ * once, and with them the guard's choices, which end with their cgroups. A cgroup with a process in it stays.
+ */
+void slurm_group_remove_job(const struct slurm_step *job);
+
+/**
  * slurm_step_begin() - let a step have the GPUs that it was granted, and no others
  * @context: its message is set
  * @host:    NULL: it has no GPU
