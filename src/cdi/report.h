@@ -36,10 +36,6 @@ struct ctr_gpu_cdi_report {
 	bool checked;
 };
 
-/** Return: 0 or -ENOMEM. */
-int cdi_report_find(struct cdi_file *file, enum cdi_severity severity, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
 /** Whether engines load the file at all. */
 bool cdi_report_is_loaded(const struct cdi_file *file);
 

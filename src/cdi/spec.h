@@ -78,11 +78,5 @@ int cdi_spec_parse(const char *name, const char *data, size_t size, struct cdi_s
 /** Adds a sentence, up to a number of them. Return: 0 or -ENOMEM. */
 int cdi_schema_problem(struct cdi_spec *spec, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/** The spec needs at least this version. Return: 0 or -ENOMEM. */
-int cdi_schema_need(struct cdi_spec *spec, enum cdi_version version, const char *feature);
-
-/** Takes out of a file what it says. Return: 0 with a problem for each fault; -ENOMEM. */
-int cdi_schema_read(const json_t *json, struct cdi_spec *spec);
-
 /** As json_parse(), whose JSON is what the YAML means. */
 int cdi_yaml_parse(const char *data, size_t size, json_t **ret, char reason[JSON_ERROR_TEXT_LENGTH]);
