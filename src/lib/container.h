@@ -29,13 +29,6 @@ struct ctr_gpu_bundle {
 	bool makes_mounts; /* the runtime does, where nothing is in the way; else the hook does */
 };
 
-/**
- * bundle_file_may_ask() - whether a config.json that cannot be used has what a container would ask for a GPU by
- *
- * However large it is: what is not read is not known to ask for nothing.
- */
-bool bundle_file_may_ask(const char *path);
-
 struct ctr_gpu_bundle;
 
 /* What there is to do about a root filesystem that cannot be opened. */
