@@ -387,35 +387,15 @@ struct layer_overlay {
 #define LAYER_OVERLAY_NONE ((struct layer_overlay){.merged = ROOTFS_CLOSED, .upper = ROOTFS_CLOSED})
 
 /**
- * layer_overlay_open() - finds what the file system is made of
- * @overlay: with @merged, whose mount's number is known
- * @path:    of @merged; engines that have many layers give the kernel relative paths, which count from above it
- *
- * Return: 0; -EOPNOTSUPP if it is not an overlayfs, or only a part of one; negative errno.
- */
-int layer_overlay_open(struct layer_overlay *overlay, const char *path);
-
-/**
- * layer_overlay_open_running() - the same for the root of a process
+ * layer_overlay_open_running() - what the root file system of a process is made of
  *
  * The engine's mount is looked for in this namespace, by its file system. Of an engine in another one nothing is found.
  */
 int layer_overlay_open_running(struct layer_overlay *overlay);
 void layer_overlay_close(struct layer_overlay *overlay);
 
-/** Whether a process has it as its root directory, as one of another container on the same root filesystem. */
-bool layer_overlay_is_lived_in(const struct layer_overlay *overlay);
-
 /** Remembers when a directory changed. @fd: of @path. Return: 0 or -ENOMEM. */
 int layer_overlay_keep_times(struct layer_overlay *overlay, const char *path, int fd);
-
-/**
- * layer_overlay_uncover() - what the image has at a name just removed is seen again
- * @parent: of layer_overlay_keep_times()
- *
- * Not while a process lives in it: overlayfs keeps what that has looked up meanwhile, and so the name stays gone.
- */
-void layer_overlay_uncover(const struct layer_overlay *overlay, int parent, const char *name);
 
 /**
  * layer_overlay_restore_times() - the directories changed when they had changed before
