@@ -69,13 +69,7 @@ static const json_t *engine_config_get(const struct engine_config_file *file, co
 
 static int engine_config_replace(char **string, const char *value)
 {
-	char *copy = value ? strdup(value) : NULL;
-
-	if (!value)
-		return 0;
-	free(*string);
-	*string = copy;
-	return copy ? 0 : -ENOMEM;
+	return value ? str_replace(string, value) : 0;
 }
 
 /* Podman has several: the first that is there counts, or the first. */
