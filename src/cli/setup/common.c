@@ -141,7 +141,7 @@ static json_t *keys_find_runtime(const struct engine *engine, const json_t *file
 
 json_t *keys_runtime(const struct setup *setup)
 {
-	return keys_find_runtime(setup->engine->facts, setup->wanted, setup->section);
+	return keys_find_runtime(setup->engine->facts, setup->then, setup->section);
 }
 
 /* As setup writes it, wherever that was. */
@@ -192,7 +192,7 @@ int keys_put(struct setup *setup, const char *key, json_t *value)
 {
 	_cleanup_free_ char *path = keys_join(setup->section, key, "");
 	_cleanup_json_ json_t *stolen = value;
-	json_t *object = setup->wanted, *old;
+	json_t *object = setup->then, *old;
 	char *last = path;
 
 	if (!path || !value)
@@ -268,7 +268,7 @@ int keys_put_runtime(struct setup *setup, json_t *value)
 int keys_put_cdi(struct setup *setup, bool by_default)
 {
 	const char *key = setup->engine->facts->cdi;
-	const json_t *there = keys_at(setup->wanted, setup->section, key);
+	const json_t *there = keys_at(setup->then, setup->section, key);
 
 	if (json_is_true(there) || (!there && by_default))
 		return 0;

@@ -136,7 +136,7 @@ static int docker_put_cdi(struct setup *setup)
 	enum engine_cdi_state state = engine_cdi_state(&engine_docker, version, -1);
 	bool by_default = state != ENGINE_CDI_OFF && state != ENGINE_CDI_UNKNOWN;
 
-	if (by_default || json_at(setup->wanted, engine_docker.cdi) || !daemon_has_option(&setup->daemon, "--feature"))
+	if (by_default || json_at(setup->then, engine_docker.cdi) || !daemon_has_option(&setup->daemon, "--feature"))
 		return keys_put_cdi(setup, by_default);
 	setup_print(setup, "dockerd was started with --feature, and does not start with \"features\" in its file, too; "
 			   "add --feature cdi=true there");

@@ -87,17 +87,13 @@ static int saved_state_lock(struct saved_state *state, const char *path)
 /* Whether all entries are in the form that setup writes: with another, --remove might delete a foreign file. */
 static bool saved_state_has_entries(json_t *entries)
 {
-	static const char *const texts[] = {"engine", "before", "after"};
-	const char *path;
+	const char *path, *text;
 	json_t *entry;
 
-	json_object_foreach (entries, path, entry) {
-		if (path[0] != '/' || !json_is_object(entry))
+	json_object_foreach (entries, path, entry)
+		if (path[0] != '/' ||
+		    json_unpack(entry, "{s?s, s?s, s?s}", "engine", &text, "before", &text, "after", &text) < 0)
 			return false;
-		for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-			if (json_object_get(entry, texts[i]) && !json_is_string(json_object_get(entry, texts[i])))
-				return false;
-	}
 	return json_is_object(entries);
 }
 

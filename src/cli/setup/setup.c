@@ -300,6 +300,22 @@ static void setup_print_stays(const struct setup *setup)
 	setup_print(setup, "%s: what \"ctr-gpu setup\" wrote was changed later; that stays", setup->file.path);
 }
 
+/* The version that was written into an empty file: what others have put there since may need it. */
+static int setup_keep_version(const struct setup *setup, struct text_buffer *text)
+{
+	const json_t *version = json_object_get(setup->now, "version");
+	_cleanup_json_ json_t *left = NULL;
+	_cleanup_free_ char *line = NULL;
+	int r = setup_read(setup, text, setup->path, &left);
+
+	if (r || !version || !json_object_size(left) || json_object_get(left, "version"))
+		return r;
+	if (str_format(&line, "version = %d%s", (int)json_integer_value(version), text_buffer_newline(text)) < 0 ||
+	    text_buffer_splice(text, text_buffer_bom(text), 0, line, strlen(line)) < 0)
+		return output_no_memory();
+	return 0;
+}
+
 /*
  * Has a JSON file's text as it was or, if the file was changed after setup, without our settings. @ret_known: what
  * setup wrote is known.
@@ -322,22 +338,6 @@ static int setup_take_out(const struct setup *setup, struct text_buffer *ret, bo
 	if (r > 0 && setup->remove && !setup->all)
 		setup_print_stays(setup);
 	return r < 0 ? output_no_memory() : setup_write(setup, ret, wanted);
-}
-
-/* The version that was written into an empty file: what others have put there since may need it. */
-static int setup_keep_version(const struct setup *setup, struct text_buffer *text)
-{
-	const json_t *version = json_object_get(setup->now, "version");
-	_cleanup_json_ json_t *left = NULL;
-	_cleanup_free_ char *line = NULL;
-	int r = setup_read(setup, text, setup->path, &left);
-
-	if (r || !version || !json_object_size(left) || json_object_get(left, "version"))
-		return r;
-	if (str_format(&line, "version = %d%s", (int)json_integer_value(version), text_buffer_newline(text)) < 0 ||
-	    text_buffer_splice(text, text_buffer_bom(text), 0, line, strlen(line)) < 0)
-		return output_no_memory();
-	return 0;
 }
 
 /* The same of a TOML file, which says itself what was written. */
@@ -390,17 +390,17 @@ static int setup_plan_remove(struct setup *setup)
 	if (!r && (setup->all || !known))
 		r = setup_drop_ours(setup, &setup->to);
 	setup_clear_made(setup, &setup->to, known);
-	return r;
+	return r ? r : setup_read(setup, &setup->to, setup->file.path, &setup->then);
 }
 
 static int setup_plan_put(struct setup *setup)
 {
-	setup->wanted = json_deep_copy(setup->now);
-	if (!setup->wanted)
+	setup->then = json_deep_copy(setup->now);
+	if (!setup->then)
 		return output_no_memory();
 	return setup_read_config(setup, NULL) ||
 	       (setup->engine->facts->files[1] && !setup->config && keys_check_others(setup)) ||
-	       setup->engine->edit(setup) || setup_write(setup, &setup->to, setup->wanted);
+	       setup->engine->edit(setup) || setup_write(setup, &setup->to, setup->then);
 }
 
 /* Finds out what the file says, and what it is to say. */
@@ -413,8 +413,7 @@ static int setup_plan(struct setup *setup)
 	if (text_buffer_copy(&setup->to, &file->text) < 0)
 		return output_no_memory();
 	setup->entry = json_object_get(setup->state.entries, file->path);
-	if ((setup->remove ? setup_plan_remove(setup) : setup_plan_put(setup)) ||
-	    setup_read(setup, &setup->to, file->path, &setup->then))
+	if (setup->remove ? setup_plan_remove(setup) : setup_plan_put(setup))
 		return EXIT_STATUS_FAILURE;
 	setup->changed = setup->to.data ? !text_buffer_is_same(&setup->to, &file->text) : file->exists;
 	return 0;
@@ -490,23 +489,21 @@ static int setup_remove(struct setup *setup)
 /* What --remove needs besides the file: the text that daemon.json has then. Return: 0 or the exit status. */
 static int setup_make_entry(const struct setup *setup, json_t **ret)
 {
-	_cleanup_json_ json_t *entry = json_pack("{s:s}", "engine", setup->engine->facts->name);
 	_cleanup_text_buffer_ struct text_buffer before = {0};
-	const struct text_buffer *after = &setup->to;
+	const char *name = setup->engine->facts->name;
 	bool known;
 
-	if (!entry || text_buffer_copy(&before, &setup->file.text) < 0)
+	if (text_buffer_copy(&before, &setup->file.text) < 0)
 		return output_no_memory();
-	if (!setup_is_toml(setup)) {
+	if (setup_is_toml(setup)) {
+		*ret = json_pack("{s:s}", "engine", name);
+	} else {
 		if (setup_take_out(setup, &before, &known))
 			return EXIT_STATUS_FAILURE;
 		setup_clear_made(setup, &before, known);
-		if (json_object_set_new(entry, "after", json_stringn(after->data, after->size)) < 0 ||
-		    (before.data && json_object_set_new(entry, "before", json_stringn(before.data, before.size)) < 0))
-			return output_no_memory();
+		*ret = json_pack("{s:s, s:s, s:s*}", "engine", name, "after", setup->to.data, "before", before.data);
 	}
-	*ret = steal_ptr(entry);
-	return 0;
+	return *ret ? 0 : output_no_memory();
 }
 
 /* If the file cannot be written, restores the old entry. */
@@ -644,7 +641,6 @@ static void setup_close(struct setup *setup)
 	text_buffer_clear(&setup->to);
 	json_decref(setup->now);
 	json_decref(setup->then);
-	json_decref(setup->wanted);
 	engine_config_clear(&setup->found);
 	strv_clear(&setup->changes);
 	free(setup->runtime);

@@ -77,8 +77,7 @@ struct setup {
 	struct config_file file; /* as it is */
 	struct text_buffer to;   /* what is to be in it; without data: it is to go */
 	bool changed;            /* it is not so already */
-	json_t *now, *then;      /* what both say */
-	json_t *wanted;          /* what the file is to say, while the engine puts in what is missing */
+	json_t *now, *then;      /* what both say; the engine edits the latter */
 	const char *section;     /* of it, for keys of the engine's; "" where it has none */
 	struct strv changes;     /* of keys, to be said once they are written */
 	struct engine_config found; /* what the engine reads, before the file is changed */
@@ -89,7 +88,7 @@ struct setup_engine {
 	const char *file, *user_file; /* of our own; NULL: the engine's first is changed */
 	/* Decides whose engine is meant, root's or the user's, and prints why setup cannot go on. May be NULL. */
 	int (*look)(struct setup *setup);
-	/* Puts what is missing into setup->wanted. */
+	/* Puts what is missing into setup->then. */
 	int (*edit)(struct setup *setup);
 	/* After the file is written: does the rest or, with --dry-run, says what it would do. May be NULL. */
 	int (*finish)(struct setup *setup);
@@ -146,7 +145,7 @@ void setup_advise_restart(const struct setup *setup, bool changed, enum engine_s
  * whole, the default runtime, and the one that turns CDI on. A key is a path of json_at() in a section.
  */
 
-/** Has setup->wanted say something. @value: stolen; NULL: without memory. */
+/** Has setup->then say something. @value: stolen; NULL: without memory. */
 int keys_put(struct setup *setup, const char *key, json_t *value);
 
 /** As keys_put(), for the runtime and, if asked for, the default; unless the file has another's runtime. */
@@ -155,7 +154,7 @@ int keys_put_runtime(struct setup *setup, json_t *value);
 /** As keys_put(), for CDI. It stays off if the administrator turned it off. @by_default: it is on if nothing is said */
 int keys_put_cdi(struct setup *setup, bool by_default);
 
-/** Return: the runtime "nvidia" in setup->wanted with everything that is said of it, borrowed; NULL. */
+/** Return: the runtime "nvidia" in setup->then with everything that is said of it, borrowed; NULL. */
 json_t *keys_runtime(const struct setup *setup);
 
 /** Refuses to go on if another of the engine's files has a runtime "nvidia" that is not ours. */

@@ -202,7 +202,7 @@ static int vcuda_look(struct setup *setup)
 /* A mode that gives containers more than is wanted stays, and so does a share. */
 static int vcuda_edit(struct setup *setup)
 {
-	const char *mode = json_string_value(json_at(setup->wanted, MODE));
+	const char *mode = json_string_value(json_at(setup->then, MODE));
 
 	if (mode && !streq(mode, "off") && (!setup->set_default || !streq(mode, "allow")))
 		return 0;

@@ -74,7 +74,7 @@ static json_t *containerd_make_runtime(const struct setup *setup, const json_t *
 /* Warns of settings that are valid but keep ours from working. */
 static void containerd_warn(const struct setup *setup, json_int_t version)
 {
-	_cleanup_free_ char *disabled = json_dumps(json_object_get(setup->wanted, "disabled_plugins"), 0);
+	_cleanup_free_ char *disabled = json_dumps(json_object_get(setup->then, "disabled_plugins"), 0);
 
 	if (version == 1)
 		setup_print(setup,
@@ -93,7 +93,7 @@ static int containerd_check_imports(struct setup *setup, json_int_t file_version
 {
 	const struct engine *facts = &engine_containerd;
 	_cleanup_free_ char *version = engine_version(facts, false),
-			    *hiding = engine_config_find_import(facts, setup->file.path, setup->wanted);
+			    *hiding = engine_config_find_import(facts, setup->file.path, setup->then);
 
 	if (!hiding)
 		return 0;
@@ -106,8 +106,8 @@ static int containerd_check_imports(struct setup *setup, json_int_t file_version
 
 static int containerd_edit(struct setup *setup)
 {
-	const json_t *written = json_object_get(setup->wanted, "version"), *plugin;
-	bool empty = !json_object_size(setup->wanted), only;
+	const json_t *written = json_object_get(setup->then, "version"), *plugin;
+	bool empty = !json_object_size(setup->then), only;
 	json_int_t version = written ? json_integer_value(written) : empty ? 2 : 1;
 
 	if (written && !json_is_integer(written))
@@ -121,9 +121,9 @@ static int containerd_edit(struct setup *setup)
 		return EXIT_STATUS_FAILURE;
 	containerd_warn(setup, version);
 	setup->section = engine_containerd.sections[version - 1];
-	plugin = json_at(setup->wanted, setup->section);
+	plugin = json_at(setup->then, setup->section);
 	only = !json_object_size(json_at(plugin, engine_containerd.runtimes));
-	if (empty && json_object_set_new(setup->wanted, "version", json_integer(2)) < 0)
+	if (empty && json_object_set_new(setup->then, "version", json_integer(2)) < 0)
 		return output_no_memory();
 	/* Files of version 3 are containerd 2's, where it is on by default. */
 	if (keys_put_cdi(setup, version >= 3) || keys_put_runtime(setup, containerd_make_runtime(setup, plugin)))
