@@ -14,7 +14,6 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/output.h"
-#include "engines/config.h"
 
 void setup_print(const struct setup *setup, const char *format, ...)
 {

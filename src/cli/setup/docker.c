@@ -14,7 +14,6 @@
 #include "base/str.h"
 #include "cli/output.h"
 #include "cli/setup/setup.h"
-#include "engines/engine.h"
 #include "system/trusted_file.h"
 
 enum {

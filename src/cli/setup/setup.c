@@ -16,8 +16,6 @@
 #include "base/str.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "engines/config.h"
-#include "engines/text.h"
 #include "system/trusted_file.h"
 
 enum {
@@ -48,29 +46,24 @@ static const struct setup_engine *const engines[] = {&setup_docker, &setup_podma
 
 /* ---- the command line ---- */
 
-static void setup_refuse_engine(const char *name, const struct argp_state *state)
+static void setup_take_engine(struct setup *setup, const char *name, const struct argp_state *state)
 {
 	const struct engine *other = engine_find(name, strlen(name));
 	const char *names[ARRAY_SIZE(engines) + 1] = {"kubernetes"};
 	char suggestion[SUGGESTION_SIZE];
 
-	for (size_t i = 0; i < ARRAY_SIZE(engines); i++)
-		names[i + 1] = engines[i]->facts->name;
-	argp_error(state, "ENGINE is docker, podman, containerd, crio, kubernetes or vcuda, not '%s'%s", name,
-		   str_suggest(names, ARRAY_SIZE(names), other ? other->name : name, suggestion));
-}
-
-static void setup_take_engine(struct setup *setup, const char *name, const struct argp_state *state)
-{
 	if (setup->engine || setup->all || setup->kubernetes)
 		argp_error(state, "'%s' is one argument too many", name);
-	for (size_t i = 0; i < ARRAY_SIZE(engines); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(engines); i++) {
+		names[i + 1] = engines[i]->facts->name;
 		if (streq(engines[i]->facts->name, name))
 			setup->engine = engines[i];
+	}
 	setup->all |= streq(name, "all");
 	setup->kubernetes |= streq(name, "kubernetes");
 	if (!setup->engine && !setup->all && !setup->kubernetes)
-		setup_refuse_engine(name, state);
+		argp_error(state, "ENGINE is docker, podman, containerd, crio, kubernetes or vcuda, not '%s'%s", name,
+			   str_suggest(names, ARRAY_SIZE(names), other ? other->name : name, suggestion));
 }
 
 static void setup_check_line(const struct setup *setup, const struct argp_state *state)

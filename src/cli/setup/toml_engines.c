@@ -11,7 +11,6 @@
 #include "base/str.h"
 #include "cli/output.h"
 #include "cli/setup/setup.h"
-#include "engines/config.h"
 #include "system/trusted_file.h"
 
 /* ---- containerd ---- */
