@@ -58,9 +58,6 @@ enum { TRACE_TIME_SIZE = 32 };
 /** Sets the program's name in messages, a constant. Until then it is ctr-gpu-hook. */
 void trace_begin(const char *program);
 
-/** Return: that name. */
-const char *trace_program(void);
-
 /**
  * trace_open() - from now on, keep a log
  * @destination: of ctr_gpu_context_log(); NULL: none
@@ -86,12 +83,6 @@ void trace_write_time(char ret[TRACE_TIME_SIZE]);
 
 /** One line, if there is a log. @kind: "debug", "warning" or "error". */
 void trace_write(const char *kind, const char *text);
-
-/** trace_open_last() - from now on, keep a failure in /run/ctr-gpu, where `ctr-gpu doctor` finds it */
-void trace_open_last(void);
-
-/** The failure, if trace_open_last() was called. */
-void trace_keep_last(const char *text);
 
 /*
  * What a failing hook has to say. Engines pass a hook's standard error on to the user, but not all of them: crun under
@@ -127,11 +118,3 @@ int report_error_failure(const struct ctr_gpu_context *context, int r);
  */
 int report_error_go_without(struct ctr_gpu_context *context, struct ctr_gpu_request *request,
 			    enum ctr_gpu_method method, bool quiet, int r, struct ctr_gpu_plan **ret_plan);
-
-/* The hook as nvidia-cdi-hook, the name under which engines run it for specs of NVIDIA's tools. */
-
-/** Whether it was called by this name. */
-bool cdi_hook_is_called(const char *program);
-
-/** All of it. Return: the exit status. */
-int cdi_hook_main(char **argv);

@@ -11,9 +11,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,6 +35,178 @@ struct shim {
 	struct ctr_gpu_host *host;
 	struct ctr_gpu_plan *plan;
 };
+
+/* ---- command line ---- */
+
+/* Options with a value: runc 1.0 to 1.4 (main.go, create.go, run.go), crun 1.0 to 1.20 (crun.c, create.c, run.c). */
+static const char *const global_options[] = {"log",  "log-format", "log-level",      "root",
+					     "criu", "rootless",   "cgroup-manager", NULL};
+static const char *const create_options[] = {
+	"bundle", "b", "config", "f", "console-socket", "pid-file", "pidfd-socket", "preserve-fds", NULL};
+
+struct option_word {
+	const char *name; /* NULL: no option */
+	size_t length;
+	const char *value;
+};
+
+static bool command_line_word_is(const struct option_word *word, const char *name)
+{
+	return word->name && strlen(name) == word->length && memcmp(word->name, name, word->length) == 0;
+}
+
+static bool command_line_takes_value(const struct option_word *word, const char *const *options)
+{
+	for (; *options; options++)
+		if (command_line_word_is(word, *options))
+			return true;
+	return false;
+}
+
+/* "-b/path", as crun takes it: an option of one letter, with its value behind it. */
+static bool command_line_has_attached(const char *text, const char *const *options, struct option_word *ret)
+{
+	const struct option_word letter = {.name = text + 1, .length = 1, .value = text + 2};
+
+	if (text[1] == '-' || !text[2] || !command_line_takes_value(&letter, options))
+		return false;
+	*ret = letter;
+	return true;
+}
+
+/* An option with its value, or an argument. Both runtimes take "--name value" and "--name=value", runc one dash too. */
+static char *const *command_line_next_word(char *const *words, const char *const *options, struct option_word *ret)
+{
+	const char *text = *words++;
+	bool equals;
+
+	*ret = (struct option_word){0};
+	if (text[0] != '-' || text[1] == '\0')
+		return words;
+	ret->name = text + 1 + (text[1] == '-');
+	ret->length = strcspn(ret->name, "=");
+	equals = ret->name[ret->length] == '=';
+	if (!command_line_takes_value(ret, options)) {
+		(void)command_line_has_attached(text, options, ret);
+		return words;
+	}
+	ret->value = equals ? ret->name + ret->length + 1 : *words;
+	return words + (!equals && *words);
+}
+
+void command_line_read(char *const *words, struct command_line *ret)
+{
+	struct option_word word;
+
+	*ret = (struct command_line){0};
+	while (*words && !ret->command) {
+		const char *text = *words;
+
+		words = command_line_next_word(words, global_options, &word);
+		if (!word.name)
+			ret->command = text;
+		else if (command_line_word_is(&word, "log"))
+			ret->log = word.value;
+		else if (command_line_word_is(&word, "log-format"))
+			ret->log_json = word.value && strcmp(word.value, "json") == 0;
+	}
+	ret->creates = ret->command && (strcmp(ret->command, "create") == 0 || strcmp(ret->command, "run") == 0);
+	/* Both find options behind the container's name, too. */
+	while (ret->creates && *words && strcmp(*words, "--") != 0) {
+		words = command_line_next_word(words, create_options, &word);
+		if (command_line_word_is(&word, "bundle") || command_line_word_is(&word, "b"))
+			ret->bundle = word.value;
+		else if (command_line_word_is(&word, "config") || command_line_word_is(&word, "f"))
+			ret->config = word.value;
+	}
+}
+
+/* ---- which runtime ---- */
+
+/* Where distributions and administrators install runtimes. An engine's own PATH may lack some of these. */
+static const char usual_places[] = "/usr/bin:/usr/sbin:/usr/local/bin:/usr/local/sbin";
+
+/* A link to us, such as nvidia-container-runtime or an administrator's runc, would have us start ourselves for ever. */
+static bool find_runtime_is_self(const struct stat *st)
+{
+	struct stat self;
+
+	return stat("/proc/self/exe", &self) == 0 && self.st_dev == st->st_dev && self.st_ino == st->st_ino;
+}
+
+static bool find_runtime_is_usable(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0 && !find_runtime_is_self(&st);
+}
+
+static bool find_runtime_try(const char *place, size_t place_length, const char *name, char ret[FIND_RUNTIME_PATH_MAX])
+{
+	const int length = snprintf(ret, FIND_RUNTIME_PATH_MAX, "%.*s/%s", (int)place_length, place, name);
+
+	return length < FIND_RUNTIME_PATH_MAX && find_runtime_is_usable(ret);
+}
+
+static bool find_runtime_in_places(const char *places, const char *name, char ret[FIND_RUNTIME_PATH_MAX])
+{
+	while (places) {
+		const size_t size = strcspn(places, ":");
+
+		/* A relative path counts from the working directory, which may be anybody's. */
+		if (places[0] == '/' && find_runtime_try(places, size, name, ret))
+			return true;
+		places = places[size] ? places + size + 1 : NULL;
+	}
+	return false;
+}
+
+/*
+ * find_runtime_program() - find a program that can be executed and is not this one under another name
+ * @name:   an absolute path, or what is looked for in directories
+ * @places: the value of PATH, or NULL; where nothing is found there, the usual directories are searched
+ * @ret:    its path
+ *
+ * Return: whether there is one.
+ */
+static bool find_runtime_program(const char *name, const char *places, char ret[FIND_RUNTIME_PATH_MAX])
+{
+	if (name[0] == '/')
+		return strlen(name) < FIND_RUNTIME_PATH_MAX && find_runtime_is_usable(strcpy(ret, name));
+	return find_runtime_in_places(places, name, ret) || find_runtime_in_places(usual_places, name, ret);
+}
+
+int find_runtime(const struct ctr_gpu_context *context, char **ret_path)
+{
+	char path[FIND_RUNTIME_PATH_MAX];
+	const char *name;
+
+	for (size_t i = 0; (name = ctr_gpu_context_runtime(context, i)); i++) {
+		if (!find_runtime_program(name, getenv("PATH"), path))
+			continue;
+		*ret_path = strdup(path);
+		return *ret_path ? 0 : -ENOMEM;
+	}
+	return -ENOENT;
+}
+
+char *find_runtime_beside(const char *name)
+{
+	char self[4096], *path;
+	ssize_t length;
+
+	length = readlink("/proc/self/exe", self, sizeof(self));
+	if (length <= 0 || length == (ssize_t)sizeof(self))
+		return NULL;
+	while (length > 0 && self[length - 1] != '/')
+		length--;
+	if (asprintf(&path, "%.*s%s", (int)length, self, name) < 0)
+		return NULL;
+	if (access(path, X_OK) == 0)
+		return path;
+	free(path);
+	return NULL;
+}
 
 /* ---- why a container cannot be created, where the engine reads its runtime's errors ---- */
 
