@@ -162,13 +162,3 @@ const char *summary_remedy(const struct summary *summary);
 
 /** Return: an array of {id, name, works, doors: [{id, use, works, because}]}; NULL without memory. */
 json_t *summaries_to_json(const struct findings *findings);
-
-/* ---- print doctor ---- */
-
-/**
- * print_doctor_write() - write it for a person, in colour and as wide as it is where @file is a terminal
- * @verbose: everything, and not only what works and what is wrong
- *
- * Return: 0 or -EIO.
- */
-int print_doctor_write(const struct findings *findings, bool verbose, FILE *file);
