@@ -13,6 +13,11 @@ $(O)/test/tools/%: test/e2e/tools/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -D_GNU_SOURCE $(OPTIMIZE) $(warnings) -o $@ $<
 
+# It starts for each sandbox, in trees with other C libraries, too.
+$(O)/test/tools/sandbox-stage: test/e2e/tools/sandbox-stage.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu17 -D_GNU_SOURCE $(OPTIMIZE) $(warnings) -static -o $@ $<
+
 $(O)/test/tools/vcuda-standin: test/e2e/tools/vcuda-standin.c vcuda/protocol/start.h
 	@mkdir -p $(@D)
 	$(CC) -std=gnu17 -D_GNU_SOURCE -I. -Isrc $(OPTIMIZE) $(warnings) -o $@ $<
@@ -38,7 +43,7 @@ demo: dependencies-demo
 	$(MAKE) $(all_cores) demo-only
 
 # What it shows, and no test program besides.
-demo-only: all test-hosts $(O)/test/tools/memlock $(O)/test/tools/probe
+demo-only: all test-hosts $(addprefix $(O)/test/tools/,memlock probe sandbox-stage)
 	test/e2e/demo $(O)
 
 .PHONY: demo demo-only
