@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "kept.h"
 #include "native.h"
 #include "tree.h"
 
@@ -247,7 +248,16 @@ static int make_proc(const struct space *space)
 	return 0;
 }
 
-/* What WSL's init does at boot, or a driver package. The machine's own cache of ldconfig(8) is hidden from it. */
+/* The machine's own cache of ldconfig(8) */
+static int hide_ldconfig_cache(void)
+{
+	if (access("/var/cache/ldconfig", F_OK) == 0 &&
+	    mount("none", "/var/cache/ldconfig", "tmpfs", 0, "mode=700") < 0)
+		return complain("/var/cache/ldconfig");
+	return 0;
+}
+
+/* What WSL's init does at boot, or a driver package. */
 static int run_ldconfig(const char *option, const char *argument)
 {
 	char *const argv[] = {(char *)"ldconfig", (char *)option, (char *)argument, NULL};
@@ -255,10 +265,6 @@ static int run_ldconfig(const char *option, const char *argument)
 	posix_spawn_file_actions_t actions;
 	int status = -1, result;
 	pid_t pid;
-
-	if (access("/var/cache/ldconfig", F_OK) == 0 &&
-	    mount("none", "/var/cache/ldconfig", "tmpfs", 0, "mode=700") < 0)
-		return complain("/var/cache/ldconfig");
 
 	(void)posix_spawn_file_actions_init(&actions);
 	(void)posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
@@ -271,17 +277,24 @@ static int run_ldconfig(const char *option, const char *argument)
 }
 
 /* Also makes the links by which libraries are found; where no cache may know them, it is written where nobody looks. */
-static int make_loader_cache(const struct profile *profile)
+static int make_loader_cache(const struct profile *profile, const struct kept *kept)
 {
 	const struct profile_native *native = &profile->native;
 
+	if (hide_ldconfig_cache() < 0)
+		return -1;
+	if (kept_use(kept, "/usr/lib/wsl/lib"))
+		return 0;
 	if (native->nvidia && native->root[0] && run_ldconfig("-r", native->root) < 0)
 		return -1;
 	if (native->nvidia && !native->loader_cache && run_ldconfig("-C", SCRATCH "/ld.so.cache") < 0)
 		return -1;
-	return profile->loader_cache || (native->nvidia && native->loader_cache && !native->root[0])
-		       ? run_ldconfig(NULL, NULL)
-		       : 0;
+	if (!profile->loader_cache && (!native->nvidia || !native->loader_cache || native->root[0]))
+		return 0;
+	if (run_ldconfig(NULL, NULL) < 0)
+		return -1;
+	kept_save(kept, SCRATCH "/lib.upper");
+	return 0;
 }
 
 static int make_native(const struct space *space)
@@ -338,7 +351,9 @@ static int hide_installed(void)
 static int make_host(const struct space *space)
 {
 	const struct profile *profile = space->profile;
+	struct kept kept;
 
+	kept_find(profile, space->files, &kept);
 	if (make_states() < 0)
 		return -1;
 	if (make_dev(space) < 0 || make_class(space) < 0 || overlay("etc", "/etc") < 0 || overlay("usr", "/usr") < 0 ||
@@ -350,7 +365,7 @@ static int make_host(const struct space *space)
 		return -1;
 	if (profile->loader_cache && tree_write("/etc/ld.so.conf.d/ld.wsl.conf", "/usr/lib/wsl/lib\n") < 0)
 		return -1;
-	return make_loader_cache(profile);
+	return make_loader_cache(profile, &kept);
 }
 
 int space_enter(const struct space *space)
@@ -358,9 +373,10 @@ int space_enter(const struct space *space)
 	if (unshare(CLONE_NEWNS) < 0)
 		return complain("a mount namespace of its own");
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return complain(errno == EINVAL
-					? "/ is not a mount point, as in a plain chroot; run this in a container or on a machine"
-					: "/");
+		return complain(
+			errno == EINVAL
+				? "/ is not a mount point, as in a plain chroot; run this in a container or on a machine"
+				: "/");
 	if (mount("none", SCRATCH, "tmpfs", 0, "mode=755") < 0)
 		return complain(SCRATCH);
 	if (scratch_directories() < 0 || make_host(space) < 0)

@@ -137,6 +137,36 @@ int tree_copy(const char *from, const char *to, mode_t mode)
 	return target < 0 ? complain("open", to) : copy_directory(open(from, O_RDONLY | O_CLOEXEC), target, mode);
 }
 
+int tree_copy_one(const char *from, const char *to, const char *name, mode_t mode)
+{
+	_cleanup_close_ int source = open(from, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int target = open(to, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return source < 0 || target < 0 ? complain("open", source < 0 ? from : to)
+					: copy_file(source, target, name, mode);
+}
+
+int tree_copy_links(const char *from, const char *to)
+{
+	_cleanup_(cleanup_closedirp) DIR *directory = opendir(from);
+	const struct dirent *entry;
+
+	if (!directory)
+		return complain("open", from);
+	while ((entry = readdir(directory))) {
+		char points_to[TREE_PATH_MAX] = "", path[TREE_PATH_MAX];
+
+		if (entry->d_type != DT_LNK)
+			continue;
+		(void)snprintf(path, sizeof(path), "%s/%s", to, entry->d_name);
+		if (readlinkat(directory_fd(directory), entry->d_name, points_to, sizeof(points_to) - 1) < 0)
+			return complain("readlink", entry->d_name);
+		if (tree_symlink(points_to, path) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int store(const struct profile_adapter *adapter, const char *files, const char *drivers)
 {
 	char from[TREE_PATH_MAX], to[TREE_PATH_MAX];

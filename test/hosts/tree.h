@@ -21,6 +21,12 @@ int tree_mkdirs(const char *path);
 /** Copies the regular files of a directory over what is there, giving each @mode. */
 int tree_copy(const char *from, const char *to, mode_t mode);
 
+/** Copies one regular file from one directory to another. */
+int tree_copy_one(const char *from, const char *to, const char *name, mode_t mode);
+
+/** Makes the symlinks of a directory in another one. */
+int tree_copy_links(const char *from, const char *to);
+
 /** What Windows keeps in FileRepository: the stores of the adapters, among directories of other drivers. */
 int tree_drivers(const struct profile *profile, const char *files, const char *to);
 
