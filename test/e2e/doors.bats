@@ -14,7 +14,7 @@ setup_file() {
 
 # A bundle whose process has these variables, and before "--" the devices for which a CDI spec added hooks.
 prepare() {
-	local bundle=$BATS_TEST_TMPDIR/bundle hooks=() device
+	local bundle=$BATS_TEST_TMPDIR/bundle hooks=()
 
 	while [[ $1 != -- ]]; do
 		hooks+=("$1")
@@ -22,20 +22,15 @@ prepare() {
 	done
 	shift
 	mkdir -p "$bundle/rootfs"
-	jq -n '{ociVersion: "1.0.2", root: {path: "rootfs"},
+	jq -n --arg hooks "$(printf '%s\n' "${hooks[@]}")" '{ociVersion: "1.0.2", root: {path: "rootfs"},
 		process: {args: ["sh"], env: $ARGS.positional, capabilities: {bounding: ($ENV.bounding // "CAP_CHOWN" | split(","))}},
-		hooks: {prestart: [$ENV.docker_hook // empty | {path: ., args: ["nvidia-container-runtime-hook", "prestart"]}]},
+		hooks: {prestart: [$ENV.docker_hook // empty | {path: ., args: ["nvidia-container-runtime-hook", "prestart"]}],
+			createRuntime: [$hooks | splits("\n") | select(. != "")
+				| {path: "/usr/bin/ctr-gpu-hook", args: ["ctr-gpu-hook", "--device=" + ., "createRuntime"], env: ["LANG=C"]}]},
 		mounts: [$ENV.mounted // "" | splits(",") | select(. != "") | {
 			source: "/dev/null", destination: ("/var/run/nvidia-container-devices/" + .), type: "bind", options: ["bind"]}]
-	}' --args "$@" >"$bundle/config.json"
-	for device in "${hooks[@]}"; do
-		jq --arg device "$device" '.hooks.createRuntime += [
-			{path: "/usr/bin/ctr-gpu-hook", args: ["ctr-gpu-hook", "--device=" + $device, "createRuntime"], env: ["LANG=C"]}]' \
-			"$bundle/config.json" >"$bundle/new"
-		mv "$bundle/new" "$bundle/config.json"
-	done
-	jq -n --arg bundle "$bundle" '{ociVersion: "1.0.2", id: "doors", status: "creating", pid: 1, bundle: $bundle}' \
-		>"$bundle/state.json"
+	} | if .hooks.createRuntime == [] then del(.hooks.createRuntime) else . end' --args "$@" >"$bundle/config.json"
+	printf '{"ociVersion": "1.0.2", "id": "doors", "status": "creating", "pid": 1, "bundle": "%s"}\n' "$bundle" >"$bundle/state.json"
 }
 
 # The doors, each in its own words. What a request is made of is in $devices (a list), $capabilities, $requirement and
