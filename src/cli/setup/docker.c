@@ -289,36 +289,23 @@ static bool docker_advise_compat(const struct setup *setup)
 	return false;
 }
 
-static bool docker_knows_runtime(const struct setup *setup)
-{
-	_cleanup_json_ json_t *runtimes = docker_query(setup, "/info", "Runtimes");
-
-	return !runtimes || json_object_get(runtimes, "nvidia");
-}
-
-/* A daemon that was only reloaded since its file turned CDI on, however long ago that was written. */
-static bool docker_lacks_cdi(const struct setup *setup)
-{
-	_cleanup_json_ json_t *directories = docker_query(setup, "/info", "CDISpecDirs");
-
-	return json_is_true(json_at(setup->then, engine_docker.cdi)) && json_is_array(directories) &&
-	       json_array_size(directories) == 0;
-}
-
 static void docker_advise(const struct setup *setup)
 {
-	bool restarts = docker_has_to_start(setup);
+	bool asks = setup->daemon.pid && !setup->remove && !setup->unreached, restarts = docker_has_to_start(setup);
+	_cleanup_json_ json_t *info = asks ? docker_api_get(&setup->daemon, "/info") : NULL;
+	const json_t *runtimes = json_object_get(info, "Runtimes"), *directories = json_object_get(info, "CDISpecDirs");
 
-	if (setup->daemon.pid && !setup->remove && !setup->unreached) {
+	if (asks)
 		restarts |= docker_advise_compat(setup);
-		restarts |= docker_lacks_cdi(setup);
-	}
+	/* A daemon that was only reloaded since its file turned CDI on, however long ago that was written. */
+	restarts |= json_is_true(json_at(setup->then, engine_docker.cdi)) && json_is_array(directories) &&
+		    json_array_size(directories) == 0;
 	if (!setup->daemon.pid && file_exists(engine_docker.desktop))
 		setup_print(setup, "Docker Desktop runs its daemon elsewhere, with GPU support of its own; nothing "
 				   "here reaches it");
 	else if (!setup->released && !setup->unreached)
 		setup_advise_restart(setup,
-				     setup->changed || restarts || (!setup->remove && !docker_knows_runtime(setup)),
+				     setup->changed || restarts || (runtimes && !json_object_get(runtimes, "nvidia")),
 				     restarts ? ENGINE_RESTART : ENGINE_RELOAD);
 }
 
