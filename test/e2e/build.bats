@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
+# bats file_tags=long
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154
 #
 # The build, for those who are not its authors: from an unpacked tarball, in a directory with a space in its name, as root in

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
+# bats file_tags=long
 # shellcheck disable=SC2016,SC2154
 #
 # The Debian packages: what is in them, and what they do when dpkg installs them on a simulated host whose /usr, /etc and

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
+# bats file_tags=long
 # shellcheck shell=bash disable=SC2016,SC2154
 #
 # ctr-gpu-device-plugin on simulated hosts, with a kubelet of the test's own (kubelet.py), which speaks gRPC by another library.

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# bats file_tags=long
 # shellcheck shell=bash disable=SC2016,SC2154
 #
 # ctr-gpu doctor on hosts that have what users complain about: each fault is found, under its name, with what to do.

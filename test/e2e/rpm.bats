@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
+# bats file_tags=long
 # shellcheck disable=SC2016,SC2154
 #
 # The RPM packages, as rpmbuild makes them on any machine, with the programs linked dynamically as on Fedora: what is in them,

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
+# bats file_tags=long
 # shellcheck disable=SC2016,SC2154
 #
 # Every hostile shape of a root filesystem (shapes) through every door: none does anything to the host. Each shape and each door

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
+# bats file_tags=long
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 #
 # CUDA in containers that hold no device: real engines, our client library, servers and manager. The driver of the simulated
