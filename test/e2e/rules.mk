@@ -42,8 +42,8 @@ $(O)/test/stale/%: test/e2e/stale.c
 demo: dependencies-demo
 	$(MAKE) $(all_cores) demo-only
 
-# What it shows, and no test program besides.
-demo-only: all test-hosts $(addprefix $(O)/test/tools/,memlock probe sandbox-stage)
+# What it shows, and no other program.
+demo-only: $(addprefix $(O)/bin/,ctr-gpu ctr-gpu-hook ctr-gpu-driverd) test-hosts $(addprefix $(O)/test/tools/,memlock probe sandbox-stage)
 	test/e2e/demo $(O)
 
 .PHONY: demo demo-only
