@@ -267,6 +267,8 @@ const char *gpu_architecture(uint32_t device_id)
 	return NULL;
 }
 
+/* ---- what the driver says of each ---- */
+
 enum {
 	GPUS_MAX = 256,  /* NV_MAX_DEVICES is 32 and has grown before */
 	MINOR_MAX = 254, /* 255 is nvidiactl, 254 nvidia-modeset */
