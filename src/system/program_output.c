@@ -87,9 +87,11 @@ int program_output_read_status(const char *const arguments[], int time_ms, size_
 
 	*ret_size = 0;
 	*ret = malloc(max + 1);
-	if (!*ret || pipe2(pair, O_CLOEXEC) < 0)
+	if (!*ret)
 		return -1;
 	(*ret)[0] = '\0';
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -1;
 	ours = pair[0];
 	pid = fork();
 	if (pid == 0)

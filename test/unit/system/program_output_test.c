@@ -4,7 +4,9 @@
 
 #include "unit.h"
 
+#include <malloc.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "base/cleanup.h"
 #include "system/program_output.h"
@@ -45,6 +47,21 @@ static void test_end(void **state)
 	assert_string_equal(said_by("exec yes", LONG_MS), "");
 }
 
+/* What is not written of new memory is no zero. */
+static void test_no_pipe(void **state)
+{
+	struct rlimit limit, none;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = (struct rlimit){0, limit.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	(void)mallopt(M_PERTURB, 0x5a);
+	assert_string_equal(said_by("echo late", LONG_MS), "");
+	(void)mallopt(M_PERTURB, 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
 static int status_of(const char *script)
 {
 	const char *const arguments[] = {"/bin/sh", "-c", script, NULL};
@@ -68,6 +85,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_time),
 		cmocka_unit_test(test_end),
+		cmocka_unit_test(test_no_pipe),
 		cmocka_unit_test(test_status),
 	};
 
