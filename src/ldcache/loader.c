@@ -448,7 +448,7 @@ static int loader_add_musl_path(struct loader_work *loader, bool only_loader)
 	if (loader->plan->library_dir_count == 0 && (!old.data || !strstr(old.data, "::")))
 		return 0;
 	r = ldcache_musl_path(old.data, &front, &behind, &text);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	return loader_add_text(loader, MUSL_PATH, steal_ptr(text), !only_loader, &old);
 }

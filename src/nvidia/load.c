@@ -432,7 +432,7 @@ static void load_label_files(const struct load_host *host, const struct load *lo
 	_cleanup_free_ const char **arguments = calloc(load->count + 3, sizeof(*arguments));
 	_cleanup_close_ int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	size_t count = 0;
-	pid_t pid;
+	pid_t pid = -1;
 
 	if (!arguments || null < 0 || !load_has_labels(host, restorecon))
 		return;
