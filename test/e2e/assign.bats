@@ -464,7 +464,7 @@ one_at_a_time() {
 		dockerd --config-file "$directory/daemon.json" --data-root "$directory/data" --exec-root /run/exec --pidfile /run/docker.pid \
 			--iptables=false --ip6tables=false --bridge=none --cgroup-parent "$CTR_GPU_TEST_CGROUP" \
 			--exec-opt native.cgroupdriver=cgroupfs >"$directory/log" 2>&1 &
-		soon docker version || exit
+		soon docker_answers || exit
 		tar -C "$2" -c . | docker import - debian >/dev/null || exit
 		run="docker run --network none"
 		$run --detach --name one --gpus device=0 debian sleep 600 >/dev/null || exit 1

@@ -42,7 +42,7 @@ with_docker() {
 		dockerd --data-root "$directory/data" --exec-root /run/exec --pidfile /run/docker.pid --iptables=false \
 			--ip6tables=false --bridge=none --cgroup-parent "$CTR_GPU_TEST_CGROUP" \
 			--exec-opt native.cgroupdriver=cgroupfs >"$directory/log" 2>&1 &
-		soon docker version || exit
+		soon docker_answers || exit
 		tar -C "$2" -c . | docker import - debian >/dev/null || exit
 		docker run --detach --name one --network none debian sleep 600 >/dev/null || exit
 		pid=$(docker inspect --format "{{.State.Pid}}" one)

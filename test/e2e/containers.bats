@@ -27,7 +27,7 @@ with_docker() {
 		dockerd --data-root "$directory/data" --exec-root /run/exec --pidfile /run/docker.pid --iptables=false \
 			--ip6tables=false --bridge=none --cgroup-parent "$CTR_GPU_TEST_CGROUP" --add-runtime "nvidia=$CTR_GPU_BUILD/bin/ctr-gpu-runtime" \
 			--exec-opt native.cgroupdriver=cgroupfs >"$directory/log" 2>&1 &
-		soon docker version || exit
+		soon docker_answers || exit
 		tar -C "$2" -c . | docker import - debian >/dev/null || exit
 		start() { docker run --detach --network none --name "$@" debian sleep 600 >/dev/null || fail "$1"; }
 		eval "$4" || exit

@@ -87,6 +87,12 @@ soon() {
 }
 export -f soon
 
+# docker_answers [SOCKET]: for `soon`. The client takes longer to start than the daemon to make its socket, and waits there until it is served.
+docker_answers() {
+	[[ -S ${1:-/run/docker.sock} ]] && docker version
+}
+export -f docker_answers
+
 # The files and directories of an engine, on a disk: overlayfs does not stack on every filesystem.
 engine_directory() {
 	local directory=$BATS_FILE_TMPDIR/$1
@@ -172,7 +178,7 @@ docker_start() {
 	' "$directory" "${3-}" >"$directory/log" 2>&1 3>&- &
 	echo $! >"$directory/sandbox.pid"
 	for _ in {1..1200}; do
-		docker version >/dev/null 2>&1 && return
+		docker_answers "$directory/socket" >/dev/null 2>&1 && return
 		kill -0 "$(<"$directory/sandbox.pid")" 2>/dev/null || break
 		sleep 0.05
 	done
@@ -456,11 +462,21 @@ driver() {
 
 # bundle IMAGE DIRECTORY [JQ-FILTER]: a bundle whose config.json is the runtime's own with our hook in it
 bundle() {
-	local directory=$2 filter=${3:-.}
+	local directory=$2 made
 
 	mkdir -p "$directory"
 	image_copy "$1" "$directory/rootfs" || return
-	[[ -e $BATS_FILE_TMPDIR/spec/config.json ]] || runtime_spec || return
+	# jq takes longer to start than a container, and files ask for the same again and again.
+	made=$(sha256sum <<<"${3:-.}") && made=$BATS_FILE_TMPDIR/bundle-${made%% *}
+	[[ -e $made ]] || bundle_configuration "${3:-.}" "$made" || return
+	cp "$made" "$directory/config.json"
+}
+
+# bundle_configuration JQ-FILTER FILE
+bundle_configuration() {
+	local new
+
+	new=$(mktemp -d "$BATS_FILE_TMPDIR/new-XXXXXX") && (cd "$new" && runc spec) || return
 	jq --arg hook "$CTR_GPU_BUILD/bin/ctr-gpu-hook" '
 		.process.terminal = false
 		| .process.args = ["/usr/bin/probe"]
@@ -470,14 +486,7 @@ bundle() {
 		| .linux.resources.devices = [{"allow": false, "access": "rwm"}]
 		| .linux.namespaces |= map(select(.type != "network"))
 		| .hooks.prestart = [{"path": $hook, "args": ["ctr-gpu-hook", "prestart"], "env": ["LANG=C"]}]
-		| '"$filter" "$BATS_FILE_TMPDIR/spec/config.json" >"$directory/config.json"
-}
-
-# What the runtime suggests, once for a file
-runtime_spec() {
-	local new
-
-	new=$(mktemp -d "$BATS_FILE_TMPDIR/spec-XXXXXX") && (cd "$new" && runc spec) && mv -T "$new" "$BATS_FILE_TMPDIR/spec"
+		| '"$1" "$new/config.json" >"$new/new" && mv "$new/new" "$2"
 }
 
 # both FUNCTION [ARGUMENT…]: with each runtime as its last argument

@@ -32,7 +32,7 @@ measure() {
 		dockerd --data-root "$directory/data" --exec-root /run/exec --pidfile /run/docker.pid --iptables=false \
 			--ip6tables=false --bridge=none --cgroup-parent "$CTR_GPU_TEST_CGROUP" --add-runtime "nvidia=$CTR_GPU_BUILD/bin/ctr-gpu-runtime" \
 			--exec-opt native.cgroupdriver=cgroupfs >"$directory/log" 2>&1 &
-		soon docker version || exit
+		soon docker_answers || exit
 		tar -C "$2" -c . | docker import - debian >/dev/null || exit
 		export CONTAINERS_CONF=$directory/containers.conf CONTAINERS_STORAGE_CONF=$directory/storage.conf
 		tar -C "$2" -c . | podman import - debian >/dev/null 2>&1 || exit
