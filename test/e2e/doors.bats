@@ -12,24 +12,42 @@ setup_file() {
 
 # What is defined here runs on the simulated host, all doors on one: the functions are in its shell's environment.
 
+# strings TEXT…: as JSON, in $strings. jq takes longer to start than a door to answer.
+strings() {
+	local text
+
+	strings=
+	for text; do
+		text=${text//\\/\\\\}
+		text=${text//\"/\\\"}
+		text=${text//$'\t'/\\t}
+		strings+=${strings:+, }\"${text//$'\n'/\\n}\"
+	done
+	strings="[$strings]"
+}
+
 # A bundle whose process has these variables, and before "--" the devices for which a CDI spec added hooks.
 prepare() {
-	local bundle=$BATS_TEST_TMPDIR/bundle hooks=()
+	local bundle=$BATS_TEST_TMPDIR/bundle hooks='' mounts='' prestart='' list bounds device strings
 
 	while [[ $1 != -- ]]; do
-		hooks+=("$1")
+		strings ctr-gpu-hook "--device=$1" createRuntime
+		hooks+="${hooks:+, }{\"path\": \"/usr/bin/ctr-gpu-hook\", \"args\": $strings, \"env\": [\"LANG=C\"]}"
 		shift
 	done
 	shift
+	for device in ${mounted//,/ }; do
+		mounts+="${mounts:+, }{\"source\": \"/dev/null\", \"destination\": \"/var/run/nvidia-container-devices/$device\", \"type\": \"bind\", \"options\": [\"bind\"]}"
+	done
+	[[ -z ${docker_hook-} ]] || prestart="{\"path\": \"$docker_hook\", \"args\": [\"nvidia-container-runtime-hook\", \"prestart\"]}"
+	IFS=, read -ra list <<<"${bounding-CAP_CHOWN}"
+	strings "${list[@]}"
+	bounds=$strings
+	strings "$@"
 	mkdir -p "$bundle/rootfs"
-	jq -n --arg hooks "$(printf '%s\n' "${hooks[@]}")" '{ociVersion: "1.0.2", root: {path: "rootfs"},
-		process: {args: ["sh"], env: $ARGS.positional, capabilities: {bounding: ($ENV.bounding // "CAP_CHOWN" | split(","))}},
-		hooks: {prestart: [$ENV.docker_hook // empty | {path: ., args: ["nvidia-container-runtime-hook", "prestart"]}],
-			createRuntime: [$hooks | splits("\n") | select(. != "")
-				| {path: "/usr/bin/ctr-gpu-hook", args: ["ctr-gpu-hook", "--device=" + ., "createRuntime"], env: ["LANG=C"]}]},
-		mounts: [$ENV.mounted // "" | splits(",") | select(. != "") | {
-			source: "/dev/null", destination: ("/var/run/nvidia-container-devices/" + .), type: "bind", options: ["bind"]}]
-	} | if .hooks.createRuntime == [] then del(.hooks.createRuntime) else . end' --args "$@" >"$bundle/config.json"
+	printf '{"ociVersion": "1.0.2", "root": {"path": "rootfs"}, "process": {"args": ["sh"], "env": %s, "capabilities": {"bounding": %s}},
+		"hooks": {"prestart": [%s]%s}, "mounts": [%s]}\n' \
+		"$strings" "$bounds" "$prestart" "${hooks:+, \"createRuntime\": [$hooks]}" "$mounts" >"$bundle/config.json"
 	printf '{"ociVersion": "1.0.2", "id": "doors", "status": "creating", "pid": 1, "bundle": "%s"}\n' "$bundle" >"$bundle/state.json"
 }
 
@@ -206,7 +224,7 @@ image_doors=(configure "${environment_doors[@]}" cdi container_cli_container) # 
 # on_host FUNCTION ARGUMENT…: for the request in $devices, $capabilities and $requirement on a host of $profile
 on_host() (
 	# shellcheck disable=SC2046 # names of functions
-	export -f agree refuse give_nothing has_only prepare prepare_environment with_environment $(compgen -A function door_)
+	export -f agree refuse give_nothing has_only strings prepare prepare_environment with_environment $(compgen -A function door_)
 	export profile devices capabilities requirement channels variables mounted bounding docker_hook BATS_TEST_TMPDIR
 	sandbox "$profile" bash -c 'mkdir -p /etc/ctr-gpu && echo "$0" >/etc/ctr-gpu/config.json && "$@"' "${settings:-{\}}" "$@"
 )
