@@ -523,11 +523,15 @@ run_bundle() {
 	sandbox "$1" bash -c '
 		cd "$2" || exit
 		[[ -z $3 ]] || { mkdir -p /etc/ctr-gpu && echo "$3" >/etc/ctr-gpu/config.json; } || exit
-		config=$(<config.json) linux="  \"linux\": {" path="\"cgroupsPath\": \"$CTR_GPU_TEST_CGROUP/container\","
-		# Of the run before, which was in another sandbox.
-		[[ ! $config =~ \"cgroupsPath\":\ \"/ctr-gpu-test-[0-9]+/container\", ]] || config=${config/"${BASH_REMATCH[0]}"/}
-		[[ $config == *"$linux"* ]] || { echo "no \"linux\" in the configuration" && exit 1; }
-		echo "${config/"$linux"/"$linux$path"}" >config.json
+		config=$(<config.json) linux="\"linux\": {" path="\"cgroupsPath\": \"$CTR_GPU_TEST_CGROUP/container\""
+		if [[ $config =~ \"cgroupsPath\":\ \"[^\"]*\" ]]; then
+			config=${config/"${BASH_REMATCH[0]}"/"$path"}
+		elif [[ $config == *"  $linux"* ]]; then
+			config=${config/"  $linux"/"  $linux$path,"}
+		else
+			echo "no \"linux\" in the configuration" && exit 1
+		fi
+		echo "$config" >config.json
 		exec memlock "$1" --root /run/runtime run container
 	' run_bundle "$2" "$3" "${4-}"
 }
