@@ -33,8 +33,6 @@
 #include "guard/helper.h"
 #include "guard_object.h"
 
-/* ---- programs ---- */
-
 /*
  * The guard's BPF programs, which this program has in it, as libbpf has them. They are looked up by name, so that the
  * build needs no generated header, and no tool that a distribution may lack.
@@ -44,12 +42,104 @@ enum { PROGRAMS_MAX = 64 };
 
 struct guard {
 	struct bpf_object *obj;
+	const struct btf_facts *facts;
+	int driver_types; /* the kernel's object for them, if the driver is a module; -1 */
 	struct {
 		struct bpf_map *choices, *present;
 	} maps;
 	unsigned load;                        /* the number of this load */
 	struct bpf_link *links[PROGRAMS_MAX]; /* in the order of the programs; NULL where one is not attached */
 };
+
+/* ---- where programs are attached ---- */
+
+/*
+ * libbpf looks for each of them among the types of every module that is loaded, and each time among the kernel's own
+ * first. With some dozens of modules that takes most of a load's time, and btf_check_check() has found them already.
+ */
+
+enum { TARGET_NAME_MAX = 64 };
+
+static const struct programs_section {
+	const char *prefix, *name_prefix; /* of the section; and of the name that its target has among the types */
+	enum bpf_prog_type type;
+	enum bpf_attach_type attach;
+} programs_sections[] = {
+	{"fentry/", "", BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY},
+	{"fexit/", "", BPF_PROG_TYPE_TRACING, BPF_TRACE_FEXIT},
+	{"fmod_ret/", "", BPF_PROG_TYPE_TRACING, BPF_MODIFY_RETURN},
+	{"tp_btf/", "btf_trace_", BPF_PROG_TYPE_TRACING, BPF_TRACE_RAW_TP},
+	{"lsm/", "bpf_lsm_", BPF_PROG_TYPE_LSM, BPF_LSM_MAC},
+};
+
+/* Return: what programs_sections has for it; the program has such a section. */
+static const struct programs_section *programs_section_of(const struct bpf_program *program)
+{
+	size_t i = 0;
+
+	while (!str_has_prefix(bpf_program__section_name(program), programs_sections[i].prefix))
+		i++;
+	return &programs_sections[i];
+}
+
+/* libbpf's prog_prepare_load_fn. */
+static int programs_aim(struct bpf_program *program, struct bpf_prog_load_opts *options, long guard_address)
+{
+	const struct guard *guard = (const struct guard *)guard_address;
+	const struct programs_section *section = programs_section_of(program);
+	const char *name = bpf_program__section_name(program) + strlen(section->prefix);
+	const struct btf_target *target;
+	char full[TARGET_NAME_MAX];
+
+	(void)snprintf(full, sizeof(full), "%s%s", section->name_prefix, name);
+	target = btf_target_find(guard->facts, full);
+	if (!target)
+		return -ESRCH;
+	options->attach_btf_id = target->id;
+	options->attach_btf_obj_fd = target->of_module ? (__u32)guard->driver_types : 0;
+	return 0;
+}
+
+/* libbpf's prog_attach_fn. */
+static int programs_attach_one(const struct bpf_program *program, long guard_address, struct bpf_link **ret)
+{
+	(void)guard_address;
+	*ret = bpf_program__type(program) == BPF_PROG_TYPE_LSM ? bpf_program__attach_lsm(program)
+							       : bpf_program__attach_trace(program);
+	return *ret ? 0 : -errno;
+}
+
+static int programs_register(const struct guard *guard)
+{
+	LIBBPF_OPTS(libbpf_prog_handler_opts, options, .cookie = (long)guard, .prog_prepare_load_fn = programs_aim,
+		    .prog_attach_fn = programs_attach_one);
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(programs_sections) && r >= 0; i++)
+		r = libbpf_register_prog_handler(programs_sections[i].prefix, programs_sections[i].type,
+						 programs_sections[i].attach, &options);
+	return r < 0 ? r : 0;
+}
+
+static bool programs_are_of_module(const struct btf_facts *facts)
+{
+	for (size_t i = 0; i < facts->target_count; i++)
+		if (facts->targets[i].of_module)
+			return true;
+	return false;
+}
+
+static int programs_find_targets(struct guard *guard)
+{
+	if (programs_are_of_module(guard->facts)) {
+		guard->driver_types = btf_target_open_module();
+		if (guard->driver_types < 0)
+			return guard->driver_types;
+	}
+	return programs_register(guard);
+}
+
+/* ---- programs ---- */
 
 /* Return: what differs where the programs differ. */
 static uint64_t programs_hash(void)
@@ -78,20 +168,36 @@ static void programs_close(struct guard *guard)
 	for (size_t i = 0; i < PROGRAMS_MAX; i++)
 		(void)bpf_link__destroy(guard->links[i]);
 	bpf_object__close(guard->obj);
+	cleanup_closep(&guard->driver_types);
 	free(guard);
 }
 
-/* Return: the programs, not loaded, to be released with programs_close(); NULL with errno set. */
-static struct guard *programs_open(void)
+static int programs_open_object(struct guard *guard)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "guard");
+	int r = programs_find_targets(guard);
+
+	if (r < 0)
+		return r;
+	guard->obj = bpf_object__open_mem(guard_object, sizeof(guard_object), &options);
+	return guard->obj ? programs_find_maps(guard) : -errno;
+}
+
+/*
+ * Once in a process.
+ * @facts: where they will be attached; must last as long as they
+ * Return: the programs, not loaded, to be released with programs_close(); NULL with errno set.
+ */
+static struct guard *programs_open(const struct btf_facts *facts)
+{
 	struct guard *guard = calloc(1, sizeof(*guard));
 	int r;
 
 	if (!guard)
 		return NULL;
-	guard->obj = bpf_object__open_mem(guard_object, sizeof(guard_object), &options);
-	r = guard->obj ? programs_find_maps(guard) : -errno;
+	guard->facts = facts;
+	guard->driver_types = -1;
+	r = programs_open_object(guard);
 	if (r == 0)
 		return guard;
 	programs_close(guard);
@@ -644,7 +750,7 @@ static int attach_all(const struct btf_facts *facts, struct err *err)
 	int r;
 
 	(void)libbpf_set_print(attach_listen);
-	guard = programs_open();
+	guard = programs_open(facts);
 	if (!guard)
 		return err_set(err, -errno, "cannot read the guard's programs: %m");
 	r = attach_begin(facts, guard, err);

@@ -2,10 +2,12 @@
 
 #include "guard/program/internal.h"
 
+#include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <errno.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/str.h"
 
 #define DRIVER "dxgkrnl"
@@ -146,6 +148,69 @@ static char *btf_check_of_type(const struct btf *btf, __u32 id)
 	return memstream_close(&stream, &text, NULL) == 0 ? text : NULL;
 }
 
+/* ---- types by their names ---- */
+
+/* A module's types go on from the kernel's, which are many more: they come last. */
+static __s32 btf_check_find(const struct btf *btf, const char *name, __u32 kind)
+{
+	const struct btf *kernel = btf__base_btf(btf);
+
+	for (__u32 id = kernel ? btf__type_cnt(kernel) : 0; kernel && id < btf__type_cnt(btf); id++) {
+		const struct btf_type *type = btf__type_by_id(btf, id);
+		const char *found = btf_kind(type) == kind ? btf__name_by_offset(btf, type->name_off) : NULL;
+
+		if (found && streq(found, name))
+			return (__s32)id;
+	}
+	return btf__find_by_name_kind(kernel ? kernel : btf, name, kind);
+}
+
+const struct btf_target *btf_target_find(const struct btf_facts *facts, const char *name)
+{
+	for (size_t i = 0; i < facts->target_count; i++)
+		if (streq(facts->targets[i].name, name))
+			return &facts->targets[i];
+	return NULL;
+}
+
+int btf_target_open_module(void)
+{
+	__u32 id = 0;
+
+	while (bpf_btf_get_next_id(id, &id) == 0) {
+		_cleanup_close_ int fd = bpf_btf_get_fd_by_id(id);
+		char name[sizeof(DRIVER)] = ""; /* the kernel refuses a longer one */
+		struct bpf_btf_info info = {.name = (uintptr_t)name, .name_len = sizeof(name)};
+		__u32 size = sizeof(info);
+
+		/* One that is gone by now does not matter. */
+		if (fd < 0 && errno != ENOENT)
+			return -errno;
+		if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size) == 0 && info.kernel_btf && streq(name, DRIVER))
+			return steal_fd(&fd);
+	}
+	return -errno;
+}
+
+/* Looks for what programs are attached to, and notes where it is. Return: as btf_check_find(). */
+static __s32 btf_check_find_target(const struct btf *btf, const char *name, __u32 kind, struct btf_facts *facts)
+{
+	const struct btf_target *known = btf_target_find(facts, name);
+	const struct btf *kernel = btf__base_btf(btf);
+	__s32 id = known ? (__s32)known->id : btf_check_find(btf, name, kind);
+
+	if (known || id <= 0)
+		return id;
+	if (facts->target_count == BTF_TARGETS_MAX)
+		return -E2BIG;
+	facts->targets[facts->target_count++] = (struct btf_target){
+		.name = name,
+		.id = (__u32)id,
+		.of_module = kernel && (__u32)id >= btf__type_cnt(kernel),
+	};
+	return id;
+}
+
 /* ---- comparisons ---- */
 
 static int btf_check_compare(const char *what, const char *found, const char *type, const char *other,
@@ -158,15 +223,11 @@ static int btf_check_compare(const char *what, const char *found, const char *ty
 	return strv_format(missing, "%s is \"%s\" here, and the guard knows it as \"%s\"", what, found, type);
 }
 
-static bool btf_check_has_function(const struct btf *btf, const struct function *function)
-{
-	return btf__find_by_name_kind(btf, function->name, BTF_KIND_FUNC) > 0;
-}
-
-static int btf_check_check_function(const struct btf *btf, const struct function *function, struct strv *missing)
+static int btf_check_check_function(const struct btf *btf, const struct function *function, struct btf_facts *facts,
+				    struct strv *missing)
 {
 	_cleanup_free_ char *found = NULL;
-	__s32 id = btf__find_by_name_kind(btf, function->name, BTF_KIND_FUNC);
+	__s32 id = btf_check_find_target(btf, function->name, BTF_KIND_FUNC, facts);
 
 	if (id <= 0)
 		return strv_format(missing, "the function %s is missing", function->name);
@@ -200,7 +261,7 @@ static const struct btf_member *btf_check_find_member(const struct btf *btf, con
 static const struct btf_member *btf_check_get_member(const struct btf *btf, const struct member *wanted,
 						     __u32 *ret_bits)
 {
-	__s32 id = btf__find_by_name_kind(btf, wanted->structure, BTF_KIND_STRUCT);
+	__s32 id = btf_check_find(btf, wanted->structure, BTF_KIND_STRUCT);
 
 	return id > 0 ? btf_check_find_member(btf, btf__type_by_id(btf, (__u32)id), wanted->name, ret_bits) : NULL;
 }
@@ -222,10 +283,10 @@ static int btf_check_check_member(const struct btf *btf, const struct member *wa
 }
 
 /* Return: whether there is such an event. */
-static int btf_check_has_event(const struct btf *btf, const struct function *event)
+static int btf_check_has_event(const struct btf *btf, const struct function *event, struct btf_facts *facts)
 {
 	_cleanup_free_ char *found = NULL;
-	__s32 id = btf__find_by_name_kind(btf, event->name, BTF_KIND_TYPEDEF);
+	__s32 id = btf_check_find_target(btf, event->name, BTF_KIND_TYPEDEF, facts);
 
 	if (id <= 0)
 		return 0;
@@ -235,10 +296,21 @@ static int btf_check_has_event(const struct btf *btf, const struct function *eve
 
 static int btf_check_check_faults(const struct btf *btf, struct btf_facts *facts, struct strv *missing)
 {
-	int r = btf_check_has_event(btf, &fault_event);
+	int r = btf_check_has_event(btf, &fault_event, facts);
 
 	facts->has_fault_event = r > 0;
-	return r == 0 ? btf_check_check_function(btf, &any_fault, missing) : r < 0 ? r : 0;
+	return r == 0 ? btf_check_check_function(btf, &any_fault, facts, missing) : r < 0 ? r : 0;
+}
+
+static void btf_check_look_around(const struct btf *btf, struct btf_facts *facts)
+{
+	facts->has_compat_hook = btf_check_find_target(btf, compat_hook.name, BTF_KIND_FUNC, facts) > 0;
+	facts->has_bpf_lsm = btf_check_find_target(btf, "bpf_lsm_file_ioctl", BTF_KIND_FUNC, facts) > 0;
+	(void)btf_check_find_target(btf, "bpf_lsm_file_ioctl_compat", BTF_KIND_FUNC, facts);
+	facts->has_preempt_calls = btf_check_find(btf, "bpf_preempt_disable", BTF_KIND_FUNC) > 0 &&
+				   btf_check_find(btf, "bpf_preempt_enable", BTF_KIND_FUNC) > 0;
+	facts->has_rmdir_event = btf_check_find_target(btf, "btf_trace_cgroup_rmdir", BTF_KIND_TYPEDEF, facts) > 0;
+	(void)btf_check_find_target(btf, "btf_trace_sched_process_exit", BTF_KIND_TYPEDEF, facts);
 }
 
 static int btf_check_check_kernel(const struct btf *btf, struct btf_facts *facts, struct strv *missing)
@@ -247,7 +319,7 @@ static int btf_check_check_kernel(const struct btf *btf, struct btf_facts *facts
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(kernel_functions) && r == 0; i++)
-		r = btf_check_check_function(btf, &kernel_functions[i], missing);
+		r = btf_check_check_function(btf, &kernel_functions[i], facts, missing);
 	for (size_t i = 0; i < ARRAY_SIZE(kernel_members) && r == 0; i++)
 		r = btf_check_check_member(btf, &kernel_members[i], missing);
 	if (r == 0)
@@ -255,23 +327,19 @@ static int btf_check_check_kernel(const struct btf *btf, struct btf_facts *facts
 					   missing);
 	if (r == 0)
 		r = btf_check_check_faults(btf, facts, missing);
-	facts->has_compat_hook = btf_check_has_function(btf, &compat_hook);
-	facts->has_bpf_lsm = btf__find_by_name_kind(btf, "bpf_lsm_file_ioctl", BTF_KIND_FUNC) > 0;
-	facts->has_preempt_calls = btf__find_by_name_kind(btf, "bpf_preempt_disable", BTF_KIND_FUNC) > 0 &&
-				   btf__find_by_name_kind(btf, "bpf_preempt_enable", BTF_KIND_FUNC) > 0;
-	facts->has_rmdir_event = btf__find_by_name_kind(btf, "btf_trace_cgroup_rmdir", BTF_KIND_TYPEDEF) > 0;
+	btf_check_look_around(btf, facts);
 	if (r == 0 && facts->has_compat_hook)
-		r = btf_check_check_function(btf, &compat_hook, missing);
+		r = btf_check_check_function(btf, &compat_hook, facts, missing);
 	return r;
 }
 
-static int btf_check_check_driver(const struct btf *btf, struct strv *missing)
+static int btf_check_check_driver(const struct btf *btf, struct btf_facts *facts, struct strv *missing)
 {
-	__s32 handle = btf__find_by_name_kind(btf, "d3dkmthandle", BTF_KIND_STRUCT);
+	__s32 handle = btf_check_find(btf, "d3dkmthandle", BTF_KIND_STRUCT);
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(driver_functions) && r == 0; i++)
-		r = btf_check_check_function(btf, &driver_functions[i], missing);
+		r = btf_check_check_function(btf, &driver_functions[i], facts, missing);
 	for (size_t i = 0; i < ARRAY_SIZE(driver_members) && r == 0; i++)
 		r = btf_check_check_member(btf, &driver_members[i], missing);
 	if (r == 0 && (handle <= 0 || btf__resolve_size(btf, (__u32)handle) != sizeof(__u32)))
@@ -298,10 +366,10 @@ static int btf_check_check_types(struct btf *kernel, struct btf_facts *facts, st
 	int r = is_module && !module && errno_is_temporary(-errno) ? -errno
 								   : btf_check_check_kernel(kernel, facts, missing);
 
-	if (r == 0 && !module && btf__find_by_name_kind(kernel, "dxgadapter", BTF_KIND_STRUCT) <= 0)
+	if (r == 0 && !module && btf_check_find(kernel, "dxgadapter", BTF_KIND_STRUCT) <= 0)
 		r = strv_format(missing, "the driver " DRIVER " brings no types along (BTF)");
 	else if (r == 0)
-		r = btf_check_check_driver(module ? module : kernel, missing);
+		r = btf_check_check_driver(module ? module : kernel, facts, missing);
 	btf__free(module);
 	return r;
 }

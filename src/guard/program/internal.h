@@ -13,14 +13,31 @@
  * along. Another release of the driver may use other names, so what differs is refused and named.
  */
 
-/** What a kernel has that not all have. */
+enum { BTF_TARGETS_MAX = 32 };
+
+/* What programs are attached to, a function or an event, among the types. */
+struct btf_target {
+	const char *name;
+	unsigned id;
+	bool of_module; /* among the driver's types, which is a module; else among the kernel's */
+};
+
+/** What a kernel has that not all have, and where it has what programs are attached to. */
 struct btf_facts {
 	bool has_compat_hook;   /* 32-bit callers have a security hook of their own */
 	bool has_rmdir_event;   /* the end of a cgroup is announced */
 	bool has_preempt_calls; /* BPF programs can forbid that they are preempted */
 	bool has_fault_event;   /* the kernel's own page faults are announced */
 	bool has_bpf_lsm;       /* BPF programs can be a security module */
+	size_t target_count;
+	struct btf_target targets[BTF_TARGETS_MAX];
 };
+
+/** Return: the function or event of this name among the types; NULL if btf_check_check() has found none. */
+const struct btf_target *btf_target_find(const struct btf_facts *facts, const char *name);
+
+/** Return: a descriptor of the driver's types, if it is a module, for targets that are of it; negative errno. */
+int btf_target_open_module(void);
 
 /**
  * btf_check_check() - compare the running kernel and driver with what the programs were written for
