@@ -93,24 +93,6 @@ int BPF_PROG(guard_opened, struct dxgprocess *process, struct dxgadapter *adapte
 /* Not static, so that the verifier looks at it once. Where the kernel preempts itself it is not called. */
 __u64 list_add_up(__u64 list, __u32 count);
 
-/* Return: how many entries; none if there is nothing left, or that cannot be. */
-static __noinline int list_clear_some(__u64 list, __u32 from, __u32 to)
-{
-	__u32 others;
-
-	if (from >= to)
-		return 0;
-	/* Besides the first: the verifier then knows that it is not nothing. */
-	others = to - from - 1;
-	if (others >= CLEARED_AT_ONCE)
-		others = CLEARED_AT_ONCE - 1;
-	asm volatile("" : "+r"(others));
-	if (bpf_probe_write_user((void *)(list + (__u64)from * sizeof(struct adapter_info)), zeros,
-				 (others + 1) * sizeof(struct adapter_info)))
-		return 0;
-	return (int)others + 1;
-}
-
 /* Return: the sum, or UNREADABLE. */
 __noinline __u64 list_add_up(__u64 list, __u32 count)
 {
@@ -125,17 +107,34 @@ __noinline __u64 list_add_up(__u64 list, __u32 count)
 	return sum;
 }
 
-/* Entries behind the list: the driver wrote hidden adapters there. Return: whether it is done. */
+static __always_inline void *list_place(__u64 list, __u32 index)
+{
+	return (void *)(list + (__u64)index * sizeof(struct adapter_info));
+}
+
+/*
+ * Entries behind the list: the driver wrote hidden adapters there. Only the last piece has a size that the verifier
+ * does not know, which it would follow back through every piece before.
+ * Return: whether it is done.
+ */
 static __always_inline bool list_clear(__u64 list, __u32 from, __u32 to)
 {
-	for (int i = 0; i < CLEARED_MAX; i++) {
-		int cleared = list_clear_some(list, from, to);
+	__u32 others;
 
-		if (!cleared)
-			break;
-		from += cleared;
+	for (int i = 0; i < CLEARED_MAX && from < to && to - from > CLEARED_AT_ONCE; i++) {
+		if (bpf_probe_write_user(list_place(list, from), zeros, sizeof(zeros)))
+			return false;
+		from += CLEARED_AT_ONCE;
 	}
-	return from >= to;
+	if (from >= to)
+		return true;
+	/* Besides the first: the verifier then knows that it is not nothing. */
+	others = to - from - 1;
+	if (others >= CLEARED_AT_ONCE)
+		return false;
+	asm volatile("" : "+r"(others));
+	others &= CLEARED_AT_ONCE - 1;
+	return bpf_probe_write_user(list_place(list, from), zeros, (others + 1) * sizeof(struct adapter_info)) == 0;
 }
 
 /* Writes what was found. Return: how many; none if that cannot be. */
