@@ -50,19 +50,17 @@ choose() {
 }
 
 # in_cgroup CGROUP COMMAND…
-in_cgroup() {
-	# shellcheck disable=SC2016
-	sh -c 'echo 0 >"$0/cgroup.procs" && exec "$@"' "/sys/fs/cgroup/$1" "${@:2}"
-}
+in_cgroup() (
+	echo 0 >"/sys/fs/cgroup/$1/cgroup.procs" && exec "${@:2}"
+)
 
-# holds COMMAND…: a client, all of whose lines are good
+# holds COMMAND…: a client, all of whose lines are good. Another program for each look takes longer in an emulator than the client itself.
 holds() {
-	run "$@"
+	output=$("$@" 2>&1) && status=0 || status=$?
 	echo "$*:"
-	grep -v '^ok' <<<"$output" || true
+	[[ $'\n'$output != *$'\n'[!o]* ]] || grep -v '^ok' <<<"$output" || true
 	expect_status 0
-	grep -q '^ok' <<<"$output"
-	! grep -q '^not ok' <<<"$output"
+	[[ $'\n'$output == *$'\nok'* && $'\n'$output != *$'\nnot ok'* ]]
 }
 
 # fails LINES COMMAND…: a client of whose lines so many, or more, are not
@@ -75,7 +73,12 @@ fails() {
 
 # messages HIGH:LOW: how many have left the guest for this adapter
 messages() {
-	sed -n "s/^$(printf '%08x:%08x' "$((16#${1%:*}))" "$((16#${1#*:}))") //p" "$module/messages"
+	local wanted adapter count
+
+	printf -v wanted '%08x:%08x' "$((16#${1%:*}))" "$((16#${1#*:}))"
+	while read -r adapter count; do
+		[[ $adapter != "$wanted" ]] || echo "$count"
+	done <"$module/messages"
 }
 
 has_messages() {
