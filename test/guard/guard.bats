@@ -430,12 +430,13 @@ killed_at() {
 	[[ $status -ne 0 ]]
 }
 
-@test "whenever a load is killed that puts others in their place, choices hold, and the next load does it" {
+# holds_when_killed CALL…: the choice of the cgroup "stays" when the load of another version is killed at each of these calls, and after the next load
+holds_when_killed() {
 	local call
 
 	guarded_host one-store
 	choose stays 1:a1
-	for call in mkdirat symlinkat rename,renameat,renameat2 unlinkat rmdir; do
+	for call in "$@"; do
 		ln -sfn other /sys/fs/bpf/ctr-gpu/version
 		killed_at "$call"
 		soon settled
@@ -449,12 +450,22 @@ killed_at() {
 		holds in_cgroup stays "$clients/enumerate" 1:a1 -- 1:a2
 	done
 	sees_only stays 1:a1 1:a2
+}
+
+# With its pins made, before they are in place, and with the other ones in their place.
+@test "whenever a load is killed that puts others in their place, choices hold, and the next load does it" {
+	holds_when_killed symlinkat rename,renameat,renameat2 unlinkat
 	# Also what such a load has left goes.
 	ln -sfn other /sys/fs/bpf/ctr-gpu/version
 	killed_at symlinkat
 	ctr-gpu-guard unload
 	[[ -z $(ls -d /sys/fs/bpf/ctr-gpu* 2>/dev/null) ]]
 	holds in_cgroup stays "$clients/enumerate" 1:a1 1:a2
+}
+
+# bats test_tags=slow
+@test "the same where it has no pin yet, and where the others have none left" {
+	holds_when_killed mkdirat rmdir
 }
 
 @test "what is loaded is known by its programs, not by a version's number" {
