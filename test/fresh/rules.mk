@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# check-fresh: the README's commands on machines of Debian 12, 13 and sid that debootstrap makes for it. Wants a mirror of
+# check-fresh: the README's commands on new machines of Debian 12, 13 and sid, as debootstrap makes them. Wants a mirror of
 # Debian. recordings: what was to be seen there, for docs/first-minutes.
 
 ci_groups += fresh/trixie
@@ -11,7 +11,7 @@ check-fresh: dependencies-check-fresh
 	$(MAKE) check-fresh-only
 
 check-fresh-only: all test-programs
-	test/run $(O) fresh
+	CTR_GPU_TEST_NIGHTLY=1 test/run $(O) fresh
 
 recordings: dependencies-check-fresh
 	$(MAKE) all test-programs
