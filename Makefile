@@ -522,7 +522,7 @@ include pkg/rules.mk
 # ---- the rest ----
 
 clean:
-	rm -rf $(O) $(O)-arm64 $(O)-arm64-quick $(O)-sanitize $(O)-clang $(O)-o0 $(O)-o3 $(O)-coverage
+	rm -rf $(O) $(O)-sanitize $(O)-clang $(O)-o0 $(O)-o3 $(O)-coverage
 
 -include $(shell find $(O) -type f -name '*.d' 2>/dev/null)
 .PHONY: all help needs needs-check clean test-programs check check-built check-only check-hostile hostile-images check-sanitize check-unit dependencies-ci abi-dump lint analyse \
