@@ -286,8 +286,8 @@ int server_process_start(struct manager *manager, struct tenant *tenant, int cli
 		return -errno;
 	if (worker.pid == 0)
 		server_process_become(program, client, &worker, theirs);
-	/* Nobody else reaps it, so the number is its own. */
-	r = pidref_open(worker.pid, 0, &pidfd, &worker.started);
+	/* What one that has ended by now has told is read as that of others. */
+	r = pidref_open_child(worker.pid, &pidfd, &worker.started);
 	worker.pidfd = pidfd;
 	worker.events = ours;
 	if (r == 0)

@@ -68,6 +68,16 @@ int pidref_open(pid_t pid, uint64_t started, int *ret_pidfd, uint64_t *ret_start
 	return r;
 }
 
+int pidref_open_child(pid_t pid, int *ret_pidfd, uint64_t *ret_started)
+{
+	_cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	int r = pidfd < 0 ? -errno : pidref_read_start(pid, ret_started);
+
+	if (r == 0)
+		*ret_pidfd = steal_fd(&pidfd);
+	return r;
+}
+
 int pidref_open_peer(int socket_fd, int *ret_pidfd, uint64_t *ret_started, struct ucred *ret_who)
 {
 	_cleanup_close_ int pidfd = -1;

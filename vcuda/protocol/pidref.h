@@ -19,6 +19,13 @@
 int pidref_open(pid_t pid, uint64_t started, int *ret_pidfd, uint64_t *ret_started);
 
 /**
+ * pidref_open_child() - pidref_open() for a child of the caller's that is not waited for, and may have ended
+ *
+ * Return: 0; negative errno.
+ */
+int pidref_open_child(pid_t pid, int *ret_pidfd, uint64_t *ret_started);
+
+/**
  * pidref_open_peer() - pidref_open() for whoever connected to a socket
  * @ret_who: as the kernel noted it then, also if that process has ended
  *

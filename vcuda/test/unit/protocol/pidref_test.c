@@ -144,6 +144,27 @@ static void a_process_is_the_one_that_was_started_then(void **state)
 	assert_true(pidref_is_of_this_namespace(getpid()));
 }
 
+static void a_child_that_has_ended_is_had_until_it_is_waited_for(void **state)
+{
+	_cleanup_close_ int pidfd = -1, none = -1;
+	const pid_t pid = fork();
+	uint64_t started = 0;
+	siginfo_t info;
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(pidref_open(pid, 0, &none, NULL), -ESRCH);
+	assert_int_equal(pidref_open_child(pid, &pidfd, &started), 0);
+	assert_true(started > 0);
+	assert_true(pidref_has_ended(pidfd));
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_true(pidref_open_child(pid, &none, &started) < 0);
+	assert_int_equal(none, -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -151,6 +172,7 @@ int main(void)
 		cmocka_unit_test(a_peer_that_has_ended_is_none),
 		cmocka_unit_test(nor_is_another_of_its_number),
 		cmocka_unit_test(a_process_is_the_one_that_was_started_then),
+		cmocka_unit_test(a_child_that_has_ended_is_had_until_it_is_waited_for),
 	};
 
 	return cmocka_run_group_tests_name("alive", tests, NULL, NULL);
