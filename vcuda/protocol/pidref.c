@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Processes that are not children of this one, and descriptors that others send. */
+/* Processes that may end while they are looked at, and descriptors that others send. */
 
 #include "vcuda/protocol/pidref.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Whether a process lives that is somebody else's child. */
+/* Processes that may end while they are looked at, the caller's own children among them. */
 
 #include <stdbool.h>
 #include <stddef.h>
