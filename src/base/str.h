@@ -15,7 +15,14 @@ static inline bool streq(const char *a, const char *b)
 	return __builtin_strcmp(a, b) == 0;
 }
 
-bool str_has_prefix(const char *text, const char *prefix);
+/** What is left of a text that begins so; NULL if it does not. */
+const char *str_after_prefix(const char *text, const char *prefix);
+
+static inline bool str_has_prefix(const char *text, const char *prefix)
+{
+	return str_after_prefix(text, prefix) != NULL;
+}
+
 /** Replaces each byte that is not printable ASCII by a question mark. */
 void str_make_printable(char *text);
 /** Whether an absolute path is @directory, or below it. */

@@ -163,7 +163,7 @@ static bool proc_parse_device_line(const char *line, size_t length, const char *
 	}
 	if (line == end || *line++ != ' ')
 		return false;
-	if ((size_t)(end - line) != strlen(name) || memcmp(line, name, strlen(name)) != 0)
+	if (str_after_prefix(line, name) != end)
 		return false;
 	*ret = number;
 	return true;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "unit.h"
 
@@ -12,6 +14,8 @@ static void test_below(void **state)
 	(void)state;
 	assert_true(str_is_below("/a/b", "/a/b") && str_is_below("/a/b/c", "/a/b") && str_is_below("/a/b/c", "/a/b/"));
 	assert_true(str_is_below("/a", "/") && str_is_below("/", "/"));
+	assert_true(str_is_below("/a/b", "/a/b//") && str_is_below("/a/b/c", "/a/b//") && str_is_below("/x", "//"));
+	assert_false(str_is_below("/ab", "/a/") || str_is_below("x", "") || str_is_below("/a/", "/a/b"));
 	assert_false(str_is_below("/a/bc", "/a/b") || str_is_below("/a", "/a/b") || str_is_below("/a/bc/d", "/a/b"));
 }
 
@@ -75,6 +79,33 @@ static void test_what_was_meant(void **state)
 	assert_null(str_nearest(NULL, 0, "fail"));
 }
 
+/* As printf(3) does it, which is not called where there are texts alone. */
+#define ASSERT_FORMATTED(...)                                                                                          \
+	do {                                                                                                           \
+		char expected[2048], *text = NULL;                                                                     \
+		(void)snprintf(expected, sizeof(expected), __VA_ARGS__);                                               \
+		assert_int_equal(str_format(&text, __VA_ARGS__), 0);                                                   \
+		assert_string_equal(text, expected);                                                                   \
+		free(text);                                                                                            \
+	} while (0)
+
+static void test_formats(void **state)
+{
+	char wide[1000];
+
+	(void)state;
+	memset(wide, 'w', sizeof(wide) - 1);
+	wide[sizeof(wide) - 1] = '\0';
+	ASSERT_FORMATTED("plain");
+	ASSERT_FORMATTED("%s", "");
+	ASSERT_FORMATTED("%s%s", "/a", "/b");
+	ASSERT_FORMATTED("/usr/%s/%s.so", "lib", "libcuda");
+	ASSERT_FORMATTED("%s of %s", wide, wide);
+	ASSERT_FORMATTED("%s is 100%%", "it");
+	ASSERT_FORMATTED("%s has %d", "it", 7);
+	ASSERT_FORMATTED("%.*s|%5s|%s", 2, "abc", "d", wide);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -82,6 +113,7 @@ int main(void)
 		cmocka_unit_test(test_split),
 		cmocka_unit_test(test_split_is_bounded),
 		cmocka_unit_test(test_what_was_meant),
+		cmocka_unit_test(test_formats),
 	};
 
 	return cmocka_run_group_tests_name("str", tests, NULL, NULL);
