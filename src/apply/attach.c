@@ -24,13 +24,14 @@
 static int own_directory_mount(struct own_directory *own, struct rootfs *rootfs, int directory,
 			       const struct mapped_root *owner)
 {
-	int fd = mount_own_tmpfs(rootfs->undo_log, directory, owner);
+	int fd = mount_own_tmpfs(rootfs->undo_log, directory, owner), r;
 
-	rootfs_drop_parent(rootfs);
+	rootfs_forget(rootfs);
 	if (fd < 0)
 		return fd;
 	own->tmpfs = fd;
-	return rootfs->mount_map ? mount_class_find_mount(rootfs, fd, &rootfs->mount_map->own) : 0;
+	r = mount_class_find_mount(rootfs, fd, &rootfs->mount_map->own);
+	return r == 0 ? rootfs_know_own(rootfs, PLAN_OWN_DIRECTORY "/", fd) : r;
 }
 
 void own_directory_undo_writable(const struct undo_log *undo_log, const struct undo_step *undo_step)
@@ -39,15 +40,19 @@ void own_directory_undo_writable(const struct undo_log *undo_log, const struct u
 }
 
 /* A hook before this one, or the runtime, has mounted it. */
-static int own_directory_reopen(struct own_directory *own, struct rootfs *rootfs, int *directory)
+static int own_directory_reopen(struct own_directory *own, struct rootfs *rootfs, struct rootfs_target *directory)
 {
-	const struct undo_step keep = {.undo = own_directory_undo_writable, .fds = {*directory, -1, -1}};
+	const struct undo_step keep = {
+		.undo = own_directory_undo_writable,
+		.fds = {directory->fd, -1, -1},
+		.borrows = directory->borrowed,
+	};
 	int r = undo_log_add(rootfs->undo_log, &keep, NULL);
 
 	if (r < 0)
 		return r;
-	own->tmpfs = *directory;
-	*directory = -1;
+	own->tmpfs = directory->fd;
+	*directory = ROOTFS_TARGET_NONE;
 	return mount_set_read_only(rootfs->undo_log->proc_self_fd, own->tmpfs, false);
 }
 
@@ -71,7 +76,7 @@ static int own_directory_open(struct own_directory *own, struct rootfs *rootfs, 
 		return r == -ENOMEM ? r : 0;
 	if (target.mount_map == MOUNT_CLASS_ROOT)
 		return own_directory_mount(own, rootfs, target.fd, owner);
-	return target.mount_map == MOUNT_CLASS_OWN ? own_directory_reopen(own, rootfs, &target.fd) : 0;
+	return target.mount_map == MOUNT_CLASS_OWN ? own_directory_reopen(own, rootfs, &target) : 0;
 }
 
 int own_directory_close(const struct own_directory *own, const struct rootfs *rootfs)
@@ -171,7 +176,7 @@ int attach_target_make(const struct attach_context *attach_context, const char *
 	r = (directory ? rootfs_make_directory : rootfs_make_file)(attach_context->rootfs, path,
 								   directory ? 0755 : 0644, ret);
 	mapped_root_end(attach_context->owner);
-	if (r < 0 || !directory || !attach_target_is_root(attach_context, ret))
+	if (r < 0 || !directory || ret->made || !attach_target_is_root(attach_context, ret))
 		return r;
 	rootfs_target_close(ret);
 	return -ELOOP;
@@ -239,8 +244,9 @@ int attach_target_attach(const struct attach_context *attach_context, struct mou
 	if (attach_target_is_forbidden(target, path))
 		return attach_target_refuse(attach_context, target, path);
 	r = mount_attach(source, attach_context->stage, target->fd);
-	if (S_ISDIR(source->st.st_mode))
-		rootfs_drop_parent(attach_context->rootfs);
+	/* No path has been looked up through a directory that was just made. */
+	if (S_ISDIR(source->st.st_mode) && !target->made)
+		rootfs_forget(attach_context->rootfs);
 	return r < 0 ? attach_target_error(attach_context, source->path ? source->path : ours, path, r) : 0;
 }
 

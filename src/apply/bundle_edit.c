@@ -475,6 +475,7 @@ static int bundle_apply_all(struct bundle_apply *apply)
 	if (r != 0)
 		undo_log_undo(apply->undo_log);
 	(void)umask(mask);
+	rootfs_forget(&apply->bundle->config_home);
 	apply->bundle->config_home.undo_log = NULL;
 	return r;
 }

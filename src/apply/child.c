@@ -117,13 +117,12 @@ static pid_t child_start(void)
 
 /*
  * @signals: blocked; SIGCHLD is one of them, and any other ends the waiting
+ * @end:     when it ends, by clock_now_ms()
  *
  * Return: 0 with a status of waitpid(2); -ETIMEDOUT; -EINTR with the signal in @ret_status.
  */
-static int child_wait(pid_t pid, const sigset_t *signals, unsigned milliseconds, int *ret_status)
+static int child_wait(pid_t pid, const sigset_t *signals, int64_t end, int *ret_status)
 {
-	const int64_t end = clock_now_ms() + milliseconds;
-
 	for (;;) {
 		int64_t left = end - clock_now_ms();
 		struct timespec wait = {left / 1000, left % 1000 * 1000000};
@@ -152,7 +151,7 @@ static int child_wait_only(pid_t pid, unsigned milliseconds)
 
 	(void)sigemptyset(&children);
 	(void)sigaddset(&children, SIGCHLD);
-	return child_wait(pid, &children, milliseconds, &ignored);
+	return child_wait(pid, &children, clock_now_ms() + milliseconds, &ignored);
 }
 
 static void child_kill(pid_t pid)
@@ -247,9 +246,9 @@ static int child_explain(struct ctr_gpu_context *context, const struct undo_log 
 /* ---- all of it ---- */
 
 static int child_wait_for_work(struct ctr_gpu_context *context, pid_t pid, struct undo_log *undo_log,
-			       const sigset_t *signals, int *ret_status)
+			       const sigset_t *signals, int64_t end, int *ret_status)
 {
-	int wait_status = 0, r = child_wait(pid, signals, context->settings.deadline_s * 1000, &wait_status);
+	int wait_status = 0, r = child_wait(pid, signals, end, &wait_status);
 
 	if (r == 0 && WIFEXITED(wait_status)) {
 		if (WEXITSTATUS(wait_status) != 0)
@@ -281,6 +280,7 @@ static int child_run(struct ctr_gpu_context *context, int (*work)(void *user), v
 	struct undo_log *undo_log = undo_log_new(true);
 	pid_t pid, parent = getpid(), caller = getppid();
 	struct child_cpus cpus;
+	int64_t end;
 	int r;
 
 	if (!undo_log)
@@ -289,6 +289,8 @@ static int child_run(struct ctr_gpu_context *context, int (*work)(void *user), v
 	context->ends = !ret_status;
 	child_grow_descriptors(context);
 	child_keep_cpu(&cpus);
+	/* Before the child starts: libc looks for the kernel's clock once, which takes three page faults. */
+	end = clock_now_ms() + context->settings.deadline_s * INT64_C(1000);
 	pid = child_start();
 	if (pid == 0) {
 		child_restore_cpus(&cpus);
@@ -298,7 +300,7 @@ static int child_run(struct ctr_gpu_context *context, int (*work)(void *user), v
 		child_end(work(user));
 	}
 	r = pid < 0 ? err_set(&context->err, -errno, "cannot start a child process: %m")
-		    : child_wait_for_work(context, pid, undo_log, signals, ret_status);
+		    : child_wait_for_work(context, pid, undo_log, signals, end, ret_status);
 	child_restore_cpus(&cpus);
 	(void)undo_log_free(undo_log);
 	return r;

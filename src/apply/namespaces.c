@@ -109,7 +109,7 @@ static int namespaces_read_root_id(const struct ctr_gpu_container *container, co
 
 int namespaces_find_owner(const struct ctr_gpu_container *container, struct mapped_root *ret, struct err *err)
 {
-	struct mapped_root owner = {.uid = geteuid(), .gid = getegid()};
+	struct mapped_root owner = {0};
 	int r;
 
 	if (container->enter_user_namespace || !container_has_own_user_namespace(container))

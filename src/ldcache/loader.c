@@ -420,6 +420,8 @@ static int loader_add_main_conf(struct loader_work *loader)
 	if (r < 0 && (r != -ENOENT || old.handle >= 0))
 		return r == -ENOMEM ? r : 0;
 	r = loader_conf_include(old.data, &text);
+	if (!text)
+		rootfs_leave_open(loader->rootfs, &old.handle);
 	if (r < 0 || !text)
 		return r;
 	file.parts[0] = span_text(text);

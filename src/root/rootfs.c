@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "root/atomic_file.h"
@@ -21,9 +22,8 @@ enum { LINKS_MAX = 40 }; /* as the kernel's MAXSYMLINKS */
 
 void rootfs_close(struct rootfs *rootfs)
 {
-	rootfs_drop_parent(rootfs);
+	rootfs_forget(rootfs);
 	cleanup_closep(&rootfs->fd);
-	free(rootfs->made);
 	*rootfs = ROOTFS_CLOSED;
 }
 
@@ -203,9 +203,14 @@ void rootfs_note_place(const struct rootfs *rootfs, const char *path, bool direc
 
 /* Writes down that @name is about to be made in @parent. */
 static int rootfs_log_undo(struct rootfs *rootfs, void (*undo)(const struct undo_log *, const struct undo_step *),
-			   int parent, const char *name)
+			   const struct rootfs_target *parent, const char *name)
 {
-	const struct undo_step undo_step = {.undo = undo, .fds = {parent, -1, -1}, .as_owner = rootfs->owned};
+	const struct undo_step undo_step = {
+		.undo = undo,
+		.fds = {parent->fd, -1, -1},
+		.borrows = parent->borrowed,
+		.as_owner = rootfs->owned,
+	};
 
 	return undo_log_add(rootfs->undo_log, &undo_step, name);
 }
@@ -253,14 +258,109 @@ int rootfs_target_from_fd(const struct rootfs *rootfs, int fd, struct rootfs_tar
 	return 0;
 }
 
+/* ---- directories that are known ---- */
+
+void rootfs_forget(struct rootfs *rootfs)
+{
+	for (size_t i = 0; i < ROOTFS_KNOWN_MAX; i++)
+		free(steal_ptr(rootfs->known[i].path));
+}
+
+/* Takes @path, and has @place be the undo log's. One that is borrowed was known. */
+static void rootfs_know(struct rootfs *rootfs, char *path, struct rootfs_target *place)
+{
+	struct rootfs_known *known = rootfs->known;
+
+	if (place->borrowed) {
+		free(path);
+		return;
+	}
+	free(known[ROOTFS_KNOWN_MAX - 1].path);
+	memmove(known + 1, known, (ROOTFS_KNOWN_MAX - 1) * sizeof(*known));
+	place->borrowed = true;
+	known[0] = (struct rootfs_known){.path = path, .root = rootfs->fd, .place = *place};
+}
+
+int rootfs_know_own(struct rootfs *rootfs, const char *path, int fd)
+{
+	struct rootfs_target place = {.fd = fd, .mount_map = MOUNT_CLASS_OWN, .made = true};
+	char *copy = strdup(path);
+
+	if (!copy)
+		return -ENOMEM;
+	rootfs_know(rootfs, copy, &place);
+	return 0;
+}
+
+/* What is left of @path behind a directory; NULL: it is not below it. */
+static const char *rootfs_known_rest(const struct rootfs *rootfs, const struct rootfs_known *known, const char *path)
+{
+	return known->path && known->root == rootfs->fd ? str_after_prefix(path, known->path) : NULL;
+}
+
+/* The one that is nearest to @path. */
+static const struct rootfs_known *rootfs_find_known(const struct rootfs *rootfs, const char *path,
+						    const char **ret_rest)
+{
+	const struct rootfs_known *found = NULL;
+
+	for (size_t i = 0; i < ROOTFS_KNOWN_MAX; i++) {
+		const char *rest = rootfs_known_rest(rootfs, &rootfs->known[i], path);
+
+		if (rest && (!found || rest > *ret_rest)) {
+			found = &rootfs->known[i];
+			*ret_rest = rest;
+		}
+	}
+	return found;
+}
+
+/* Making it shows whether another process was faster. Names that begin with a dot are left to the kernel. */
+static bool rootfs_is_below_made(const struct rootfs *rootfs, const char *path)
+{
+	const char *rest = NULL;
+	const struct rootfs_known *known = rootfs_find_known(rootfs, path, &rest);
+
+	return known && known->place.made && *rest && *rest != '.' && !strstr(rest, "/.");
+}
+
+/* Return: -EXDEV where it is not below a known directory, or the way there leaves that; negative errno. */
+static int rootfs_open_known(const struct rootfs *rootfs, const char *path, int flags, struct rootfs_target *ret)
+{
+	const struct open_how how = {
+		.flags = (uint64_t)(unsigned)(flags | O_CLOEXEC),
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS,
+	};
+	const char *rest = NULL;
+	const struct rootfs_known *known = rootfs_find_known(rootfs, path, &rest);
+	int fd;
+
+	if (!known)
+		return -EXDEV;
+	*ret = known->place;
+	ret->made = false;
+	if (!*rest)
+		return 0;
+	fd = (int)syscall(SYS_openat2, known->place.fd, rest, &how, sizeof(how));
+	*ret = (struct rootfs_target){.fd = fd, .mount_map = known->place.mount_map};
+	if (fd < 0)
+		return errno == ENOENT ? -ENOENT : -EXDEV;
+	return 0;
+}
+
+/* ---- places ---- */
+
 /* A path without another mount on the way is on the root's, so the kernel need not be asked again. */
 static int rootfs_open_target(const struct rootfs *rootfs, const char *path, int flags, struct rootfs_target *ret)
 {
-	/* Runtimes mount a /dev for each container. */
-	int fd = str_has_prefix(path, "/dev/")
-			 ? -EXDEV
-			 : openat2_open(rootfs->fd, path, flags, RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
+	int fd, r = rootfs_open_known(rootfs, path, flags, ret);
 
+	if (r != -EXDEV)
+		return r;
+	/* Runtimes mount a /dev for each container. */
+	fd = str_has_prefix(path, "/dev/")
+		     ? -EXDEV
+		     : openat2_open(rootfs->fd, path, flags, RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
 	if (fd == -EXDEV || fd == -ENOSYS || fd == -EPERM)
 		return rootfs_target_from_fd(rootfs, rootfs_open_path(rootfs, path, flags), ret);
 	if (fd < 0)
@@ -292,7 +392,7 @@ static int rootfs_try_directory(struct rootfs *rootfs, const struct rootfs_targe
 				mode_t mode)
 {
 	int r = mount_class_allows_create(parent->mount_map)
-			? rootfs_log_undo(rootfs, rootfs_undo_directory, parent->fd, name)
+			? rootfs_log_undo(rootfs, rootfs_undo_directory, parent, name)
 			: -EXDEV;
 
 	if (r < 0 || mkdirat(parent->fd, name, mode) == 0)
@@ -307,7 +407,7 @@ static int rootfs_try_file(struct rootfs *rootfs, const struct rootfs_target *pa
 			   struct rootfs_target *ret)
 {
 	int fd, r = mount_class_allows_create(parent->mount_map)
-			    ? rootfs_log_undo(rootfs, rootfs_undo_file, parent->fd, name)
+			    ? rootfs_log_undo(rootfs, rootfs_undo_file, parent, name)
 			    : -EXDEV;
 
 	if (r < 0)
@@ -322,8 +422,8 @@ static int rootfs_try_file(struct rootfs *rootfs, const struct rootfs_target *pa
 	return r;
 }
 
-/* @name, which does not exist as a directory, in @parent, which is taken over if something was made there. */
-static int rootfs_make_child_directory(struct rootfs *rootfs, struct rootfs_target *parent, const char *above,
+/* @name, which does not exist as a directory, in @parent. Takes @above if something was made there. */
+static int rootfs_make_child_directory(struct rootfs *rootfs, struct rootfs_target *parent, char **above,
 				       const char *name, mode_t mode, int *links, struct rootfs_target *ret)
 {
 	_cleanup_free_ char *other = NULL;
@@ -332,26 +432,19 @@ static int rootfs_make_child_directory(struct rootfs *rootfs, struct rootfs_targ
 	r = rootfs_try_directory(rootfs, parent, name, mode);
 	if (r == 0) {
 		if (parent->mount_map == MOUNT_CLASS_ROOT)
-			rootfs_note(rootfs, ROOTFS_NOTE_DIRECTORY, above, name, "");
-		r = rootfs_open_made(rootfs, parent, name, ret);
-		parent->fd = -1;
-		return r < 0 || !parent->made ? r : str_replace(&rootfs->made, above);
+			rootfs_note(rootfs, ROOTFS_NOTE_DIRECTORY, *above, name, "");
+		rootfs_know(rootfs, steal_ptr(*above), parent);
+		return rootfs_open_made(rootfs, parent, name, ret);
 	}
 	if (!rootfs_is_obstacle(r))
 		return r;
 	r_open = rootfs_target_from_fd(rootfs, rootfs_open_child(parent->fd, name, O_DIRECTORY), ret);
-	if (r_open == 0)
-		return 0;
+	if (r_open == 0 || err_needs_no_context(r_open))
+		return r_open;
 	/* Nothing can be made here, but a symlink may lead to where it can. */
-	if (rootfs_follow(parent->fd, above, name, links, &other) < 0)
+	if (rootfs_follow(parent->fd, *above, name, links, &other) < 0)
 		return r == -EEXIST ? -ENOTDIR : r;
 	return rootfs_make_one_directory(rootfs, other, mode, links, ret);
-}
-
-/* Making it shows whether another process was faster. Names that begin with a dot are left to the kernel. */
-static bool rootfs_is_below_made(const struct rootfs *rootfs, const char *path)
-{
-	return rootfs->made && str_has_prefix(path, rootfs->made) && path[strlen(rootfs->made)] && !strstr(path, "/.");
 }
 
 static int rootfs_make_one_directory(struct rootfs *rootfs, const char *path, mode_t mode, int *links,
@@ -369,7 +462,7 @@ static int rootfs_make_one_directory(struct rootfs *rootfs, const char *path, mo
 	r = rootfs_split(path, &above, &name);
 	if (r == 0)
 		r = rootfs_make_one_directory(rootfs, above, mode, links, &parent);
-	return r < 0 ? r : rootfs_make_child_directory(rootfs, &parent, above, name, mode, links, ret);
+	return r < 0 ? r : rootfs_make_child_directory(rootfs, &parent, &above, name, mode, links, ret);
 }
 
 int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, struct rootfs_target *ret)
@@ -377,33 +470,6 @@ int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, 
 	int links = 0;
 
 	return rootfs_make_one_directory(rootfs, path, mode, &links, ret);
-}
-
-void rootfs_drop_parent(struct rootfs *rootfs)
-{
-	free(steal_ptr(rootfs->parent.path));
-}
-
-/* Return: whether it was kept, and a descriptor of the caller's own could be made. */
-static bool rootfs_cached_parent(const struct rootfs *rootfs, const char *path, struct rootfs_target *ret)
-{
-	const struct rootfs_parent *kept = &rootfs->parent;
-	int fd;
-
-	if (!kept->path || kept->root != rootfs->fd || !streq(kept->path, path))
-		return false;
-	fd = fcntl(kept->place.fd, F_DUPFD_CLOEXEC, 0);
-	if (fd < 0)
-		return false;
-	*ret = (struct rootfs_target){.fd = fd, .mount_map = kept->place.mount_map};
-	return true;
-}
-
-/* Takes @path. The undo log owns the descriptor as long as the root is used. */
-static void rootfs_cache_parent(struct rootfs *rootfs, char *path, const struct rootfs_target *place)
-{
-	free(rootfs->parent.path);
-	rootfs->parent = (struct rootfs_parent){.path = path, .root = rootfs->fd, .place = *place};
 }
 
 /* The directory that holds @path, made where missing, and the name in it. @ret_above is the directory's path. */
@@ -414,7 +480,7 @@ static int rootfs_open_parent(struct rootfs *rootfs, const char *path, int *link
 	int r;
 
 	r = rootfs_split(path, &above, &name);
-	if (r == 0 && !rootfs_cached_parent(rootfs, above, ret_parent))
+	if (r == 0)
 		r = rootfs_make_one_directory(rootfs, above, 0755, links, ret_parent);
 	if (r < 0)
 		return r;
@@ -424,22 +490,12 @@ static int rootfs_open_parent(struct rootfs *rootfs, const char *path, int *link
 }
 
 /* The same where something is going to be made in it. */
-static int rootfs_make_parent(struct rootfs *rootfs, const char *path, int *ret_parent, char **ret_name,
-			      bool *ret_stays)
+static int rootfs_make_parent(struct rootfs *rootfs, const char *path, struct rootfs_target *ret_parent,
+			      char **ret_above, char **ret_name)
 {
-	_cleanup_target_ struct rootfs_target parent = ROOTFS_TARGET_NONE;
-	_cleanup_free_ char *above = NULL, *name = NULL;
-	int links = 0, r;
+	int links = 0, r = rootfs_open_parent(rootfs, path, &links, ret_parent, ret_above, ret_name);
 
-	r = rootfs_open_parent(rootfs, path, &links, &parent, &above, &name);
-	if (r < 0)
-		return r;
-	if (!mount_class_allows_create(parent.mount_map))
-		return -EXDEV;
-	*ret_parent = steal_fd(&parent.fd);
-	*ret_name = steal_ptr(name);
-	*ret_stays = parent.mount_map == MOUNT_CLASS_ROOT;
-	return 0;
+	return r < 0 || mount_class_allows_create(ret_parent->mount_map) ? r : -EXDEV;
 }
 
 /* Something to mount onto, but never a directory for a file: the kernel would refuse that with a bare ENOTDIR. */
@@ -457,7 +513,7 @@ static int rootfs_open_file(const struct rootfs *rootfs, const char *path, struc
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;
 	*ret = place;
-	place.fd = -1;
+	place = ROOTFS_TARGET_NONE;
 	return 0;
 }
 
@@ -475,8 +531,7 @@ static int rootfs_make_one_file(struct rootfs *rootfs, const char *path, mode_t 
 	if (r == 0) {
 		if (parent.mount_map == MOUNT_CLASS_ROOT)
 			rootfs_note_content(rootfs, path, NULL, 0);
-		rootfs_cache_parent(rootfs, steal_ptr(above), &parent);
-		parent.fd = -1;
+		rootfs_know(rootfs, steal_ptr(above), &parent);
 	}
 	/* -EINVAL: its name is "..", which may lead to a directory. */
 	if (!rootfs_is_obstacle(r) && r != -EINVAL)
@@ -507,27 +562,27 @@ static bool rootfs_is_link_to(int link, const char *points_to)
 
 int rootfs_try_symlink(struct rootfs *rootfs, const char *path, const char *points_to)
 {
-	_cleanup_close_ int parent = -1, old = -1;
-	_cleanup_free_ char *name = NULL;
-	bool stays;
+	_cleanup_target_ struct rootfs_target parent = ROOTFS_TARGET_NONE;
+	_cleanup_free_ char *above = NULL, *name = NULL;
+	_cleanup_close_ int old = -1;
 	int r;
 
-	r = rootfs_make_parent(rootfs, path, &parent, &name, &stays);
+	r = rootfs_make_parent(rootfs, path, &parent, &above, &name);
 	if (r == 0)
-		r = rootfs_log_undo(rootfs, rootfs_undo_symlink, parent, name);
+		r = rootfs_log_undo(rootfs, rootfs_undo_symlink, &parent, name);
 	if (r < 0)
 		return r;
-	if (symlinkat(points_to, parent, name) == 0) {
-		if (stays)
+	if (symlinkat(points_to, parent.fd, name) == 0) {
+		if (parent.mount_map == MOUNT_CLASS_ROOT)
 			rootfs_note(rootfs, ROOTFS_NOTE_SYMLINK, path, "", points_to);
-		(void)steal_fd(&parent);
+		rootfs_know(rootfs, steal_ptr(above), &parent);
 		return 1;
 	}
 	r = -errno;
 	undo_log_pop(rootfs->undo_log);
 	if (r != -EEXIST)
 		return r;
-	old = rootfs_open_child(parent, name, 0);
+	old = rootfs_open_child(parent.fd, name, 0);
 	return old >= 0 && rootfs_is_link_to(old, points_to);
 }
 
@@ -549,8 +604,7 @@ int rootfs_open_regular(const struct rootfs *rootfs, int handle)
 	return fd_reopen(rootfs->proc_self_fd, handle, NULL);
 }
 
-/* What the program's end closes, and one call less. */
-static void rootfs_leave_open(const struct rootfs *rootfs, int *fd)
+void rootfs_leave_open(const struct rootfs *rootfs, int *fd)
 {
 	if (rootfs->undo_log && rootfs->undo_log->ends)
 		*fd = -1;
@@ -704,17 +758,17 @@ static bool rootfs_is_too_large(int old, const struct stat *st)
 
 static int rootfs_replace(struct rootfs *rootfs, const char *path, const struct replacement *new)
 {
-	_cleanup_close_ int parent = -1, old = -1;
-	_cleanup_free_ char *name = NULL;
+	_cleanup_target_ struct rootfs_target parent = ROOTFS_TARGET_NONE;
+	_cleanup_free_ char *above = NULL, *name = NULL;
+	_cleanup_close_ int old = -1;
 	struct undo_step undo_step;
 	struct stat st = {0};
-	bool stays;
 	int r;
 
-	r = rootfs_make_parent(rootfs, path, &parent, &name, &stays);
+	r = rootfs_make_parent(rootfs, path, &parent, &above, &name);
 	if (r < 0)
 		return r;
-	old = rootfs_open_old(rootfs, parent, name, &st);
+	old = rootfs_open_old(rootfs, parent.fd, name, &st);
 	if (old < 0 && (old != -ENOENT || new->keeps))
 		return old;
 	if (new->keeps && !S_ISREG(st.st_mode))
@@ -724,20 +778,27 @@ static int rootfs_replace(struct rootfs *rootfs, const char *path, const struct 
 	if (new->points_to && old >= 0 && rootfs_is_link_to(old, new->points_to))
 		return 0;
 	undo_step = (struct undo_step){
-		.undo = rootfs_undo_replacement, .fds = {parent, old < 0 ? -1 : old, -1}, .as_owner = rootfs->owned};
+		.undo = rootfs_undo_replacement,
+		.fds = {parent.fd, old < 0 ? -1 : old, -1},
+		.borrows = parent.borrowed,
+		.as_owner = rootfs->owned,
+	};
 	r = undo_log_add(rootfs->undo_log, &undo_step, name);
 	if (r < 0)
 		return r;
-	r = rootfs_write_and_rename(rootfs->undo_log, parent, name, new, old);
+	r = rootfs_write_and_rename(rootfs->undo_log, parent.fd, name, new, old);
 	if (r < 0) {
 		undo_log_pop(rootfs->undo_log);
 		return r;
 	}
-	if (stays && new->points_to)
+	if (parent.mount_map == MOUNT_CLASS_ROOT && new->points_to)
 		rootfs_note(rootfs, ROOTFS_NOTE_SYMLINK, path, "", new->points_to);
-	else if (stays)
+	else if (parent.mount_map == MOUNT_CLASS_ROOT)
 		rootfs_note_content(rootfs, path, new->parts, new->count);
-	(void)steal_fd(&parent);
+	/* The way to a directory may have led over the old one. */
+	if (new->points_to && old >= 0)
+		rootfs_forget(rootfs);
+	rootfs_know(rootfs, steal_ptr(above), &parent);
 	(void)steal_fd(&old);
 	return 0;
 }

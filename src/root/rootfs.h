@@ -28,14 +28,25 @@ struct rootfs_target {
 	int fd;
 	enum mount_class mount_map;
 	bool made;
+	bool borrowed; /* the descriptor is the undo log's */
 };
 
 #define ROOTFS_TARGET_NONE ((struct rootfs_target){.fd = -1})
 static inline void rootfs_target_close(struct rootfs_target *place)
 {
-	cleanup_closep(&place->fd);
+	if (!place->borrowed)
+		cleanup_closep(&place->fd);
 }
 #define _cleanup_target_ _cleanup_(rootfs_target_close)
+
+/* A directory in which something was made: the next is often made there, or below it. */
+struct rootfs_known {
+	char *path;                 /* with "/" at its end; NULL: none */
+	int root;                   /* it was reached from here */
+	struct rootfs_target place; /* its descriptor is the undo log's; "made": nothing below it existed */
+};
+
+enum { ROOTFS_KNOWN_MAX = 8 };
 
 struct rootfs {
 	int fd;           /* O_PATH|O_DIRECTORY, owned */
@@ -43,12 +54,7 @@ struct rootfs {
 	int proc_self_fd; /* /proc/self/fd of the caller's namespace, borrowed; -1: from this process's own /proc */
 	struct mount_map *mount_map; /* what is known of its mounts, borrowed; NULL: all but the root's is a volume */
 	struct undo_log *undo_log;   /* the list of changes, borrowed; NULL: they are not written down */
-	char *made;                  /* a directory that was made, with "/" at its end: nothing below it existed */
-	struct rootfs_parent { /* the directory in which a file was made last: the next is often made there, too */
-		char *path;
-		int root;                   /* it was reached from here */
-		struct rootfs_target place; /* its descriptor is the undo log's */
-	} parent;
+	struct rootfs_known known[ROOTFS_KNOWN_MAX]; /* the newest first */
 	bool owned; /* made and replaced as the undo log's owner */
 	bool noted; /* what is made is to be taken back at the container's end (undo_log_note()) */
 };
@@ -106,8 +112,18 @@ int rootfs_make_directory(struct rootfs *rootfs, const char *path, mode_t mode, 
  */
 int rootfs_make_file(struct rootfs *rootfs, const char *path, mode_t mode, struct rootfs_target *ret);
 
-/** To be called when something is mounted on a directory: a path that was looked up before may lead elsewhere then. */
-void rootfs_drop_parent(struct rootfs *rootfs);
+/**
+ * rootfs_forget() - to be called before the undo log ends, and when something is mounted on a directory: a path that
+ * was looked up before may lead elsewhere then
+ */
+void rootfs_forget(struct rootfs *rootfs);
+
+/**
+ * rootfs_know_own() - the same of a tmpfs of the container that was mounted at @path
+ * @path: with "/" at its end
+ * @fd:   of its root directory, the undo log's
+ */
+int rootfs_know_own(struct rootfs *rootfs, const char *path, int fd);
 
 /**
  * rootfs_make_symlink() - a symlink at @path, whose parents are created where missing
@@ -135,6 +151,9 @@ int rootfs_replace_symlink(struct rootfs *rootfs, const char *path, const char *
  * Return: descriptor; -EINVAL; negative errno.
  */
 int rootfs_open_regular(const struct rootfs *rootfs, int handle);
+
+/** What the program's end closes, if its work is this: one call less. */
+void rootfs_leave_open(const struct rootfs *rootfs, int *fd);
 
 /** The content of a regular file that is held by an O_PATH descriptor. Return: as rootfs_read_file(). */
 int rootfs_read_handle(const struct rootfs *rootfs, int handle, size_t max, char **ret_data, size_t *ret_size);

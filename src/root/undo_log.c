@@ -48,6 +48,12 @@ static void undo_log_close_fds(const int *fds, size_t count)
 			(void)close(fds[i]);
 }
 
+/* Which of its descriptors are its own: all behind this one. */
+static size_t undo_step_first_own(const struct undo_step *undo_step)
+{
+	return undo_step->borrows ? 1 : 0;
+}
+
 /* Pages without a step are never touched. */
 struct undo_log *undo_log_new(bool shared)
 {
@@ -73,7 +79,7 @@ static void undo_log_close_all(const struct undo_log *undo_log)
 	size_t count = 0, end;
 
 	for (size_t i = 0; i < undo_log->count; i++)
-		for (size_t j = 0; j < UNDO_STEP_FDS; j++)
+		for (size_t j = undo_step_first_own(&undo_log->items[i]); j < UNDO_STEP_FDS; j++)
 			if (undo_log->items[i].fds[j] >= 0)
 				fds[count++] = undo_log->items[i].fds[j];
 	for (size_t i = 0; i < ARRAY_SIZE(undo_log->namespaces); i++)
@@ -102,15 +108,16 @@ struct undo_log *undo_log_free(struct undo_log *undo_log)
 
 int undo_log_add(struct undo_log *undo_log, const struct undo_step *undo_step, const char *name)
 {
-	size_t length = name ? strlen(name) : 0;
+	size_t size = name ? strlen(name) + 1 : 0;
+	char *copy = undo_log->names + undo_log->names_size;
 
-	if (length >= UNDO_STEP_NAME_SIZE)
+	if (size > UNDO_STEP_NAME_SIZE)
 		return -ENAMETOOLONG;
 	if (undo_log->count == UNDO_LOG_MAX)
 		return -E2BIG;
 	undo_log->items[undo_log->count] = *undo_step;
-	if (name)
-		memcpy(undo_log->items[undo_log->count].name, name, length + 1);
+	undo_log->items[undo_log->count].name = name ? memcpy(copy, name, size) : "";
+	undo_log->names_size += size;
 	/* The list may be read at any time: in a signal handler, or after this process has ended. */
 	__atomic_store_n(&undo_log->count, undo_log->count + 1, __ATOMIC_RELEASE);
 	return 0;
@@ -118,6 +125,10 @@ int undo_log_add(struct undo_log *undo_log, const struct undo_step *undo_step, c
 
 void undo_log_pop(struct undo_log *undo_log)
 {
+	const char *name = undo_log->items[undo_log->count - 1].name;
+
+	if (*name)
+		undo_log->names_size = (size_t)(name - undo_log->names);
 	__atomic_store_n(&undo_log->count, undo_log->count - 1, __ATOMIC_RELEASE);
 }
 
@@ -172,7 +183,7 @@ void undo_log_limit_descriptors(bool work)
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return;
 	most = limit.rlim_max > UNDO_LOG_DESCRIPTORS ? limit.rlim_max - UNDO_LOG_DESCRIPTORS : 0;
-	if (work && limit.rlim_cur <= most)
+	if (work && (limit.rlim_cur <= most || most >= UNDO_LOG_WORK_DESCRIPTORS))
 		return;
 	limit.rlim_cur = work ? most : limit.rlim_max;
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
@@ -199,12 +210,13 @@ void undo_log_undo(struct undo_log *undo_log)
 	while (undo_log->count > 0) {
 		const struct undo_step *undo_step = &undo_log->items[undo_log->count - 1];
 		const struct mapped_root *owner = undo_step->as_owner ? &undo_log->owner : &nobody_else;
+		const size_t own = undo_step_first_own(undo_step);
 
 		mapped_root_begin(owner);
 		undo_step->undo(undo_log, undo_step);
 		mapped_root_end(owner);
 		undo_log_pop(undo_log);
-		undo_log_close_fds(undo_step->fds, UNDO_STEP_FDS);
+		undo_log_close_fds(undo_step->fds + own, UNDO_STEP_FDS - own);
 	}
 	if (limited)
 		(void)setrlimit(RLIMIT_NOFILE, &limit);

@@ -31,6 +31,7 @@ enum {
 	UNDO_LOG_MADE_MAX = 16 * 1024,
 	UNDO_LOG_RECORD_SIZE = 512,
 	UNDO_LOG_DESCRIPTORS = 16, /* for undoing */
+	UNDO_LOG_WORK_DESCRIPTORS = UNDO_LOG_MAX * UNDO_STEP_FDS + 2048, /* more than the work can have */
 };
 
 struct undo_log;
@@ -41,8 +42,9 @@ struct undo_step {
 	int fds[UNDO_STEP_FDS]; /* owned by the list as long as the step is in it; -1: none */
 	unsigned number;        /* for undo() */
 	int capability;         /* for undo() */
+	bool borrows;           /* its first descriptor is an older step's, which the list undoes later */
 	bool as_owner;          /* undone with the rights of the log's owner */
-	char name[UNDO_STEP_NAME_SIZE];
+	const char *name;       /* in the list; "": none */
 };
 
 struct undo_log {
@@ -58,6 +60,8 @@ struct undo_log {
 		[UNDO_LOG_MADE_MAX]; /* texts, each with a NUL behind it (apply/layer.c); pages are touched when used */
 	size_t count;
 	struct undo_step items[UNDO_LOG_MAX];
+	size_t names_size;
+	char names[UNDO_LOG_MAX * UNDO_STEP_NAME_SIZE];
 };
 
 /** @shared: with children that are started from now on. Return: an empty list; NULL without memory. */

@@ -60,6 +60,7 @@ static int make_directory(const char *path)
 	assert_true((r == 0) == (place.fd >= 0));
 	assert_true(!place.made || place.mount_map == MOUNT_CLASS_ROOT);
 	rootfs_target_close(&place);
+	rootfs_forget(&rootfs); /* each is looked up */
 	return r;
 }
 
@@ -71,7 +72,7 @@ static int make_file(const char *path)
 	assert_true((r == 0) == (place.fd >= 0));
 	assert_true(!place.made || place.mount_map == MOUNT_CLASS_ROOT);
 	rootfs_target_close(&place);
-	rootfs_drop_parent(&rootfs); /* each is looked up */
+	rootfs_forget(&rootfs);
 	return r;
 }
 
@@ -80,7 +81,7 @@ static int replace(const char *path, const char *text)
 	struct span content = span_text(text);
 	int r = rootfs_replace_file(&rootfs, path, &content, 1, 0644);
 
-	rootfs_drop_parent(&rootfs);
+	rootfs_forget(&rootfs);
 	return r;
 }
 
@@ -490,7 +491,7 @@ static void make_beside(const char *path)
 }
 
 /* A directory is looked up once for all that is made in it, until something is mounted on a directory. */
-static void test_kept_parent(void **state)
+static void test_known_parent(void **state)
 {
 	struct rootfs other = ROOTFS_CLOSED;
 
@@ -501,14 +502,14 @@ static void test_kept_parent(void **state)
 	make_directories("/root/usr/lib");
 	make_beside("/usr/lib/b");
 	assert_true(exists("/root/usr/old/b"));
-	rootfs_drop_parent(&rootfs);
+	rootfs_forget(&rootfs);
 	make_beside("/usr/lib/c");
 	assert_true(exists("/root/usr/lib/c"));
 	/* The same path of another root is another directory. */
 	make_directories("/root/usr/other/usr/lib");
 	other = rootfs;
 	assert_int_equal(rootfs_open(AT_FDCWD, scratch_path("/root/usr/other"), &rootfs), 0);
-	rootfs.parent = other.parent;
+	memcpy(rootfs.known, other.known, sizeof(rootfs.known));
 	rootfs.undo_log = undo_log;
 	make_beside("/usr/lib/d");
 	assert_true(exists("/root/usr/other/usr/lib/d"));
@@ -516,6 +517,104 @@ static void test_kept_parent(void **state)
 	assert_false(exists("/root/usr/old/b"));
 	assert_false(exists("/root/usr/lib/c"));
 	close(other.fd);
+}
+
+/* Links in a known directory lead where they lead from the root, and nowhere else. */
+static void test_below_known_parent(void **state)
+{
+	(void)state;
+	make_directories("/root/usr/lib/inner");
+	make_directories("/root/etc");
+	make_directories("/out");
+	make_beside("/usr/lib/a");
+	make_beside("/usr/lib/inner/b");
+	assert_true(exists("/root/usr/lib/inner/b"));
+	for (size_t i = 0; i < ARRAY_SIZE(disguises); i++) {
+		assert_int_equal(symlink(disguises[i], scratch_path("/root/usr/lib/link")), 0);
+		make_beside("/usr/lib/link/c");
+		assert_false(exists("/out/c"));
+		undo_log_undo(undo_log);
+		rootfs_forget(&rootfs);
+		assert_int_equal(unlink(scratch_path("/root/usr/lib/link")), 0);
+		make_beside("/usr/lib/a");
+	}
+	assert_int_equal(symlink("/etc", scratch_path("/root/usr/lib/link")), 0);
+	make_beside("/usr/lib/link/d");
+	assert_true(exists("/root/etc/d"));
+	make_beside("/usr/lib/inner/../../../etc/e");
+	assert_true(exists("/root/etc/e"));
+}
+
+/* What was below a path that a link led along is not there any more once the link is replaced. */
+static void test_known_below_replaced_link(void **state)
+{
+	(void)state;
+	make_directories("/root/usr/a");
+	make_directories("/root/usr/b");
+	assert_int_equal(symlink("a", scratch_path("/root/usr/link")), 0);
+	make_beside("/usr/link/first");
+	assert_int_equal(rootfs_replace_symlink(&rootfs, "/usr/link", "b"), 0);
+	make_beside("/usr/link/second");
+	assert_true(exists("/root/usr/a/first"));
+	assert_true(exists("/root/usr/b/second"));
+}
+
+static size_t count_descriptors(void)
+{
+	_cleanup_dir_ DIR *directory = opendir("/proc/self/fd");
+	size_t count = 0;
+
+	while (readdir(directory))
+		count++;
+	return count;
+}
+
+/* More directories than are known; then each descriptor is closed, and once: no other file's was in its place. */
+static void test_many_known_parents(void **state)
+{
+	const size_t before = count_descriptors();
+	int other;
+
+	(void)state;
+	for (int round = 0; round < 2; round++)
+		for (int i = 0; i < 2 * ROOTFS_KNOWN_MAX; i++) {
+			char path[64];
+
+			(void)snprintf(path, sizeof(path), "/made/%d/inner/%d", i, round);
+			make_beside(path);
+			(void)snprintf(path, sizeof(path), "/made/%d/link%d", i, round);
+			assert_int_equal(rootfs_make_symlink(&rootfs, path, "inner"), 0);
+		}
+	assert_true(exists("/root/made/0/inner/1"));
+	undo_log_undo(undo_log);
+	assert_false(exists("/root/made"));
+	assert_int_equal(count_descriptors(), before);
+	other = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	rootfs_forget(&rootfs);
+	assert_int_equal(fcntl(other, F_GETFD), FD_CLOEXEC);
+	close(other);
+}
+
+/* Of a tmpfs of ours all is made without a look at what is there; what another made there meanwhile is found. */
+static void test_known_own(void **state)
+{
+	struct rootfs_target place = ROOTFS_TARGET_NONE;
+	int fd;
+
+	(void)state;
+	make_directories("/own");
+	make_directories("/own/bin");
+	fd = open(scratch_path("/own"), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(rootfs_know_own(&rootfs, "/usr/lib/own/", fd), 0);
+	make_beside("/usr/lib/own/bin/smi");
+	assert_int_equal(rootfs_make_file(&rootfs, "/usr/lib/own/file", 0644, &place), 0);
+	assert_int_equal(place.mount_map, MOUNT_CLASS_OWN);
+	rootfs_target_close(&place);
+	make_beside("/usr/lib/own/a/b/c");
+	assert_true(exists("/own/bin/smi"));
+	assert_true(exists("/own/a/b/c"));
+	assert_false(exists("/root/usr/lib/own"));
+	close(fd);
 }
 
 static void test_rewritten_files(void **state)
@@ -790,7 +889,11 @@ static const struct CMUnitTest tests[] = {
 	CASE(test_replaced_symlinks),
 	CASE(test_links_of_the_killed),
 	CASE(test_holes_stay),
-	CASE(test_kept_parent),
+	CASE(test_known_parent),
+		CASE(test_below_known_parent),
+		CASE(test_known_below_replaced_link),
+		CASE(test_many_known_parents),
+		CASE(test_known_own),
 	CASE(test_rewritten_files),
 	CASE(test_undo_leaves_others_files),
 	CASE(test_read_only),
