@@ -152,18 +152,27 @@ nvidia_package() {
 		usr/share/ctr-gpu/openrc/ctr-gpu-vcudad
 		usr/share/ctr-gpu/openrc/ctr-gpu-vcudad.logrotate
 		usr/share/lintian/overrides/ctr-gpu-vcuda
+		usr/share/man/man8/ctr-gpu-vcuda.8.gz
+		usr/share/man/man8/ctr-gpu-vcudad.8.gz
+	END
+	diff <(contents ctr-gpu-guard | grep -v '^usr/share/doc/') - <<-END
+		usr/libexec/ctr-gpu/ctr-gpu-guard
+		usr/share/man/man8/ctr-gpu-guard.8.gz
 	END
 	diff <(contents ctr-gpu-kubernetes | grep -v '^usr/share/doc/') - <<-END
 		usr/lib/systemd/system/ctr-gpu-device-plugin.service
 		usr/libexec/ctr-gpu/ctr-gpu-device-plugin
 		usr/share/lintian/overrides/ctr-gpu-kubernetes
+		usr/share/man/man8/ctr-gpu-device-plugin.8.gz
 	END
 	diff <(contents ctr-gpu-slurm | grep -v '^usr/share/doc/.*/\(changelog\|copyright\)') - <<-END
 		usr/lib/MULTIARCH/slurm-wlm/spank_ctr_gpu.so
 		$(cd "$e2e/../../examples/slurm" && printf 'usr/share/doc/ctr-gpu-slurm/examples/%s\n' *)
 	END
 	dpkg-deb --field "$(deb ctr-gpu-slurm)" Depends | grep -qE 'slurmd \(>= [0-9]+\.[0-9]+\), slurmd \(<< [0-9]+\.[0-9]+\.999\)'
-	diff <(pages ctr-gpu) <(cd "$e2e/../../man" && printf '%s\n' ctr-gpu*.[!3] | sort)
+	# Each page is with its program.
+	diff <(for package in ctr-gpu ctr-gpu-guard ctr-gpu-kubernetes ctr-gpu-vcuda; do pages "$package"; done | sort) \
+		<(cd "$e2e/../../man" && printf '%s\n' ctr-gpu*.[!3] | sort)
 	diff <(pages libctr-gpu-dev) <({ functions && cd "$e2e/../../man" && printf '%s\n' *.3; } | sort -u)
 	diff <(contents ctr-gpu-nvidia-compat | grep -v '^usr/share/doc/') - <<-END
 		usr/bin/nvidia-cdi-hook
