@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/*
+ * What a hook says: to its log file, the journal and standard error, and to the file that `ctr-gpu doctor` looks for.
+ */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/*
+ * What a plan does in a root filesystem, piece by piece: the directory of ours, mounts, covers, symlinks, loader files
+ * and modes. apply.c has the order.
+ */
+
 #include "apply/internal.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* GPUs with a DRM driver of the kernel, as sysfs and the topology of KFD have them. */
+
 #include "drm/internal.h"
 
 #include <errno.h>

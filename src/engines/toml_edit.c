@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* Edits of an engine's TOML file: lines of ours are put in, and taken out again; all others stay as they are. */
+
 #include "engines/text.h"
 
 #include <errno.h>

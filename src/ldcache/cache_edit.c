@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/*
+ * A merge into a loader cache: what becomes of the image's entries, and the record by which the next merge knows ours.
+ */
+
 #include "ldcache/internal.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* The loader cache of an image, as bytes that may say anything: where its parts are, and a look into it. */
+
 #include "ldcache/internal.h"
 
 #include <errno.h>

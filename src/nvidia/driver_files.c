@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/*
+ * The files of NVIDIA's driver on the host: which there are, what each is for, and where an installation has put them.
+ */
+
 #include "nvidia/internal.h"
 
 #include <dirent.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* NVIDIA's GPUs as adapters: their names and numbers, their parts (MIG), and what a container gets of them. */
+
 #include "nvidia/internal.h"
 
 #include <ctype.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* `ctr-gpu load` on a host with NVIDIA's driver: its kernel modules and device nodes. */
+
 #include "nvidia/internal.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* What NVIDIA's kernel module says of itself in /proc, and the device nodes that it stands behind. */
+
 #include "nvidia/internal.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* What a container gets for NVIDIA's GPUs besides their device nodes. */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>

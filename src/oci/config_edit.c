@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* Edits of a config.json: each has one list of the OCI specification say one thing more, unless it says so already. */
+
 #include "oci/edit.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* Which adapters a request means: names, sets and properties, compared with the inventory and the settings. */
+
 #include "plan/plan.h"
 
 #include <ctype.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/*
+ * Facts of this machine that several rooms ask for: packages, PCI devices, and what is kept until the next boot.
+ */
+
 #include "system/machine.h"
 
 #include <dirent.h>

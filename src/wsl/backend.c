@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* The backend of GPU-PV: hosts with /dev/dxg. */
+
 #include "wsl/internal.h"
 
 #include <errno.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/*
+ * An adapter behind /dev/dxg as the inventory shows it: its names, its state, and what helps where it cannot be used.
+ */
+
 #include "wsl/internal.h"
 
 #include <errno.h>

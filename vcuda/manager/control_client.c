@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* One client of the manager's control socket: a hook that asks for a grant, or a command. */
+
 #include "vcuda/manager/manager.h"
 
 #include <errno.h>

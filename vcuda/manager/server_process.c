@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* One server as the manager sees it: its process, what it reports, and what it gets of other servers'. */
+
 #include "vcuda/manager/manager.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* What `ctr-gpu doctor` finds out about one engine: how a container gets a GPU there, and what is in the way. */
+
 #include "cli/doctor/doctor.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* The end of `ctr-gpu doctor`: which method works with which engine, and what to do next. */
+
 #include "cli/doctor/doctor.h"
 
 #include <stdio.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* Where the guard's programs are attached, how they are pinned, and how they are replaced. */
+
 #include "guard/program/internal.h"
 
 #include <bpf/bpf.h>

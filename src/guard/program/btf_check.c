@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* Whether the kernel's and the driver's types are those that the guard's programs were written for. */
+
 #include "guard/program/internal.h"
 
 #include <bpf/bpf.h>
