@@ -42,20 +42,24 @@ static inline void scratch_fail(void)
 	exit(1);
 }
 
-/* Once per program, as its first deed. */
+/* For the whole program: of what sets one test up, cmocka takes a skip for a failure. */
+static inline _Noreturn void scratch_skip_all(const char *why)
+{
+	(void)printf("ok 1 - %s # SKIP\n1..1\n", why);
+	exit(0);
+}
+
+/* Once per program, before all else. */
 static inline void scratch_enter(void)
 {
-	if (geteuid() != 0) {
-		puts("ok 1 - needs root # SKIP\n1..1");
-		exit(0);
-	}
+	if (geteuid() != 0)
+		scratch_skip_all("needs root");
 	if (unshare(CLONE_NEWNS) < 0)
 		scratch_fail();
 	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
 		if (errno != EINVAL)
 			scratch_fail();
-		puts("ok 1 - wants / to be a mount point, which it is not in a plain chroot # SKIP\n1..1");
-		exit(0);
+		scratch_skip_all("wants / to be a mount point, which it is not in a plain chroot");
 	}
 	if (!mkdtemp(scratch))
 		scratch_fail();
