@@ -51,12 +51,13 @@ static void child_undo_record(int number)
 	(void)kill(getpid(), number);
 }
 
-static void child_prepare(struct undo_log *undo_log, pid_t parent, const sigset_t *mask)
+/* @alone: the program is here for this work, and has nothing else open */
+static void child_prepare(struct undo_log *undo_log, bool alone, pid_t parent, const sigset_t *mask)
 {
 	sigset_t own = *mask;
 
 	own_undo_log = undo_log;
-	undo_log_limit_descriptors(true);
+	undo_log_limit_descriptors(true, alone);
 	sanitise_ignore_signals();
 	(void)signal(SIGTERM, child_undo_record);
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -170,7 +171,7 @@ static _Noreturn void child_undo_in_child(struct undo_log *undo_log)
 	sanitise_ignore_signals();
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* The table is full of the dead child's. */
-	undo_log_limit_descriptors(false);
+	undo_log_limit_descriptors(false, false);
 	/* The dead child's /proc/self/fd is empty. */
 	cleanup_closep(&undo_log->proc_self_fd);
 	undo_log->proc_self_fd = mount_open_proc_self_fd(-1);
@@ -294,7 +295,7 @@ static int child_run(struct ctr_gpu_context *context, int (*work)(void *user), v
 	pid = child_start();
 	if (pid == 0) {
 		child_restore_cpus(&cpus);
-		child_prepare(undo_log, parent, mask);
+		child_prepare(undo_log, context->ends, parent, mask);
 		context->undo_log = undo_log;
 		context->caller = caller;
 		child_end(work(user));

@@ -337,14 +337,18 @@ static int rootfs_open_known(const struct rootfs *rootfs, const char *path, int 
 
 	if (!known)
 		return -EXDEV;
-	*ret = known->place;
-	ret->made = false;
-	if (!*rest)
+	if (!*rest) {
+		*ret = known->place;
+		ret->made = false;
 		return 0;
+	}
 	fd = (int)syscall(SYS_openat2, known->place.fd, rest, &how, sizeof(how));
-	*ret = (struct rootfs_target){.fd = fd, .mount_map = known->place.mount_map};
 	if (fd < 0)
 		return errno == ENOENT ? -ENOENT : -EXDEV;
+	/* A runtime's tmpfs is so at the directory that the configuration names, and not for what is below. */
+	if (known->place.mount_map == MOUNT_CLASS_OWN && !known->place.made)
+		return rootfs_target_from_fd(rootfs, fd, ret);
+	*ret = (struct rootfs_target){.fd = fd, .mount_map = known->place.mount_map};
 	return 0;
 }
 
@@ -442,8 +446,9 @@ static int rootfs_make_child_directory(struct rootfs *rootfs, struct rootfs_targ
 	if (r_open == 0 || err_needs_no_context(r_open))
 		return r_open;
 	/* Nothing can be made here, but a symlink may lead to where it can. */
-	if (rootfs_follow(parent->fd, *above, name, links, &other) < 0)
-		return r == -EEXIST ? -ENOTDIR : r;
+	r_open = rootfs_follow(parent->fd, *above, name, links, &other);
+	if (r_open < 0)
+		return r_open == -ELOOP ? r_open : r == -EEXIST ? -ENOTDIR : r;
 	return rootfs_make_one_directory(rootfs, other, mode, links, ret);
 }
 
@@ -796,7 +801,7 @@ static int rootfs_replace(struct rootfs *rootfs, const char *path, const struct 
 	else if (parent.mount_map == MOUNT_CLASS_ROOT)
 		rootfs_note_content(rootfs, path, new->parts, new->count);
 	/* The way to a directory may have led over the old one. */
-	if (new->points_to && old >= 0)
+	if (S_ISLNK(st.st_mode))
 		rootfs_forget(rootfs);
 	rootfs_know(rootfs, steal_ptr(above), &parent);
 	(void)steal_fd(&old);

@@ -175,7 +175,7 @@ void undo_log_progress(struct undo_log *undo_log, const char *text, const char *
 	undo_log->step[at] = '\0';
 }
 
-void undo_log_limit_descriptors(bool work)
+void undo_log_limit_descriptors(bool work, bool alone)
 {
 	struct rlimit limit;
 	rlim_t most;
@@ -183,7 +183,7 @@ void undo_log_limit_descriptors(bool work)
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return;
 	most = limit.rlim_max > UNDO_LOG_DESCRIPTORS ? limit.rlim_max - UNDO_LOG_DESCRIPTORS : 0;
-	if (work && (limit.rlim_cur <= most || most >= UNDO_LOG_WORK_DESCRIPTORS))
+	if (work && (limit.rlim_cur <= most || (alone && most >= UNDO_LOG_WORK_DESCRIPTORS)))
 		return;
 	limit.rlim_cur = work ? most : limit.rlim_max;
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
@@ -203,7 +203,7 @@ void undo_log_undo(struct undo_log *undo_log)
 	(void)sigprocmask(SIG_SETMASK, &all, &mask);
 	/* The work may have failed because it had all the descriptors that it may have. */
 	limited = getrlimit(RLIMIT_NOFILE, &limit) == 0;
-	undo_log_limit_descriptors(false);
+	undo_log_limit_descriptors(false, false);
 	/* A signal may have come between mapped_root_begin() and its end. */
 	(void)setfsuid(geteuid());
 	(void)setfsgid(getegid());

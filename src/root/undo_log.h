@@ -106,9 +106,10 @@ void undo_log_progress(struct undo_log *undo_log, const char *text, const char *
 
 /**
  * undo_log_limit_descriptors() - set how many descriptors this process may have, within its hard limit
- * @work: it changes a container, and leaves some to undo_log_undo(), which opens files, too; false: it undoes
+ * @work:  it changes a container, and leaves some to undo_log_undo(), which opens files, too; false: it undoes
+ * @alone: it has none besides those of its work
  */
-void undo_log_limit_descriptors(bool work);
+void undo_log_limit_descriptors(bool work, bool alone);
 
 /** Undoes everything, newest first; may be called in a signal handler. Never fails. */
 void undo_log_undo(struct undo_log *undo_log);

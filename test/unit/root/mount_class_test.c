@@ -250,6 +250,45 @@ static void test_runtimes_tmpfs(void **state)
 	free(same);
 }
 
+static int make_file_at(const char *path, enum mount_class *ret)
+{
+	_cleanup_target_ struct rootfs_target target = ROOTFS_TARGET_NONE;
+	int r = rootfs_make_file(&rootfs, path, 0644, &target);
+
+	*ret = target.mount_map;
+	return r;
+}
+
+/* That something was made in it says nothing of what is below. */
+static void test_below_runtimes_tmpfs(void **state)
+{
+	char *place = (char[]){"/dev"}, *bind = strdup(scratch_path("/out"));
+	struct strv tmpfs = {.items = &place, .count = 1}, binds = {.items = &bind, .count = 1};
+	enum mount_class class;
+	struct statx stx;
+	struct stat st;
+
+	(void)state;
+	mount_at("", "/root/dev", "tmpfs", 0);
+	mount_at("", "/root/dev", NULL, MS_SHARED);
+	make_directories("/root/dev/sub");
+	write_file("/root/dev/node", "");
+	assert_int_equal(stat(scratch_path("/root/dev"), &st), 0);
+	assert_int_equal(str_format(&mount_map.outside, "21 20 %u:%u / /run rw shared:3 - tmpfs x rw\n",
+				    (unsigned)(st.st_dev >> 8), (unsigned)(st.st_dev & 0xff)),
+			 0);
+	mount_map.tmpfs = &tmpfs;
+	mount_map.binds = &binds;
+	if (statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, STATX_TYPE, &stx) == 0) {
+		assert_int_equal(make_file_at("/dev/first", &class), 0);
+		assert_int_equal(class, MOUNT_CLASS_OWN);
+	}
+	assert_int_equal(make_file_at("/dev/sub/second", &class), -EXDEV);
+	assert_int_equal(make_file_at("/dev/node", &class), 0);
+	assert_int_equal(class, MOUNT_CLASS_SHARED);
+	free(bind);
+}
+
 /* A tmpfs in a volume, which the runtime may have made or the volume have brought, is judged by what is mounted. */
 static void test_runtimes_tmpfs_in_volume(void **state)
 {
@@ -374,6 +413,7 @@ static const struct CMUnitTest tests[] = {
 	CASE(test_hosts_tmpfs),
 	CASE(test_hosts_tmpfs_in_text),
 	CASE(test_runtimes_tmpfs),
+	CASE(test_below_runtimes_tmpfs),
 	CASE(test_runtimes_tmpfs_in_volume),
 	CASE(test_without_ground),
 	CASE(test_settle_mount),

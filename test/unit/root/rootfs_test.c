@@ -569,6 +569,15 @@ static size_t count_descriptors(void)
 	return count;
 }
 
+/* In a directory that was just made, too, as another process may be there. */
+static void test_loop_in_known_parent(void **state)
+{
+	(void)state;
+	make_beside("/new/directory/file");
+	assert_int_equal(symlink("loop", scratch_path("/root/new/directory/loop")), 0);
+	assert_int_equal(make_directory("/new/directory/loop"), -ELOOP);
+}
+
 /* More directories than are known; then each descriptor is closed, and once: no other file's was in its place. */
 static void test_many_known_parents(void **state)
 {
@@ -892,6 +901,7 @@ static const struct CMUnitTest tests[] = {
 	CASE(test_known_parent),
 		CASE(test_below_known_parent),
 		CASE(test_known_below_replaced_link),
+		CASE(test_loop_in_known_parent),
 		CASE(test_many_known_parents),
 		CASE(test_known_own),
 	CASE(test_rewritten_files),
