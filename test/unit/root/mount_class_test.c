@@ -215,6 +215,17 @@ static void test_hosts_tmpfs_in_text(void **state)
 	assert_int_equal(ground_at("/dev"), MOUNT_CLASS_OWN);
 }
 
+/* Has the host have that file system, too. */
+static void have_elsewhere(const char *path)
+{
+	struct stat st;
+
+	assert_int_equal(stat(scratch_path(path), &st), 0);
+	assert_int_equal(str_format(&mount_map.outside, "21 20 %u:%u / /run rw shared:3 - tmpfs x rw\n",
+				    (unsigned)(st.st_dev >> 8), (unsigned)(st.st_dev & 0xff)),
+			 0);
+}
+
 /* What the runtime was told counts before such a text, unless a mount that brings something may have come there. */
 static void test_runtimes_tmpfs(void **state)
 {
@@ -222,15 +233,11 @@ static void test_runtimes_tmpfs(void **state)
 	     *same = strdup(scratch_path("/root/dev/sub"));
 	struct strv tmpfs = {.items = &place, .count = 1}, binds = {.items = &bind, .count = 1};
 	struct statx stx;
-	struct stat st;
 
 	(void)state;
 	mount_at("", "/root/dev", "tmpfs", 0);
 	make_directories("/root/dev/sub");
-	assert_int_equal(stat(scratch_path("/root/dev"), &st), 0);
-	assert_int_equal(str_format(&mount_map.outside, "21 20 %u:%u / /run rw shared:3 - tmpfs x rw\n",
-				    (unsigned)(st.st_dev >> 8), (unsigned)(st.st_dev & 0xff)),
-			 0);
+	have_elsewhere("/root/dev");
 	mount_map.tmpfs = &tmpfs;
 	mount_map.binds = &binds;
 	/* On a kernel without statx(2) it does not count. */
@@ -266,17 +273,13 @@ static void test_below_runtimes_tmpfs(void **state)
 	struct strv tmpfs = {.items = &place, .count = 1}, binds = {.items = &bind, .count = 1};
 	enum mount_class class;
 	struct statx stx;
-	struct stat st;
 
 	(void)state;
 	mount_at("", "/root/dev", "tmpfs", 0);
 	mount_at("", "/root/dev", NULL, MS_SHARED);
 	make_directories("/root/dev/sub");
 	write_file("/root/dev/node", "");
-	assert_int_equal(stat(scratch_path("/root/dev"), &st), 0);
-	assert_int_equal(str_format(&mount_map.outside, "21 20 %u:%u / /run rw shared:3 - tmpfs x rw\n",
-				    (unsigned)(st.st_dev >> 8), (unsigned)(st.st_dev & 0xff)),
-			 0);
+	have_elsewhere("/root/dev");
 	mount_map.tmpfs = &tmpfs;
 	mount_map.binds = &binds;
 	if (statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, STATX_TYPE, &stx) == 0) {
