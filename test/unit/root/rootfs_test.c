@@ -569,6 +569,25 @@ static size_t count_descriptors(void)
 	return count;
 }
 
+/* Many files in one directory do not put others out of what is known. */
+static void test_known_parent_stays(void **state)
+{
+	(void)state;
+	make_directories("/root/etc");
+	make_directories("/root/usr/lib");
+	make_beside("/etc/first");
+	for (int i = 0; i < 2 * ROOTFS_KNOWN_MAX; i++) {
+		char path[32];
+
+		(void)snprintf(path, sizeof(path), "/usr/lib/%d", i);
+		make_beside(path);
+	}
+	assert_int_equal(rename(scratch_path("/root/etc"), scratch_path("/root/old")), 0);
+	make_directories("/root/etc");
+	make_beside("/etc/second");
+	assert_true(exists("/root/old/second"));
+}
+
 /* In a directory that was just made, too, as another process may be there. */
 static void test_loop_in_known_parent(void **state)
 {
@@ -901,6 +920,7 @@ static const struct CMUnitTest tests[] = {
 	CASE(test_known_parent),
 		CASE(test_below_known_parent),
 		CASE(test_known_below_replaced_link),
+		CASE(test_known_parent_stays),
 		CASE(test_loop_in_known_parent),
 		CASE(test_many_known_parents),
 		CASE(test_known_own),
