@@ -49,18 +49,21 @@ static int str_join(char *to, size_t size, const char *format, va_list arguments
 	size_t length = 0;
 
 	for (; *format; format++) {
-		const char *text = format, *end = format + 1;
+		const char *text = format;
+		size_t count = 1;
 
 		if (*format == '%') {
 			if (*++format != 's' || !(text = va_arg(arguments, const char *)))
 				return -1;
-			end = NULL;
+			count = strlen(text);
 		}
-		while (text != end && *text) {
-			if (length + 1 >= size)
-				return -1;
-			to[length++] = *text++;
-		}
+		if (count >= size - length)
+			return -1;
+		if (count == 1)
+			to[length] = *text;
+		else
+			memcpy(to + length, text, count);
+		length += count;
 	}
 	to[length] = '\0';
 	return (int)length;

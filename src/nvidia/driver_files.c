@@ -193,9 +193,18 @@ static void driver_files_drop_dirs(struct driver_files *files)
 	files->dir_count = 0;
 }
 
+static void driver_files_forget(struct driver_files_place *place)
+{
+	if (place->path)
+		cleanup_closep(&place->fd);
+	free(steal_ptr(place->path));
+}
+
 void driver_files_close(struct driver_files *files)
 {
 	driver_files_drop_dirs(files);
+	for (size_t i = 0; i < DRIVER_FILES_SEARCHED_MAX; i++)
+		driver_files_forget(&files->searched[i]);
 	strv_clear(&files->places);
 	free(files->other_version);
 	free(files->root_path);
@@ -250,6 +259,42 @@ int driver_files_find(const struct driver_files *files, const char *path, struct
 	if (fstat(fd, &file.st) < 0)
 		return -errno;
 	if (str_format(&file.path, "%s%s", files->root_path, path) < 0)
+		return -ENOMEM;
+	*ret = file;
+	return 0;
+}
+
+static int driver_files_open_place(struct driver_files *files, const char *directory)
+{
+	struct driver_files_place *place;
+
+	for (size_t i = 0; i < DRIVER_FILES_SEARCHED_MAX && files->searched[i].path; i++)
+		if (streq(files->searched[i].path, directory))
+			return files->searched[i].fd;
+	place = &files->searched[files->next_searched++ % DRIVER_FILES_SEARCHED_MAX];
+	driver_files_forget(place);
+	place->path = strdup(directory);
+	if (!place->path)
+		return -ENOMEM;
+	place->fd = rootfs_open_unlinked(&files->root, *directory ? directory : "/", O_PATH | O_DIRECTORY);
+	return place->fd;
+}
+
+/* A name leads nowhere else: what is below the driver root is not followed out of it. */
+int driver_files_find_in(struct driver_files *files, const char *directory, const char *name,
+			 struct driver_files_file *ret)
+{
+	int place = strchr(name, '/') ? -ELOOP : driver_files_open_place(files, directory);
+	_cleanup_free_ char *path = NULL;
+	struct driver_files_file file;
+
+	if (place < 0 && place != -ELOOP)
+		return place;
+	if (place >= 0 && fstatat(place, name, &file.st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (place < 0 || S_ISLNK(file.st.st_mode))
+		return str_format(&path, "%s/%s", directory, name) < 0 ? -ENOMEM : driver_files_find(files, path, ret);
+	if (str_format(&file.path, "%s%s/%s", files->root_path, directory, name) < 0)
 		return -ENOMEM;
 	*ret = file;
 	return 0;

@@ -381,9 +381,19 @@ struct driver_files_dir {
 	struct strv names; /* of the driver's libraries in it, ordered, once it is listed */
 };
 
+/* A directory in which files were looked for. */
+struct driver_files_place {
+	char *path; /* below the driver root; NULL: none */
+	int fd;     /* negative errno: what opening it without following symlinks says */
+};
+
+enum { DRIVER_FILES_SEARCHED_MAX = 8 };
+
 struct driver_files {
 	const char *version; /* borrowed */
 	struct rootfs root;
+	struct driver_files_place searched[DRIVER_FILES_SEARCHED_MAX]; /* the last ones */
+	size_t next_searched;
 	char *root_path; /* without symlinks; "" for "/" */
 	struct driver_files_dir dirs[DRIVER_FILES_DIRS_MAX];
 	size_t dir_count;
@@ -430,6 +440,10 @@ struct driver_files_file {
  * Return: 0; -ENOENT and other negative errno.
  */
 int driver_files_find(const struct driver_files *files, const char *path, struct driver_files_file *ret);
+
+/** The same by a directory ("" is the driver root) and a path below it: of many files in few directories. */
+int driver_files_find_in(struct driver_files *files, const char *directory, const char *name,
+			 struct driver_files_file *ret);
 
 /** Return: a path of this machine as it is below the driver root; NULL if it is not below it. */
 const char *driver_files_path_inside(const struct driver_files *files, const char *path);

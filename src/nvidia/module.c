@@ -224,7 +224,9 @@ int module_read_small(const char *path, char **ret)
 
 int module_read_file(const char *path, char **ret)
 {
-	return fd_read_file_at(AT_FDCWD, path, PROC_FILE_MAX, ret, NULL);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd_read_sized(fd, 0, PROC_FILE_MAX, ret, NULL);
 }
 
 /* Drivers before 550 register one "frontend" for all nodes of major 195. */

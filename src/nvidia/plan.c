@@ -142,13 +142,9 @@ static int plan_files_find_in(const struct nvidia_plan *nvidia_plan, const struc
 			      mode_t kind, struct driver_files_file *ret, const char **ret_place)
 {
 	for (size_t i = 0; i < places->count; i++) {
-		_cleanup_free_ char *path = NULL;
 		struct driver_files_file file;
-		int r;
+		int r = driver_files_find_in(nvidia_plan->install, places->items[i], name, &file);
 
-		if (str_format(&path, "%s/%s", places->items[i], name) < 0)
-			return -ENOMEM;
-		r = driver_files_find(nvidia_plan->install, path, &file);
 		if (r == -ENOMEM)
 			return r;
 		if (r < 0)

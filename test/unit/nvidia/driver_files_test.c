@@ -176,6 +176,23 @@ static void names_that_only_begin_alike(void **state)
 	assert_int_equal(driver_files_open(&world->settings, VERSION, NULL, &install, &err), CTR_GPU_E_DRIVER_LIBRARY);
 }
 
+static void install_cache(const struct world *world)
+{
+	struct built_cache cache = build_cache(FORMAT_NEW, sorted, ARRAY_SIZE(sorted), NULL, 0);
+
+	write_at(world, "/etc/ld.so.cache", cache.data, cache.size);
+	free(cache.data);
+}
+
+/* @real: below the root; NULL: it is missing. Frees the path. */
+static void assert_file(const struct world *world, int r, struct driver_files_file *file, const char *real)
+{
+	assert_true(real ? r == 0 : r < 0);
+	if (real)
+		assert_string_equal(file->path, inside(world, real));
+	free(steal_ptr(file->path));
+}
+
 static void files_below_the_root(void **state)
 {
 	static const struct {
@@ -188,35 +205,61 @@ static void files_below_the_root(void **state)
 		{"/bin/nvidia-debugdump", NULL},
 		{"/sbin/nvidia-debugdump", NULL},
 		{"/bin/nvidia-smi/x", NULL},
+		{"/nowhere/nvidia-smi", NULL},
+		{"/out/nvidia-smi", "/bin/nvidia-smi"},
+		{"/bin/up", "/bin"},
 	};
 	const struct world *world = *state;
-	struct built_cache cache = build_cache(FORMAT_NEW, sorted, ARRAY_SIZE(sorted), NULL, 0);
 	_cleanup_install_ struct driver_files install = {.root = ROOTFS_CLOSED};
 	struct err err = {0};
 
-	write_at(world, "/etc/ld.so.cache", cache.data, cache.size);
-	free(cache.data);
+	install_cache(world);
+	/* Symlinks begin anew at the root, and none leads out of it. */
+	link_at(world, "/out", "/../../bin");
+	link_at(world, "/bin/up", "../../../../bin");
 	assert_int_equal(driver_files_open(&world->settings, VERSION, NULL, &install, &err), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		struct driver_files_file file = {0};
-		int r = driver_files_find(&install, files[i].path, &file);
 
-		assert_true(files[i].real ? r == 0 : r < 0);
-		if (files[i].real)
-			assert_string_equal(file.path, inside(world, files[i].real));
-		free(file.path);
+		assert_file(world, driver_files_find(&install, files[i].path, &file), &file, files[i].real);
+		/* Directories are known from the second time on. */
+		for (int again = 0; again < 2; again++) {
+			const char *name = strrchr(files[i].path, '/') + 1;
+			_cleanup_free_ char *place = strndup(files[i].path, (size_t)(name - 1 - files[i].path));
+			int r = driver_files_find_in(&install, place, name, &file);
+
+			assert_file(world, r, &file, files[i].real);
+		}
+		assert_file(world, driver_files_find_in(&install, "", files[i].path + 1, &file), &file, files[i].real);
 	}
 }
 
-/* ---- what is known from an earlier time ---- */
-
-static void install_cache(const struct world *world)
+static void more_directories_than_are_known(void **state)
 {
-	struct built_cache cache = build_cache(FORMAT_NEW, sorted, ARRAY_SIZE(sorted), NULL, 0);
+	const struct world *world = *state;
+	_cleanup_install_ struct driver_files install = {.root = ROOTFS_CLOSED};
+	const unsigned before = unit_count_descriptors();
+	struct err err = {0};
 
-	write_at(world, "/etc/ld.so.cache", cache.data, cache.size);
-	free(cache.data);
+	install_cache(world);
+	assert_int_equal(driver_files_open(&world->settings, VERSION, NULL, &install, &err), 0);
+	for (int i = 0; i < 3 * DRIVER_FILES_SEARCHED_MAX; i++) {
+		char place[16], path[64];
+		struct driver_files_file file = {0};
+
+		(void)snprintf(place, sizeof(place), "/p%d", i % (DRIVER_FILES_SEARCHED_MAX + 2));
+		(void)snprintf(path, sizeof(path), "%s/nvidia-smi", place);
+		if (i < DRIVER_FILES_SEARCHED_MAX + 2) {
+			directory(world, place);
+			write_at(world, path, "", 0);
+		}
+		assert_file(world, driver_files_find_in(&install, place, "nvidia-smi", &file), &file, path);
+	}
+	driver_files_close(&install);
+	assert_int_equal(unit_count_descriptors(), before);
 }
+
+/* ---- what is known from an earlier time ---- */
 
 /* What a start keeps. Return: whether that is where the driver is. */
 static bool keep(const struct world *world, struct nvidia_cache *known)
@@ -476,6 +519,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(caches_of_every_layout, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(names_that_only_begin_alike, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(files_below_the_root, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(more_directories_than_are_known, set_up, tear_down),
 		cmocka_unit_test(what_is_kept_is_believed_until_something_changes),
 		cmocka_unit_test_setup_teardown(another_root_is_another_driver, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(part_of_a_directory_is_an_error, set_up, tear_down),

@@ -559,16 +559,6 @@ static void test_known_below_replaced_link(void **state)
 	assert_true(exists("/root/usr/b/second"));
 }
 
-static size_t count_descriptors(void)
-{
-	_cleanup_dir_ DIR *directory = opendir("/proc/self/fd");
-	size_t count = 0;
-
-	while (readdir(directory))
-		count++;
-	return count;
-}
-
 /* Many files in one directory do not put others out of what is known. */
 static void test_known_parent_stays(void **state)
 {
@@ -600,7 +590,7 @@ static void test_loop_in_known_parent(void **state)
 /* More directories than are known; then each descriptor is closed, and once: no other file's was in its place. */
 static void test_many_known_parents(void **state)
 {
-	const size_t before = count_descriptors();
+	const unsigned before = unit_count_descriptors();
 	int other;
 
 	(void)state;
@@ -616,7 +606,7 @@ static void test_many_known_parents(void **state)
 	assert_true(exists("/root/made/0/inner/1"));
 	undo_log_undo(undo_log);
 	assert_false(exists("/root/made"));
-	assert_int_equal(count_descriptors(), before);
+	assert_int_equal(unit_count_descriptors(), before);
 	other = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	rootfs_forget(&rootfs);
 	assert_int_equal(fcntl(other, F_GETFD), FD_CLOEXEC);
