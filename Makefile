@@ -335,10 +335,12 @@ dependencies-ci:
 	test/install-deps check ccache $(ci_dependencies)
 
 # What takes too long for each commit runs every night and before a release: nightly_groups besides, every case of each file,
-# every shape, more rounds. A case that fails there alone is put into the commit's run.
+# every shape, more rounds of races in a process, and more of those whose rounds are starts and commands. A case that fails there alone
+# is put into the commit's run.
 ifdef NIGHTLY
 export CTR_GPU_TEST_NIGHTLY = 1
 export CTR_GPU_TEST_ROUNDS = 10000
+export CTR_GPU_TEST_STARTS = 100
 export CTR_GPU_TEST_TIMEOUT = 3600
 export FUZZ_TIMEOUT = 10
 export CTR_GPU_SHAPES = 1

@@ -168,11 +168,10 @@ rootless_with() {
 
 # bats test_tags=cgroup
 # shape_rootless COMMANDS [PEER]: a root filesystem of the user's, in which COMMANDS were run, while PEER runs there, as another container
-# may that has it, too. $CTR_GPU_TEST_ROUNDS starts, a hundred at most: the user's own files stay as they are.
+# may that has it, too. $CTR_GPU_TEST_STARTS starts: the user's own files stay as they are.
 shape_rootless() {
-	local directory rounds=${CTR_GPU_TEST_ROUNDS:-1} before
+	local directory rounds=${CTR_GPU_TEST_STARTS:-1} before
 
-	[[ $rounds -le 100 ]] || rounds=100
 	directory=$(engine_directory rootless)
 	rm -rf "$directory/root" "$directory/precious"
 	image_copy debian "$directory/root"

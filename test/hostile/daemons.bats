@@ -140,7 +140,7 @@ untouched() {
 			[[ ! -e /etc/ld.so.preload ]] || { echo "written by: $*"; rm -f /etc/ld.so.preload; }
 			if grep -e "ld.so.preload" -e "\(Docker\|containerd\).*, running" /run/out; then echo "believed by: $*"; fi
 		}
-		for ((i = 0; i < ${CTR_GPU_TEST_ROUNDS:-2}; i++)); do
+		for ((i = 0; i < ${CTR_GPU_TEST_STARTS:-2}; i++)); do
 			takes_none ctr-gpu setup docker
 			takes_none ctr-gpu setup containerd
 			takes_none ctr-gpu doctor -v

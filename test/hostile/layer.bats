@@ -120,7 +120,7 @@ expect_bare() {
 @test "a directory is swapped for a link that leads out while the layer is cleaned" {
 	aftermath 'true' 'mkdir outside/lib && ln -s "$0/outside" merged/usr/lib/other && cp bundle/ctr-gpu.layer list
 		perl -e "require \"syscall.ph\"; syscall(SYS_renameat2(), -100, \$ARGV[0], -100, \$ARGV[1], 2) while 1" merged/usr/lib/wsl merged/usr/lib/other &
-		for ((round = 0; round < ${CTR_GPU_TEST_ROUNDS:-20}; round++)); do
+		for ((round = 0; round < ${CTR_GPU_TEST_STARTS:-20}; round++)); do
 			mkdir -p merged/usr/lib/wsl/lib merged/usr/lib/other/lib
 			cp list bundle/ctr-gpu.layer
 			printf "{\"ociVersion\": \"1.0.2\", \"id\": \"container\", \"status\": \"stopped\", \"bundle\": \"%s\"}" "$0/bundle" | ctr-gpu-hook poststop || exit

@@ -3,8 +3,8 @@
 # shellcheck disable=SC2016
 #
 # Somebody who shares a container's root filesystem, or a volume in it, changes it while the shim writes config.json and the runtime
-# makes the container, or while hooks of CDI specs work in it. $CTR_GPU_TEST_ROUNDS starts each, few unless it is set, and a thousand
-# at most, which take a quarter of an hour.
+# makes the container, or while hooks of CDI specs work in it. $CTR_GPU_TEST_STARTS starts each, few unless it is set; a thousand take a
+# quarter of an hour.
 
 load ../e2e/engines
 
@@ -16,8 +16,7 @@ setup_file() {
 }
 
 setup() {
-	rounds=${CTR_GPU_TEST_ROUNDS:-8}
-	[[ $rounds -le 1000 ]] || rounds=1000
+	rounds=${CTR_GPU_TEST_STARTS:-8}
 	here=$BATS_TEST_TMPDIR/bundle
 	outside=$BATS_TEST_TMPDIR/outside
 	mkdir -p "$outside"
