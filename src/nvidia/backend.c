@@ -221,6 +221,8 @@ int nvidia_watch(const struct settings *settings, const char *without, struct dr
 	_cleanup_free_ char *library = NULL;
 	int r = backend_open(settings, &native, err);
 
+	if (r == CTR_GPU_E_NO_DEVICE)
+		return -ENOENT;
 	if (r == 0)
 		r = backend_find_nvml(&native.install, &library);
 	return r == 0 ? driverd_watch_start(settings, library, without, ret, err) : r;

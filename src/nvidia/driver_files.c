@@ -264,20 +264,30 @@ int driver_files_find(const struct driver_files *files, const char *path, struct
 	return 0;
 }
 
+/* What stays so for the time of a plan. Other failures are of this moment: there is no descriptor left, say. */
+static bool driver_files_is_answer(int fd)
+{
+	return fd >= 0 || fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP;
+}
+
 static int driver_files_open_place(struct driver_files *files, const char *directory)
 {
 	struct driver_files_place *place;
+	int fd;
 
-	for (size_t i = 0; i < DRIVER_FILES_SEARCHED_MAX && files->searched[i].path; i++)
-		if (streq(files->searched[i].path, directory))
+	for (size_t i = 0; i < DRIVER_FILES_SEARCHED_MAX; i++)
+		if (files->searched[i].path && streq(files->searched[i].path, directory))
 			return files->searched[i].fd;
 	place = &files->searched[files->next_searched++ % DRIVER_FILES_SEARCHED_MAX];
 	driver_files_forget(place);
-	place->path = strdup(directory);
-	if (!place->path)
-		return -ENOMEM;
-	place->fd = rootfs_open_unlinked(&files->root, *directory ? directory : "/", O_PATH | O_DIRECTORY);
-	return place->fd;
+	fd = rootfs_open_unlinked(&files->root, *directory ? directory : "/", O_PATH | O_DIRECTORY);
+	if (!driver_files_is_answer(fd))
+		return fd;
+	*place = (struct driver_files_place){.path = strdup(directory), .fd = fd};
+	if (place->path)
+		return fd;
+	cleanup_closep(&fd);
+	return -ENOMEM;
 }
 
 /* A name leads nowhere else: what is below the driver root is not followed out of it. */

@@ -18,5 +18,5 @@ int nvidia_plan_params(struct plan *plan);
 int nvidia_plan_profile(unsigned long long minors, struct plan *plan);
 enum { NVIDIA_PROFILE_MINORS = 64 };
 
-/** Has NVML watch this host's GPUs. Return: as driverd_watch_start(); -ENOENT without NVML, or without a GPU. */
+/** Has NVML watch this host's GPUs. Return: as driverd_watch_start(); -ENOENT without NVML or /dev/nvidiactl. */
 int nvidia_watch(const struct settings *settings, const char *without, struct driverd_watch *ret, struct err *err);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -19,6 +20,7 @@
 #include "base/fd.h"
 #include "ldcache/cache-builder.h"
 #include "nvidia/internal.h"
+#include "nvidia/nvidia.h"
 #include "process/seccomp.h"
 
 #define VERSION "580.159.04"
@@ -79,6 +81,18 @@ static void library(const struct world *world, const char *path)
 static void link_at(const struct world *world, const char *path, const char *points_to)
 {
 	assert_int_equal(symlink(points_to, inside(world, path)), 0);
+}
+
+/* Whatever else is there: its answers would be the library's, with no message. */
+static void no_watch_without_the_node(void **state)
+{
+	const struct world *world = *state;
+	struct driverd_watch watch = DRIVERD_WATCH_NONE;
+	struct err err = {0};
+
+	if (access("/dev/nvidiactl", F_OK) == 0)
+		skip("has NVIDIA's driver");
+	assert_int_equal(nvidia_watch(&world->settings, NULL, &watch, &err), -ENOENT);
 }
 
 static int set_up(void **state)
@@ -257,6 +271,28 @@ static void more_directories_than_are_known(void **state)
 	}
 	driver_files_close(&install);
 	assert_int_equal(unit_count_descriptors(), before);
+}
+
+/* What fails for now is asked again. */
+static void a_failure_is_not_known(void **state)
+{
+	const struct world *world = *state;
+	_cleanup_install_ struct driver_files install = {.root = ROOTFS_CLOSED};
+	struct rlimit limit, none = {0};
+	struct driver_files_file file = {0};
+	struct err err = {0};
+	int r;
+
+	install_cache(world);
+	assert_int_equal(driver_files_open(&world->settings, VERSION, NULL, &install, &err), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none.rlim_max = limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	r = driver_files_find_in(&install, "/bin", "nvidia-smi", &file);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(r, -EMFILE);
+	r = driver_files_find_in(&install, "/bin", "nvidia-smi", &file);
+	assert_file(world, r, &file, "/bin/nvidia-smi");
 }
 
 /* ---- what is known from an earlier time ---- */
@@ -519,6 +555,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(caches_of_every_layout, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(names_that_only_begin_alike, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(files_below_the_root, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_failure_is_not_known, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(no_watch_without_the_node, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(more_directories_than_are_known, set_up, tear_down),
 		cmocka_unit_test(what_is_kept_is_believed_until_something_changes),
 		cmocka_unit_test_setup_teardown(another_root_is_another_driver, set_up, tear_down),
