@@ -2,7 +2,9 @@
 #pragma once
 
 /*
- * The command line of the hook. Engines give the name of a stage. The options are those of
+ * What the hook's files share: its command line, the container's state, its trace and its messages.
+ *
+ * On the command line, engines give the name of a stage. The options are those of
  * nvidia-container-runtime-hook, since the hook can take its place; so they have one dash or two.
  */
 
@@ -98,7 +100,7 @@ void trace_write(const char *kind, const char *text);
 void report_error_init(void);
 
 /** Says what a step before the library's first failed at. @error: negative errno. Return: the exit status. */
-int report_error_error(const char *what, int error);
+int report_error_step(const char *what, int error);
 
 /** Ends standard output. Return: the exit status: whether all that was printed has been written. */
 int report_error_end_output(void);

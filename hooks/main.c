@@ -45,7 +45,7 @@ static int cdi_hook_run(void *user)
 	int r = phase_enter(PHASE_GIVE);
 
 	if (r)
-		return report_error_error("give up capabilities", r);
+		return report_error_step("give up capabilities", r);
 	r = ctr_gpu_cdi_run_hook(call->context, call->arguments, call->state, call->size);
 
 	return r ? report_error_failure(call->context, r) : 0;
@@ -58,7 +58,7 @@ static int cdi_hook_serve(struct call *call)
 	int r, exit_status;
 
 	if (ctr_gpu_context_new(&call->context) < 0)
-		return report_error_error("begin", -ENOMEM);
+		return report_error_step("begin", -ENOMEM);
 	ctr_gpu_context_set_log(call->context, trace_log, &echo);
 	/* No command of these specs depends on the settings. */
 	(void)ctr_gpu_context_load_config(call->context, NULL);
@@ -89,7 +89,7 @@ static int cdi_hook_main(char **argv)
 		     "engines write it there");
 	r = state_read(&call.state, &call.size);
 	if (r)
-		return report_error_error("read the container's state from standard input", r);
+		return report_error_step("read the container's state from standard input", r);
 	deadline_set(0, "");
 	return cdi_hook_serve(&call);
 }
@@ -132,7 +132,7 @@ static int hook_open(struct hook *hook)
 	const struct arguments *arguments = hook->arguments;
 
 	if (ctr_gpu_context_new(&hook->context) < 0)
-		return report_error_error("begin", -ENOMEM);
+		return report_error_step("begin", -ENOMEM);
 	if (arguments->debug_file && !(hook->log = hook_open_log(arguments->debug_file)))
 		hook->log_error = -errno;
 	/* Warnings reach standard error only if asked for: some engines show it between the container's own output. */
@@ -206,7 +206,7 @@ static int hook_give_gpus(void *user)
 		r = ctr_gpu_plan_prepare(hook->context, hook->plan);
 	limited = phase_enter(PHASE_GIVE);
 	if (limited)
-		return report_error_error("give up capabilities", limited);
+		return report_error_step("give up capabilities", limited);
 	if (!r)
 		r = hook_fit_or_apply(hook);
 	if (!r && arguments->dry_run)
@@ -268,7 +268,7 @@ static int hook_serve(const struct arguments *arguments, const char *state, size
 	    (r ? !ctr_gpu_state_may_ask(state, size) : !ctr_gpu_container_asks(hook.container)))
 		return 0;
 	if (hook.log_error)
-		return report_error_error("write the log of --debug", hook.log_error);
+		return report_error_step("write the log of --debug", hook.log_error);
 	if (!r)
 		r = hook_read_request(&hook);
 	if (r)
@@ -297,7 +297,7 @@ static int hook_run_stage(const struct arguments *arguments)
 	if (r && (arguments->stage == STAGE_CLEAN || (!hook_is_for_gpus(arguments) && !ctr_gpu_state_may_ask("", 0))))
 		return 0;
 	if (r)
-		return report_error_error("read the container's state from standard input", r);
+		return report_error_step("read the container's state from standard input", r);
 	return arguments->stage == STAGE_IGNORED ? 0 : hook_serve(arguments, state, size);
 }
 
@@ -321,7 +321,7 @@ int main(int argc, char **argv)
 		return runtime_main(argc, argv);
 	r = sanitise(&step);
 	if (r)
-		return report_error_error(step, r);
+		return report_error_step(step, r);
 	if (cdi_hook_is_called(argv[0]))
 		return cdi_hook_main(argv);
 	if (!arguments_parse(argc, argv, &arguments))

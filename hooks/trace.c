@@ -217,7 +217,7 @@ static int report_error_emit(const char *text)
 	return EXIT_FAILURE;
 }
 
-int report_error_error(const char *what, int error)
+int report_error_step(const char *what, int error)
 {
 	char text[REPORT_ERROR_MAX];
 
@@ -233,7 +233,7 @@ int report_error_end_output(void)
 
 	if (fclose(stdout) == 0 && !lost)
 		return 0;
-	return report_error_error("write standard output", errno ? -errno : -EIO);
+	return report_error_step("write standard output", errno ? -errno : -EIO);
 }
 
 int report_error_failure(const struct ctr_gpu_context *context, int r)

@@ -345,7 +345,7 @@ static int apply_attach(struct apply *apply, struct mount_source *source, const 
 	if (r < 0)
 		return write_files_error(apply->err, &apply->rootfs, path, r);
 	/* A volume that the user gave for this stays as it is. */
-	if (!target.made && mount_is_present(source, target.fd, target.mount_map == MOUNT_CLASS_SHARED)) {
+	if (!target.made && mount_is_present(source, target.fd, target.mount_class == MOUNT_CLASS_SHARED)) {
 		log_debug(apply->log, "%s is there already", path);
 		return 0;
 	}
@@ -606,7 +606,7 @@ int ctr_gpu_plan_apply(struct ctr_gpu_context *context, const struct ctr_gpu_pla
 		.log = &context->settings.log,
 		.err = &context->err,
 		.rootfs = ROOTFS_CLOSED,
-		.mount_map = MOUNT_CLASS_UNKNOWN,
+		.mount_map = MOUNT_MAP_NONE,
 		.stage = {.tmpfs = -1},
 		.own = OWN_DIRECTORY_NONE,
 		.context = context,

@@ -79,9 +79,9 @@ static int own_directory_open(struct own_directory *own, struct rootfs *rootfs, 
 	/* Whatever is made there next says what is wrong. */
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	if (target.mount_map == MOUNT_CLASS_ROOT)
+	if (target.mount_class == MOUNT_CLASS_ROOT)
 		return own_directory_mount(own, rootfs, target.fd, owner);
-	return target.mount_map == MOUNT_CLASS_OWN ? own_directory_reopen(own, rootfs, &target) : 0;
+	return target.mount_class == MOUNT_CLASS_OWN ? own_directory_reopen(own, rootfs, &target) : 0;
 }
 
 int own_directory_close(const struct own_directory *own, const struct rootfs *rootfs)
@@ -210,8 +210,8 @@ static int attach_target_find_procfs(const struct attach_context *attach_context
  */
 bool attach_target_is_forbidden(const struct rootfs_target *target, const char *path)
 {
-	return target->mount_map == MOUNT_CLASS_SHARED ||
-	       (target->mount_map == MOUNT_CLASS_KERNEL && !str_has_prefix(path, "/proc/") &&
+	return target->mount_class == MOUNT_CLASS_SHARED ||
+	       (target->mount_class == MOUNT_CLASS_KERNEL && !str_has_prefix(path, "/proc/") &&
 		!str_has_prefix(path, "/sys/"));
 }
 
@@ -219,7 +219,7 @@ bool attach_target_is_forbidden(const struct rootfs_target *target, const char *
 static int attach_target_refuse(const struct attach_context *attach_context, const struct rootfs_target *target,
 				const char *path)
 {
-	if (target->mount_map == MOUNT_CLASS_KERNEL)
+	if (target->mount_class == MOUNT_CLASS_KERNEL)
 		return err_set_advised(
 			attach_context->err, CTR_GPU_E_BAD_ROOTFS,
 			("the image leads %s into /proc, /sys or a cgroup, where nothing may be mounted.", path),
@@ -585,7 +585,7 @@ int write_files_change_modes(const struct attach_context *attach_context, const 
 		r = rootfs_target_from_fd(attach_context->rootfs,
 					  rootfs_open_path(attach_context->rootfs, mode->path, O_RDONLY | O_DIRECTORY),
 					  &target);
-		if (r < 0 || !str_has_prefix(mode->path, "/dev/") || target.mount_map != MOUNT_CLASS_OWN ||
+		if (r < 0 || !str_has_prefix(mode->path, "/dev/") || target.mount_class != MOUNT_CLASS_OWN ||
 		    fstat(target.fd, &st) < 0) {
 			log_warning(attach_context->log,
 				    "chmod: %s is not a directory of the container's /dev; it stays as it is",

@@ -199,14 +199,14 @@ void claim_gpus_release(const struct ctr_gpu_container *container, const json_t 
 
 /*
  * What was done to a root filesystem by hand, written down so that a later process can take it back. Below a directory
- * that root alone may write, each root filesystem has a directory, with a numbered one for each time. That contains the
- * the undo log in JSON, and what was replaced.
+ * that root alone may write, each root filesystem has a directory, with a numbered one for each time. That has the undo
+ * log in JSON, and what was replaced.
  */
 
 /**
  * undo_record_write() - write down what was done
  * @directory: absolute, made where missing
- * @undo_log: the record is added to them, and goes if they are taken back
+ * @undo_log: the record is a step of it, and goes if that is undone
  * @ret_holder: of -ETIMEDOUT: the process that did not let go of the records
  *
  * Return: 0, also where there is nothing to take back; negative errno.

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
+ * The record of what a start made in a container's layer, and its removal when the container has ended.
+ *
  * Only a layer of overlayfs is cleaned, as nothing else tells what is the image's. All is removed through the mounted
  * file system. Where the image has something of the same name, that leaves a whiteout in the layer's own directory,
  * which is removed there: overlayfs has forgotten the name by then, and finds the image's file again.

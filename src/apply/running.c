@@ -412,7 +412,7 @@ static int running_open_root(const struct ctr_gpu_container *container, struct r
 
 static int running_undo_inside(struct running *running, struct err *err)
 {
-	struct mount_map mount_map = MOUNT_CLASS_UNKNOWN;
+	struct mount_map mount_map = MOUNT_MAP_NONE;
 	_cleanup_rootfs_ struct rootfs rootfs = ROOTFS_CLOSED;
 	_cleanup_strv_ struct strv restored = {0};
 	_cleanup_close_ int proc_self_fd = -1;

@@ -698,7 +698,7 @@ static int undo_record_undo_one(int all, const char *name, const char *root, int
 				struct err *err)
 {
 	struct reader reader = {.rootfs = ROOTFS_CLOSED,
-				.mount_map = MOUNT_CLASS_UNKNOWN,
+				.mount_map = MOUNT_MAP_NONE,
 				.undo_log = undo_log_new(false),
 				.home = -1,
 				.restored = restored};

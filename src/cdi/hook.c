@@ -304,7 +304,7 @@ static int cdi_hook_run_command(struct cdi_hook_call *call, struct ctr_gpu_conta
 
 int ctr_gpu_cdi_run_hook(struct ctr_gpu_context *context, const char *const *arguments, const char *state, size_t size)
 {
-	struct cdi_hook_call call = {.context = context, .rootfs = ROOTFS_CLOSED, .mount_map = MOUNT_CLASS_UNKNOWN};
+	struct cdi_hook_call call = {.context = context, .rootfs = ROOTFS_CLOSED, .mount_map = MOUNT_MAP_NONE};
 	struct ctr_gpu_container *container;
 	int r;
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* ctr-gpu load: NVIDIA's kernel modules and their device nodes, on a host where no program has asked for them yet. */
+/*
+ * ctr-gpu load and refresh: kernel modules and device nodes, on a host where no program has asked for them yet, and CDI
+ * specs of what there is then.
+ */
 
 #include "cli/verbs.h"
 

@@ -2,7 +2,7 @@
 
 /*
  * Asks ctr-gpu-driverd: one child, one question, one answer. However the call ends, the child is killed and reaped
- * before the result is looked at.
+ * before the result is looked at. The child of a watch lives until driverd_watch_end().
  */
 
 #include "driverd/protocol.h"

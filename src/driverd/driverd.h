@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The client's side of ctr-gpu-driverd, the only program that loads vendor code. It is started for one question, which
- * it is asked in one datagram on a socket that it inherits, and gone before the answer is used. A library that hangs or
- * crashes costs that child and a bounded wait.
+ * The client's side of ctr-gpu-driverd, which loads vendor code; vCUDA's programs load it themselves. It is started for
+ * one question, which it is asked in one datagram on a socket that it inherits, and gone before the answer is used; or
+ * it watches until its client ends that. A library that hangs or crashes costs that child and a bounded wait.
  */
 
 #include <stdint.h>

@@ -301,7 +301,7 @@ static const struct sock_filter for_reading[] = {SECCOMP_BEGIN(CALLS), RULES};
 
 /*
  * For libraries that open a device node to read and write. The process is a user of its own, and nothing is created,
- * changed (RLIMIT_FSIZE) or cut off. Which files these are, Landlock says (sandbox.c); without it they are nodes and
+ * changed (RLIMIT_FSIZE) or cut off. Which files these are, Landlock says (above); without it they are nodes and
  * FIFOs that anyone may write.
  */
 static const struct sock_filter for_devices[] = {

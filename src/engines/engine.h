@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Facts about container engines, for all callers. Each is stated once, in the table of engine.c. Only
- * engine_is_installed(), engine_version() and engine_restart_command() look at the machine.
+ * Facts about container engines, for all callers, each stated once, in the table of engine.c; and what of them is on
+ * this machine: programs, versions, nodes, the processes of containers.
  */
 
 #include <jansson.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A container that is being created: its first process, its root filesystem, its environment. */
+/* A container, being created or running: its first process, its root filesystem, its environment; and its bundle. */
 
 #include <stdbool.h>
 #include <sys/stat.h>
@@ -29,7 +29,6 @@ struct ctr_gpu_bundle {
 	bool makes_mounts; /* the runtime does, where nothing is in the way; else the hook does */
 };
 
-struct ctr_gpu_bundle;
 
 /* What there is to do about a root filesystem that cannot be opened. */
 #define ROOTFS_ADVICE "A root filesystem is the absolute path of a directory, such as an unpacked image: see ls -ld."

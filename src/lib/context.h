@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Behind ctr_gpu_context: the settings, and the sentence of the last error. */
+/* Behind ctr_gpu_context, ctr_gpu_host and ctr_gpu_request. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,7 +78,7 @@ struct ctr_gpu_host {
 /** What a backend's probe() has seen, for its other members. */
 void *host_backend_data(const struct ctr_gpu_host *host, const struct backend *backend);
 
-/** Has backends ask for what they keep until the next boot. */
+/** Removes what backends keep until the next boot: they ask again. */
 void host_drop_cache(void);
 
 /** Every kind of host that there is. Return: NULL behind the last. */
@@ -136,7 +136,7 @@ void host_exclusive_clear(struct host_exclusive *exclusive);
  */
 int host_exclusive_find(const struct ctr_gpu_host *host, const struct strv *names, struct host_exclusive *ret);
 
-/** What claims call an adapter, the same in every process until the next boot: made of numbers, a name of a file. */
+/** What claims call an adapter, the same in every process until the next boot; a name of a file. */
 enum { HOST_EXCLUSIVE_KEY_SIZE = 64 };
 void host_exclusive_key(const struct adapter *adapter, char ret[HOST_EXCLUSIVE_KEY_SIZE]);
 

@@ -108,7 +108,7 @@ static int host_probe_all(struct ctr_gpu_context *context, struct ctr_gpu_host *
 }
 
 /* One line of advice for GPU-PV, and one for all drivers for Linux. */
-static int host_log_none(struct err *err)
+static int host_explain_none(struct err *err)
 {
 	_cleanup_strv_ struct strv devices = {0}, advice = {0};
 	_cleanup_free_ char *names = NULL, *text = NULL;
@@ -138,7 +138,7 @@ int ctr_gpu_host_new(struct ctr_gpu_context *context, struct ctr_gpu_host **ret_
 	if (r == 0)
 		r = host_number_adapters(&host->inventory);
 	if (r == CTR_GPU_E_NO_DEVICE)
-		r = host_log_none(&context->err);
+		r = host_explain_none(&context->err);
 	if (r != 0) {
 		ctr_gpu_host_unref(host);
 		return r;

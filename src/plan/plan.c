@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* From a request and a host to a plan. Reads the host; changes and logs nothing. */
+/* From a request and a host to a plan, which reads the host alone; and the guard that a plan needs, loaded. */
 
 #include "plan/plan.h"
 

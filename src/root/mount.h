@@ -71,7 +71,7 @@ bool mount_is_present(const struct mount_source *source, int target, bool any_fl
  * directory leads into it.
  */
 struct mount_stage {
-	struct undo_log *undo_log; /* borrowed; with its proc_self_fd. What is mounted is among them */
+	struct undo_log *undo_log; /* borrowed; with its proc_self_fd. It has what is mounted */
 	int root;                  /* the directory, borrowed */
 	int tmpfs;                 /* owned by the undo log; -1 until it is needed */
 	unsigned count;            /* of what was put into it */

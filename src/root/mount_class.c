@@ -27,7 +27,7 @@ void mount_map_clear(struct mount_map *mount_map)
 	free(mount_map->inside);
 	free(mount_map->root_path);
 	cleanup_closep(&mount_map->outside_fd);
-	*mount_map = MOUNT_CLASS_UNKNOWN;
+	*mount_map = MOUNT_MAP_NONE;
 }
 
 /* ---- which mount ---- */

@@ -38,7 +38,7 @@ struct mount_map {
 	const struct strv *binds, *tmpfs;
 };
 
-#define MOUNT_CLASS_UNKNOWN ((struct mount_map){.outside_fd = -1})
+#define MOUNT_MAP_NONE ((struct mount_map){.outside_fd = -1})
 
 void mount_map_clear(struct mount_map *mount_map);
 

@@ -249,7 +249,7 @@ static bool rootfs_is_obstacle(int r)
 int rootfs_target_from_fd(const struct rootfs *rootfs, int fd, struct rootfs_target *ret)
 {
 	_cleanup_target_ struct rootfs_target place = {.fd = fd};
-	int r = fd < 0 ? fd : mount_class_of(rootfs, fd, &place.mount_map);
+	int r = fd < 0 ? fd : mount_class_of(rootfs, fd, &place.mount_class);
 
 	if (r < 0)
 		return r;
@@ -283,7 +283,7 @@ static void rootfs_know(struct rootfs *rootfs, char *path, struct rootfs_target 
 
 int rootfs_know_own(struct rootfs *rootfs, const char *path, int fd)
 {
-	struct rootfs_target place = {.fd = fd, .mount_map = MOUNT_CLASS_OWN, .made = true};
+	struct rootfs_target place = {.fd = fd, .mount_class = MOUNT_CLASS_OWN, .made = true};
 	char *copy = strdup(path);
 
 	if (!copy)
@@ -346,9 +346,9 @@ static int rootfs_open_known(const struct rootfs *rootfs, const char *path, int 
 	if (fd < 0)
 		return errno == ENOENT ? -ENOENT : -EXDEV;
 	/* A runtime's tmpfs is so at the directory that the configuration names, and not for what is below. */
-	if (known->place.mount_map == MOUNT_CLASS_OWN && !known->place.made)
+	if (known->place.mount_class == MOUNT_CLASS_OWN && !known->place.made)
 		return rootfs_target_from_fd(rootfs, fd, ret);
-	*ret = (struct rootfs_target){.fd = fd, .mount_map = known->place.mount_map};
+	*ret = (struct rootfs_target){.fd = fd, .mount_class = known->place.mount_class};
 	return 0;
 }
 
@@ -369,7 +369,7 @@ static int rootfs_open_target(const struct rootfs *rootfs, const char *path, int
 		return rootfs_target_from_fd(rootfs, rootfs_open_path(rootfs, path, flags), ret);
 	if (fd < 0)
 		return fd;
-	*ret = (struct rootfs_target){.fd = fd, .mount_map = MOUNT_CLASS_ROOT};
+	*ret = (struct rootfs_target){.fd = fd, .mount_class = MOUNT_CLASS_ROOT};
 	return 0;
 }
 
@@ -387,7 +387,7 @@ static int rootfs_open_made(const struct rootfs *rootfs, const struct rootfs_tar
 		return errno == ENOSYS || errno == EPERM
 			       ? rootfs_target_from_fd(rootfs, rootfs_open_child(parent->fd, name, O_DIRECTORY), ret)
 			       : -errno;
-	*ret = (struct rootfs_target){.fd = fd, .mount_map = parent->mount_map, .made = true};
+	*ret = (struct rootfs_target){.fd = fd, .mount_class = parent->mount_class, .made = true};
 	return 0;
 }
 
@@ -395,7 +395,7 @@ static int rootfs_open_made(const struct rootfs *rootfs, const struct rootfs_tar
 static int rootfs_try_directory(struct rootfs *rootfs, const struct rootfs_target *parent, const char *name,
 				mode_t mode)
 {
-	int r = mount_class_allows_create(parent->mount_map)
+	int r = mount_class_allows_create(parent->mount_class)
 			? rootfs_log_undo(rootfs, rootfs_undo_directory, parent, name)
 			: -EXDEV;
 
@@ -410,7 +410,7 @@ static int rootfs_try_directory(struct rootfs *rootfs, const struct rootfs_targe
 static int rootfs_try_file(struct rootfs *rootfs, const struct rootfs_target *parent, const char *name, mode_t mode,
 			   struct rootfs_target *ret)
 {
-	int fd, r = mount_class_allows_create(parent->mount_map)
+	int fd, r = mount_class_allows_create(parent->mount_class)
 			    ? rootfs_log_undo(rootfs, rootfs_undo_file, parent, name)
 			    : -EXDEV;
 
@@ -418,7 +418,7 @@ static int rootfs_try_file(struct rootfs *rootfs, const struct rootfs_target *pa
 		return r;
 	fd = openat(parent->fd, name, O_RDONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (fd >= 0) {
-		*ret = (struct rootfs_target){.fd = fd, .mount_map = parent->mount_map, .made = true};
+		*ret = (struct rootfs_target){.fd = fd, .mount_class = parent->mount_class, .made = true};
 		return 0;
 	}
 	r = -errno;
@@ -435,7 +435,7 @@ static int rootfs_make_child_directory(struct rootfs *rootfs, struct rootfs_targ
 
 	r = rootfs_try_directory(rootfs, parent, name, mode);
 	if (r == 0) {
-		if (parent->mount_map == MOUNT_CLASS_ROOT)
+		if (parent->mount_class == MOUNT_CLASS_ROOT)
 			rootfs_note(rootfs, ROOTFS_NOTE_DIRECTORY, *above, name, "");
 		rootfs_know(rootfs, steal_ptr(*above), parent);
 		return rootfs_open_made(rootfs, parent, name, ret);
@@ -500,7 +500,7 @@ static int rootfs_make_parent(struct rootfs *rootfs, const char *path, struct ro
 {
 	int links = 0, r = rootfs_open_parent(rootfs, path, &links, ret_parent, ret_above, ret_name);
 
-	return r < 0 || mount_class_allows_create(ret_parent->mount_map) ? r : -EXDEV;
+	return r < 0 || mount_class_allows_create(ret_parent->mount_class) ? r : -EXDEV;
 }
 
 /* Something to mount onto, but never a directory for a file: the kernel would refuse that with a bare ENOTDIR. */
@@ -534,7 +534,7 @@ static int rootfs_make_one_file(struct rootfs *rootfs, const char *path, mode_t 
 	if (r == 0)
 		r = rootfs_try_file(rootfs, &parent, name, mode, ret);
 	if (r == 0) {
-		if (parent.mount_map == MOUNT_CLASS_ROOT)
+		if (parent.mount_class == MOUNT_CLASS_ROOT)
 			rootfs_note_content(rootfs, path, NULL, 0);
 		rootfs_know(rootfs, steal_ptr(above), &parent);
 	}
@@ -578,7 +578,7 @@ int rootfs_try_symlink(struct rootfs *rootfs, const char *path, const char *poin
 	if (r < 0)
 		return r;
 	if (symlinkat(points_to, parent.fd, name) == 0) {
-		if (parent.mount_map == MOUNT_CLASS_ROOT)
+		if (parent.mount_class == MOUNT_CLASS_ROOT)
 			rootfs_note(rootfs, ROOTFS_NOTE_SYMLINK, path, "", points_to);
 		rootfs_know(rootfs, steal_ptr(above), &parent);
 		return 1;
@@ -796,9 +796,9 @@ static int rootfs_replace(struct rootfs *rootfs, const char *path, const struct 
 		undo_log_pop(rootfs->undo_log);
 		return r;
 	}
-	if (parent.mount_map == MOUNT_CLASS_ROOT && new->points_to)
+	if (parent.mount_class == MOUNT_CLASS_ROOT && new->points_to)
 		rootfs_note(rootfs, ROOTFS_NOTE_SYMLINK, path, "", new->points_to);
-	else if (parent.mount_map == MOUNT_CLASS_ROOT)
+	else if (parent.mount_class == MOUNT_CLASS_ROOT)
 		rootfs_note_content(rootfs, path, new->parts, new->count);
 	/* The way to a directory may have led over the old one. */
 	if (S_ISLNK(st.st_mode))

@@ -26,7 +26,7 @@
 /* A place found or made: its descriptor, the class of its mount, and whether it was just made. */
 struct rootfs_target {
 	int fd;
-	enum mount_class mount_map;
+	enum mount_class mount_class;
 	bool made;
 	bool borrowed; /* the descriptor is the undo log's */
 };

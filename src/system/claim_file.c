@@ -18,7 +18,7 @@
 
 enum { WAIT_MS = 10 * 1000, TEXT_MAX = 256 };
 
-/* Names are made of numbers by src/plan/host_exclusive.c, or read in a record. */
+/* Names are made by host_exclusive_key(), or read in a record. */
 static bool claim_file_is_name(const char *gpu)
 {
 	return *gpu && *gpu != '.' && !strchr(gpu, '/') && strlen(gpu) < CLAIM_GPU_SIZE;

@@ -32,7 +32,7 @@ int program_output_read_status(const char *const arguments[], int time_ms, size_
  * What is known of an OCI runtime by its version: whether it finds the places of mounts safely in a root filesystem
  * that another process changes meanwhile. runc before 1.2.8, 1.3.3 and 1.4.0 looks a path up and then makes what is
  * missing by the path: on the host, if a directory has become a link in between (CVE-2024-45310, CVE-2025-52881). crun
- * has always held descriptors for that.
+ * has held descriptors for that since 1.8.
  */
 
 /** Whether a runtime that says @version, "runc version 1.1.5+ds1" and more, holds what it has found. */

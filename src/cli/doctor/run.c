@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Runs the checks, in a child: a network filesystem or a driver that does not answer holds a process in the kernel
- * where no signal reaches it. The parent then has the findings so far, which are in shared memory, and the name of the
- * check that hangs.
+ * Runs the checks and prints what they found. They run in a child: a network filesystem or a driver that does not
+ * answer holds a process in the kernel where no signal reaches it. The parent then has the findings so far, which are
+ * in shared memory, and the name of the check that hangs.
  */
 
 #include "cli/doctor/run.h"

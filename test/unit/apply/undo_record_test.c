@@ -122,7 +122,7 @@ static struct undo_log *undo_log;
 static void change_begin(void)
 {
 	assert_int_equal(rootfs_open(AT_FDCWD, scratch_path("/root"), &rootfs), 0);
-	mount_map = MOUNT_CLASS_UNKNOWN;
+	mount_map = MOUNT_MAP_NONE;
 	undo_log = undo_log_new(false);
 	assert_non_null(undo_log);
 	undo_log->proc_self_fd = mount_open_proc_self_fd(-1);

@@ -37,7 +37,7 @@ static void an_error_before_the_library(void **state)
 {
 	(void)state;
 	capture_begin(STDERR_FILENO);
-	assert_int_equal(report_error_error("read the container's state", -EFBIG), 1);
+	assert_int_equal(report_error_step("read the container's state", -EFBIG), 1);
 	assert_string_equal(capture_end(), "ctr-gpu-hook: [EFBIG] cannot read the container's state: File too large\n");
 }
 
@@ -73,7 +73,7 @@ static void messages_have_the_name_of_the_program(void **state)
 	(void)state;
 	trace_begin("nvidia-cdi-hook");
 	capture_begin(STDERR_FILENO);
-	(void)report_error_error("begin", -ENOMEM);
+	(void)report_error_step("begin", -ENOMEM);
 	trace_begin("ctr-gpu-hook");
 	assert_string_equal(capture_end(), "nvidia-cdi-hook: [ENOMEM] cannot begin: Cannot allocate memory\n");
 }

@@ -15,7 +15,7 @@
 #include "root/statmount.h"
 
 static struct rootfs rootfs;
-static struct mount_map mount_map = MOUNT_CLASS_UNKNOWN;
+static struct mount_map mount_map = MOUNT_MAP_NONE;
 static struct undo_log *undo_log;
 static int self_fds;
 
@@ -262,7 +262,7 @@ static int make_file_at(const char *path, enum mount_class *ret)
 	_cleanup_target_ struct rootfs_target target = ROOTFS_TARGET_NONE;
 	int r = rootfs_make_file(&rootfs, path, 0644, &target);
 
-	*ret = target.mount_map;
+	*ret = target.mount_class;
 	return r;
 }
 

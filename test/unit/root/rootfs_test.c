@@ -58,7 +58,7 @@ static int make_directory(const char *path)
 	int r = rootfs_make_directory(&rootfs, path, 0755, &place);
 
 	assert_true((r == 0) == (place.fd >= 0));
-	assert_true(!place.made || place.mount_map == MOUNT_CLASS_ROOT);
+	assert_true(!place.made || place.mount_class == MOUNT_CLASS_ROOT);
 	rootfs_target_close(&place);
 	rootfs_forget(&rootfs); /* each is looked up */
 	return r;
@@ -70,7 +70,7 @@ static int make_file(const char *path)
 	int r = rootfs_make_file(&rootfs, path, 0644, &place);
 
 	assert_true((r == 0) == (place.fd >= 0));
-	assert_true(!place.made || place.mount_map == MOUNT_CLASS_ROOT);
+	assert_true(!place.made || place.mount_class == MOUNT_CLASS_ROOT);
 	rootfs_target_close(&place);
 	rootfs_forget(&rootfs);
 	return r;
@@ -626,7 +626,7 @@ static void test_known_own(void **state)
 	assert_int_equal(rootfs_know_own(&rootfs, "/usr/lib/own/", fd), 0);
 	make_beside("/usr/lib/own/bin/smi");
 	assert_int_equal(rootfs_make_file(&rootfs, "/usr/lib/own/file", 0644, &place), 0);
-	assert_int_equal(place.mount_map, MOUNT_CLASS_OWN);
+	assert_int_equal(place.mount_class, MOUNT_CLASS_OWN);
 	rootfs_target_close(&place);
 	make_beside("/usr/lib/own/a/b/c");
 	assert_true(exists("/own/bin/smi"));
