@@ -264,7 +264,7 @@ int driver_files_find(const struct driver_files *files, const char *path, struct
 	return 0;
 }
 
-/* What stays so for the time of a plan. Other failures are of this moment: there is no descriptor left, say. */
+/* What holds as long as a plan is made. Other failures may be over the next time: descriptors had run out, say. */
 static bool driver_files_is_answer(int fd)
 {
 	return fd >= 0 || fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP;
