@@ -74,7 +74,7 @@ machine() {
 		container --runtime crun --device nvidia.com/gpu=all
 		container --runtime crun --gpus all
 		ctr-gpu setup podman --remove
-		[[ ! -e /etc/containers/containers.conf.d/99-ctr-gpu.conf && ! -e /etc/cdi ]]
+		[[ ! -e /etc/containers/containers.conf.d/99-ctr-gpu.conf && ! -e /etc/cdi/ctr-gpu-nvidia.json ]]
 		echo gone'
 	expect_status 0
 	[[ $(grep -cxF "cuInit=0" <<<"$output") -eq 3 ]]
