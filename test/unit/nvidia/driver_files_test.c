@@ -83,7 +83,7 @@ static void link_at(const struct world *world, const char *path, const char *poi
 	assert_int_equal(symlink(points_to, inside(world, path)), 0);
 }
 
-/* Whatever else is there: its answers would be the library's, with no message. */
+/* The answer is an errno, also where the module is loaded and its node is missing. */
 static void no_watch_without_the_node(void **state)
 {
 	const struct world *world = *state;
