@@ -303,7 +303,7 @@ static bool toml_edit_begins(const struct text_buffer *text, const struct toml_e
 	return text_buffer_is_at(text, line->at, with, strlen(with));
 }
 
-enum toml_edit_undone toml_edit_undo(struct text_buffer *text, enum toml_edit_undo how)
+static enum toml_edit_undone toml_edit_undo_lines(struct text_buffer *text, enum toml_edit_undo how)
 {
 	enum toml_edit_undone undone = TOML_EDIT_NOTHING;
 	struct toml_edit_line line = {.next = text_buffer_bom(text), .kept = text_buffer_bom(text)};
@@ -331,5 +331,19 @@ enum toml_edit_undone toml_edit_undo(struct text_buffer *text, enum toml_edit_un
 		text->data[text->size = line.kept] = '\0';
 	if (whole && !text->data[strspn(text->data, " \t\r\n")])
 		text_buffer_clear(text);
+	return undone;
+}
+
+/* A line may have several marks, which setup never writes, and one may only count when another line is gone. */
+enum toml_edit_undone toml_edit_undo(struct text_buffer *text, enum toml_edit_undo how)
+{
+	enum toml_edit_undone undone = TOML_EDIT_NOTHING, more;
+	size_t before;
+
+	do {
+		before = text->size;
+		more = toml_edit_undo_lines(text, how);
+		undone = more > undone ? more : undone;
+	} while (text->size < before);
 	return undone;
 }

@@ -226,6 +226,30 @@ static void takes_no_text_for_marked_that_is_not(void **state)
 	}
 }
 
+/* A second undo would find more, and setup's next run another file than the one before. */
+static void takes_all_marks_out_at_once(void **state)
+{
+	static const struct {
+		const char *from, *to;
+	} texts[] = {
+		{"# ctr-gpu setup: # ctr-gpu setup: x = 1\n", "x = 1\n"},
+		{"x = 1\n# ctr-gpu setup: y = 2 # ctr-gpu setup\n", "x = 1\n"},
+		{"# ctr-gpu setup: # Written by \"ctr-gpu setup\", which takes it out again with --remove:\nx = 1\n"
+		 "# End of what \"ctr-gpu setup\" wrote.\ny = 2\n",
+		 "y = 2\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		_cleanup_text_buffer_ struct text_buffer text = {0};
+
+		begin(&text, texts[i].from);
+		assert_int_equal(toml_edit_undo(&text, TOML_EDIT_RESTORE), TOML_EDIT_DONE);
+		assert_string_equal(text.data, texts[i].to);
+		assert_int_equal(toml_edit_undo(&text, TOML_EDIT_RESTORE), TOML_EDIT_NOTHING);
+	}
+}
+
 static void takes_tables_out(void **state)
 {
 	_cleanup_text_buffer_ struct text_buffer text = {0};
@@ -252,6 +276,7 @@ int main(void)
 		cmocka_unit_test(writes_values),
 		cmocka_unit_test(takes_out_what_is_marked_among_changes_of_others),
 		cmocka_unit_test(takes_no_text_for_marked_that_is_not),
+		cmocka_unit_test(takes_all_marks_out_at_once),
 		cmocka_unit_test(takes_tables_out),
 	};
 
