@@ -233,8 +233,8 @@ nest() {
 @test "docker run --gpus '\"device=1\"': one adapter, and the mirror image beside it" {
 	host one-store
 	grade guard
-	first=$(docker run --detach --gpus '"device=0"' clients sleep 600)
-	second=$(docker run --detach --gpus '"device=1"' clients sleep 600)
+	first=$(docker run --detach --gpus '"device=0"' clients sleep 100000)
+	second=$(docker run --detach --gpus '"device=1"' clients sleep 100000)
 	holds_only docker exec "$first" -- 1:a1 1:a2
 	holds_only docker exec "$second" -- 1:a2 1:a1
 	holds docker run --rm --gpus '"device=1"' clients guess 1:a2 -- 1:a1
@@ -279,7 +279,7 @@ refresh() {
 	[[ $(jq -c '[.loaded, .otherVersion]' <<<"$output") == '[true,false]' ]]
 	[[ ! -e /run/ctr-gpu/guard ]]
 	ls /etc/cdi/*.json
-	container=$(docker run --detach --gpus '"device=1"' clients sleep 600)
+	container=$(docker run --detach --gpus '"device=1"' clients sleep 100000)
 	holds_only docker exec "$container" -- 1:a2 1:a1
 	ln -sfn other /sys/fs/bpf/ctr-gpu/version
 	[[ $(ctr-gpu-guard status --json | jq .otherVersion) == true ]]
@@ -293,7 +293,7 @@ refresh() {
 
 	host one-store
 	grade guard
-	container=$(docker run --detach --gpus '"device=1"' clients sleep 600)
+	container=$(docker run --detach --gpus '"device=1"' clients sleep 100000)
 	kill -KILL "$(<"$BATS_FILE_TMPDIR/pid")"
 	holds_only runc --root /run/docker/runtime-runc/moby exec "$container" -- 1:a2 1:a1
 	rm -f "$BATS_FILE_TMPDIR/pid"
@@ -336,7 +336,7 @@ choices() {
 
 	host one-store
 	grade guard
-	container=$(docker run --detach --name attached clients sleep 600)
+	container=$(docker run --detach --name attached clients sleep 100000)
 	run docker exec "$container" stat /dev/dxg
 	expect_status 1
 	ctr-gpu attach attached --device 1
@@ -357,7 +357,7 @@ choices() {
 	docker rm --force attached
 	[[ $(choices) == "[]" ]]
 	# One that has the other adapter by its start keeps it, and that alone.
-	container=$(docker run --detach --gpus '"device=0"' clients sleep 600)
+	container=$(docker run --detach --gpus '"device=0"' clients sleep 100000)
 	holds_only docker exec "$container" -- 1:a1 1:a2
 	ctr-gpu attach "$container" --device 0,1
 	holds docker exec "$container" enumerate 1:a1 1:a2
@@ -373,7 +373,7 @@ choices() {
 
 	host one-store
 	grade guard
-	container=$(docker run --detach clients sleep 600)
+	container=$(docker run --detach clients sleep 100000)
 	ctr-gpu attach "$container" --device 1
 	docker exec --detach "$container" sh -c 'hide /tmp/go 1:a2 -- 1:a1 >/tmp/out 2>&1; echo "ended $?" >>/tmp/out'
 	soon docker exec "$container" grep -q hidden /tmp/out
@@ -392,7 +392,7 @@ choices() {
 
 	host one-store
 	grade guard
-	container=$(docker run --detach clients sleep 600)
+	container=$(docker run --detach clients sleep 100000)
 	ctr-gpu attach "$container" --device 1
 	ctr-gpu detach "$container"
 	process=$(docker inspect --format '{{.State.Pid}}' "$container")

@@ -55,7 +55,7 @@ keeps() {
 docker_keeps() {
 	local container
 
-	container=$(docker run --detach "$@" debian sleep 600)
+	container=$(docker run --detach "$@" debian sleep 100000)
 	# Before systemd has read any file of ours.
 	docker update --cpu-shares 512 "$container"
 	keeps docker exec "$container" probe open /dev/dxg
@@ -81,7 +81,7 @@ docker_keeps() {
 	# Its engine is the process that runs the command: it starts, tries and reloads on one host.
 	run on_host bash -ec '
 		tar -C "$1" -c . | podman import - debian >/dev/null
-		podman run --detach --name keeps --env NVIDIA_VISIBLE_DEVICES=all debian sleep 600 >/dev/null
+		podman run --detach --name keeps --env NVIDIA_VISIBLE_DEVICES=all debian sleep 100000 >/dev/null
 		for _ in before after; do
 			podman exec keeps probe open /dev/dxg
 			systemctl daemon-reload
