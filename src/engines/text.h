@@ -130,5 +130,8 @@ enum toml_edit_undo {
 
 enum toml_edit_undone { TOML_EDIT_NOTHING, TOML_EDIT_DONE, TOML_EDIT_TABLES_STAY };
 
-/** Takes out all that is marked as toml_edit_write() marks it. Without data, the file itself was written by it, and has nothing else. */
+/**
+ * Takes out all that is marked as toml_edit_write() marks it. Without data, the file itself was written by it, and has
+ * nothing else.
+ */
 enum toml_edit_undone toml_edit_undo(struct text_buffer *text, enum toml_edit_undo how);
