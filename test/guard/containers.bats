@@ -257,7 +257,8 @@ refresh() {
 
 	cp "$units/ctr-gpu-refresh.service" "$unit"
 	mkdir -p "$unit.d"
-	printf '[Service]\nExecStart=\nExecStart=%s/bin/ctr-gpu refresh\n' "$CTR_GPU_BUILD" >"$unit.d/build.conf"
+	# The unit sees nothing of /tmp and /var/tmp, where a build may be.
+	printf '[Service]\nExecStart=\nExecStart=%s/bin/ctr-gpu refresh\nBindReadOnlyPaths=%s\n' "$CTR_GPU_BUILD" "$CTR_GPU_BUILD" >"$unit.d/build.conf"
 	systemctl daemon-reload
 	systemctl reset-failed ctr-gpu-refresh.service 2>/dev/null || true
 	systemctl start ctr-gpu-refresh.service || {
