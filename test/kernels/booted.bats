@@ -33,6 +33,7 @@ teardown_file() {
 	docker_use docker
 	docker_remove_containers
 	kill "$(<"$BATS_FILE_TMPDIR/pid")"
+	rm /dev/dxg
 }
 
 setup() {
