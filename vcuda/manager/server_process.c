@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/close_range.h>
 #include <linux/sockios.h>
 #include <poll.h>
 #include <signal.h>
@@ -146,8 +145,10 @@ static _Noreturn void server_process_execute(const struct server_program *what)
 	for (int i = 0; i < what->fd_count; i++)
 		if (high[i] < 0 || dup2(high[i], START_CLIENT + i) < 0)
 			_exit(SERVER_PROGRAM_NOT_RUN);
-	if (close_range((unsigned)(START_CLIENT + what->fd_count), ~0U, CLOSE_RANGE_CLOEXEC) < 0 || chdir("/") < 0 ||
-	    server_process_become_user(what->uid) < 0)
+	/* Before Linux 5.11 no range of descriptors can be marked as to be closed by execve(2). */
+	program = dup3(program, START_CLIENT + what->fd_count, O_CLOEXEC);
+	closefrom(START_CLIENT + what->fd_count + 1);
+	if (program < 0 || chdir("/") < 0 || server_process_become_user(what->uid) < 0)
 		_exit(SERVER_PROGRAM_NOT_RUN);
 	(void)execveat(program, "", arguments, environment, AT_EMPTY_PATH);
 	_exit(SERVER_PROGRAM_NOT_RUN);
@@ -464,8 +465,9 @@ static _Noreturn void server_process_run_lender(int giver, int taker, const stru
 	(void)signal(SIGINT, SIG_DFL);
 	giver = fcntl(giver, F_DUPFD_CLOEXEC, ABOVE);
 	taker = fcntl(taker, F_DUPFD_CLOEXEC, ABOVE);
-	if (dup2(giver, LENDER_GIVER) < 0 || dup2(taker, LENDER_TAKER) < 0 || close_range(LENDER_FDS, ~0U, 0) < 0)
+	if (dup2(giver, LENDER_GIVER) < 0 || dup2(taker, LENDER_TAKER) < 0)
 		_exit(0);
+	closefrom(LENDER_FDS);
 	fd = (int)syscall(SYS_pidfd_getfd, LENDER_GIVER, (int)(uint32_t)event->number, 0);
 	(void)descriptors_send(LENDER_TAKER, event, sizeof(*event), &fd, fd >= 0 && server_process_is_memory(fd),
 			       MSG_DONTWAIT);

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/close_range.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdio.h>
@@ -209,9 +208,11 @@ static _Noreturn void suspension_become_program(int program, int lock, int out, 
 	lock = fcntl(lock, F_DUPFD_CLOEXEC, ABOVE);
 	out = fcntl(out, F_DUPFD_CLOEXEC, ABOVE);
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0 ||
-	    dup2(lock, CHECKPOINT_LOCK) < 0 || close_range(CHECKPOINT_LOCK + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0 ||
-	    chdir("/") < 0)
+	    dup2(lock, CHECKPOINT_LOCK) < 0 || chdir("/") < 0)
 		_exit(CHECKPOINT_NOT_BEGUN);
+	/* Before Linux 5.11 no range of descriptors can be marked as to be closed by execve(2). */
+	program = dup3(program, CHECKPOINT_LOCK + 1, O_CLOEXEC);
+	closefrom(CHECKPOINT_LOCK + 2);
 	(void)execveat(program, "", arguments, environment, AT_EMPTY_PATH);
 	_exit(CHECKPOINT_NOT_BEGUN);
 }

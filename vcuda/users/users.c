@@ -271,8 +271,9 @@ static _Noreturn void users_run(int listener, pid_t manager)
 	sigset_t none;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != manager || dup2(listener, LISTENER) < 0 || close_range(LISTENER + 1, ~0U, 0) < 0)
+	if (getppid() != manager || dup2(listener, LISTENER) < 0)
 		_exit(0);
+	closefrom(LISTENER + 1);
 	(void)prctl(PR_SET_NAME, "vcudad-users");
 	(void)setpgid(0, 0);
 	(void)sigemptyset(&none);
