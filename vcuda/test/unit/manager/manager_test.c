@@ -2,6 +2,7 @@
 
 /* What vCUDA's manager decides: which GPU is first, who may connect, what is counted, and what its ledger says. */
 
+#include "scratch.h"
 #include "unit.h"
 
 #include <errno.h>
@@ -2272,25 +2273,34 @@ static int be_server(void)
 		       : 1;
 }
 
-static void a_server_is_a_limited_user_that_asks_no_mps_daemon(void **state)
+/* Starts this program as a server of a container, with a client, and hears what it has found. */
+static struct tenant *start_finder(struct world *world, int pair[static 2], struct found *ret)
 {
-	struct world *world = *state;
-	struct tenant *one;
-	struct found found = {0};
+	struct tenant *one = add_tenant(&world->manager, "one", second_gpu, 0);
 	struct pollfd answer;
-	int pair[2];
 
-	if (geteuid() != 0)
-		skip("needs root");
-	one = add_tenant(&world->manager, "one", second_gpu, 0);
 	one->first = 0;
 	world->manager.server = "/proc/self/exe";
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	assert_int_equal(server_process_start(&world->manager, one, pair[1]), 0);
 	answer = (struct pollfd){.fd = pair[0], .events = POLLIN};
 	assert_int_equal(poll(&answer, 1, 30000), 1);
-	assert_int_equal(recv(pair[0], &found, sizeof(found), 0), sizeof(found));
+	assert_int_equal(recv(pair[0], ret, sizeof(*ret), 0), sizeof(*ret));
 	(void)close(pair[0]);
+	return one;
+}
+
+static void a_server_is_a_limited_user_that_asks_no_mps_daemon(void **state)
+{
+	struct world *world = *state;
+	struct tenant *one;
+	struct found found = {0};
+	struct pollfd end;
+	int pair[2];
+
+	if (geteuid() != 0)
+		skip("needs root");
+	one = start_finder(world, pair, &found);
 	assert_int_equal(found.uid, one->uid);
 	assert_between(found.threads, 1, 4096);
 	assert_int_equal(found.variables, 2);
@@ -2298,10 +2308,30 @@ static void a_server_is_a_limited_user_that_asks_no_mps_daemon(void **state)
 	if (setsockopt(pair[1], SOL_SOCKET, SO_PASSRIGHTS, &(int){0}, sizeof(int)) == 0)
 		assert_int_equal(found.refused, EPERM);
 	(void)close(pair[1]);
-	answer = (struct pollfd){.fd = world->manager.workers->pidfd, .events = POLLIN};
-	assert_int_equal(poll(&answer, 1, 30000), 1);
+	end = (struct pollfd){.fd = world->manager.workers->pidfd, .events = POLLIN};
+	assert_int_equal(poll(&end, 1, 30000), 1);
 	server_process_remove(&world->manager, world->manager.workers);
 	assert_int_equal(one->crashes, 0);
+}
+
+/* Before Linux 5.11 the call has no flag that marks descriptors for execve(2), and before 5.9 there is none. */
+static void a_server_starts_without_close_range(void **state)
+{
+	struct found found = {0};
+	int pair[2], status;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		skip("needs root");
+	pid = fork();
+	if (pid == 0) {
+		forget_calls((const int[]){SYS_close_range}, 1);
+		(void)start_finder(*state, pair, &found);
+		_exit(found.variables == 2 ? 0 : 1);
+	}
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 }
 
 static struct tenant *add_owned(struct manager *manager, const char *id, struct owner owner, uint64_t memory)
@@ -2619,6 +2649,7 @@ int main(int argc, char **argv)
 		WITH_WORLD(what_a_move_had_open_is_closed_once),
 		WITH_WORLD(a_user_with_a_process_is_nobodys),
 		WITH_WORLD(a_server_is_a_limited_user_that_asks_no_mps_daemon),
+		WITH_WORLD(a_server_starts_without_close_range),
 	};
 
 	if (argc == 1 && streq(argv[0], "ctr-gpu-vcuda"))
