@@ -115,6 +115,8 @@ static int server_process_become_user(uid_t uid)
 	return 0;
 }
 
+_Static_assert(START_CLIENT + SERVER_PROGRAM_FDS < ABOVE, "the program's descriptor has a number of its own");
+
 /*
  * Everything of the manager's is closed, and nothing of it is in the environment. What was taken over must not write to
  * the audit, so its standard error leads nowhere. The driver asks a daemon (MPS) whose sockets are in /tmp unless the
