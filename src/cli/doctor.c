@@ -210,8 +210,10 @@ static void report_put_engines(FILE *file)
 	report_title(file, "what engines are told of runtimes, hooks and CDI");
 	for (const struct engine *const *engine = engine_list; *engine; engine++) {
 		_cleanup_daemon_ struct daemon daemon = DAEMON_NONE;
-		for (size_t i = 0; (*engine)->files && (*engine)->files[i]; i++)
-			report_put_files(file, (*engine)->files[i]);
+		const char *const *files = (*engine)->merged_files ? (*engine)->merged_files : (*engine)->files;
+
+		for (; files && *files; files++)
+			report_put_files(file, *files);
 		report_put_files(file, (*engine)->imported);
 		for (size_t i = 0; (*engine)->user_files && (*engine)->user_files[i]; i++) {
 			_cleanup_free_ char *path = engine_user_file((*engine)->user_files[i]);

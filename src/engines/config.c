@@ -238,24 +238,103 @@ static char *engine_config_user_file(const struct daemon *daemon, const char *na
 	return r == 0 ? path : NULL;
 }
 
-/* Return: the files that it would read, patterns expanded: 0 or -ENOMEM. */
-static int engine_config_files(const struct engine *engine, const struct daemon *daemon, struct strv *ret)
-{
-	const char *told = engine_config_given(engine, daemon);
-	bool rootless = daemon->pid && daemon->uid != 0;
-	int r = told ? strv_add(ret, told) : 0;
+/* ---- files that are merged, containers-config(5) ---- */
 
-	for (size_t i = 0; r == 0 && !told && !rootless && engine->files && engine->files[i]; i++)
-		r = engine_config_expand(engine->files[i], ret);
-	/* Without a daemon the files are the caller's. */
-	for (size_t i = 0;
-	     r == 0 && !told && (rootless || !engine->daemon.name) && engine->user_files && engine->user_files[i];
-	     i++) {
-		_cleanup_free_ char *pattern = engine_config_user_file(daemon, engine->user_files[i]);
+static void engine_config_move_list(struct strv *to, struct strv *from)
+{
+	strv_clear(to);
+	*to = *from;
+	*from = (struct strv){0};
+}
+
+/* Some are for root alone, some for all others, and some for one user. */
+static int engine_config_expand_own(const char *pattern, struct strv *ret)
+{
+	const char *uid = strstr(pattern, "$UID");
+	_cleanup_free_ char *own = NULL;
+
+	if (strstr(pattern, geteuid() == 0 ? ".rootless." : ".rootful."))
+		return 0;
+	if (uid && str_format(&own, "%.*s%u%s", (int)(uid - pattern), pattern, geteuid(), uid + strlen("$UID")) < 0)
+		return -ENOMEM;
+	return engine_config_expand(own ? own : pattern, ret);
+}
+
+static int engine_config_compare_names(const void *a, const void *b)
+{
+	return strcmp(strrchr(*(char *const *)a, '/'), strrchr(*(char *const *)b, '/'));
+}
+
+static bool engine_config_has_name(const struct strv *files, const char *path)
+{
+	for (size_t i = 0; i < files->count; i++)
+		if (engine_config_compare_names(&files->items[i], &path) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * Only the last file that is there is read, and on top of it those of the directories, whichever that is, in the order
+ * of their names; of those with one name, the last.
+ */
+static int engine_config_merge(struct strv *files)
+{
+	_cleanup_strv_ struct strv merged = {0}, parts = {0};
+	int r = 0;
+
+	for (size_t i = files->count; i-- > 0 && r == 0;) {
+		const char *path = files->items[i];
+
+		if (strstr(path, ".conf.d/"))
+			r = engine_config_has_name(&parts, path) ? 0 : strv_add(&parts, path);
+		else if (merged.count == 0 && access(path, F_OK) == 0)
+			r = strv_add(&merged, path);
+	}
+	if (parts.count > 0)
+		qsort(parts.items, parts.count, sizeof(*parts.items), engine_config_compare_names);
+	for (size_t i = 0; i < parts.count && r == 0; i++)
+		r = strv_add(&merged, parts.items[i]);
+	engine_config_move_list(files, &merged);
+	return r;
+}
+
+/* Appends the files of a user, or of root, where the engine reads those. Return: 0 or -ENOMEM. */
+static int engine_config_add_user_files(const struct engine *engine, const struct daemon *daemon, long version,
+					struct strv *ret)
+{
+	bool rootless = daemon->pid && daemon->uid != 0,
+	     /* Without a daemon the files are the caller's. */
+		callers = !engine->daemon.name &&
+			  (geteuid() != 0 || version == 0 || version >= engine->root_has_user_files);
+	int r = 0;
+
+	for (const char *const *file = engine->user_files; file && *file && r == 0 && (rootless || callers); file++) {
+		_cleanup_free_ char *pattern = engine_config_user_file(daemon, *file);
 
 		r = pattern ? engine_config_expand(pattern, ret) : -ENOMEM;
 	}
 	return r;
+}
+
+/* Return: the files that it would read, patterns expanded: 0 or -ENOMEM. */
+static int engine_config_files(const struct engine *engine, const struct daemon *daemon, struct strv *ret)
+{
+	const char *told = engine_config_given(engine, daemon), *const *files = engine->files;
+	_cleanup_free_ char *text = NULL;
+	long version;
+	int r = 0;
+
+	if (told)
+		return strv_add(ret, told);
+	text = engine->merged_files ? engine_version(engine, false) : NULL;
+	version = engine_version_number(text);
+	if (engine->merged_files && version >= engine->merges)
+		files = engine->merged_files;
+	for (; files && *files && r == 0 && (!daemon->pid || daemon->uid == 0); files++)
+		r = engine_config_expand_own(*files, ret);
+	if (r == 0)
+		r = engine_config_add_user_files(engine, daemon, version, ret);
+	return r == 0 && engine->merged_files && version >= engine->merges ? engine_config_merge(ret) : r;
 }
 
 /* Root reads no file that others chose. One of a daemon with files of its own is read among those. */
@@ -270,6 +349,14 @@ static int engine_config_check_file(const struct engine *engine, const struct da
 	return str_format(&config->unread, "%s is not a file that root alone may change", path);
 }
 
+static bool engine_config_is_usual(const char *const *usual, const char *path)
+{
+	for (; usual && *usual; usual++)
+		if (fnmatch(*usual, path, FNM_PATHNAME) == 0)
+			return true;
+	return false;
+}
+
 /*
  * Whether it is the environment that names a file ($CONTAINERS_CONF, $XDG_CONFIG_HOME, $HOME), and others than root
  * could have put it there: under sudo or in a service the environment may be a user's.
@@ -280,9 +367,8 @@ static bool engine_config_is_of_others(const struct engine *engine, const struct
 
 	if (geteuid() != 0 || daemon->pid)
 		return false;
-	for (const char *const *usual = engine->files; usual && *usual; usual++)
-		if (fnmatch(*usual, path, FNM_PATHNAME) == 0)
-			return false;
+	if (engine_config_is_usual(engine->files, path) || engine_config_is_usual(engine->merged_files, path))
+		return false;
 	if (path[0] == '/')
 		fd = trusted_file_open(path, S_IFREG, TRUSTED_FILE_ROOT_ONLY, O_PATH);
 	return path[0] != '/' || fd == -EPERM;
@@ -335,13 +421,6 @@ static void engine_config_move(char **to, char **from)
 	free(*to);
 	*to = *from;
 	*from = NULL;
-}
-
-static void engine_config_move_list(struct strv *to, struct strv *from)
-{
-	strv_clear(to);
-	*to = *from;
-	*from = (struct strv){0};
 }
 
 /* The daemon, or the program about its file. */

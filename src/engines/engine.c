@@ -84,6 +84,22 @@ const struct engine engine_podman = {
 			NULL,
 		},
 	.user_files = (const char *const[]){"containers/containers.conf", "containers/containers.conf.d/*.conf", NULL},
+	.root_has_user_files = ENGINE_VERSION(5, 0),
+	.merged_files =
+		(const char *const[]){
+			"/usr/share/containers/containers.conf",
+			"/usr/share/containers/containers.conf.d/*.conf",
+			"/usr/share/containers/containers.rootful.conf.d/*.conf",
+			"/usr/share/containers/containers.rootless.conf.d/*.conf",
+			"/usr/share/containers/containers.rootless.conf.d/$UID/*.conf",
+			"/etc/containers/containers.conf",
+			"/etc/containers/containers.conf.d/*.conf",
+			"/etc/containers/containers.rootful.conf.d/*.conf",
+			"/etc/containers/containers.rootless.conf.d/*.conf",
+			"/etc/containers/containers.rootless.conf.d/$UID/*.conf",
+			NULL,
+		},
+	.merges = ENGINE_VERSION(6, 0),
 	.variable = "CONTAINERS_CONF",
 	.runtimes = "engine/runtimes",
 	.default_runtime = "engine/runtime",
@@ -106,6 +122,7 @@ const struct engine engine_podman = {
 			{0},
 		},
 	.gpus_nvidia = ENGINE_VERSION(5, 0),
+	.gpus_amd = ENGINE_VERSION(6, 0),
 };
 
 static const char containerd_remark[] =

@@ -44,6 +44,9 @@ struct engine {
 	const char *const
 		*directories; /* where such a file of root's may be that its daemon alone names; NULL: nowhere */
 	const char *const *user_files; /* of one that runs as a user, or besides those: below $XDG_CONFIG_HOME */
+	long root_has_user_files; /* ENGINE_VERSION() since which an engine without a daemon reads those of root, too */
+	const char *const *merged_files; /* instead of .files, as containers-config(5) has it; NULL: never */
+	long merges;                     /* ENGINE_VERSION() since when */
 	const char *imported;          /* what such a file usually imports; NULL: nothing */
 	const char *imports;           /* where such a file names others, which count more; NULL: nowhere */
 	int imports_merge; /* the major version since which those do not replace whole sections; 0: they never do */

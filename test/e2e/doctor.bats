@@ -565,7 +565,10 @@ setup_file() {
 }
 
 @test "Podman: root reads no file that a user's environment names" {
-	mine='mkdir /run/theirs; printf "[engine]\nhooks_dir = [\"/none\"]\n" >/run/theirs/containers.conf; chown -R 1000 /run/theirs; hooks_d_file ctr-gpu.json "$hook"
+	# Before its version 5 Podman reads nothing of root's home.
+	run on wsl-nvidia 'hooks_d_file ctr-gpu.json "$hook"; mkdir -p /run/home/.config/containers; printf "[engine]\nhooks_dir = [\"/none\"]\n" >/run/home/.config/containers/containers.conf; export HOME=/run/home; ids'
+	expect_line "yes podman.hook"
+	mine='sed "/^Package: podman\$/,/^Version:/s/^Version:.*/Version: 5.4.2/" /var/lib/dpkg/status >/run/newer; mount --bind /run/newer /var/lib/dpkg/status; mkdir /run/theirs; printf "[engine]\nhooks_dir = [\"/none\"]\n" >/run/theirs/containers.conf; chown -R 1000 /run/theirs; hooks_d_file ctr-gpu.json "$hook"
 		tell() { ids | grep podman; doctor | grep theirs; }'
 	for variable in 'CONTAINERS_CONF=/run/theirs/containers.conf' 'CONTAINERS_CONF=run/theirs/containers.conf' \
 		'HOME=/run/theirs/home' 'XDG_CONFIG_HOME=/run/theirs/home/.config'; do

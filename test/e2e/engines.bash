@@ -21,7 +21,7 @@ source "$e2e/images.bash"
 export PODMAN_IGNORE_CGROUPSV1_WARNING=1
 
 cgroup_option=()
-if [[ ${BATS_TEST_FILENAME-} == *-cgroup2.bats ]]; then
+if [[ ${BATS_TEST_FILENAME-} == *-cgroup2.bats || -n ${engine_needs_cgroup2-} ]]; then
 	cgroup_option=(--cgroup2)
 fi
 

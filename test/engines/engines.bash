@@ -23,6 +23,11 @@ use_tree() {
 	esac
 	engine_tree=$("$e2e/../engines/tree" "$suite" "${packages[@]}") || return
 	export engine_tree
+	# Podman has no more than version 2 of cgroups since its own version 6.
+	if [[ $(tree_version podman) != [0-5].* ]]; then
+		export engine_needs_cgroup2=1
+		cgroup_option=(--cgroup2)
+	fi
 }
 
 # tree_version PACKAGE: without Debian's part

@@ -65,6 +65,19 @@ expect_of_gpus_option() {
 	expect_of_gpus_option expect_line nvidia2
 }
 
+@test "--gpus, with CDI and GPUs of AMD, as doctor says" {
+	run sandbox native-amd bash -c 'ctr-gpu cdi generate >/dev/null; ctr-gpu doctor | grep " Podman "'
+	if [[ $(tree_version podman) == [45].* ]]; then
+		expect "--device amd.com/gpu=all"
+		expect_not "--gpus all"
+		return
+	fi
+	expect "yes by --gpus all"
+	run podman_cdi native-amd "$generate" --gpus all debian ls /dev /dev/dri
+	expect_line kfd
+	expect_line renderD128
+}
+
 @test "a container that asks for nothing gets nothing" {
 	run podman_in wsl-nvidia run --rm --cap-add MKNOD debian sh -c 'ls /usr/lib; probe node 10 183 /tmp/node; probe'
 	expect_line "/tmp/node=EPERM"
@@ -155,4 +168,34 @@ expect_of_gpus_option() {
 	expect_native 1
 	expect_line nvidia1
 	expect_no_line nvidia0
+}
+
+# Which files those are, and which of them counts, changed with its versions 5 and 6.
+@test "doctor looks for the hook where Podman does, whatever files say so" {
+	local step
+
+	# shellcheck disable=SC2016 # for the inner shell
+	run sandbox wsl-nvidia env -u CONTAINERS_CONF HOME=/root bash -ec '
+		mv /usr/share/containers/oci/hooks.d/ctr-gpu.json /run
+		say() { mkdir -p "${1%/*}"; printf "[engine]\nhooks_dir = [\"%s\"]\n" "/run/hooks/$2" >"$1"; }
+		compare() {
+			directory=$(podman --help | sed -n "s/.*--hooks-dir.*(default \[\([^]]*\)\]).*/\1/p")
+			rm -rf /run/hooks
+			mkdir -p "$directory" /run/hooks/{usr,usr-part,etc,etc-part,root,root-part,rootful}
+			cp /run/ctr-gpu.json "$directory"
+			echo "$1, $directory, $(ctr-gpu doctor | sed -n "s/.* \(Podman [0-9.]*: \)/\1/p")"
+			rm "$directory/ctr-gpu.json"
+		}
+		say /usr/share/containers/containers.conf usr; compare usr
+		say /etc/containers/containers.conf.d/50.conf etc-part; compare etc-part
+		rm /etc/containers/containers.conf.d/50.conf; echo "[engine]" >/etc/containers/containers.conf; compare "empty etc"
+		say /usr/share/containers/containers.conf.d/60.conf usr-part; compare usr-part
+		say /etc/containers/containers.conf.d/60.conf etc-part; compare "etc-part of one name"
+		say /root/.config/containers/containers.conf.d/55.conf root-part; compare root-part
+		say /root/.config/containers/containers.conf root; compare root
+		say /etc/containers/containers.rootful.conf.d/99.conf rootful; compare rootful'
+	expect_status 0
+	for step in usr etc-part "empty etc" usr-part "etc-part of one name" root-part root rootful; do
+		grep "^$step, /.*, Podman .*: yes by .*NVIDIA_VISIBLE_DEVICES" <<<"$output"
+	done
 }

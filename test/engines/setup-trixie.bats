@@ -63,7 +63,7 @@ machine() {
 @test "Podman: --runtime, --device, and --gpus where it has that" {
 	run machine '
 		mkdir -p /etc/containers
-		printf "[containers]\nnetns = \"none\"\n[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"none\"\n" >/etc/containers/containers.conf
+		printf "[containers]\nnetns = \"none\"\npids_limit = 0\n[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"none\"\n" >/etc/containers/containers.conf
 		[[ -e /etc/containers/policy.json ]] || echo "{\"default\": [{\"type\": \"insecureAcceptAnything\"}]}" >/etc/containers/policy.json
 		printf "[storage]\ndriver = \"overlay\"\ngraphroot = \"%s/graph\"\nrunroot = \"/run/containers/storage\"\n" "$1" >/run/storage.conf
 		export CONTAINERS_STORAGE_CONF=/run/storage.conf

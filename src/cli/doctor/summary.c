@@ -228,13 +228,18 @@ static void method_check_cli(struct engine_check *check)
 		engine_check_add(check, "other-toolkit", SEVERITY_NOTE, 0, "%s is another toolkit's", program.path);
 }
 
-/* Where --gpus stands for CDI devices, it means those of nvidia.com/gpu alone. */
+/* Where --gpus stands for CDI devices, it means those of nvidia.com/gpu, and in newer engines those of AMD. */
 static void method_check_gpus(struct engine_check *check)
 {
-	if (!strv_contains(&check->examination->cdi_kinds, "nvidia.com/gpu"))
+	const struct strv *kinds = &check->examination->cdi_kinds;
+	bool amd = check->engine->gpus_amd &&
+		   engine_version_number(check->version) >= check->engine->gpus_amd;
+
+	if (!strv_contains(kinds, "nvidia.com/gpu") && (!amd || !strv_contains(kinds, "amd.com/gpu")))
 		engine_check_add(check, "no-kind", SEVERITY_NOTE, METHOD(GPUS),
-				 "no CDI spec has the kind nvidia.com/gpu\n"
-				 "sudo ctr-gpu cdi generate");
+				 "no CDI spec has the kind nvidia.com/gpu%s\n"
+				 "sudo ctr-gpu cdi generate",
+				 amd ? " or amd.com/gpu" : "");
 }
 
 static void (*const method_checks[METHODS])(struct engine_check *check) = {

@@ -172,6 +172,8 @@ static bool setup_has_usual_name(const struct setup *setup, const char *path, co
 
 	for (const char *const *file = facts->files; *file && !found; file++)
 		found = setup_is_called(path, *file);
+	for (const char *const *file = facts->merged_files; file && *file && !found; file++)
+		found = setup_is_called(path, *file);
 	for (const char *const *file = facts->user_files; file && *file && !found; file++) {
 		_cleanup_free_ char *pattern = engine_user_file(*file);
 

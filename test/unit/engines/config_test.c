@@ -170,6 +170,79 @@ static void later_files_count_more(void **state)
 	assert_string_equal(config.hook_directories.items[0], engine_podman.hook_directories[0]);
 }
 
+static void put_hooks(const char *name, const char *directory)
+{
+	char text[64];
+
+	(void)snprintf(text, sizeof(text), "[engine]\nhooks_dir = [\"%s\"]\n", directory);
+	put(name, text);
+}
+
+/* Where Podman finds hooks by the files in "usr" and "etc" of the root, since its version 6. */
+static void expect_merged(const char *directory)
+{
+	_cleanup_engine_config_ struct engine_config config = {0};
+	struct engine engine = engine_podman;
+	struct daemon daemon = DAEMON_NONE;
+	const char *patterns[8] = {0};
+	char paths[7][128];
+	struct rootfs root;
+
+	(void)snprintf(paths[0], sizeof(paths[0]), "%s/usr/c.conf", root_path);
+	(void)snprintf(paths[1], sizeof(paths[1]), "%s/usr/c.conf.d/*.conf", root_path);
+	(void)snprintf(paths[2], sizeof(paths[2]), "%s/etc/c.conf", root_path);
+	(void)snprintf(paths[3], sizeof(paths[3]), "%s/etc/c.conf.d/*.conf", root_path);
+	(void)snprintf(paths[4], sizeof(paths[4]), "%s/etc/c.%s.conf.d/*.conf", root_path,
+		       geteuid() == 0 ? "rootless" : "rootful");
+	(void)snprintf(paths[5], sizeof(paths[5]), "%s/etc/c.%s.conf.d/*.conf", root_path,
+		       geteuid() == 0 ? "rootful" : "rootless");
+	(void)snprintf(paths[6], sizeof(paths[6]), "%s/etc/$UID.conf.d/*.conf", root_path);
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		patterns[i] = paths[i];
+	engine.merged_files = patterns;
+	engine.merges = 0;
+	engine.user_files = NULL;
+	engine.variable = NULL;
+	assert_int_equal(rootfs_open(AT_FDCWD, "/", &root), 0);
+	assert_int_equal(engine_config_read(&engine, &daemon, &root, &config), 0);
+	rootfs_close(&root);
+	assert_int_equal(config.hook_directories.count, 1);
+	assert_string_equal(config.hook_directories.items[0], directory);
+}
+
+/* As Podman 6.1 itself was seen to do. */
+static void one_file_counts_and_parts_by_their_names(void **state)
+{
+	char name[64], command[256];
+
+	(void)state;
+	(void)snprintf(command, sizeof(command),
+		       "cd %s && mkdir -p usr/c.conf.d etc/c.conf.d etc/c.rootful.conf.d etc/c.rootless.conf.d etc/%u.conf.d",
+		       root_path, geteuid());
+	assert_int_equal(system(command), 0);
+	expect_merged(engine_podman.hook_directories[0]);
+	put_hooks("usr/c.conf", "/usr");
+	expect_merged("/usr");
+	put("etc/c.conf", "[engine]\n");
+	expect_merged(engine_podman.hook_directories[0]);
+	put_hooks("usr/c.conf.d/60.conf", "/usr-part");
+	put_hooks("etc/c.conf", "/etc");
+	expect_merged("/usr-part");
+	put_hooks("etc/c.conf.d/50.conf", "/etc-part");
+	expect_merged("/usr-part");
+	put_hooks("etc/c.conf.d/60.conf", "/etc-part");
+	expect_merged("/etc-part");
+	put_hooks("usr/c.conf.d/60.conf", "/usr-part");
+	expect_merged("/etc-part");
+	put_hooks(geteuid() == 0 ? "etc/c.rootless.conf.d/70.conf" : "etc/c.rootful.conf.d/70.conf", "/others");
+	expect_merged("/etc-part");
+	put_hooks(geteuid() == 0 ? "etc/c.rootful.conf.d/70.conf" : "etc/c.rootless.conf.d/70.conf", "/own");
+	expect_merged("/own");
+	(void)snprintf(name, sizeof(name), "etc/%u.conf.d/80.conf", geteuid());
+	put_hooks(name, "/user");
+	expect_merged("/user");
+}
+
 /* A file that the engine would refuse says nothing else, and says so without its contents. */
 static void files_that_are_not_valid(void **state)
 {
@@ -223,6 +296,7 @@ int main(void)
 		cmocka_unit_test(containerd_s_sections),    cmocka_unit_test(comments_and_quotes),
 		cmocka_unit_test(podman_s_lists),           cmocka_unit_test(later_files_count_more),
 		cmocka_unit_test(files_that_are_not_valid), cmocka_unit_test(what_is_no_file),
+		cmocka_unit_test(one_file_counts_and_parts_by_their_names),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);
