@@ -670,7 +670,10 @@ strict() {
 
 	host one-store
 	rm -f /run/ctr-gpu/guard
-	trace_functions 0
+	run trace_functions 0
+	# Linux 7.3 says: "The ftrace_enabled file is deprecated and no longer disables ftrace".
+	[[ $output != *"Operation not supported"* ]] || skip "this kernel has no switch for the tracing of functions"
+	expect_status 0
 	for command in load check; do
 		run ctr-gpu-guard "$command"
 		[[ $status -ne 0 ]]
