@@ -50,7 +50,7 @@ PKG_CONFIG = $(CROSS_COMPILE)pkg-config
 OPTIMIZE = -O2
 SANITIZE =
 # A new warning of a compiler newer than those that this was compiled with should not stop a build; packagers empty it anyway.
-newest_compiler = $(if $(findstring clang,$(CC)),21,16)
+newest_compiler = $(if $(findstring clang,$(CC)),23,16)
 WERROR := $(shell test "$$($(CC) -dumpversion 2>/dev/null | cut -d . -f 1)" -le $(newest_compiler) 2>/dev/null && echo -Werror)
 # 0 where a distribution has no static libraries: the hook and ctr-gpu-driverd then are ordinary programs, and a variable in
 # the hook's environment can make the loader run code in it.

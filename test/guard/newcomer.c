@@ -103,10 +103,10 @@ static void *come(void *unused)
 	double begun = now(), waited = 0;
 	uint32_t handle;
 
-	while (dxg_open_luid(fd, arguments.seen[0], 0, &handle) < 0 && waited < PATIENCE)
+	while (dxg_open_luid(fd, arguments.seen[0], 0, &handle) < 0 && waited < (double)PATIENCE)
 		waited = now() - begun;
 	refused += waited > 0;
-	if (waited < PATIENCE)
+	if (waited < (double)PATIENCE)
 		(void)dxg_call(fd, LX_DXCLOSEADAPTER, &handle);
 	longest = waited > longest ? waited : longest;
 	look();

@@ -397,6 +397,12 @@ static struct balance_choice balance_choose(const struct manager *manager, struc
 	return best;
 }
 
+/* Of a GPU's time, as the audit has it. */
+static double balance_share(unsigned load)
+{
+	return load / (double)BALANCE_ALL;
+}
+
 static void balance_move(struct manager *manager, const struct balance *balance, const struct balance_choice *choice,
 			 int64_t now)
 {
@@ -411,9 +417,8 @@ static void balance_move(struct manager *manager, const struct balance *balance,
 	manager->changed = true;
 	audit_write("balance", tenant,
 		    json_pack("{s:s, s:s, s:f, s:f, s:f}", "from", balance->gpus[on]->uuid, "to",
-			      balance->gpus[to]->uuid, "fromLoad", (double)balance->loads[on] / BALANCE_ALL, "toLoad",
-			      (double)balance->loads[to] / BALANCE_ALL, "load",
-			      (double)choice->part.load / BALANCE_ALL));
+			      balance->gpus[to]->uuid, "fromLoad", balance_share(balance->loads[on]), "toLoad",
+			      balance_share(balance->loads[to]), "load", balance_share(choice->part.load)));
 	if (r == 0)
 		r = suspension_move(manager, tenant, places, &why);
 	if (r == 0)

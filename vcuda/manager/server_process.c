@@ -205,7 +205,7 @@ uint32_t server_process_path_flags(void)
 /* Who has little of the host's processors loses by spinning: the kernel stops it for what is left of the time. */
 static uint32_t server_process_flags(const struct tenant *tenant)
 {
-	const bool little = tenant->processor.time && cgroup_count_cpus(tenant->processor) < SPINNERS_LEAST;
+	const bool little = tenant->processor.time && cgroup_count_cpus(tenant->processor) < (double)SPINNERS_LEAST;
 
 	return server_process_path_flags() | (little ? START_NO_SPIN : 0U);
 }

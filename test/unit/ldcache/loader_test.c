@@ -527,16 +527,16 @@ static void test_main_conf(void **state)
 {
 	struct image *image = *state;
 
-	assert_int_equal(unlinkat(image->fd, MAIN + 1, 0), 0);
+	assert_int_equal(unlinkat(image->fd, &MAIN[1], 0), 0);
 	make_fifo(image, MAIN);
 	ask(image, &wsl_plan);
 	assert_int_equal(image->count, 3);
-	assert_int_equal(unlinkat(image->fd, MAIN + 1, 0), 0);
+	assert_int_equal(unlinkat(image->fd, &MAIN[1], 0), 0);
 	put_text(image, MAIN, "/opt/lib");
 	ask(image, &wsl_plan);
 	assert_int_equal(image->count, 4);
 	expect_text(image, MAIN, "include " FIRST "\n/opt/lib\ninclude " LAST "\n");
-	assert_int_equal(unlinkat(image->fd, MAIN + 1, 0), 0);
+	assert_int_equal(unlinkat(image->fd, &MAIN[1], 0), 0);
 	make_dangling(image, MAIN);
 	ask(image, &wsl_plan);
 	expect_text(image, MAIN, "include " FIRST "\ninclude " LAST "\n");

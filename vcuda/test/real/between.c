@@ -50,7 +50,7 @@ static void between_print(const char *name, uint32_t *ticks, double each)
 		sum += ticks[i];
 	qsort(ticks, COUNT, sizeof(*ticks), between_compare);
 	fprintf(stderr, "%s: mean %.0f ns, median %.0f, 90 of 100 %.0f, 99 of 100 %.0f, most %.0f\n", name,
-		sum / COUNT * each, ticks[COUNT / 2] * each, ticks[COUNT / 10 * 9] * each,
+		sum / (double)COUNT * each, ticks[COUNT / 2] * each, ticks[COUNT / 10 * 9] * each,
 		ticks[COUNT / 100 * 99] * each, ticks[COUNT - 1] * each);
 }
 
