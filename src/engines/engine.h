@@ -47,8 +47,8 @@ struct engine {
 	long root_has_user_files; /* ENGINE_VERSION() since which an engine without a daemon reads those of root, too */
 	const char *const *merged_files; /* instead of .files, as containers-config(5) has it; NULL: never */
 	long merges;                     /* ENGINE_VERSION() since when */
-	const char *imported;          /* what such a file usually imports; NULL: nothing */
-	const char *imports;           /* where such a file names others, which count more; NULL: nowhere */
+	const char *imported;            /* what such a file usually imports; NULL: nothing */
+	const char *imports;             /* where such a file names others, which count more; NULL: nowhere */
 	int imports_merge; /* the major version since which those do not replace whole sections; 0: they never do */
 	json_t *(*dump)(const char *file); /* asks the program what it makes of its file; NULL: it does not say */
 	json_t *(*ask)(const struct daemon *daemon); /* asks the daemon that runs what it has; NULL: it does not say */

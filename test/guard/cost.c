@@ -85,7 +85,8 @@ static double measure(void (*call)(void))
 		for (int i = 0; i < CALLS; i++)
 			call();
 		(void)clock_gettime(CLOCK_MONOTONIC_RAW, &end);
-		took = ((double)(end.tv_sec - start.tv_sec) * 1e9 + (double)(end.tv_nsec - start.tv_nsec)) / (double)CALLS;
+		took = ((double)(end.tv_sec - start.tv_sec) * 1e9 + (double)(end.tv_nsec - start.tv_nsec)) /
+		       (double)CALLS;
 		best = took < best ? took : best;
 	}
 	return best;

@@ -232,8 +232,7 @@ static void method_check_cli(struct engine_check *check)
 static void method_check_gpus(struct engine_check *check)
 {
 	const struct strv *kinds = &check->examination->cdi_kinds;
-	bool amd = check->engine->gpus_amd &&
-		   engine_version_number(check->version) >= check->engine->gpus_amd;
+	bool amd = check->engine->gpus_amd && engine_version_number(check->version) >= check->engine->gpus_amd;
 
 	if (!strv_contains(kinds, "nvidia.com/gpu") && (!amd || !strv_contains(kinds, "amd.com/gpu")))
 		engine_check_add(check, "no-kind", SEVERITY_NOTE, METHOD(GPUS),

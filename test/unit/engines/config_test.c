@@ -216,9 +216,10 @@ static void one_file_counts_and_parts_by_their_names(void **state)
 	char name[64], command[256];
 
 	(void)state;
-	(void)snprintf(command, sizeof(command),
-		       "cd %s && mkdir -p usr/c.conf.d etc/c.conf.d etc/c.rootful.conf.d etc/c.rootless.conf.d etc/%u.conf.d",
-		       root_path, geteuid());
+	(void)snprintf(
+		command, sizeof(command),
+		"cd %s && mkdir -p usr/c.conf.d etc/c.conf.d etc/c.rootful.conf.d etc/c.rootless.conf.d etc/%u.conf.d",
+		root_path, geteuid());
 	assert_int_equal(system(command), 0);
 	expect_merged(engine_podman.hook_directories[0]);
 	put_hooks("usr/c.conf", "/usr");
@@ -292,10 +293,14 @@ static void what_is_no_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_said),          cmocka_unit_test(docker_s_file),
-		cmocka_unit_test(containerd_s_sections),    cmocka_unit_test(comments_and_quotes),
-		cmocka_unit_test(podman_s_lists),           cmocka_unit_test(later_files_count_more),
-		cmocka_unit_test(files_that_are_not_valid), cmocka_unit_test(what_is_no_file),
+		cmocka_unit_test(nothing_is_said),
+		cmocka_unit_test(docker_s_file),
+		cmocka_unit_test(containerd_s_sections),
+		cmocka_unit_test(comments_and_quotes),
+		cmocka_unit_test(podman_s_lists),
+		cmocka_unit_test(later_files_count_more),
+		cmocka_unit_test(files_that_are_not_valid),
+		cmocka_unit_test(what_is_no_file),
 		cmocka_unit_test(one_file_counts_and_parts_by_their_names),
 	};
 
