@@ -200,10 +200,12 @@ int engine_config_read_file(const struct engine *engine, const struct rootfs *ro
 /* The one file that it was told to read; NULL: it reads the usual ones. */
 static const char *engine_config_given(const struct engine *engine, const struct daemon *daemon)
 {
-	const char *told = engine->option ? daemon_option(daemon, engine->option, engine->letter) : NULL;
+	const char *told = engine->option ? daemon_option(daemon, engine->option, engine->letter) : NULL,
+		   *variable = engine->variable ? getenv(engine->variable) : NULL;
 
-	if (!told && engine->variable)
-		told = getenv(engine->variable);
+	/* Podman takes an empty one for none. */
+	if (!told && variable && *variable)
+		told = variable;
 	if (!told && daemon->snap)
 		told = engine->snap_file;
 	if (!told && engine->rancher_file && daemon_mentions(daemon, "/k3s/"))

@@ -178,36 +178,67 @@ static void put_hooks(const char *name, const char *directory)
 	put(name, text);
 }
 
+/* A Podman of no known version that reads other files: these, in the root of the test, and none of a user's. */
+static struct engine podman_with(const char *const *names)
+{
+	static const char *const packages[] = {"ctr-gpu-none", NULL};
+	static const char *patterns[8];
+	static char paths[ARRAY_SIZE(patterns) - 1][128];
+	struct engine engine = engine_podman;
+	size_t count = 0;
+
+	for (; names[count]; count++) {
+		(void)snprintf(paths[count], sizeof(paths[count]), "%s/%s", root_path, names[count]);
+		patterns[count] = paths[count];
+	}
+	patterns[count] = NULL;
+	engine.packages = packages;
+	engine.files = patterns;
+	engine.merged_files = NULL;
+	engine.user_files = NULL;
+	engine.variable = NULL;
+	return engine;
+}
+
+static void read_as(const struct engine *engine, struct engine_config *ret)
+{
+	struct daemon daemon = DAEMON_NONE;
+	struct rootfs root;
+
+	assert_int_equal(rootfs_open(AT_FDCWD, "/", &root), 0);
+	assert_int_equal(engine_config_read(engine, &daemon, &root, ret), 0);
+	rootfs_close(&root);
+}
+
+/* @directories: those of hooks, in their order, with a space between them */
+static void expect_hooks(const struct engine *engine, const char *directories)
+{
+	_cleanup_engine_config_ struct engine_config config = {0};
+	_cleanup_free_ char *found = NULL;
+
+	read_as(engine, &config);
+	assert_int_equal(strv_join(&config.hook_directories, " ", &found), 0);
+	assert_string_equal(found, directories);
+}
+
 /* Where Podman finds hooks by the files in "usr" and "etc" of the root, since its version 6. */
 static void expect_merged(const char *directory)
 {
-	_cleanup_engine_config_ struct engine_config config = {0};
-	struct engine engine = engine_podman;
-	struct daemon daemon = DAEMON_NONE;
-	const char *patterns[8] = {0};
-	char paths[7][128];
-	struct rootfs root;
+	const char *const names[] = {
+		"usr/c.conf",
+		"usr/c.conf.d/*.conf",
+		"etc/c.conf",
+		"etc/c.conf.d/*.conf",
+		geteuid() == 0 ? "etc/c.rootless.conf.d/*.conf" : "etc/c.rootful.conf.d/*.conf",
+		geteuid() == 0 ? "etc/c.rootful.conf.d/*.conf" : "etc/c.rootless.conf.d/*.conf",
+		"etc/$UID.conf.d/*.conf",
+		NULL,
+	};
+	struct engine engine = podman_with(names);
 
-	(void)snprintf(paths[0], sizeof(paths[0]), "%s/usr/c.conf", root_path);
-	(void)snprintf(paths[1], sizeof(paths[1]), "%s/usr/c.conf.d/*.conf", root_path);
-	(void)snprintf(paths[2], sizeof(paths[2]), "%s/etc/c.conf", root_path);
-	(void)snprintf(paths[3], sizeof(paths[3]), "%s/etc/c.conf.d/*.conf", root_path);
-	(void)snprintf(paths[4], sizeof(paths[4]), "%s/etc/c.%s.conf.d/*.conf", root_path,
-		       geteuid() == 0 ? "rootless" : "rootful");
-	(void)snprintf(paths[5], sizeof(paths[5]), "%s/etc/c.%s.conf.d/*.conf", root_path,
-		       geteuid() == 0 ? "rootful" : "rootless");
-	(void)snprintf(paths[6], sizeof(paths[6]), "%s/etc/$UID.conf.d/*.conf", root_path);
-	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
-		patterns[i] = paths[i];
-	engine.merged_files = patterns;
+	engine.merged_files = engine.files;
 	engine.merges = 0;
-	engine.user_files = NULL;
-	engine.variable = NULL;
-	assert_int_equal(rootfs_open(AT_FDCWD, "/", &root), 0);
-	assert_int_equal(engine_config_read(&engine, &daemon, &root, &config), 0);
-	rootfs_close(&root);
-	assert_int_equal(config.hook_directories.count, 1);
-	assert_string_equal(config.hook_directories.items[0], directory);
+	expect_hooks(&engine, directory);
 }
 
 /* As Podman 6.1 itself was seen to do. */
@@ -242,6 +273,26 @@ static void one_file_counts_and_parts_by_their_names(void **state)
 	(void)snprintf(name, sizeof(name), "etc/%u.conf.d/80.conf", geteuid());
 	put_hooks(name, "/user");
 	expect_merged("/user");
+}
+
+static void a_variable_names_the_only_file(void **state)
+{
+	static const char variable[] = "CTR_GPU_TEST_CONF";
+	struct engine engine = podman_with((const char *const[]){"a", NULL});
+	char path[128];
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/told", root_path);
+	put_hooks("a", "/usual");
+	put_hooks("told", "/told");
+	engine.variable = variable;
+	(void)unsetenv(variable);
+	expect_hooks(&engine, "/usual");
+	assert_int_equal(setenv(variable, path, 1), 0);
+	expect_hooks(&engine, "/told");
+	assert_int_equal(setenv(variable, "", 1), 0);
+	expect_hooks(&engine, "/usual");
+	assert_int_equal(unsetenv(variable), 0);
 }
 
 /* A file that the engine would refuse says nothing else, and says so without its contents. */
@@ -302,6 +353,7 @@ int main(void)
 		cmocka_unit_test(files_that_are_not_valid),
 		cmocka_unit_test(what_is_no_file),
 		cmocka_unit_test(one_file_counts_and_parts_by_their_names),
+		cmocka_unit_test(a_variable_names_the_only_file),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);
