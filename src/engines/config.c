@@ -88,15 +88,33 @@ const char *engine_config_program(const struct engine *engine, const json_t *run
 	return first;
 }
 
-int engine_config_copy_list(const json_t *array, struct strv *ret)
+static int engine_config_add_list(const json_t *array, struct strv *list)
 {
 	int r = 0;
 
-	strv_clear(ret);
 	for (size_t i = 0; i < json_array_size(array) && r == 0; i++)
 		if (json_is_string(json_array_get(array, i)))
-			r = strv_add(ret, json_string_value(json_array_get(array, i)));
+			r = strv_add(list, json_string_value(json_array_get(array, i)));
 	return r;
+}
+
+int engine_config_copy_list(const json_t *array, struct strv *ret)
+{
+	strv_clear(ret);
+	return engine_config_add_list(array, ret);
+}
+
+/* With {append=true} in it, containers.conf(5), a list is added to the earlier ones, and so are those of later files. */
+static int engine_config_take_list(const json_t *array, bool *append, struct strv *list)
+{
+	if (!json_is_array(array))
+		return 0;
+	for (size_t i = 0; i < json_array_size(array); i++) {
+		const json_t *said = json_object_get(json_array_get(array, i), "append");
+
+		*append = said ? json_is_true(said) : *append;
+	}
+	return *append ? engine_config_add_list(array, list) : engine_config_copy_list(array, list);
 }
 
 /* Of all sections: a file that was written again for another version may have an old one that nothing reads. */
@@ -130,20 +148,20 @@ static int engine_config_take_runtimes(const struct engine_config_file *file, st
 static int engine_config_take(const struct engine_config_file *file, struct engine_config *config)
 {
 	const struct engine *engine = file->engine;
-	const json_t *directories = engine_config_get(file, engine->hooks_dir),
-		     *chosen = engine_config_get(file, engine->default_runtime),
-		     *cdi = engine_config_get(file, engine->cdi),
-		     *cdi_directories = engine_config_get(file, engine->cdi_dirs);
+	const json_t *chosen = engine_config_get(file, engine->default_runtime),
+		     *cdi = engine_config_get(file, engine->cdi);
 	int r = engine_config_take_runtimes(file, config);
 
 	if (json_is_boolean(cdi))
 		config->cdi = json_is_true(cdi);
 	if (r == 0)
 		r = engine_config_replace(&config->default_runtime, json_string_value(chosen));
-	if (r == 0 && json_is_array(cdi_directories))
-		r = engine_config_copy_list(cdi_directories, &config->cdi_directories);
-	if (r == 0 && json_is_array(directories))
-		r = engine_config_copy_list(directories, &config->hook_directories);
+	if (r == 0)
+		r = engine_config_take_list(engine_config_get(file, engine->cdi_dirs), &config->appends_cdi,
+					    &config->cdi_directories);
+	if (r == 0)
+		r = engine_config_take_list(engine_config_get(file, engine->hooks_dir), &config->appends_hooks,
+					    &config->hook_directories);
 	return r;
 }
 
@@ -403,6 +421,8 @@ int engine_config_read(const struct engine *engine, const struct daemon *daemon,
 
 	for (size_t i = 0; r == 0 && engine->hook_directories && engine->hook_directories[i]; i++)
 		r = strv_add(&config.hook_directories, engine->hook_directories[i]);
+	for (size_t i = 0; r == 0 && engine->cdi_directories && engine->cdi_directories[i]; i++)
+		r = strv_add(&config.cdi_directories, engine->cdi_directories[i]);
 	if (r == 0 && !config.unread)
 		r = engine_config_files(engine, daemon, &files);
 	if (r == 0)

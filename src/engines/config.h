@@ -22,9 +22,10 @@ struct engine_config {
 	char *default_runtime; /* NULL: the engine's own */
 	int cdi;               /* 0: off, 1: on, -1: not said */
 	struct strv hook_directories;
-	struct strv cdi_directories; /* none: the usual ones, /etc/cdi and /var/run/cdi */
-	json_t *runtimes;            /* by their names; NULL: no file was read */
-	json_t *json;                /* all of a file that may import others; NULL */
+	struct strv cdi_directories;     /* none: the usual ones, /etc/cdi and /var/run/cdi */
+	bool appends_hooks, appends_cdi; /* such a list of another file is added to them */
+	json_t *runtimes;                /* by their names; NULL: no file was read */
+	json_t *json;                    /* all of a file that may import others; NULL */
 };
 
 void engine_config_clear(struct engine_config *config);

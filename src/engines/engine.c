@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "engines/daemon.h"
 #include "engines/text.h"
@@ -106,6 +107,7 @@ const struct engine engine_podman = {
 	.hooks_dir = "engine/hooks_dir",
 	.cdi_dirs = "engine/cdi_spec_dirs",
 	.hook_directories = (const char *const[]){ENGINE_HOOKS_USR, NULL},
+	.cdi_directories = (const char *const[]){PATH_CDI, PATH_CDI_RUN, NULL},
 	.uses = {[METHOD_GPUS] = "--gpus all",
 		 [METHOD_HOOK] = "-e NVIDIA_VISIBLE_DEVICES=all",
 		 [METHOD_RUNTIME] = "--runtime=nvidia",

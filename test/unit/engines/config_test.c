@@ -275,6 +275,33 @@ static void one_file_counts_and_parts_by_their_names(void **state)
 	expect_merged("/user");
 }
 
+/* As Podman itself, seen with 5.4.2 and 6.1.1. */
+static void lists_that_are_appended(void **state)
+{
+	_cleanup_engine_config_ struct engine_config config = {0};
+	struct engine engine = podman_with((const char *const[]){"a", "b", NULL});
+	_cleanup_free_ char *directories = NULL;
+
+	(void)state;
+	put("b", "");
+	put("a", "[engine]\nhooks_dir = [{append=true}, \"/x\"]\ncdi_spec_dirs = [\"/c\", {append=true}]\n");
+	expect_hooks(&engine, ENGINE_HOOKS_USR " /x");
+	read_as(&engine, &config);
+	assert_int_equal(strv_join(&config.cdi_directories, " ", &directories), 0);
+	assert_string_equal(directories, "/etc/cdi /var/run/cdi /c");
+	put_hooks("b", "/y");
+	expect_hooks(&engine, ENGINE_HOOKS_USR " /x /y");
+	put("b", "[engine]\nhooks_dir = [\"/y\", {append=false}]\n");
+	expect_hooks(&engine, "/y");
+	put("b", "[engine]\nhooks_dir = [{append=true}, \"/y\", {append=false}]\n");
+	expect_hooks(&engine, "/y");
+	put("b", "[engine]\nhooks_dir = [{append=true}]\n");
+	expect_hooks(&engine, ENGINE_HOOKS_USR " /x");
+	put("a", "");
+	put("b", "[engine]\nhooks_dir = []\n");
+	expect_hooks(&engine, "");
+}
+
 static void a_variable_names_the_only_file(void **state)
 {
 	static const char variable[] = "CTR_GPU_TEST_CONF";
@@ -353,6 +380,7 @@ int main(void)
 		cmocka_unit_test(files_that_are_not_valid),
 		cmocka_unit_test(what_is_no_file),
 		cmocka_unit_test(one_file_counts_and_parts_by_their_names),
+		cmocka_unit_test(lists_that_are_appended),
 		cmocka_unit_test(a_variable_names_the_only_file),
 	};
 
