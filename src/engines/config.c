@@ -280,6 +280,15 @@ static int engine_config_expand_own(const char *pattern, struct strv *ret)
 	return engine_config_expand(own ? own : pattern, ret);
 }
 
+static int engine_config_add_files(const char *const *patterns, struct strv *ret)
+{
+	int r = 0;
+
+	for (; patterns && *patterns && r == 0; patterns++)
+		r = engine_config_expand_own(*patterns, ret);
+	return r;
+}
+
 static int engine_config_compare_names(const void *a, const void *b)
 {
 	return strcmp(strrchr(*(char *const *)a, '/'), strrchr(*(char *const *)b, '/'));
@@ -339,8 +348,9 @@ static int engine_config_add_user_files(const struct engine *engine, const struc
 /* Return: the files that it would read, patterns expanded: 0 or -ENOMEM. */
 static int engine_config_files(const struct engine *engine, const struct daemon *daemon, struct strv *ret)
 {
-	const char *told = engine_config_given(engine, daemon), *const *files = engine->files;
+	const char *told = engine_config_given(engine, daemon);
 	_cleanup_free_ char *text = NULL;
+	bool merges;
 	long version;
 	int r = 0;
 
@@ -348,13 +358,14 @@ static int engine_config_files(const struct engine *engine, const struct daemon 
 		return strv_add(ret, told);
 	text = engine->merged_files ? engine_version(engine, false) : NULL;
 	version = engine_version_number(text);
-	if (engine->merged_files && version >= engine->merges)
-		files = engine->merged_files;
-	for (; files && *files && r == 0 && (!daemon->pid || daemon->uid == 0); files++)
-		r = engine_config_expand_own(*files, ret);
+	merges = engine->merged_files && version >= engine->merges;
+	if (!daemon->pid || daemon->uid == 0)
+		r = engine_config_add_files(merges ? engine->merged_files : engine->files, ret);
+	if (r == 0 && !merges && (version == 0 || version >= engine->has_rootless_files))
+		r = engine_config_add_files(engine->rootless_files, ret);
 	if (r == 0)
 		r = engine_config_add_user_files(engine, daemon, version, ret);
-	return r == 0 && engine->merged_files && version >= engine->merges ? engine_config_merge(ret) : r;
+	return r == 0 && merges ? engine_config_merge(ret) : r;
 }
 
 /* Root reads no file that others chose. One of a daemon with files of its own is read among those. */

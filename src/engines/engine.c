@@ -85,6 +85,14 @@ const struct engine engine_podman = {
 			NULL,
 		},
 	.user_files = (const char *const[]){"containers/containers.conf", "containers/containers.conf.d/*.conf", NULL},
+	.rootless_files =
+		(const char *const[]){
+			"/etc/containers/containers.rootless.conf",
+			"/etc/containers/containers.rootless.conf.d/*.conf",
+			"/etc/containers/containers.rootless.conf.d/$UID/*.conf",
+			NULL,
+		},
+	.has_rootless_files = ENGINE_VERSION(5, 7),
 	.root_has_user_files = ENGINE_VERSION(5, 0),
 	.merged_files =
 		(const char *const[]){

@@ -43,7 +43,9 @@ struct engine {
 	const char *const *files;
 	const char *const
 		*directories; /* where such a file of root's may be that its daemon alone names; NULL: nowhere */
-	const char *const *user_files; /* of one that runs as a user, or besides those: below $XDG_CONFIG_HOME */
+	const char *const *user_files;     /* of one that runs as a user, or besides those: below $XDG_CONFIG_HOME */
+	const char *const *rootless_files; /* besides .files, of one that runs as a user; NULL: none */
+	long has_rootless_files;           /* ENGINE_VERSION() since when, until it merges */
 	long root_has_user_files; /* ENGINE_VERSION() since which an engine without a daemon reads those of root, too */
 	const char *const *merged_files; /* instead of .files, as containers-config(5) has it; NULL: never */
 	long merges;                     /* ENGINE_VERSION() since when */

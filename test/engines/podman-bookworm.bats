@@ -178,12 +178,13 @@ expect_of_gpus_option() {
 	run sandbox wsl-nvidia env -u CONTAINERS_CONF HOME=/root bash -ec '
 		mv /usr/share/containers/oci/hooks.d/ctr-gpu.json /run
 		say() { mkdir -p "${1%/*}"; printf "[engine]\nhooks_dir = [\"%s\"]\n" "/run/hooks/$2" >"$1"; }
+		as=()
 		compare() {
-			directory=$(podman --help | sed -n "s/.*--hooks-dir.*(default \[\([^]]*\)\]).*/\1/p")
+			directory=$("${as[@]}" podman --help | sed -n "s/.*--hooks-dir.*(default \[\([^]]*\)\]).*/\1/p")
 			rm -rf /run/hooks
-			mkdir -p "$directory" /run/hooks/{usr,usr-part,etc,etc-part,root,root-part,rootful}
+			mkdir -p "$directory" /run/hooks/{usr,usr-part,etc,etc-part,root,root-part,rootful,rootless,rootless-part,user,home}
 			cp /run/ctr-gpu.json "$directory"
-			echo "$1, $directory, $(ctr-gpu doctor | sed -n "s/.* \(Podman [0-9.]*: \)/\1/p")"
+			echo "$1, $directory, $("${as[@]}" ctr-gpu doctor | sed -n "s/.* \(Podman [0-9.]*: \)/\1/p")"
 			rm "$directory/ctr-gpu.json"
 		}
 		say /usr/share/containers/containers.conf usr; compare usr
@@ -193,9 +194,17 @@ expect_of_gpus_option() {
 		say /etc/containers/containers.conf.d/60.conf etc-part; compare "etc-part of one name"
 		say /root/.config/containers/containers.conf.d/55.conf root-part; compare root-part
 		say /root/.config/containers/containers.conf root; compare root
-		say /etc/containers/containers.rootful.conf.d/99.conf rootful; compare rootful'
+		say /etc/containers/containers.rootful.conf.d/99.conf rootful; compare rootful
+		mkdir /run/home; chown 54321 /run/home; chmod 755 /run
+		as=(setpriv --reuid 54321 --regid 54321 --clear-groups env HOME=/run/home XDG_RUNTIME_DIR=/run/home)
+		compare "a user"
+		say /etc/containers/containers.rootless.conf rootless; compare rootless
+		say /etc/containers/containers.rootless.conf.d/70.conf rootless-part; compare rootless-part
+		say /etc/containers/containers.rootless.conf.d/54321/65.conf user; compare user
+		say /run/home/.config/containers/containers.conf.d/55.conf home; compare home'
 	expect_status 0
-	for step in usr etc-part "empty etc" usr-part "etc-part of one name" root-part root rootful; do
+	for step in usr etc-part "empty etc" usr-part "etc-part of one name" root-part root rootful \
+		"a user" rootless rootless-part user home; do
 		grep "^$step, /.*, Podman .*: yes by .*NVIDIA_VISIBLE_DEVICES" <<<"$output"
 	done
 }

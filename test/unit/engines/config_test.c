@@ -194,10 +194,22 @@ static struct engine podman_with(const char *const *names)
 	patterns[count] = NULL;
 	engine.packages = packages;
 	engine.files = patterns;
+	engine.rootless_files = NULL;
 	engine.merged_files = NULL;
 	engine.user_files = NULL;
 	engine.variable = NULL;
 	return engine;
+}
+
+/* Has it one: that of a package which every machine has. Return: ENGINE_VERSION(); 0 where that is not known. */
+static long give_version(struct engine *engine)
+{
+	static const char *const packages[] = {"bash", "glibc", NULL};
+	_cleanup_free_ char *version = NULL;
+
+	engine->packages = packages;
+	version = engine_version(engine, false);
+	return engine_version_number(version);
 }
 
 static void read_as(const struct engine *engine, struct engine_config *ret)
@@ -273,6 +285,37 @@ static void one_file_counts_and_parts_by_their_names(void **state)
 	(void)snprintf(name, sizeof(name), "etc/%u.conf.d/80.conf", geteuid());
 	put_hooks(name, "/user");
 	expect_merged("/user");
+}
+
+/* As Podman 5.8.6 itself; 5.4.2 has none of them. */
+static void files_of_all_rootless_users(void **state)
+{
+	const char *own = geteuid() == 0 ? "/a" : "/own", *rootless = geteuid() == 0 ? "/a" : "/rootless";
+	struct engine engine = podman_with((const char *const[]){"a", "c.rootless.conf", "$UID.rootless.d/*", NULL});
+	const char *const *patterns = engine.files, *files[] = {patterns[0], NULL};
+	char command[128], name[64];
+
+	(void)state;
+	put_hooks("a", "/a");
+	(void)snprintf(command, sizeof(command), "mkdir %s/%u.rootless.d", root_path, geteuid());
+	assert_int_equal(system(command), 0);
+	engine.files = files;
+	engine.rootless_files = patterns + 1;
+	expect_hooks(&engine, "/a");
+	put_hooks("c.rootless.conf", "/rootless");
+	expect_hooks(&engine, rootless);
+	(void)snprintf(name, sizeof(name), "%u.rootless.d/50.conf", geteuid());
+	put_hooks(name, "/own");
+	expect_hooks(&engine, own);
+	engine.has_rootless_files = give_version(&engine);
+	engine.merged_files = files;
+	engine.merges = engine.has_rootless_files + 1;
+	expect_hooks(&engine, own);
+	engine.merges = engine.has_rootless_files;
+	expect_hooks(&engine, "/a");
+	engine.merges = ++engine.has_rootless_files;
+	if (engine.merges > 1)
+		expect_hooks(&engine, "/a");
 }
 
 /* As Podman itself, seen with 5.4.2 and 6.1.1. */
@@ -380,6 +423,7 @@ int main(void)
 		cmocka_unit_test(files_that_are_not_valid),
 		cmocka_unit_test(what_is_no_file),
 		cmocka_unit_test(one_file_counts_and_parts_by_their_names),
+		cmocka_unit_test(files_of_all_rootless_users),
 		cmocka_unit_test(lists_that_are_appended),
 		cmocka_unit_test(a_variable_names_the_only_file),
 	};
