@@ -238,9 +238,11 @@ int engine_config_expand(const char *pattern, struct strv *ret)
 
 	if (!strchr(pattern, '*'))
 		return strv_add(ret, pattern);
-	if (glob(pattern, 0, NULL, &found) == 0)
+	/* Engines take names that begin with a dot, too, and skip directories, which end with a slash here. */
+	if (glob(pattern, GLOB_PERIOD | GLOB_MARK, NULL, &found) == 0)
 		for (size_t i = 0; i < found.gl_pathc && r == 0; i++)
-			r = strv_add(ret, found.gl_pathv[i]);
+			if (strrchr(found.gl_pathv[i], '/')[1])
+				r = strv_add(ret, found.gl_pathv[i]);
 	globfree(&found);
 	return r;
 }

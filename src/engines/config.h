@@ -81,7 +81,7 @@ const char *const *engine_config_sections(const struct engine *engine);
 /** Copies the texts of an array. Return: 0 or -ENOMEM. */
 int engine_config_copy_list(const json_t *array, struct strv *ret);
 
-/** Appends the files that match a pattern of glob(7), or a path without "*" itself. Return: 0 or -ENOMEM. */
+/** Appends files that match a pattern of glob(7), also hidden ones; a path without "*" itself. Return: 0 or -ENOMEM. */
 int engine_config_expand(const char *pattern, struct strv *ret);
 
 /** Reads the text of such a file. Return: 0 and an object; -EINVAL with @ret_error filled in; -ENOMEM. */

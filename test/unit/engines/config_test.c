@@ -318,6 +318,26 @@ static void files_of_all_rootless_users(void **state)
 		expect_hooks(&engine, "/a");
 }
 
+/* As Podman itself: "*" in the pattern stands for a dot, too, and a directory hides no file. */
+static void what_a_pattern_matches(void **state)
+{
+	struct engine engine = podman_with((const char *const[]){"a.conf.d/*.conf", "b.conf.d/*", NULL});
+	char command[128];
+
+	(void)state;
+	(void)snprintf(command, sizeof(command), "cd %s && mkdir -p a.conf.d b.conf.d/50.conf", root_path);
+	assert_int_equal(system(command), 0);
+	engine.merged_files = engine.files;
+	engine.merges = 0;
+	expect_hooks(&engine, engine_podman.hook_directories[0]);
+	put_hooks("a.conf.d/.40.conf", "/40");
+	expect_hooks(&engine, "/40");
+	put_hooks("a.conf.d/50.conf", "/50");
+	expect_hooks(&engine, "/50");
+	put_hooks("a.conf.d/60.conf~", "/60");
+	expect_hooks(&engine, "/50");
+}
+
 /* As Podman itself, seen with 5.4.2 and 6.1.1. */
 static void lists_that_are_appended(void **state)
 {
@@ -424,6 +444,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_file),
 		cmocka_unit_test(one_file_counts_and_parts_by_their_names),
 		cmocka_unit_test(files_of_all_rootless_users),
+		cmocka_unit_test(what_a_pattern_matches),
 		cmocka_unit_test(lists_that_are_appended),
 		cmocka_unit_test(a_variable_names_the_only_file),
 	};
