@@ -104,7 +104,7 @@ int engine_config_copy_list(const json_t *array, struct strv *ret)
 	return engine_config_add_list(array, ret);
 }
 
-/* With {append=true} in it, containers.conf(5), a list is added to the earlier ones, and so are those of later files. */
+/* With {append=true} in it, containers.conf(5), a list is added to earlier ones, and so are those of later files. */
 static int engine_config_take_list(const json_t *array, bool *append, struct strv *list)
 {
 	if (!json_is_array(array))
@@ -269,8 +269,26 @@ static void engine_config_move_list(struct strv *to, struct strv *from)
 	*from = (struct strv){0};
 }
 
+static int engine_config_compare_names(const void *a, const void *b)
+{
+	return strcmp(strrchr(*(char *const *)a, '/'), strrchr(*(char *const *)b, '/'));
+}
+
+/* Appends the files of a pattern, and among them one that is not there yet, if it is of that pattern. */
+static int engine_config_expand_with(const char *pattern, const char *made, struct strv *ret)
+{
+	size_t first = ret->count;
+	int r = engine_config_expand(pattern, ret);
+
+	if (r < 0 || !made || strv_contains(ret, made) || fnmatch(pattern, made, FNM_PATHNAME) != 0)
+		return r;
+	r = strv_add(ret, made);
+	qsort(ret->items + first, ret->count - first, sizeof(*ret->items), engine_config_compare_names);
+	return r;
+}
+
 /* Some are for root alone, some for all others, and some for one user. */
-static int engine_config_expand_own(const char *pattern, struct strv *ret)
+static int engine_config_expand_own(const char *pattern, const char *made, struct strv *ret)
 {
 	const char *uid = strstr(pattern, "$UID");
 	_cleanup_free_ char *own = NULL;
@@ -279,21 +297,16 @@ static int engine_config_expand_own(const char *pattern, struct strv *ret)
 		return 0;
 	if (uid && str_format(&own, "%.*s%u%s", (int)(uid - pattern), pattern, geteuid(), uid + strlen("$UID")) < 0)
 		return -ENOMEM;
-	return engine_config_expand(own ? own : pattern, ret);
+	return engine_config_expand_with(own ? own : pattern, made, ret);
 }
 
-static int engine_config_add_files(const char *const *patterns, struct strv *ret)
+static int engine_config_add_files(const char *const *patterns, const char *made, struct strv *ret)
 {
 	int r = 0;
 
 	for (; patterns && *patterns && r == 0; patterns++)
-		r = engine_config_expand_own(*patterns, ret);
+		r = engine_config_expand_own(*patterns, made, ret);
 	return r;
-}
-
-static int engine_config_compare_names(const void *a, const void *b)
-{
-	return strcmp(strrchr(*(char *const *)a, '/'), strrchr(*(char *const *)b, '/'));
 }
 
 static bool engine_config_has_name(const struct strv *files, const char *path)
@@ -331,7 +344,7 @@ static int engine_config_merge(struct strv *files)
 
 /* Appends the files of a user, or of root, where the engine reads those. Return: 0 or -ENOMEM. */
 static int engine_config_add_user_files(const struct engine *engine, const struct daemon *daemon, long version,
-					struct strv *ret)
+					const char *made, struct strv *ret)
 {
 	bool rootless = daemon->pid && daemon->uid != 0,
 	     /* Without a daemon the files are the caller's. */
@@ -342,13 +355,14 @@ static int engine_config_add_user_files(const struct engine *engine, const struc
 	for (const char *const *file = engine->user_files; file && *file && r == 0 && (rootless || callers); file++) {
 		_cleanup_free_ char *pattern = engine_config_user_file(daemon, *file);
 
-		r = pattern ? engine_config_expand(pattern, ret) : -ENOMEM;
+		r = pattern ? engine_config_expand_with(pattern, made, ret) : -ENOMEM;
 	}
 	return r;
 }
 
-/* Return: the files that it would read, patterns expanded: 0 or -ENOMEM. */
-static int engine_config_files(const struct engine *engine, const struct daemon *daemon, struct strv *ret)
+/* The files that it would read, patterns expanded. @made: as if this were there, too; NULL. Return: 0 or -ENOMEM. */
+static int engine_config_files(const struct engine *engine, const struct daemon *daemon, const char *made,
+			       struct strv *ret)
 {
 	const char *told = engine_config_given(engine, daemon);
 	_cleanup_free_ char *text = NULL;
@@ -362,11 +376,11 @@ static int engine_config_files(const struct engine *engine, const struct daemon 
 	version = engine_version_number(text);
 	merges = engine->merged_files && version >= engine->merges;
 	if (!daemon->pid || daemon->uid == 0)
-		r = engine_config_add_files(merges ? engine->merged_files : engine->files, ret);
+		r = engine_config_add_files(merges ? engine->merged_files : engine->files, made, ret);
 	if (r == 0 && !merges && (version == 0 || version >= engine->has_rootless_files))
-		r = engine_config_add_files(engine->rootless_files, ret);
+		r = engine_config_add_files(engine->rootless_files, made, ret);
 	if (r == 0)
-		r = engine_config_add_user_files(engine, daemon, version, ret);
+		r = engine_config_add_user_files(engine, daemon, version, made, ret);
 	return r == 0 && merges ? engine_config_merge(ret) : r;
 }
 
@@ -437,7 +451,7 @@ int engine_config_read(const struct engine *engine, const struct daemon *daemon,
 	for (size_t i = 0; r == 0 && engine->cdi_directories && engine->cdi_directories[i]; i++)
 		r = strv_add(&config.cdi_directories, engine->cdi_directories[i]);
 	if (r == 0 && !config.unread)
-		r = engine_config_files(engine, daemon, &files);
+		r = engine_config_files(engine, daemon, NULL, &files);
 	if (r == 0)
 		r = engine_config_read_all(engine, daemon, root, &files, &config);
 	if (r == 0 && files.count == 1 && engine->files && !engine->files[1])
@@ -447,6 +461,19 @@ int engine_config_read(const struct engine *engine, const struct daemon *daemon,
 	*ret = config;
 	config = (struct engine_config){0};
 	return 0;
+}
+
+bool engine_config_reads_later(const struct engine *engine, const struct daemon *daemon, const char *other,
+			       const char *path)
+{
+	_cleanup_strv_ struct strv files = {0};
+	bool later = false;
+
+	if (engine_config_files(engine, daemon, path, &files) < 0 || !strv_contains(&files, path))
+		return false;
+	for (size_t i = 0; i < files.count; i++)
+		later = streq(files.items[i], other) || (later && !streq(files.items[i], path));
+	return later;
 }
 
 /* ---- what the engine makes of them ---- */
@@ -465,8 +492,8 @@ static json_t *engine_config_answer(const struct engine *engine, const struct da
 
 	if (engine->ask && daemon->pid)
 		return engine->ask(daemon);
-	if (!engine->dump || daemon->elsewhere || engine_config_files(engine, daemon, &files) < 0 || files.count == 0 ||
-	    access(files.items[0], R_OK) < 0)
+	if (!engine->dump || daemon->elsewhere || engine_config_files(engine, daemon, NULL, &files) < 0 ||
+	    files.count == 0 || access(files.items[0], R_OK) < 0)
 		return NULL;
 	return engine->dump(files.items[0]);
 }
@@ -496,7 +523,7 @@ char *engine_config_newer_file(const struct engine *engine, const struct daemon 
 	_cleanup_strv_ struct strv files = {0};
 	struct stat st;
 
-	if (!daemon->pid || daemon->elsewhere || engine_config_files(engine, daemon, &files) < 0 ||
+	if (!daemon->pid || daemon->elsewhere || engine_config_files(engine, daemon, NULL, &files) < 0 ||
 	    (engine->imported && engine_config_expand(engine->imported, &files) < 0))
 		return NULL;
 	for (size_t i = 0; i < files.count; i++)

@@ -43,6 +43,10 @@ void engine_config_clear(struct engine_config *config);
 int engine_config_read(const struct engine *engine, const struct daemon *daemon, const struct rootfs *root,
 		       struct engine_config *ret);
 
+/** Whether the engine reads @other after @path, a file of its own that may not be there yet. */
+bool engine_config_reads_later(const struct engine *engine, const struct daemon *daemon, const char *other,
+			       const char *path);
+
 /** Reads another file on top of what @config has. Return: 0 or -ENOMEM. */
 int engine_config_read_file(const struct engine *engine, const struct rootfs *root, const char *path,
 			    struct engine_config *config);

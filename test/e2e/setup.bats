@@ -1751,6 +1751,36 @@ allowed_annotations = [
 		HOME=/run/home CONTAINERS_CONF=/run/home/.config/containers/containers.conf.d/99-nvidia.conf setup podman | grep "runtimes/nvidia written"'
 }
 
+# As it is with the Podman of each version: what would be written there would not count.
+@test "Podman: another runtime that Podman reads later is not written over" {
+	in_machine '
+		unset CONTAINERS_CONF XDG_CONFIG_HOME
+		export HOME=/run/home
+		version() { mkdir -p /var/lib/dpkg; printf "Package: podman\nStatus: install ok installed\nVersion: $1\n" >/var/lib/dpkg/status; }
+		other() { mkdir -p "${1%/*}"; printf "[engine.runtimes]\nnvidia = [\"/usr/bin/nvidia-container-runtime\"]\n" >"$1"; }
+		later() { other "$1"; refused setup podman --replace; grep -q "$1 .*Podman reads it last" message; rm "$1"; }
+		earlier() { other "$1"; refused setup podman; grep -q -- --replace message; setup podman --replace >/dev/null; setup podman --remove >/dev/null; rm "$1"; }
+		not_read() { other "$1"; setup podman >/dev/null; setup podman --remove >/dev/null; rm "$1"; }
+		etc=/etc/containers user=/run/home/.config/containers
+		for version in 4.3.1 5.8.6 6.1.1; do
+			version "$version"
+			earlier $etc/containers.conf
+			earlier $etc/containers.conf.d/50.conf
+			later $etc/containers.conf.d/99-nvidia.conf
+		done
+		earlier $etc/containers.rootful.conf.d/50.conf
+		later $etc/containers.rootful.conf.d/99-nvidia.conf
+		earlier $user/containers.conf
+		earlier $user/containers.conf.d/50.conf
+		later $user/containers.conf.d/99-nvidia.conf
+		version 5.8.6
+		later $user/containers.conf
+		later $user/containers.conf.d/50.conf
+		not_read $etc/containers.rootful.conf.d/99-nvidia.conf
+		version 4.3.1
+		not_read $user/containers.conf'
+}
+
 # What a debugger of the user's can make of the command: a process that keeps its output, and one that writes without an end.
 @test "a user does not keep root from removing the package" {
 	run timeout 60 bash -c "$(declare -f machine in_machine); $(declare -p BATS_TEST_TMPDIR CTR_GPU_BUILD); "'in_machine "$@"' - '

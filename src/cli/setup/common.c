@@ -220,16 +220,13 @@ int keys_put(struct setup *setup, const char *key, json_t *value)
 
 int keys_check_others(const struct setup *setup)
 {
-	const char *other = setup->found.runtime_file, *label = setup->engine->facts->label, *file, *own;
+	const char *other = setup->found.runtime_file, *label = setup->engine->facts->label;
 
 	if (!setup->found.runtime || streq(setup->found.runtime, setup->runtime) || streq(other, setup->path))
 		return 0;
-	/* Engines read the files of a directory in sorted order; an imported file counts more than its importer. */
-	file = strrchr(other, '/');
-	own = strrchr(setup->path, '/');
+	/* An imported file counts more than its importer. */
 	if (setup->engine->facts->imports ||
-	    (own && file - other == own - setup->path && strncmp(other, setup->path, (size_t)(file - other)) == 0 &&
-	     strcmp(file, own) > 0))
+	    engine_config_reads_later(setup->engine->facts, &setup->daemon, other, setup->path))
 		return output_print_advised(("%s has a runtime \"nvidia\" already, and %s reads it last", other, label),
 					    ("Remove that file, and try again."));
 	if (setup->replace)

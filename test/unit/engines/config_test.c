@@ -365,6 +365,52 @@ static void lists_that_are_appended(void **state)
 	expect_hooks(&engine, "");
 }
 
+static void expect_later(const struct engine *engine, const char *other, bool later)
+{
+	char path[128], other_path[128];
+	struct daemon daemon = DAEMON_NONE;
+
+	(void)snprintf(path, sizeof(path), "%s/second.conf.d/50.conf", root_path);
+	(void)snprintf(other_path, sizeof(other_path), "%s/%s", root_path, other);
+	put(other, "");
+	assert_int_equal(engine_config_reads_later(engine, &daemon, other_path, path), later);
+	assert_int_equal(unlink(other_path), 0);
+}
+
+/* Later than second.conf.d/50.conf, which is there or is not. */
+static void files_that_are_read_later(void **state)
+{
+	static const struct {
+		const char *name;
+		bool later, merged;
+	} cases[] = {
+		{"first.conf.d/40.conf", false, false}, {"first.conf.d/50.conf", false, false},
+		{"first.conf.d/60.conf", false, true},  {"second.conf.d/40.conf", false, false},
+		{"second.conf.d/60.conf", true, true},  {"third.conf", true, false},
+		{"third.conf.d/40.conf", true, false},  {"third.conf.d/60.conf", true, true},
+		{"none.conf.d/60.conf", false, false},
+	};
+	struct engine engine = podman_with((const char *const[]){"first.conf.d/*.conf", "second.conf.d/*.conf",
+								 "third.conf", "third.conf.d/*.conf", NULL});
+	const char *const *patterns = engine.files;
+	char command[128];
+
+	(void)state;
+	(void)snprintf(command, sizeof(command), "cd %s && mkdir first.conf.d second.conf.d third.conf.d none.conf.d",
+		       root_path);
+	assert_int_equal(system(command), 0);
+	engine.merges = 0;
+	for (size_t there = 0; there < 2; there++) {
+		for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+			engine.merged_files = NULL;
+			expect_later(&engine, cases[i].name, cases[i].later);
+			engine.merged_files = patterns;
+			expect_later(&engine, cases[i].name, cases[i].merged);
+		}
+		put("second.conf.d/50.conf", "");
+	}
+}
+
 static void a_variable_names_the_only_file(void **state)
 {
 	static const char variable[] = "CTR_GPU_TEST_CONF";
@@ -446,6 +492,7 @@ int main(void)
 		cmocka_unit_test(files_of_all_rootless_users),
 		cmocka_unit_test(what_a_pattern_matches),
 		cmocka_unit_test(lists_that_are_appended),
+		cmocka_unit_test(files_that_are_read_later),
 		cmocka_unit_test(a_variable_names_the_only_file),
 	};
 
