@@ -439,6 +439,14 @@ static int engine_config_read_all(const struct engine *engine, const struct daem
 	return r;
 }
 
+static bool engine_config_has_cdi_dirs(const struct engine *engine)
+{
+	_cleanup_free_ char *text = engine->has_cdi_dirs ? engine_version(engine, false) : NULL;
+	long version = engine_version_number(text);
+
+	return version == 0 || version >= engine->has_cdi_dirs;
+}
+
 int engine_config_read(const struct engine *engine, const struct daemon *daemon, const struct rootfs *root,
 		       struct engine_config *ret)
 {
@@ -458,6 +466,8 @@ int engine_config_read(const struct engine *engine, const struct daemon *daemon,
 		r = engine_config_replace(&config.path, files.items[0]);
 	if (r < 0)
 		return r;
+	if (!engine_config_has_cdi_dirs(engine))
+		strv_clear(&config.cdi_directories);
 	*ret = config;
 	config = (struct engine_config){0};
 	return 0;

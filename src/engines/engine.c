@@ -114,6 +114,7 @@ const struct engine engine_podman = {
 	.default_runtime = "engine/runtime",
 	.hooks_dir = "engine/hooks_dir",
 	.cdi_dirs = "engine/cdi_spec_dirs",
+	.has_cdi_dirs = ENGINE_VERSION(5, 5),
 	.hook_directories = (const char *const[]){ENGINE_HOOKS_USR, NULL},
 	.cdi_directories = (const char *const[]){PATH_CDI, PATH_CDI_RUN, NULL},
 	.uses = {[METHOD_GPUS] = "--gpus all",

@@ -64,7 +64,8 @@ struct engine {
 	const char *runtimes;        /* by their names; NULL: it has none */
 	const char *program;         /* in one of these, or a list of such; NULL: that is the program itself */
 	const char *default_runtime, *hooks_dir, *cdi, *cdi_dirs;
-	const char *cdi_on;                                           /* how users write what turns CDI on */
+	long has_cdi_dirs;  /* ENGINE_VERSION() since when .cdi_dirs means something; 0: always */
+	const char *cdi_on; /* how users write what turns CDI on */
 	const char *const *hook_directories, *const *cdi_directories; /* that are read unless the file names others */
 
 	const char *uses[METHODS]; /* how users ask it for a GPU, by each method; NULL: it has no such method */

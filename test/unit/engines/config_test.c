@@ -365,6 +365,27 @@ static void lists_that_are_appended(void **state)
 	expect_hooks(&engine, "");
 }
 
+/* Podman before 5.5, seen with 5.4.2, knows the key and does not look at it. */
+static void directories_of_cdi(void **state)
+{
+	_cleanup_engine_config_ struct engine_config config = {0};
+	struct engine engine = podman_with((const char *const[]){"a", NULL});
+
+	(void)state;
+	put("a", "[engine]\ncdi_spec_dirs = [\"/c\"]\n");
+	read_as(&engine, &config);
+	assert_int_equal(config.cdi_directories.count, 1);
+	engine.has_cdi_dirs = give_version(&engine);
+	engine_config_clear(&config);
+	read_as(&engine, &config);
+	assert_int_equal(config.cdi_directories.count, 1);
+	if (engine.has_cdi_dirs++ == 0)
+		return;
+	engine_config_clear(&config);
+	read_as(&engine, &config);
+	assert_int_equal(config.cdi_directories.count, 0);
+}
+
 static void expect_later(const struct engine *engine, const char *other, bool later)
 {
 	char path[128], other_path[128];
@@ -492,6 +513,7 @@ int main(void)
 		cmocka_unit_test(files_of_all_rootless_users),
 		cmocka_unit_test(what_a_pattern_matches),
 		cmocka_unit_test(lists_that_are_appended),
+		cmocka_unit_test(directories_of_cdi),
 		cmocka_unit_test(files_that_are_read_later),
 		cmocka_unit_test(a_variable_names_the_only_file),
 	};
