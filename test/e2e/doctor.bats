@@ -731,6 +731,11 @@ sudo chmod a+r /etc/cdi/ctr-gpu-nvidia.json; for root's engines: sudo ctr-gpu do
 	expect "Docker does not read CDI specs in /etc/cdi, but in /run/specs"
 	[[ $output == *"no docker.cdi docker.cdi-directories"*"no crio.cdi crio.cdi-directories"*"sudo ctr-gpu cdi generate --output=/run/specs/"*"there:"*"yes docker.cdi"*"yes crio.cdi"* ]]
 	expect_line "no podman.cdi cdi.none"
+	# What --gpus stands for, too.
+	run on wsl-nvidia 'sed "/^Package: podman\$/,/^Version:/s/^Version:.*/Version: 5.8.6/" /var/lib/dpkg/status >/run/newer; mount --bind /run/newer /var/lib/dpkg/status; mkdir -p /etc/containers /run/specs
+		printf "[engine]\ncdi_spec_dirs = [\"/run/specs\"]\n" >/etc/containers/containers.conf
+		ctr-gpu cdi generate >/dev/null; ids; rm -r /etc/cdi; ctr-gpu cdi generate --output=/run/specs/ >/dev/null; echo "there:"; ids'
+	[[ $output == *"no podman.gpus podman.no-kind"*"no podman.cdi podman.cdi-directories"*"there:"*"yes podman.gpus"*"yes podman.cdi"* ]]
 }
 
 @test "containerd itself says what an imported file has made of its runtimes" {

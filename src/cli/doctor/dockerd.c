@@ -105,7 +105,7 @@ static void dockerd_check_socket(struct docker *docker)
 static bool dockerd_has_gpus_by_cdi(const struct docker *docker)
 {
 	const struct engine_check *check = &docker->look;
-	const struct strv *kinds = &check->examination->cdi_kinds;
+	const struct strv *kinds = engine_check_kinds(check);
 	long version = engine_version_number(check->version);
 
 	if (check->cdi != ENGINE_CDI_ON)

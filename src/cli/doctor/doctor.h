@@ -105,6 +105,9 @@ bool engine_check_find_program(const struct engine_check *check, const char *pat
 /** Return: the command that restarts the engine, for a user to type; valid until the next call. */
 const char *engine_check_restart(struct engine_check *check, enum engine_step step);
 
+/** Return: the kinds of CDI's devices in the specs that it reads, borrowed. */
+const struct strv *engine_check_kinds(const struct engine_check *check);
+
 /** Says that the engine has a method. */
 void engine_check_add_method(struct engine_check *check, enum method method);
 

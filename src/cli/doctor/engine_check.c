@@ -111,6 +111,22 @@ static bool engine_check_is_awaited(const char *path)
 	return found;
 }
 
+/* The engine's own directories, if it was given some; a link is the usual way from /var/run to /run. */
+static void engine_check_find_kinds(struct engine_check *check)
+{
+	static const char *const usual[] = {PATH_CDI, PATH_CDI_RUN};
+	const struct strv *places = &check->config.cdi_directories;
+	size_t found = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
+		found += strv_contains(places, usual[i]) || (i == 1 && strv_contains(places, "/run/cdi"));
+	check->reads_elsewhere = places->count > 0 && (found < ARRAY_SIZE(usual) || places->count > found);
+	if (!check->reads_elsewhere)
+		return;
+	check->seen->apart = METHOD(CDI);
+	(void)cdi_list_kinds(check->examination, places, &check->kinds);
+}
+
 void engine_check_describe(struct engine_check *check)
 {
 	const char *state = !check->engine->daemon.name                             ? ""
@@ -126,6 +142,7 @@ void engine_check_describe(struct engine_check *check)
 		       : *check->user     ? " (rootless)"
 					  : "",
 		       state);
+	engine_check_find_kinds(check);
 }
 
 void engine_check_add(struct engine_check *check, const char *what, enum severity severity, unsigned closes,
@@ -161,10 +178,15 @@ const char *engine_check_restart(struct engine_check *check, enum engine_step st
 	return check->command ? check->command : "Restart the engine.";
 }
 
+const struct strv *engine_check_kinds(const struct engine_check *check)
+{
+	return check->reads_elsewhere ? &check->kinds : &check->examination->cdi_kinds;
+}
+
 /* That specs have, or would have: of the kinds of this host's GPUs the first. */
 static void engine_check_choose_kind(const struct engine_check *check, char ret[64])
 {
-	const struct strv *there = check->reads_elsewhere ? &check->kinds : &check->examination->cdi_kinds;
+	const struct strv *there = engine_check_kinds(check);
 	_cleanup_strv_ struct strv kinds = {0};
 
 	if (check->examination->host)
@@ -175,22 +197,6 @@ static void engine_check_choose_kind(const struct engine_check *check, char ret[
 			(void)snprintf(ret, 64, "%s", kinds.items[i]);
 }
 
-/* The engine's own directories, if it was given some; a link is the usual way from /var/run to /run. */
-static void engine_check_find_kinds(struct engine_check *check)
-{
-	static const char *const usual[] = {PATH_CDI, PATH_CDI_RUN};
-	const struct strv *places = &check->config.cdi_directories;
-	size_t found = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(usual); i++)
-		found += strv_contains(places, usual[i]) || (i == 1 && strv_contains(places, "/run/cdi"));
-	check->reads_elsewhere = places->count > 0 && (found < ARRAY_SIZE(usual) || places->count > found);
-	if (!check->reads_elsewhere)
-		return;
-	check->seen->apart = METHOD(CDI);
-	(void)cdi_list_kinds(check->examination, places, &check->kinds);
-}
-
 void engine_check_add_method(struct engine_check *check, enum method method)
 {
 	char *use = check->seen->methods[method], kind[64];
@@ -198,7 +204,6 @@ void engine_check_add_method(struct engine_check *check, enum method method)
 	(void)snprintf(use, sizeof(check->seen->methods[method]), "%s", check->engine->uses[method]);
 	if (method != METHOD_CDI)
 		return;
-	engine_check_find_kinds(check);
 	engine_check_choose_kind(check, kind);
 	(void)snprintf(use, sizeof(check->seen->methods[method]), "%s %s=all", check->engine->uses[method], kind);
 }

@@ -231,7 +231,7 @@ static void method_check_cli(struct engine_check *check)
 /* Where --gpus stands for CDI devices, it means those of nvidia.com/gpu, and in newer engines those of AMD. */
 static void method_check_gpus(struct engine_check *check)
 {
-	const struct strv *kinds = &check->examination->cdi_kinds;
+	const struct strv *kinds = engine_check_kinds(check);
 	bool amd = check->engine->gpus_amd && engine_version_number(check->version) >= check->engine->gpus_amd;
 
 	if (!strv_contains(kinds, "nvidia.com/gpu") && (!amd || !strv_contains(kinds, "amd.com/gpu")))
