@@ -318,8 +318,8 @@ static bool engine_config_has_name(const struct strv *files, const char *path)
 }
 
 /*
- * Only the last file that is there is read, and on top of it those of the directories, whichever that is, in the order
- * of their names; of those with one name, the last.
+ * Only the last file that is there counts, also if it cannot be read, and on top of it those of the directories,
+ * whichever that is, in the order of their names; of those with one name, the last.
  */
 static int engine_config_merge(struct strv *files)
 {
@@ -331,7 +331,7 @@ static int engine_config_merge(struct strv *files)
 
 		if (strstr(path, ".conf.d/"))
 			r = engine_config_has_name(&parts, path) ? 0 : strv_add(&parts, path);
-		else if (merged.count == 0 && access(path, F_OK) == 0)
+		else if (merged.count == 0 && (access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR)))
 			r = strv_add(&merged, path);
 	}
 	if (parts.count > 0)

@@ -318,6 +318,28 @@ static void files_of_all_rootless_users(void **state)
 		expect_hooks(&engine, "/a");
 }
 
+/* Podman starts with no other file where there is one that it cannot read. */
+static void the_file_that_counts_cannot_be_read(void **state)
+{
+	_cleanup_engine_config_ struct engine_config config = {0};
+	struct engine engine = podman_with((const char *const[]){"a", "loop", NULL});
+	char path[128];
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/loop", root_path);
+	put_hooks("a", "/a");
+	assert_int_equal(symlink("loop", path), 0);
+	engine.merged_files = engine.files;
+	engine.merges = 0;
+	read_as(&engine, &config);
+	assert_non_null(config.unread);
+	assert_string_equal(config.hook_directories.items[0], engine_podman.hook_directories[0]);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink("none", path), 0);
+	expect_hooks(&engine, "/a");
+	assert_int_equal(unlink(path), 0);
+}
+
 /* As Podman itself: "*" in the pattern stands for a dot, too, and a directory hides no file. */
 static void what_a_pattern_matches(void **state)
 {
@@ -511,6 +533,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_file),
 		cmocka_unit_test(one_file_counts_and_parts_by_their_names),
 		cmocka_unit_test(files_of_all_rootless_users),
+		cmocka_unit_test(the_file_that_counts_cannot_be_read),
 		cmocka_unit_test(what_a_pattern_matches),
 		cmocka_unit_test(lists_that_are_appended),
 		cmocka_unit_test(directories_of_cdi),
