@@ -285,44 +285,148 @@ static void one_file_counts_and_parts_by_their_names(void **state)
 	(void)snprintf(name, sizeof(name), "etc/%u.conf.d/80.conf", geteuid());
 	put_hooks(name, "/user");
 	expect_merged("/user");
+	/* Names that merely begin alike hide nothing. */
+	put_hooks("usr/c.conf.d/90b.conf", "/usr-part");
+	put_hooks("etc/c.conf.d/90a.conf", "/etc-part");
+	expect_merged("/usr-part");
+}
+
+/* One file that counts, or one after the other. */
+static void from_which_version_files_are_merged(void **state)
+{
+	struct engine engine = podman_with((const char *const[]){"a", "b", NULL});
+	const char *const last[] = {engine.files[1], NULL};
+
+	(void)state;
+	put_hooks("a", "/a");
+	put("b", "");
+	expect_hooks(&engine, "/a");
+	engine.merged_files = last;
+	engine.merges = give_version(&engine);
+	expect_hooks(&engine, engine_podman.hook_directories[0]);
+	engine.merges++;
+	expect_hooks(&engine, "/a");
+}
+
+/* The caller's files count more, if the engine reads them. */
+static void files_of_the_caller(void **state)
+{
+	static const char *const user_files[] = {"c.conf", "c.conf.d/*.conf", NULL};
+	struct engine engine = podman_with((const char *const[]){"a", "b.conf.d/*.conf", NULL});
+	const char *own = geteuid() == 0 ? "/a" : "/user";
+	char home[128], command[256];
+
+	(void)state;
+	(void)snprintf(home, sizeof(home), "%s/home.d", root_path);
+	(void)snprintf(command, sizeof(command), "cd %s && mkdir -p b.conf.d home.d/c.conf.d", root_path);
+	assert_int_equal(system(command), 0);
+	put_hooks("a", "/a");
+	put_hooks("home.d/c.conf", "/user");
+	assert_int_equal(setenv("XDG_CONFIG_HOME", home, 1), 0);
+	expect_hooks(&engine, "/a");
+	engine.user_files = user_files;
+	expect_hooks(&engine, "/user");
+	put_hooks("home.d/c.conf.d/50.conf", "/user-part");
+	expect_hooks(&engine, "/user-part");
+	put_hooks("b.conf.d/60.conf", "/part");
+	expect_hooks(&engine, "/user-part");
+	engine.merged_files = engine.files;
+	engine.merges = 0;
+	expect_hooks(&engine, "/part");
+	put("b.conf.d/60.conf", "");
+	put("home.d/c.conf.d/50.conf", "");
+	expect_hooks(&engine, "/user");
+	/* Root's since a version. */
+	engine.merges = give_version(&engine) + 1;
+	engine.root_has_user_files = engine.merges - 1;
+	expect_hooks(&engine, "/user");
+	engine.root_has_user_files++;
+	if (engine.merges > 1)
+		expect_hooks(&engine, own);
+	assert_int_equal(unsetenv("XDG_CONFIG_HOME"), 0);
+}
+
+/* Root reads no file of another user that the environment names, and says so. */
+static void a_file_of_another_user(void **state)
+{
+	static const char *const user_files[] = {"c.conf", NULL};
+	_cleanup_engine_config_ struct engine_config config = {0};
+	struct engine engine = podman_with((const char *const[]){"a", NULL});
+	char home[128], path[160];
+
+	(void)state;
+	if (geteuid() != 0)
+		skip("without root");
+	(void)snprintf(home, sizeof(home), "%s/theirs", root_path);
+	(void)snprintf(path, sizeof(path), "%s/c.conf", home);
+	assert_int_equal(mkdir(home, 0755), 0);
+	put_hooks("a", "/a");
+	put_hooks("theirs/c.conf", "/theirs");
+	assert_int_equal(chown(home, 65534, 65534), 0);
+	assert_int_equal(setenv("XDG_CONFIG_HOME", home, 1), 0);
+	engine.user_files = user_files;
+	read_as(&engine, &config);
+	assert_non_null(config.unread);
+	assert_string_equal(config.hook_directories.items[0], "/a");
+	/* The usual ones may belong to anyone, as the engine reads them all the same. */
+	engine.files = (const char *const[]){path, NULL};
+	engine.user_files = NULL;
+	expect_hooks(&engine, "/theirs");
+	engine.merged_files = engine.files;
+	engine.merges = 0;
+	engine.files = user_files;
+	expect_hooks(&engine, "/theirs");
+	assert_int_equal(unsetenv("XDG_CONFIG_HOME"), 0);
+}
+
+/* As expect_hooks(), for a user who is not root. */
+static void expect_rootless(const struct engine *engine, const char *directories)
+{
+	uid_t caller = geteuid();
+
+	assert_int_equal(seteuid(caller == 0 ? 65534 : caller), 0);
+	expect_hooks(engine, directories);
+	assert_int_equal(seteuid(caller), 0);
 }
 
 /* As Podman 5.8.6 itself; 5.4.2 has none of them. */
 static void files_of_all_rootless_users(void **state)
 {
-	const char *own = geteuid() == 0 ? "/a" : "/own", *rootless = geteuid() == 0 ? "/a" : "/rootless";
 	struct engine engine = podman_with((const char *const[]){"a", "c.rootless.conf", "$UID.rootless.d/*", NULL});
 	const char *const *patterns = engine.files, *files[] = {patterns[0], NULL};
-	char command[128], name[64];
+	unsigned uid = geteuid() == 0 ? 65534 : geteuid();
+	char command[256], name[64];
 
 	(void)state;
 	put_hooks("a", "/a");
-	(void)snprintf(command, sizeof(command), "mkdir %s/%u.rootless.d", root_path, geteuid());
+	(void)snprintf(command, sizeof(command), "cd %s && chmod 755 . && mkdir %u.rootless.d", root_path, uid);
 	assert_int_equal(system(command), 0);
 	engine.files = files;
 	engine.rootless_files = patterns + 1;
-	expect_hooks(&engine, "/a");
+	expect_rootless(&engine, "/a");
 	put_hooks("c.rootless.conf", "/rootless");
-	expect_hooks(&engine, rootless);
-	(void)snprintf(name, sizeof(name), "%u.rootless.d/50.conf", geteuid());
+	expect_rootless(&engine, "/rootless");
+	(void)snprintf(name, sizeof(name), "%u.rootless.d/50.conf", uid);
 	put_hooks(name, "/own");
-	expect_hooks(&engine, own);
+	expect_rootless(&engine, "/own");
+	if (geteuid() == 0)
+		expect_hooks(&engine, "/a");
 	engine.has_rootless_files = give_version(&engine);
 	engine.merged_files = files;
 	engine.merges = engine.has_rootless_files + 1;
-	expect_hooks(&engine, own);
+	expect_rootless(&engine, "/own");
 	engine.merges = engine.has_rootless_files;
-	expect_hooks(&engine, "/a");
+	expect_rootless(&engine, "/a");
 	engine.merges = ++engine.has_rootless_files;
 	if (engine.merges > 1)
-		expect_hooks(&engine, "/a");
+		expect_rootless(&engine, "/a");
 }
 
 /* Podman starts with no other file where there is one that it cannot read. */
 static void the_file_that_counts_cannot_be_read(void **state)
 {
 	_cleanup_engine_config_ struct engine_config config = {0};
-	struct engine engine = podman_with((const char *const[]){"a", "loop", NULL});
+	struct engine engine = podman_with((const char *const[]){"a", "loop", "a/below", NULL});
 	char path[128];
 
 	(void)state;
@@ -452,6 +556,10 @@ static void files_that_are_read_later(void **state)
 		}
 		put("second.conf.d/50.conf", "");
 	}
+	/* It does not read that file at all. */
+	engine.files = patterns + 2;
+	engine.merged_files = NULL;
+	expect_later(&engine, "third.conf.d/60.conf", false);
 }
 
 static void a_variable_names_the_only_file(void **state)
@@ -532,6 +640,9 @@ int main(void)
 		cmocka_unit_test(files_that_are_not_valid),
 		cmocka_unit_test(what_is_no_file),
 		cmocka_unit_test(one_file_counts_and_parts_by_their_names),
+		cmocka_unit_test(from_which_version_files_are_merged),
+		cmocka_unit_test(files_of_the_caller),
+		cmocka_unit_test(a_file_of_another_user),
 		cmocka_unit_test(files_of_all_rootless_users),
 		cmocka_unit_test(the_file_that_counts_cannot_be_read),
 		cmocka_unit_test(what_a_pattern_matches),
