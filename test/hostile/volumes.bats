@@ -181,8 +181,7 @@ never() {
 		docker run --name made $door debian nvidia-smi -L
 		docker commit made made >/dev/null
 		run -127 docker run --rm made nvidia-smi
-		run docker run --rm made sh -c nvidia-smi
-		[[ $status -ne 0 ]]
+		run -127 docker run --rm made sh -c nvidia-smi
 		# With a GPU it is there again.
 		# shellcheck disable=SC2086 # options
 		run docker run --rm $door made nvidia-smi -L
