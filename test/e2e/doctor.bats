@@ -499,6 +499,35 @@ setup_file() {
 	done
 }
 
+# By its version alone: no release of Debian has Docker 29.
+@test "Docker 29: --gpus by CDI, where its directories have the devices" {
+	local newer='packages() { printf "Package: docker-ce\nStatus: install ok installed\nVersion: 5:$1-1\n" >/run/status; mount --bind /run/status /var/lib/dpkg/status; }
+		gpus() { echo "$1: $(ids | grep "docker\.gpus")"; }'
+
+	run on wsl-nvidia "$newer"'
+		ln -s "$hook" /usr/bin/nvidia-cdi-hook
+		packages 29.2.0; gpus "no spec"
+		ctr-gpu cdi generate >/dev/null; gpus "a spec"
+		mkdir -p /etc/docker /run/specs; echo "{\"cdi-spec-dirs\": [\"/run/specs\"]}" >/etc/docker/daemon.json; gpus "it looks elsewhere"
+		ctr-gpu cdi generate --output=/run/specs/ >/dev/null; rm -r /etc/cdi; gpus "the spec is there"
+		packages 29.1.0; gpus "an older one"
+		packages 29.2.0; rm /usr/bin/nvidia-cdi-hook; gpus "no program"'
+	expect_line "no spec: no docker.gpus docker.no-hook"
+	expect_line "a spec: yes docker.gpus"
+	expect_line "it looks elsewhere: no docker.gpus docker.no-hook"
+	expect_line "the spec is there: yes docker.gpus"
+	expect_line "an older one: no docker.gpus docker.no-hook"
+	expect_line "no program: no docker.gpus docker.no-hook"
+	run on native-amd "$newer"'
+		ctr-gpu cdi generate >/dev/null
+		packages 29.2.0; gpus "an older one"
+		packages 29.3.0; gpus "AMD"
+		wire; gpus "and a hook"'
+	expect_line "an older one: no docker.gpus docker.no-hook"
+	expect_line "AMD: yes docker.gpus"
+	expect_line "and a hook: yes docker.gpus"
+}
+
 @test "Docker Desktop has a toolkit of its own" {
 	run on wsl-nvidia 'rm -f /usr/sbin/dockerd; mkdir -p /run/mnt/wsl/docker-desktop; mount --bind /run/mnt /mnt; ids; doctor >/dev/null && echo works'
 	expect_line "note docker-desktop.own"
