@@ -105,6 +105,27 @@ nothing_remains() {
 	done
 }
 
+@test "a signal while the image is made or removed: the daemon has done so before the end" {
+	local step
+
+	mkdir "$BATS_TEST_TMPDIR/bin"
+	# The part of a client that asks the daemon does so a moment after the signal, and lives on alone.
+	cat >"$BATS_TEST_TMPDIR/bin/docker" <<-END
+		#!/bin/bash
+		[[ \$1 == "\$STEP" ]] || exec $(type -P docker) "\$@"
+		kill -INT \$PPID
+		setsid bash -c 'sleep 0.7; exec $(type -P docker) "\$@"' docker "\$@" <&0 >/dev/null 2>&1 &
+		wait \$!
+	END
+	chmod 755 "$BATS_TEST_TMPDIR/bin/docker"
+	for step in import rm rmi; do
+		STEP=$step PATH=$CTR_GPU_BUILD/bin:$BATS_TEST_TMPDIR/bin:$PATH run ctr-gpu doctor --try=docker
+		[[ $step != import ]] || sleep 1
+		nothing_remains
+		if [[ $step == import ]]; then expect "given up"; else expect_status 0; fi
+	done
+}
+
 # deaf_client SCRIPT: a client that runs this instead of a container, in $BATS_TEST_TMPDIR/bin
 deaf_client() {
 	mkdir -p "$BATS_TEST_TMPDIR/bin"

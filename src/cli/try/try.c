@@ -101,7 +101,8 @@ struct client_watch {
 	pid_t pid;
 	int output;   /* -1: its streams are closed */
 	time_t end_s; /* on the monotonic clock, when it gets SIGTERM, and then when it gets SIGKILL; 0: not set */
-	bool killed, ended;
+	int patience_s;
+	bool hurried, killed, ended;
 	int wait_status;
 };
 
@@ -119,7 +120,10 @@ static bool client_hurry(struct client_watch *watch, int timeout_s, struct clien
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	if (watch->end_s == 0)
 		watch->end_s = now.tv_sec + timeout_s;
-	if (ret->status == 0 && (over || now.tv_sec >= watch->end_s)) {
+	if (over && !watch->hurried && now.tv_sec + watch->patience_s < watch->end_s)
+		watch->end_s = now.tv_sec + watch->patience_s;
+	watch->hurried = over;
+	if (ret->status == 0 && now.tv_sec >= watch->end_s) {
 		ret->status = over ? -EINTR : -ETIMEDOUT;
 		watch->end_s = now.tv_sec + GRACE_S;
 		(void)kill(-watch->pid, SIGTERM);
@@ -137,9 +141,9 @@ static bool client_hurry(struct client_watch *watch, int timeout_s, struct clien
  * Waits until the client has ended and its streams are closed. Both are needed: a process that it left behind may hold
  * the streams open, and the client may close them and run on.
  */
-static void client_attend(pid_t pid, int fd, int timeout_s, struct client_result *ret)
+static void client_attend(pid_t pid, int fd, int timeout_s, int patience_s, struct client_result *ret)
 {
-	struct client_watch watch = {.pid = pid, .output = fd};
+	struct client_watch watch = {.pid = pid, .output = fd, .patience_s = patience_s};
 	size_t size = 0;
 
 	while (watch.output >= 0 || !watch.ended) {
@@ -159,14 +163,16 @@ static void client_attend(pid_t pid, int fd, int timeout_s, struct client_result
 							   : 128 + WTERMSIG(watch.wait_status);
 }
 
-void client_run(const char *const *arguments, int input, int timeout_s, struct client_result *ret)
+void client_run(const char *const *arguments, int input, int timeout_s, int patience_s, struct client_result *ret)
 {
 	_cleanup_close_ int ours = -1;
 	int pair[2];
 	pid_t pid;
 
-	ret->status = 0;
+	ret->status = over && patience_s == 0 ? -EINTR : 0;
 	ret->output[0] = '\0';
+	if (ret->status < 0)
+		return;
 	if (pipe2(pair, O_CLOEXEC) < 0) {
 		ret->status = -errno;
 		return;
@@ -179,13 +185,15 @@ void client_run(const char *const *arguments, int input, int timeout_s, struct c
 	if (pid < 0)
 		ret->status = -errno;
 	else
-		client_attend(pid, ours, timeout_s, ret);
+		client_attend(pid, ours, timeout_s, patience_s, ret);
 }
 
 /* ---- the ways ---- */
 
 enum {
 	STEP_S = 60,
+	/* After a signal, of what makes or removes an image: the daemon would go on with it alone, and we not know when. */
+	PATIENCE_S = 10,
 	WORDS_MAX = 20,
 	WAY_SIZE = 24, /* of "containerd:cli" */
 	TAR_BLOCK = 512,
@@ -349,8 +357,8 @@ static int try_remove_entry(const char *path, const struct stat *status, int kin
 
 /* ---- the client ---- */
 
-/* @input: for its standard input, or -1. */
-static int try_run_client(struct try *try, const char *words, int input)
+/* @input: for its standard input, or -1. @patience_s: as client_run() has it. */
+static int try_run_client(struct try *try, const char *words, int input, int patience_s)
 {
 	_cleanup_free_ char *line = strdup(words);
 	const char *arguments[WORDS_MAX] = {NULL};
@@ -362,7 +370,7 @@ static int try_run_client(struct try *try, const char *words, int input)
 		arguments[count++] = strcmp(word, "@") == 0   ? try->name
 				     : strcmp(word, "%") == 0 ? (try->directory[0] ? try->directory : try->name)
 							      : word;
-	client_run(arguments, input, STEP_S, &try->result);
+	client_run(arguments, input, STEP_S, patience_s, &try->result);
 	return try->result.status;
 }
 
@@ -518,14 +526,14 @@ int try_run(const char *text)
 		r = try_make_root(&try) < 0 ? output_print("cannot make a root directory in /tmp: %m") : 0;
 	else if ((archive = try_make_archive()) < 0)
 		r = output_print("cannot make an image: %m");
-	else if (try_run_client(&try, engine->import, archive))
+	else if (try_run_client(&try, engine->import, archive, PATIENCE_S))
 		r = try_print(&try, engine->import);
 	if (!r)
-		r = try_run_client(&try, try.way->run, -1) ? try_print(&try, try.way->run) : try_show_report(&try);
+		r = try_run_client(&try, try.way->run, -1, 0) ? try_print(&try, try.way->run) : try_show_report(&try);
 	/* Clean up after a signal, too. */
 	(void)client_is_over();
 	for (size_t i = 0; i < ARRAY_SIZE(engine->removal) && engine->removal[i]; i++)
-		(void)try_run_client(&try, engine->removal[i], -1);
+		(void)try_run_client(&try, engine->removal[i], -1, PATIENCE_S);
 	if (try.directory[0])
 		(void)nftw(try.directory, try_remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 	return r;

@@ -35,13 +35,14 @@ struct client_result {
 
 /**
  * client_run() - run a program from the user's PATH to its end
- * @arguments: with a NULL behind them
- * @input:     its standard input, rewound; -1: nothing
- * @timeout_s: how long it may take
+ * @arguments:  with a NULL behind them
+ * @input:      its standard input, rewound; -1: nothing
+ * @timeout_s:  how long it may take
+ * @patience_s: how long it may go on after a signal; 0: it is ended at once, and not begun after one
  *
  * It runs in a process group of its own, so that a terminal's ^C reaches us alone; client_guard() ends it then.
  */
-void client_run(const char *const *arguments, int input, int timeout_s, struct client_result *ret);
+void client_run(const char *const *arguments, int input, int timeout_s, int patience_s, struct client_result *ret);
 
 /** From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT end the client that runs, and not us; client_is_over() tells. */
 void client_guard(void);

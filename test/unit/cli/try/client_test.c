@@ -15,7 +15,7 @@ static struct client_result result;
 
 static void run_shell(const char *script, int input, int timeout_s)
 {
-	client_run((const char *const[]){"sh", "-c", script, NULL}, input, timeout_s, &result);
+	client_run((const char *const[]){"sh", "-c", script, NULL}, input, timeout_s, 0, &result);
 }
 
 static void both_streams_and_the_status(void **state)
@@ -26,7 +26,7 @@ static void both_streams_and_the_status(void **state)
 	assert_string_equal(result.output, "out\nerr\n");
 	run_shell("kill -9 $$", -1, 10);
 	assert_int_equal(result.status, 128 + SIGKILL);
-	client_run((const char *const[]){"/nonexistent/client", NULL}, -1, 10, &result);
+	client_run((const char *const[]){"/nonexistent/client", NULL}, -1, 10, 0, &result);
 	assert_int_equal(result.status, 127);
 }
 
@@ -79,12 +79,41 @@ static void a_signal_ends_it_and_not_us(void **state)
 	assert_int_equal(result.status, 0);
 }
 
+static void run_patiently(const char *script, int patience_s)
+{
+	client_run((const char *const[]){"sh", "-c", script, NULL}, -1, 30, patience_s, &result);
+}
+
+/* What a daemon would go on with alone. */
+static void some_have_time_after_a_signal(void **state)
+{
+	time_t start = time(NULL);
+	char script[80];
+
+	(void)state;
+	client_guard();
+	(void)snprintf(script, sizeof(script), "kill -INT %d; sleep 0.3; echo done", (int)getpid());
+	run_patiently(script, 10);
+	assert_int_equal(result.status, 0);
+	assert_string_equal(result.output, "done\n");
+	/* Then nothing else begins, but for another of these. */
+	run_shell("echo begun", -1, 10);
+	assert_int_equal(result.status, -EINTR);
+	assert_string_equal(result.output, "");
+	run_patiently("echo begun", 10);
+	assert_int_equal(result.status, 0);
+	run_patiently("sleep 60", 1);
+	assert_int_equal(result.status, -EINTR);
+	assert_true(client_is_over());
+	assert_true(time(NULL) - start < 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_streams_and_the_status),         cmocka_unit_test(the_input_is_rewound),
 		cmocka_unit_test(output_that_does_not_fit_is_cut_off), cmocka_unit_test(it_ends_when_its_time_is_over),
-		cmocka_unit_test(a_signal_ends_it_and_not_us),
+		cmocka_unit_test(a_signal_ends_it_and_not_us),         cmocka_unit_test(some_have_time_after_a_signal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
