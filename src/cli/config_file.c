@@ -85,7 +85,8 @@ static int config_file_read_existing(struct config_file *file)
 
 	fd = fd_open_file_at(AT_FDCWD, file->path, O_NOFOLLOW);
 	if (fd == -EINVAL)
-		return output_print_advised(("%s is not a regular file", file->path), ("Move it away, and try again."));
+		return output_print_advised(("%s is not a regular file", file->path),
+					    ("Name another, or write a file there."));
 	errno = -fd;
 	if (fd < 0 || fstat(fd, status) < 0)
 		return config_file_print_error("read", file->path);

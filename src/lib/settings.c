@@ -547,7 +547,7 @@ static int settings_open_checked(const char *path, int *ret_fd, struct err *err)
 	fd = fd_open_file_at(dir, slash ? path + (slash - directory) + 1 : path, 0);
 	if (fd == -EINVAL)
 		return err_set_advised(err, CTR_GPU_E_BAD_CONFIG, ("%s is not a regular file", path),
-				       ("Move %s away, or write a file there; see ctr-gpu-config(5).", path));
+				       ("Name another, or write a file there; see ctr-gpu-config(5)."));
 	if (fd < 0)
 		return fd;
 	r = settings_check_owner(dir, slash ? directory : ".", err);

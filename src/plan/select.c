@@ -197,9 +197,11 @@ static int selection_check(const struct scope *scope, struct err *err)
 		return selection_error_faults(scope, err);
 	return err_advise(
 		err,
-		err_set_advised(err, CTR_GPU_E_NO_ADAPTER,
-				("the host offers no adapter: there is a GPU device with none behind it"),
-				("WSL2: install the GPU vendor's driver in Windows, then run wsl --shutdown.")),
+		err_set_advised(
+			err, CTR_GPU_E_NO_ADAPTER,
+			("the host offers no adapter: there is a GPU device with none behind it"),
+			("WSL2: install the GPU vendor's driver in Windows, keep gpuSupport on in .wslconfig, then run "
+			 "wsl --shutdown.")),
 		"Hyper-V: give this machine a partition of the GPU (Add-VMGpuPartitionAdapter).");
 }
 

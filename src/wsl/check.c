@@ -163,14 +163,20 @@ static void check_dxcore(struct doctor_context *examination)
 	struct dxg_facts *facts = NULL;
 	struct err err = {0};
 	size_t count = 0;
+	int r;
 
 	if (findings_block(&examination->findings) || dxcore_find(settings, &library) < 0 || !library ||
 	    !check_may_load(library) || own_programs_find_driverd(settings, NULL, &program, &err) != 0 ||
 	    ioctl_has_no_adapters())
 		return;
+	r = driverd_dxcore_adapters(settings, library, &facts, &count, &err);
 	/* driverd runs as a user of its own; the check of the stores reports files that only root may read. */
-	if (driverd_dxcore_adapters(settings, library, &facts, &count, &err) != 0 &&
-	    !strstr(err.text, strerror(EACCES)))
+	if (r < 0 && r != -ETIMEDOUT)
+		findings_add(&examination->findings, "adapter.dxcore", SEVERITY_WARNING,
+			     "%.*s, and so libdxcore was not tried\n"
+			     "See what limits processes and memory here (ulimit -a), and try again.",
+			     (int)strcspn(err.text, ";"), err.text);
+	else if (r != 0 && !strstr(err.text, strerror(EACCES)))
 		findings_add(&examination->findings, "adapter.dxcore", SEVERITY_PROBLEM,
 			     "%.*s, and programs in containers ask it, too\n"
 			     "%s",

@@ -209,6 +209,9 @@ lines() {
 	[[ $output == *"Install the GPU's current driver in Windows"* ]]
 	run -1 host wsl-gpu-off ctr-gpu info
 	[[ $output == *"gpuSupport=true"* ]]
+	# And who runs a container is told of it, too.
+	run -1 host wsl-gpu-off ctr-gpu list
+	[[ $output == *gpuSupport* ]]
 	run -1 host wsl-nvidia bash -c 'mount -o remount,bind,noexec /usr/lib/wsl/lib; ctr-gpu list'
 	[[ $output == *"/usr/lib/wsl/lib/nvidia-smi"*"remount,bind,exec /usr/lib/wsl/lib"* ]]
 	run host wsl-nvidia bash -c 'for d in lib drivers; do mount -o remount,bind,noexec /usr/lib/wsl/$d; done; ctr-gpu info'
@@ -281,6 +284,7 @@ lines() {
 	refused 1 "[E_BAD_CONFIG] $BATS_TEST_TMPDIR/fifo is not a regular file" timeout 60 ctr-gpu --config="$BATS_TEST_TMPDIR/fifo" info
 	refused 1 '[E_BAD_CONFIG] /dev/null is not a regular file' ctr-gpu --config=/dev/null info
 	refused 1 '[E_BAD_CONFIG] /etc is not a regular file' ctr-gpu --config=/etc info
+	! grep -q "Move /etc" "$BATS_TEST_TMPDIR/stderr"
 }
 
 @test "--debug says what is done, on standard error or in a file" {

@@ -298,6 +298,14 @@ setup_file() {
 	done
 }
 
+@test "a libdxcore that was not tried, since no process can be started, is not to blame" {
+	run on wsl-nvidia '(ulimit -u 2; exec setpriv --reuid 54329 --regid 54329 --clear-groups "$CTR_GPU_BUILD/bin/ctr-gpu" doctor -v)'
+	expect "warning  adapter"
+	expect "and so libdxcore was not tried"
+	expect "ulimit -a"
+	expect_not "wsl --update"
+}
+
 @test "a kernel that does not tell of its adapters, and a libdxcore that does" {
 	run on wsl-nvidia 'wire; strace -f -b execve -qq -o /dev/null -e trace=ioctl -e inject=ioctl:error=EIO ctr-gpu --timeout 2 doctor --json |
 		jq -r ".works, (.findings[] | .severity + \" \" + .id + \" \" + .text)"'

@@ -278,6 +278,8 @@ json_layouts=('' '\n' ' \t\n' '{}' '{}\n' '{ }' '{\n}\n' '{\r\n}\r\n' '\xef\xbb\
 		for engine in containerd crio; do
 			refused user ctr-gpu setup $engine --runtime=/run/bin/ctr-gpu-runtime
 			grep -q "belongs to root: sudo ctr-gpu setup $engine" message
+			refused user ctr-gpu setup --remove $engine
+			grep -q "belongs to root: sudo ctr-gpu setup --remove $engine" message
 		done
 		user ctr-gpu setup podman --runtime=/run/bin/ctr-gpu-runtime >/dev/null
 		user ctr-gpu setup podman --runtime=/run/bin/ctr-gpu-runtime >/dev/null

@@ -31,15 +31,16 @@ void setup_print(const struct setup *setup, const char *format, ...)
 int setup_refuse_user(const struct setup *setup)
 {
 	const struct engine *facts = setup->engine->facts;
+	const char *remove = setup->remove ? "--remove " : "";
 
 	if (geteuid() == 0 || setup->config || setup->rootless || setup->dry_run)
 		return 0;
 	if (!facts->user_files)
-		return output_print("%s's configuration belongs to root: sudo ctr-gpu setup %s", facts->label,
+		return output_print("%s's configuration belongs to root: sudo ctr-gpu setup %s%s", facts->label, remove,
 				    facts->name);
 	return output_print_advised(
-		("%s's configuration belongs to root: sudo ctr-gpu setup %s", facts->label, facts->name),
-		("For one that runs as you: ctr-gpu setup %s --rootless", facts->name));
+		("%s's configuration belongs to root: sudo ctr-gpu setup %s%s", facts->label, remove, facts->name),
+		("For one that runs as you: ctr-gpu setup %s%s --rootless", remove, facts->name));
 }
 
 int setup_find_daemon(struct setup *setup, uid_t uid)

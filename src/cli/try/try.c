@@ -192,7 +192,7 @@ void client_run(const char *const *arguments, int input, int timeout_s, int pati
 
 enum {
 	STEP_S = 60,
-	/* After a signal, of what makes or removes an image: the daemon would go on with it alone, and we not know when. */
+	/* After a signal, of what makes or removes an image: the daemon would go on with it alone. */
 	PATIENCE_S = 10,
 	WORDS_MAX = 20,
 	WAY_SIZE = 24, /* of "containerd:cli" */
