@@ -403,6 +403,21 @@ on() {
 	done
 }
 
+@test "packages of a checkout without git: it is named, and nothing is built of no files" {
+	local name
+
+	mkdir "$tree/.git" "$BATS_TEST_TMPDIR/bin"
+	find /usr/bin ! -name git ! -type d -exec ln -s -t "$BATS_TEST_TMPDIR/bin" {} +
+	for name in deb rpm; do
+		in_tree env "PATH=$BATS_TEST_TMPDIR/bin" "pkg/make-$name" "$BATS_TEST_TMPDIR/out"
+		expect_status 1
+		expect_line "pkg/sources: this is a checkout of git, which is not installed; install git"
+		expect_not "not found"
+		expect_not "failed"
+	done
+	rmdir "$tree/.git"
+}
+
 @test "packages of another architecture: what to do before they can be installed" {
 	DEB_HOST_ARCH=riscv64 in_tree test/install-deps deb
 	expect_status 1

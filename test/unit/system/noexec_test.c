@@ -21,7 +21,8 @@ static void mount_it(void)
 
 	if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0)
 		skip("needs root and a mount namespace of its own");
-	assert_int_equal(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		skip("wants / to be a mount point, which it is not in a plain chroot");
 	assert_int_equal(mount("none", home, "tmpfs", MS_NOEXEC, NULL), 0);
 	assert_int_equal(str_format(&inner, "%s/inner", home), 0);
 	assert_int_equal(mkdir(inner, 0755), 0);
