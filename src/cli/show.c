@@ -52,15 +52,14 @@ static error_t info_parse(int key, char *argument, struct argp_state *state)
 	}
 }
 
-/* Why each is not, has been printed. */
-static bool info_has_usable(const struct ctr_gpu_host *host)
+/* Whether a container would get all of them. Why it would not has been printed, as a reason or a note. */
+static bool info_has_plan(struct session *session)
 {
-	struct ctr_gpu_adapter adapter;
+	int r = ctr_gpu_request_new(session->context, &session->request);
 
-	for (size_t i = 0; ctr_gpu_host_adapter(host, i, &adapter) == 0; i++)
-		if (!adapter.unusable)
-			return true;
-	return false;
+	if (r == 0)
+		r = ctr_gpu_request_set_devices(session->request, "all");
+	return r == 0 && ctr_gpu_plan_new(session->context, session->request, session->host, &session->plan) == 0;
 }
 
 static int info_write_containers(struct session *session, enum ctr_gpu_format format)
@@ -85,6 +84,7 @@ int verb_info(struct global_options *globals, int argc, char **argv)
 	_cleanup_session_ struct session session = {0};
 	struct info info = {.format = CTR_GPU_FORMAT_TEXT};
 	int r, exit_status;
+	bool has_plan;
 
 	global_options_parse_verb(globals, &argp, argc, argv, &info);
 	output_set_json(info.format == CTR_GPU_FORMAT_JSON);
@@ -99,7 +99,9 @@ int verb_info(struct global_options *globals, int argc, char **argv)
 		r = ctr_gpu_host_write(session.host, info.format, stdout);
 	if (r)
 		return session_check(&session, r);
-	return doctor_warn_of_host(session.context, session.host, NULL) || !info_has_usable(session.host)
+	has_plan = info_has_plan(&session);
+	return doctor_warn_of_host(session.context, session.host, session.plan, info.format != CTR_GPU_FORMAT_CSV) ||
+			       !has_plan
 		       ? EXIT_STATUS_FAILURE
 		       : 0;
 }
@@ -164,7 +166,7 @@ int verb_list(struct global_options *globals, int argc, char **argv)
 		r = request_plan(&session, &list.request);
 	if (!r)
 		r = session_check(&session, ctr_gpu_plan_write(session.plan, list.format, stdout));
-	if (!r && doctor_warn_of_host(session.context, session.host, session.plan))
+	if (!r && doctor_warn_of_host(session.context, session.host, session.plan, false))
 		r = EXIT_STATUS_FAILURE;
 	request_options_clear(&list.request);
 	return r;

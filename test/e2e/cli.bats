@@ -209,7 +209,14 @@ lines() {
 	[[ $output == *"Install the GPU's current driver in Windows"* ]]
 	run -1 host wsl-gpu-off ctr-gpu info
 	[[ $output == *"gpuSupport=true"* ]]
-	# And who runs a container is told of it, too.
+	# What is only in a note fails, too, and is said once.
+	run -1 host native-halfway ctr-gpu info
+	[[ $(grep -c "driver was updated halfway" <<<"$output") -eq 1 ]]
+	run -1 host hyperv-no-libdxcore ctr-gpu info
+	[[ $(grep -c "libdxcore.so is missing" <<<"$output") -eq 1 ]]
+	run -1 host hyperv-no-libdxcore ctr-gpu info --csv
+	[[ $output == *"libdxcore.so is missing"* ]]
+	# And who runs a container is told of gpuSupport, too.
 	run -1 host wsl-gpu-off ctr-gpu list
 	[[ $output == *gpuSupport* ]]
 	run -1 host wsl-nvidia bash -c 'mount -o remount,bind,noexec /usr/lib/wsl/lib; ctr-gpu list'

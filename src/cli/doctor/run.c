@@ -186,7 +186,8 @@ static bool doctor_is_of_host(const struct finding *finding)
 	return false;
 }
 
-bool doctor_warn_of_host(struct ctr_gpu_context *context, struct ctr_gpu_host *host, const struct ctr_gpu_plan *plan)
+bool doctor_warn_of_host(struct ctr_gpu_context *context, struct ctr_gpu_host *host, const struct ctr_gpu_plan *plan,
+			 bool noted)
 {
 	struct doctor_context *examination = calloc(1, sizeof(*examination));
 	bool wrong = false;
@@ -206,6 +207,8 @@ bool doctor_warn_of_host(struct ctr_gpu_context *context, struct ctr_gpu_host *h
 		if (!doctor_is_of_host(finding))
 			continue;
 		wrong = true;
+		if (noted && strncmp(finding->id, "driver.", strlen("driver.")) == 0)
+			continue;
 		(void)fputs("ctr-gpu: ", stderr);
 		print_write_text(finding->text, stderr);
 		if (finding->remedy)

@@ -37,10 +37,12 @@ int doctor_write(const struct doctor *doctor, enum ctr_gpu_format format, bool v
  * doctor_warn_of_host() - say on standard error why a container would get no GPU that works, and what to do about it
  * @host: a host that was read; the caller reports what is wrong with single adapters
  * @plan: a plan whose files are checked; NULL: no files are
+ * @noted: the caller has printed the host's notes, which say what is wrong with files
  *
  * Checks the GPUs and their driver only. Return: whether something is wrong.
  */
-bool doctor_warn_of_host(struct ctr_gpu_context *context, struct ctr_gpu_host *host, const struct ctr_gpu_plan *plan);
+bool doctor_warn_of_host(struct ctr_gpu_context *context, struct ctr_gpu_host *host, const struct ctr_gpu_plan *plan,
+			 bool noted);
 
 /* ---- containers ---- */
 
