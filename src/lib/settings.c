@@ -563,14 +563,14 @@ int settings_load(struct settings *settings, const char *path, struct err *err)
 	const char *file = path ? path : PATH_CONFIG;
 	_cleanup_free_ char *data = NULL;
 	_cleanup_close_ int fd = -1;
+	struct stat st;
 	size_t size;
 	int r;
 
-	if (!path && access(file, F_OK) < 0 && errno == ENOENT)
+	/* A link to nothing is there: what it should lead to may say whom to refuse. */
+	if (!path && lstat(file, &st) < 0 && errno == ENOENT)
 		return 0;
 	r = settings_open_checked(file, &fd, err);
-	if (r == -ENOENT && !path)
-		return 0;
 	if (r > 0)
 		return r;
 	if (r == 0)

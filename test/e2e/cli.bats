@@ -292,6 +292,8 @@ lines() {
 	refused 1 '[E_BAD_CONFIG] /dev/null is not a regular file' ctr-gpu --config=/dev/null info
 	refused 1 '[E_BAD_CONFIG] /etc is not a regular file' ctr-gpu --config=/etc info
 	! grep -q "Move /etc" "$BATS_TEST_TMPDIR/stderr"
+	refused 1 'cannot read the configuration /etc/ctr-gpu/config.json: No such file or directory' host wsl-nvidia bash -c '
+		mkdir -p /etc/ctr-gpu; ln -s /nonexistent/config.json /etc/ctr-gpu/config.json; ctr-gpu list'
 }
 
 @test "--debug says what is done, on standard error or in a file" {
