@@ -31,6 +31,8 @@ static const char *err_errno_advice(int error)
 	case EMFILE:
 		return "The number of open files is limited: raise \"ulimit -n\", or LimitNOFILE= of the engine's "
 		       "service.";
+	case ENOTDIR:
+		return "A file is where a directory should be: move it away, or name another directory.";
 	case EDQUOT:
 		return "The disk quota is used up (see quota -s): make room, and try again.";
 	default:

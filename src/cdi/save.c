@@ -202,9 +202,11 @@ int ctr_gpu_cdi_remove_stale(struct ctr_gpu_context *context, const struct ctr_g
 	_cleanup_dir_ DIR *stream = opendir(directory);
 	int r = 0;
 
-	if (!stream && errno != ENOENT)
+	if (!stream && errno == EACCES)
 		return err_set_advised(&context->err, -errno, ("cannot read the directory %s: %m", directory),
 				       ("Check its permissions."));
+	if (!stream && errno != ENOENT)
+		return err_set(&context->err, -errno, "cannot read the directory %s: %m", directory);
 	r = host ? cdi_kinds(host, &kinds) : 0;
 	while (stream && r == 0 && (entry = readdir(stream))) {
 		if (!cdi_save_is_stale(directory_fd(stream), entry->d_name, &kinds))

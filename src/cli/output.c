@@ -71,13 +71,8 @@ void output_set_json(bool json)
 
 static void output_write_json(const char *name, const struct err *err)
 {
-	char advice[ERR_TEXT_MAX];
-
-	(void)snprintf(advice, sizeof(advice), "%s", err->advice);
-	for (char *c = advice; *c; c++)
-		*c = *c == '\n' ? ' ' : *c;
-	(void)print_write_json(json_pack("{s:s, s:{s:s, s:s, s:o}}", "version", CTR_GPU_VERSION, "error", "id", name,
-					 "text", err->text, "advice", print_string(advice[0] ? advice : NULL)),
+	(void)print_write_json(json_pack("{s:s, s:{s:s, s:s, s:s?}}", "version", CTR_GPU_VERSION, "error", "id", name,
+					 "text", err->text, "advice", err->advice[0] ? err->advice : NULL),
 			       stdout);
 }
 

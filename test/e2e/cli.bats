@@ -184,7 +184,7 @@ lines() {
 		[[ $(jq -r '.error.id, (.error.text | length > 9), (.error.advice | length > 9)' <<<"$output" | xargs) == "E_NO_DEVICE true true" ]]
 	done
 	run -1 host wsl-nvidia bash -c "ctr-gpu list --json --device=9 2>/dev/null"
-	[[ $(jq -r '.error.id' <<<"$output") == E_UNKNOWN_DEVICE ]]
+	[[ $(jq -r '.error.id, .error.advice' <<<"$output") == E_UNKNOWN_DEVICE$'\n'"It has: 0 NVIDIA GeForce RTX 4090"$'\n'* ]]
 }
 
 @test "a device by the number in its name, and one in quotation marks" {

@@ -75,6 +75,8 @@ static void says_what_to_do_where_the_errno_tells(void **state)
 	assert_memory_equal(err.advice, "The file system is read-only: ", 30);
 	err_set(&err, -EDQUOT, "cannot write %s: %m", "/x");
 	assert_memory_equal(err.advice, "The disk quota is used up ", 26);
+	err_set(&err, -ENOTDIR, "cannot write %s: %m", "/x");
+	assert_memory_equal(err.advice, "A file is where a directory ", 28);
 	/* Whoever knows better has said it. */
 	err_set_advised(&err, -ENOSPC, ("cannot write %s: %m", "/x"), ("Make room there."));
 	assert_string_equal(err.text, "cannot write /x: No space left on device");
