@@ -567,7 +567,7 @@ int settings_load(struct settings *settings, const char *path, struct err *err)
 	size_t size;
 	int r;
 
-	/* A link to nothing is there: what it should lead to may say whom to refuse. */
+	/* A link to nothing counts as a file: what it should lead to may forbid something. */
 	if (!path && lstat(file, &st) < 0 && errno == ENOENT)
 		return 0;
 	r = settings_open_checked(file, &fd, err);

@@ -291,7 +291,7 @@ lines() {
 	refused 1 "[E_BAD_CONFIG] $BATS_TEST_TMPDIR/fifo is not a regular file" timeout 60 ctr-gpu --config="$BATS_TEST_TMPDIR/fifo" info
 	refused 1 '[E_BAD_CONFIG] /dev/null is not a regular file' ctr-gpu --config=/dev/null info
 	refused 1 '[E_BAD_CONFIG] /etc is not a regular file' ctr-gpu --config=/etc info
-	! grep -q "Move /etc" "$BATS_TEST_TMPDIR/stderr"
+	[[ $(<"$BATS_TEST_TMPDIR/stderr") != *"Move /etc"* ]]
 	refused 1 'cannot read the configuration /etc/ctr-gpu/config.json: No such file or directory' host wsl-nvidia bash -c '
 		mkdir -p /etc/ctr-gpu; ln -s /nonexistent/config.json /etc/ctr-gpu/config.json; ctr-gpu list'
 }
