@@ -147,7 +147,7 @@ again: 11
 600 root
 GPU-b703df58-2273-35fb-29be-3f6c49b83a95
 GPU-00000000-2273-35fb-29be-3f6c49b83a95
-bound: gpu 11
+bound: 11
 again: 11
 GPU-00000000-2273-35fb-29be-3f6c49b83a95
 unbound: gpu 11
