@@ -141,6 +141,26 @@ static int container_pid_take(struct container_pid *found, pid_t pid, const char
 	return 1;
 }
 
+static unsigned long long container_pid_read_start(int process)
+{
+	unsigned long long start;
+
+	return process_key_start(process, &start) < 0 ? 0 : start;
+}
+
+/* @started: 0: not known */
+static bool container_pid_has_ended(pid_t pid, unsigned long long started)
+{
+	_cleanup_close_ int process = -1;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (process < 0)
+		return errno == ENOENT;
+	return started && container_pid_read_start(process) != started;
+}
+
 /* ---- Docker ---- */
 
 /* @ret: what is asked for; NULL, with the reason noted: there was no answer. Return: 0 or -ENOMEM. */
@@ -220,27 +240,36 @@ static int container_pid_take_bundle(struct container_pid *found, const json_t *
 	return bundle && bundle[0] == '/' && !found->other ? str_replace(&found->bundle, bundle) : 0;
 }
 
+/* Of one that has ended the file may be left. */
+static int container_pid_read_state(const char *path, const struct container_pid_runtime *runtime, const char *id,
+				    const char *engine, struct container_pid *found)
+{
+	_cleanup_json_ json_t *state = NULL;
+	int r = container_pid_read_json(path, &state);
+	const pid_t pid = (pid_t)json_integer_value(json_object_get(state, runtime->pid));
+	const unsigned long long started =
+		(unsigned long long)json_integer_value(json_object_get(state, runtime->started));
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r == -ENOMEM ? r : container_pid_fail(found, engine, id, r, path);
+	if (container_pid_has_ended(pid, started))
+		return 0;
+	r = container_pid_take(found, pid, engine, id, started);
+	return r == 1 ? container_pid_take_bundle(found, state) : r;
+}
+
 static int container_pid_find_state(const struct container_pid_runtime *runtime, const char *id, const char *engine,
 				    struct container_pid *found)
 {
 	const char *run = geteuid() == 0 ? "" : getenv("XDG_RUNTIME_DIR");
 	_cleanup_free_ char *path = NULL;
-	_cleanup_json_ json_t *state = NULL;
 	int r;
 
 	if (!run)
 		return 0;
 	r = *run ? str_format(&path, "%s/%s/%s/%s", run, runtime->user, id, runtime->file)
 		 : str_format(&path, "%s/%s/%s", runtime->root, id, runtime->file);
-	if (r < 0)
-		return r;
-	engine = engine ? engine : runtime->engine;
-	r = container_pid_read_json(path, &state);
-	if (r < 0)
-		return r == -ENOENT ? 0 : r == -ENOMEM ? r : container_pid_fail(found, engine, id, r, path);
-	r = container_pid_take(found, (pid_t)json_integer_value(json_object_get(state, runtime->pid)), engine, id,
-			       (unsigned long long)json_integer_value(json_object_get(state, runtime->started)));
-	return r == 1 ? container_pid_take_bundle(found, state) : r;
+	return r < 0 ? r : container_pid_read_state(path, runtime, id, engine ? engine : runtime->engine, found);
 }
 
 static int container_pid_find_states(const char *id, const char *engine, struct container_pid *found)
@@ -257,6 +286,7 @@ static int container_pid_find_states(const char *id, const char *engine, struct 
 static int container_pid_find_task(const char *directory, const char *id, struct container_pid *found)
 {
 	_cleanup_free_ char *bundle = NULL, *path = NULL, *text = NULL;
+	pid_t pid;
 	int r;
 
 	if (str_format(&bundle, "%s/%s", directory, id) < 0 || str_format(&path, "%s/init.pid", bundle) < 0)
@@ -266,7 +296,10 @@ static int container_pid_find_task(const char *directory, const char *id, struct
 		r = -EINVAL;
 	if (r < 0)
 		return r == -ENOENT ? 0 : r == -ENOMEM ? r : container_pid_fail(found, "containerd", id, r, path);
-	r = container_pid_take(found, (pid_t)strtol(text, NULL, 10), "containerd", id, 0);
+	pid = (pid_t)strtol(text, NULL, 10);
+	if (container_pid_has_ended(pid, 0))
+		return 0;
+	r = container_pid_take(found, pid, "containerd", id, 0);
 	if (r == 1 && !found->other)
 		found->bundle = steal_ptr(bundle);
 	return r < 0 ? r : 0;
@@ -559,13 +592,6 @@ int container_pid_find(const char *name, struct container_pid *ret, struct err *
 	}
 	*ret = found;
 	return 0;
-}
-
-static unsigned long long container_pid_read_start(int process)
-{
-	unsigned long long start;
-
-	return process_key_start(process, &start) < 0 ? 0 : start;
 }
 
 /* ---- lists ---- */

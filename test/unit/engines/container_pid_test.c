@@ -5,13 +5,17 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "base/fd.h"
 #include "base/str.h"
 #include "ctr-gpu-error.h"
 #include "engines/engine.h"
+#include "system/machine.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define ID_TAIL "123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef" /* behind one more digit */
@@ -32,6 +36,61 @@ static void write_file(const char *path, const char *text)
 	fd = open(whole, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	assert_int_equal(fd_write_all(fd, text, strlen(text)), 0);
+}
+
+/* The first process of a container, which ends with this one. */
+static pid_t start_process(void)
+{
+	const pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			(void)pause();
+	}
+	return pid;
+}
+
+static void end_process(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static unsigned long long read_start(pid_t pid)
+{
+	_cleanup_close_ int process = -1;
+	unsigned long long start;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(process_key_start(process, &start), 0);
+	return start;
+}
+
+/* As crun writes it. @more: further members */
+static void write_crun(const char *id, pid_t pid, const char *more)
+{
+	_cleanup_free_ char *path = NULL, *text = NULL;
+
+	assert_int_equal(str_format(&path, "crun/%s/status", id), 0);
+	assert_int_equal(
+		str_format(&text, "{\"pid\": %d, \"process-start-time\": %llu%s}", (int)pid, read_start(pid), more), 0);
+	write_file(path, text);
+}
+
+/* As runc does. */
+static void write_runc(const char *id, pid_t pid, const char *more)
+{
+	_cleanup_free_ char *path = NULL, *text = NULL;
+
+	assert_int_equal(str_format(&path, "runc/%s/state.json", id), 0);
+	assert_int_equal(str_format(&text, "{\"init_process_pid\": %d, \"init_process_start\": %llu%s}", (int)pid,
+				    read_start(pid), more),
+			 0);
+	write_file(path, text);
 }
 
 /* As root would be looked for where the machine's own engines are, it is another user who asks. */
@@ -74,13 +133,10 @@ static void names_that_are_none(void **state)
 static void a_container_is_found_by_its_name_or_id(void **state)
 {
 	static const char *const names[] = {ID, "0123456789ab", "web"};
-	_cleanup_free_ char *status = NULL;
-
 	(void)state;
 	write_file("containers/storage/overlay-containers/containers.json",
 		   "[{\"id\": \"" ID "\", \"names\": [\"web\"]}, {\"id\": \"../x\", \"names\": [\"evil\"]}, 7]");
-	assert_int_equal(str_format(&status, "{\"pid\": %d, \"process-start-time\": 1}", (int)getpid()), 0);
-	write_file("crun/" ID "/status", status);
+	write_crun(ID, getpid(), "");
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		_cleanup_container_pid_ struct container_pid found = {0};
 		struct err err = {0};
@@ -88,7 +144,7 @@ static void a_container_is_found_by_its_name_or_id(void **state)
 		assert_int_equal(container_pid_find(names[i], &found, &err), 0);
 		assert_int_equal(found.pid, getpid());
 		assert_string_equal(found.id, ID);
-		assert_int_equal(found.started, 1);
+		assert_true(found.started == read_start(getpid()));
 	}
 	assert_int_equal(container_pid_find("evil", &(struct container_pid){0}, NULL), CTR_GPU_E_BAD_ARGUMENT);
 	assert_int_equal(container_pid_find("01234", &(struct container_pid){0}, NULL), CTR_GPU_E_BAD_ARGUMENT);
@@ -104,18 +160,17 @@ static void names_are_found_with_each_driver_of_storage(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(drivers); i++) {
 		_cleanup_container_pids_ struct container_pids list = {0};
 		_cleanup_container_pid_ struct container_pid found = {0};
-		_cleanup_free_ char *path = NULL, *names = NULL, *state_path = NULL, *status = NULL;
+		_cleanup_free_ char *path = NULL, *names = NULL, *id = NULL;
 		const char *listed = NULL;
-		const int pid = 31 + (int)i;
+		const pid_t pid = start_process();
 		struct err err = {0};
 
 		assert_true(str_format(&path, "containers/storage/%s-containers/%s.json", drivers[i], files[i]) == 0 &&
 			    str_format(&names, "[{\"id\": \"id-%s\", \"names\": [\"of-%s\"]}]", drivers[i],
 				       drivers[i]) == 0 &&
-			    str_format(&state_path, "crun/id-%s/status", drivers[i]) == 0 &&
-			    str_format(&status, "{\"pid\": %d, \"process-start-time\": 1}", pid) == 0);
+			    str_format(&id, "id-%s", drivers[i]) == 0);
 		write_file(path, names);
-		write_file(state_path, status);
+		write_crun(id, pid, "");
 		*strchr(strstr(names, "of-"), '"') = '\0';
 		assert_int_equal(container_pid_find(strstr(names, "of-"), &found, &err), 0);
 		assert_int_equal(found.pid, pid);
@@ -133,10 +188,45 @@ static void two_of_one_name_are_told(void **state)
 	struct err err = {0};
 
 	(void)state;
-	write_file("runc/twice/state.json", "{\"init_process_pid\": 17, \"init_process_start\": 1}");
-	write_file("crun/twice/status", "{\"pid\": 18, \"process-start-time\": 1}");
+	write_runc("twice", start_process(), "");
+	write_crun("twice", start_process(), "");
 	assert_int_equal(container_pid_find("twice", &(struct container_pid){0}, &err), CTR_GPU_E_BAD_ARGUMENT);
 	assert_non_null(strstr(err.text, "twice is a container of runc and another of crun"));
+}
+
+static bool lists_id(const char *id)
+{
+	_cleanup_container_pids_ struct container_pids list = {0};
+	bool listed = false;
+
+	assert_int_equal(container_pid_list(&list), 0);
+	for (size_t i = 0; i < list.count; i++)
+		listed |= streq(list.items[i].id, id);
+	return listed;
+}
+
+/* runc has its state until "runc delete", and then another process may have the number. */
+static void one_that_has_ended_has_no_name(void **state)
+{
+	const pid_t pid = start_process(), other = start_process();
+	_cleanup_container_pid_ struct container_pid found = {0};
+	_cleanup_free_ char *later = NULL;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(str_format(&later, "{\"pid\": %d, \"process-start-time\": 1}", (int)other), 0);
+	write_runc("ends", pid, "");
+	write_file("crun/ended-before/status", later);
+	assert_true(lists_id("ends"));
+	end_process(pid);
+	assert_false(lists_id("ends"));
+	assert_false(lists_id("ended-before"));
+	assert_int_equal(container_pid_find("ends", &(struct container_pid){0}, &err), CTR_GPU_E_BAD_ARGUMENT);
+	assert_non_null(strstr(err.text, "no container that runs is called ends"));
+	write_crun("ends", other, "");
+	assert_int_equal(container_pid_find("ends", &found, &err), 0);
+	assert_int_equal(found.pid, other);
+	assert_true(lists_id("ends"));
 }
 
 /* Who can write the file can have any process named. */
@@ -146,7 +236,7 @@ static void a_file_that_others_can_write_is_not_read(void **state)
 	struct err err = {0};
 
 	(void)state;
-	write_file("crun/open/status", "{\"pid\": 18, \"process-start-time\": 1}");
+	write_crun("open", start_process(), "");
 	assert_int_equal(str_format(&path, "%s/crun/open/status", home), 0);
 	assert_int_equal(chmod(path, 0666), 0);
 	assert_int_equal(container_pid_find("open", &(struct container_pid){0}, &err), CTR_GPU_E_BAD_ARGUMENT);
@@ -192,19 +282,21 @@ static void what_cannot_be_read_is_told(void **state)
 static void what_another_source_knows_is_not_unknown(void **state)
 {
 	_cleanup_container_pids_ struct container_pids list = {0};
+	const pid_t pids[] = {start_process(), start_process(), start_process()};
 	const struct container_pid *unknown;
 	size_t known = 0;
 
 	(void)state;
 	write_file("crun/1" ID_TAIL "/status", "{\"pid\": 1");
-	write_file("runc/1" ID_TAIL "/state.json", "{\"init_process_pid\": 41, \"init_process_start\": 1}");
-	write_file("crun/2" ID_TAIL "/status", "{\"pid\": 42, \"process-start-time\": 1}");
+	write_runc("1" ID_TAIL, pids[0], "");
+	write_crun("2" ID_TAIL, pids[1], "");
 	write_file("runc/2" ID_TAIL "/state.json", "{\"init_process_pid\": 1");
 	write_file("crun/shared-name/status", "{\"pid\": 1");
-	write_file("runc/shared-name/state.json", "{\"init_process_pid\": 43, \"init_process_start\": 1}");
+	write_runc("shared-name", pids[2], "");
 	assert_int_equal(container_pid_list(&list), 0);
 	for (size_t i = 0; i < list.count; i++)
-		known += list.items[i].pid >= 41 && list.items[i].pid <= 43;
+		for (size_t j = 0; j < ARRAY_SIZE(pids); j++)
+			known += list.items[i].pid == pids[j];
 	assert_int_equal(known, 3);
 	assert_null(find_unknown(&list, "/crun/1" ID_TAIL));
 	assert_null(find_unknown(&list, "/runc/2" ID_TAIL));
@@ -264,22 +356,22 @@ static void all_that_run_are_listed_once(void **state)
 	_cleanup_close_ int process = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_container_pids_ struct container_pids list = {0};
 	const struct container_pid *web = NULL, *own = NULL;
+	const pid_t relative = start_process(), labelled = start_process();
 	time_t now = time(NULL);
 
 	(void)state;
-	write_file("crun/own/status", "{\"pid\": 21, \"process-start-time\": 1, \"bundle\": \"relative\"}");
-	write_file("runc/labelled/state.json", "{\"init_process_pid\": 22, \"init_process_start\": 1, \"config\": "
-					       "{\"labels\": [7, \"other=x\", \"bundle=/srv/bundle\"]}}");
-	write_file("runc/again/state.json", "{\"init_process_pid\": 22, \"init_process_start\": 1}");
+	write_crun("own", relative, ", \"bundle\": \"relative\"");
+	write_runc("labelled", labelled, ", \"config\": {\"labels\": [7, \"other=x\", \"bundle=/srv/bundle\"]}");
+	write_runc("again", labelled, "");
 	write_file("runc/ended/state.json", "{\"init_process_pid\": 0}");
 	assert_int_equal(container_pid_list(&list), 0);
 	for (size_t i = 0; i < list.count; i++) {
 		if (list.items[i].pid == getpid())
 			web = &list.items[i];
-		if (list.items[i].pid == 22)
+		if (list.items[i].pid == labelled)
 			own = &list.items[i];
 		assert_true(list.items[i].pid > 0);
-		assert_true(list.items[i].pid != 21 || !list.items[i].bundle);
+		assert_true(list.items[i].pid != relative || !list.items[i].bundle);
 		for (size_t j = 0; j < i; j++)
 			assert_true(list.items[i].pid != list.items[j].pid);
 	}
@@ -339,6 +431,7 @@ int main(void)
 		cmocka_unit_test(a_container_is_found_by_its_name_or_id),
 		cmocka_unit_test(names_are_found_with_each_driver_of_storage),
 		cmocka_unit_test(two_of_one_name_are_told),
+		cmocka_unit_test(one_that_has_ended_has_no_name),
 		cmocka_unit_test(a_file_that_others_can_write_is_not_read),
 		cmocka_unit_test(what_cannot_be_read_is_told),
 		cmocka_unit_test(what_another_source_knows_is_not_unknown),
