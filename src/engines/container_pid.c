@@ -45,8 +45,12 @@ static const struct container_pid_runtime {
 	{"crun", "/run/crun", "crun", "status", "pid", "process-start-time"},
 };
 
-/* Below the directory of a containerd: a directory for each namespace, and below that one for each container. */
+/*
+ * Below the directory of a containerd: a directory for each namespace, and below that one for each container. The
+ * states of its runtimes are by namespaces, too, in one directory for all containerds.
+ */
 #define TASKS "io.containerd.runtime.v2.task"
+#define TASK_STATES "/run/containerd/runc"
 
 void container_pid_clear(struct container_pid *found)
 {
@@ -283,12 +287,30 @@ static int container_pid_find_states(const char *id, const char *engine, struct 
 
 /* ---- containerd ---- */
 
+/* It says when the process began; the cgroup of the process may have any name. */
+static int container_pid_find_task_state(const char *directory, const char *id, struct container_pid *found)
+{
+	const char *namespace = strrchr(directory, '/') + 1;
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(runtimes) && r == 0; i++) {
+		_cleanup_free_ char *path = NULL;
+
+		r = str_format(&path, TASK_STATES "/%s/%s/%s", namespace, id, runtimes[i].file);
+		if (r == 0)
+			r = container_pid_read_state(path, &runtimes[i], id, "containerd", found);
+	}
+	return r;
+}
+
 static int container_pid_find_task(const char *directory, const char *id, struct container_pid *found)
 {
 	_cleanup_free_ char *bundle = NULL, *path = NULL, *text = NULL;
+	int r = container_pid_find_task_state(directory, id, found);
 	pid_t pid;
-	int r;
 
+	if (r < 0)
+		return r;
 	if (str_format(&bundle, "%s/%s", directory, id) < 0 || str_format(&path, "%s/init.pid", bundle) < 0)
 		return -ENOMEM;
 	r = container_pid_read(path, &text, NULL);

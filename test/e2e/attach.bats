@@ -347,6 +347,12 @@ of_a_runtime() {
 		ctr task kill --signal KILL five
 		soon eval "ctr task ls | grep -q \"^five .*STOPPED\"" || exit
 		ctr task rm five >/dev/null
+		# In a cgroup that has another name.
+		ctr run --detach --env PATH=/usr/sbin:/usr/bin --cpu-shares 0 --cgroup "$CTR_GPU_TEST_CGROUP/other" --rootfs /run/rootfs six sleep 600 || exit
+		ctr-gpu attach six || fail "attach six"
+		ctr-gpu info --containers | grep -F "container six (containerd, six" || fail "six is not listed"
+		ctr-gpu detach six || fail "detach six"
+		ctr task kill --signal KILL six
 	' attach "$(engine_directory containerd)" "$(image debian)"
 	expect_status 0
 	expect_not "FAILED: "
