@@ -53,17 +53,18 @@ static int attach_find_records(struct attach *attach)
 static int attach_find(struct attach *attach)
 {
 	struct session *session = attach->session;
+	int r = attach_find_records(attach);
 
-	if (!request_parse_pid(attach->name, &attach->pid)) {
-		int r = container_pid_find(attach->name, &attach->found, &session->context->err);
-
-		if (r)
-			return session_check(session, r);
-		attach->pid = attach->found.pid;
-		session_log(session, "%s is %s of %s, process %d", attach->name, attach->found.id, attach->found.engine,
-			    (int)attach->pid);
-	}
-	return attach_find_records(attach);
+	/* Without that directory a user's containers are not found, either. */
+	if (r || request_parse_pid(attach->name, &attach->pid))
+		return r;
+	r = container_pid_find(attach->name, &attach->found, &session->context->err);
+	if (r)
+		return session_check(session, r);
+	attach->pid = attach->found.pid;
+	session_log(session, "%s is %s of %s, process %d", attach->name, attach->found.id, attach->found.engine,
+		    (int)attach->pid);
+	return 0;
 }
 
 /* The number may be another process's by now. Return: as ctr_gpu_container_new_running(). */

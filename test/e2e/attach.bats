@@ -243,7 +243,8 @@ with_docker() {
 
 @test "what cannot be: a name that none has, a process of this machine, a container that has nothing" {
 	with_docker wsl-nvidia '
-		ctr-gpu attach nothing; ctr-gpu attach oen; setpriv --reuid 1000 --regid 1000 --clear-groups env XDG_RUNTIME_DIR=/run ctr-gpu attach one; ctr-gpu attach ../one; ctr-gpu attach 1; ctr-gpu attach 999999
+		ctr-gpu attach nothing; ctr-gpu attach oen; setpriv --reuid 1000 --regid 1000 --clear-groups env XDG_RUNTIME_DIR=/run ctr-gpu attach one
+		setpriv --reuid 1000 --regid 1000 --clear-groups env --unset XDG_RUNTIME_DIR ctr-gpu attach one; ctr-gpu attach ../one; ctr-gpu attach 1; ctr-gpu attach 999999
 		ctr-gpu detach one; ctr-gpu attach; ctr-gpu attach one two; ctr-gpu attach one --device 7
 		ctr-gpu attach one --dry-run --json | jq -c ".adapters"
 		unchanged || fail "it is not as before"'
@@ -252,6 +253,7 @@ with_docker() {
 	expect_line "    Or name it by its first process, which its engine shows (docker inspect, podman inspect)."
 	expect "no container that runs is called oen; did you mean 'one'?"
 	expect_line "    This user runs none."
+	expect_line "ctr-gpu: XDG_RUNTIME_DIR is not set, where what is done is written down"
 	expect_line "    Containers of root's Docker are looked at as root alone: try again with sudo."
 	expect "\"../one\" is not the name of a container"
 	expect "process 1 is in our own mount namespace"
