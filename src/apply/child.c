@@ -202,8 +202,11 @@ static void child_undo(struct undo_log *undo_log)
 /* ---- what went wrong ---- */
 
 /* What to say of steps that could not be undone. The one that failed is the last on the list. */
-static const char *child_leftovers(const struct undo_log *undo_log, char text[256])
+static const char *child_leftovers(const struct ctr_gpu_context *context, const struct undo_log *undo_log,
+				   char text[256])
 {
+	if (context->takes_back)
+		return "What has not been taken back stays; try again.";
 	if (undo_log->count == 0)
 		return "Nothing of what was done stays in the container.";
 	(void)snprintf(
@@ -225,12 +228,12 @@ static int child_explain(struct ctr_gpu_context *context, const struct undo_log 
 		return err_set_advised(err, -ECHILD,
 				       ("the process that did the work was ended by signal %d (%s) while %s.",
 					WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)), undo_log->step),
-				       ("%s", child_leftovers(undo_log, text)));
+				       ("%s", child_leftovers(context, undo_log, text)));
 	case -EINTR:
 		return err_set_advised(
 			err, r,
 			("stopped by signal %d (%s) while %s.", wait_status, strsignal(wait_status), undo_log->step),
-			("%s", child_leftovers(undo_log, text)));
+			("%s", child_leftovers(context, undo_log, text)));
 	case -ETIMEDOUT:
 		return err_advise(
 			err,
@@ -238,7 +241,7 @@ static int child_explain(struct ctr_gpu_context *context, const struct undo_log 
 				err, r, ("gave up after %u s while %s", context->settings.deadline_s, undo_log->step),
 				("A file system does not answer (9p, FUSE, NFS); find it with: df. For more time: "
 				 "\"deadline\", ctr-gpu-config(5).")),
-			"%s", child_leftovers(undo_log, text));
+			"%s", child_leftovers(context, undo_log, text));
 	default:
 		return err_set(err, r, "cannot wait for the process that does the work: %m");
 	}
@@ -286,7 +289,7 @@ static int child_run(struct ctr_gpu_context *context, int (*work)(void *user), v
 
 	if (!undo_log)
 		return err_set(&context->err, -ENOMEM, "%m");
-	undo_log_progress(undo_log, "beginning", NULL);
+	undo_log_progress(undo_log, context->takes_back ? "taking back what was given" : "beginning", NULL);
 	context->ends = !ret_status;
 	child_grow_descriptors(context);
 	child_keep_cpu(&cpus);

@@ -641,7 +641,9 @@ static int running_run(struct running *running, int (*work)(void *user))
 
 	result->err = (struct err){0};
 	result->r = 0;
+	running->context->takes_back = true;
 	r = ctr_gpu_run_in_child(running->context, work, running, &exit_status);
+	running->context->takes_back = false;
 	if (r != 0 || result->r == 0)
 		return r;
 	running->context->err = result->err;

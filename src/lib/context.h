@@ -28,6 +28,7 @@ struct ctr_gpu_context {
 		*undo_log; /* of the child of ctr_gpu_run_in_child() that this is, shared with its parent; else NULL */
 	pid_t caller;      /* the process that started its parent */
 	bool ends;         /* child and parent end when the work is done */
+	bool takes_back;   /* the work of the child is to take back what a container was given */
 };
 
 /** The process that started this program. */

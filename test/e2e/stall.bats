@@ -135,6 +135,31 @@ start() {
 	expect_line 0
 }
 
+# It mounts one over what was given.
+@test "a container in which a file system does not answer loses its GPU by \`detach\`, which says that some of it stays" {
+	rm -rf "$BATS_TEST_TMPDIR/bundle"
+	bundle debian "$BATS_TEST_TMPDIR/bundle" 'del(.hooks) | .process.args = ["sleep", "600"] |
+		.mounts += [{destination: "/mnt", type: "bind", source: "/run/volume", options: ["bind", "rw"]}]'
+	stalled 'cd "$1" && mkdir /run/volume && stall none /run/volume || exit 99
+		memlock runc --root /run/runtime run --detach container </dev/null >/run/log 2>&1 || { cat /run/log; exit 99; }
+		pid=$(runc --root /run/runtime state container | jq .pid)
+		ctr-gpu attach "$pid" || exit 99
+		nsenter --target "$pid" --mount busybox mount --bind /mnt /etc || exit 99
+		pkill --exact --signal STOP stall
+		ctr-gpu detach "$pid"
+		echo "status $?"
+		pkill --exact --signal CONT stall
+		nsenter --target "$pid" --mount busybox umount /etc
+		ctr-gpu detach "$pid"
+		echo "status $?"
+		runc --root /run/runtime delete --force container' "$BATS_TEST_TMPDIR/bundle"
+	expect "[ETIMEDOUT] gave up after 2 s while taking back what was given"
+	expect_line "    What has not been taken back stays; try again."
+	expect_not "Nothing of what was done"
+	expect_line "status 1"
+	expect_line "status 0"
+}
+
 @test "Docker: the start ends in time, and the container can be removed" {
 	require_program dockerd
 	docker_start wsl-nvidia
