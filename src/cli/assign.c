@@ -178,8 +178,8 @@ static int assign_look_at_claims(const struct assign *assign)
 	return r;
 }
 
-/* Whether containers_list() says that a container has a GPU. */
-static bool assign_has(const json_t *container, const char *gpu)
+/* Whether containers_list() says so. */
+static bool assign_is_given(const json_t *container, const char *gpu)
 {
 	const json_t *item;
 	size_t i;
@@ -202,8 +202,24 @@ static bool assign_is_holder(const json_t *container, const struct claim *claim)
 	return json_integer_value(json_object_get(container, "pid")) == process_key_pid(claim->process);
 }
 
+/* A part of a GPU counts as the GPU. Return: whether a container has it; -ENOMEM. */
+static int assign_has(const struct assign *assign, const json_t *container, size_t position)
+{
+	for (size_t i = 0; i < assign->session.host->inventory.count; i++) {
+		_cleanup_free_ char *gpu = NULL;
+
+		if (!host_exclusive_has(assign_adapter(assign, position), assign_adapter(assign, i)))
+			continue;
+		if (adapter_describe(assign_adapter(assign, i), &gpu) < 0)
+			return -ENOMEM;
+		if (assign_is_given(container, gpu))
+			return 1;
+	}
+	return 0;
+}
+
 /* Return: 0, with an array of {engine, id, name, pid}, the claim's own among them; -ENOMEM. */
-static int assign_list_containers(const struct assign *assign, const char *gpu, const struct claim *claim, json_t **ret)
+static int assign_list_containers(const struct assign *assign, size_t position, const struct claim *claim, json_t **ret)
 {
 	_cleanup_json_ json_t *list = json_array();
 	bool listed = !claim;
@@ -214,7 +230,8 @@ static int assign_list_containers(const struct assign *assign, const char *gpu, 
 	json_array_foreach (assign->containers, i, item) {
 		const bool holder = claim && assign_is_holder(item, claim);
 
-		if (r < 0 || (!holder && !assign_has(item, gpu)))
+		r = r < 0 ? r : assign_has(assign, item, position);
+		if (r < 0 || (!holder && r == 0))
 			continue;
 		listed |= holder;
 		r = json_array_append_new(
@@ -272,7 +289,7 @@ static int assign_find(const struct assign *assign, size_t position, char **ret_
 	const struct claim *claim = &assign->holders[position];
 	int r = adapter_describe(assign_adapter(assign, position), ret_gpu);
 
-	return r == 0 ? assign_list_containers(assign, *ret_gpu, *claim->process ? claim : NULL, ret_containers) : r;
+	return r == 0 ? assign_list_containers(assign, position, *claim->process ? claim : NULL, ret_containers) : r;
 }
 
 static int assign_print_one(const struct assign *assign, size_t position)

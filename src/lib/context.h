@@ -141,6 +141,9 @@ int host_exclusive_find(const struct ctr_gpu_host *host, const struct strv *name
 enum { HOST_EXCLUSIVE_KEY_SIZE = 64 };
 void host_exclusive_key(const struct adapter *adapter, char ret[HOST_EXCLUSIVE_KEY_SIZE]);
 
+/** Whether a container that was given an adapter has the exclusive one by that: the same, its part or its whole. */
+bool host_exclusive_has(const struct adapter *adapter, const struct adapter *given);
+
 /** Facts about the driver behind a backend's usable adapters; what cannot be had is empty (driver_facts_clear()). */
 void host_read_facts(const struct ctr_gpu_host *host, const struct backend *backend, struct driver_facts *ret);
 

@@ -149,7 +149,7 @@ void host_exclusive_key(const struct adapter *adapter, char ret[HOST_EXCLUSIVE_K
 /* ---- what a container gets ---- */
 
 /* A part has the minor number of its whole. */
-static bool host_exclusive_has(const struct adapter *adapter, const struct adapter *given)
+bool host_exclusive_has(const struct adapter *adapter, const struct adapter *given)
 {
 	if (adapter == given)
 		return true;

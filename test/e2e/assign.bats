@@ -371,6 +371,22 @@ one_at_a_time() {
 		start three 1:0 && fail "another part of one GPU"
 		end one'
 	[[ $(grep -c E_EXCLUSIVE <<<"$output") -eq 4 ]]
+	with_runc native-mig '
+		start one 1:1 || fail one
+		start three 1:0 || fail three
+		ctr-gpu assign 1 --exclusive && fail "two have parts of it"
+		[[ $(mode 1) == "shared: "* ]] || fail "it is changed: $(mode 1)"
+		end three
+		ctr-gpu assign 1 --exclusive || fail assign
+		[[ $(mode 1) == "exclusive: one" ]] || fail "one has a part of it: $(mode 1)"
+		start three 1:0 && fail "three got a part"
+		ctr-gpu assign 1 --shared && end one && start four 1 || fail four
+		ctr-gpu assign 1:1 --exclusive || fail "a part"
+		[[ $(mode 1:1) == "exclusive: four" ]] || fail "four has the whole: $(mode 1:1)"
+		start one 1:1 && fail "one got what four has"
+		end four'
+	expect "GPU 1 NVIDIA H200 is used by 2 containers: "
+	[[ $(grep -c E_EXCLUSIVE <<<"$output") -eq 2 ]]
 }
 
 @test "attach and detach, and what fails later; configure" {
