@@ -77,10 +77,10 @@ static int attach_open(struct attach *attach)
 		return r;
 	if (container_pid_is(&attach->found, session->container->process))
 		return str_replace(&session->container->id, attach->found.id);
-	return err_set_advised(&session->context->err, -ESTALE,
-			       ("process %d, which %s named, is not of the container %s any more: %m.",
-				(int)attach->pid, attach->found.engine, attach->name),
-			       ("Try again."));
+	return err_set_advised(
+		&session->context->err, -ESTALE,
+		("process %d, which %s named, is another one by now.", (int)attach->pid, attach->found.engine),
+		("Try again."));
 }
 
 /* What is said of a process is said of the container that was named. Return: as session_check(). */
@@ -88,7 +88,7 @@ static int attach_check(struct attach *attach, int r)
 {
 	struct err *err = &attach->session->context->err;
 
-	if (r != 0 && attach->found.pid && err->text[0] && !strstr(err->text, attach->name))
+	if (r != 0 && attach->found.pid && err->text[0])
 		(void)err_prefix(err, r, "%s: ", attach->name);
 	return session_check(attach->session, r);
 }

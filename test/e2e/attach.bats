@@ -245,6 +245,7 @@ with_docker() {
 	with_docker wsl-nvidia '
 		ctr-gpu attach nothing; ctr-gpu attach oen; setpriv --reuid 1000 --regid 1000 --clear-groups env XDG_RUNTIME_DIR=/run ctr-gpu attach one
 		setpriv --reuid 1000 --regid 1000 --clear-groups env --unset XDG_RUNTIME_DIR ctr-gpu attach one; ctr-gpu attach ../one; ctr-gpu attach 1; ctr-gpu attach 999999
+		docker run --detach --name ro --network none debian sleep 600 >/dev/null && ctr-gpu detach ro; docker rm --force ro >/dev/null
 		ctr-gpu detach one; ctr-gpu attach; ctr-gpu attach one two; ctr-gpu attach one --device 7
 		ctr-gpu attach one --dry-run --json | jq -c ".adapters"
 		unchanged || fail "it is not as before"'
@@ -259,6 +260,7 @@ with_docker() {
 	expect "process 1 is in our own mount namespace"
 	expect "[ESRCH] the container's process 999999 does not exist"
 	expect "one: nothing was given to process"
+	expect "ro: nothing was given to process"
 	expect "CONTAINER is missing"
 	expect "'two' is one argument too many"
 	expect "[E_UNKNOWN_DEVICE]"
