@@ -335,6 +335,24 @@ one_at_a_time() {
 	expect "which GPUs the container one has is not known: /run/k3s/containerd/io.containerd.runtime.v2.task/k8s.io/one/init.pid is damaged"
 }
 
+@test "a container of an engine that is not looked at, which attach has given a GPU" {
+	with_runc native-amd '
+		printf "#!/bin/sh\nexec runc --root /run/others \"\$@\"\n" >/run/their-runc
+		chmod 755 /run/their-runc
+		runtime=/run/their-runc start one void "del(.hooks)" || fail one
+		pid=$(/run/their-runc state one | jq .pid)
+		ctr-gpu attach "$pid" --device 0 || fail attach
+		[[ $(mode 0) == "shared: $pid" ]] || fail "it is not counted: $(mode 0)"
+		ctr-gpu info --containers | grep -F "container $pid (other, $pid, process $pid)" || fail info
+		ctr-gpu assign 0 --exclusive || fail assign
+		start two 0 && fail "two got it"
+		/run/their-runc delete --force one
+		[[ $(mode 0) == "exclusive: " ]] || fail "it has ended: $(mode 0)"
+		start two 0 || fail two
+		end two'
+	expect "[E_EXCLUSIVE] GPU 0 "
+}
+
 @test "who reads the list slowly keeps no container from its start" {
 	with_runc native-amd '
 		ctr-gpu assign 0 --exclusive >/dev/null || fail assign

@@ -47,6 +47,7 @@ enum {
 	ALL_MS = 6000,  /* for those that do not answer */
 	ANSWER_MAX = 4 << 20,
 	SHOWN_MAX = 4, /* paths, for a person */
+	RECORDS_MAX = 4096,
 };
 
 /* How a container came by its GPUs. */
@@ -619,12 +620,62 @@ static int containers_ask_in_time(struct ctr_gpu_context *context, const struct 
 	return *ret ? 0 : -ENOMEM;
 }
 
+/* Attach may have been told another process than the first. @list: marked */
+static bool containers_is_listed(const struct container_pids *list, pid_t pid)
+{
+	char path[32];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
+	if (stat(path, &st) < 0)
+		return false;
+	for (size_t i = 0; i < list->count; i++)
+		if (list->items[i].mounts == st.st_ino && list->items[i].mounts_device == st.st_dev)
+			return true;
+	return false;
+}
+
+/* It is called by its number, as it was for attach. @key: of its first process */
+static int containers_add_process(struct container_pids *list, const char *key)
+{
+	_cleanup_container_pid_ struct container_pid found = {
+		.pid = process_key_pid(key), .engine = "other", .started = strtoull(strchr(key, '-') + 1, NULL, 10)};
+	struct container_pid *items;
+
+	if (process_key_is_over(key) || containers_is_listed(list, found.pid))
+		return 0;
+	items = array_grow(list->items, list->count, sizeof(*items));
+	if (items)
+		list->items = items;
+	if (!items || str_format(&found.id, "%d", (int)found.pid) < 0)
+		return -ENOMEM;
+	list->items[list->count++] = steal_struct(&found);
+	return 0;
+}
+
+/* Containers of engines that are not looked at, of which attach was told the process. Return: 0 or -ENOMEM. */
+static int containers_add_attached(struct container_pids *list)
+{
+	_cleanup_free_ char *directory = containers_find_records();
+	_cleanup_strv_ struct strv keys = {0};
+	int r = directory ? fd_list_names(AT_FDCWD, directory, process_key_is_valid, RECORDS_MAX, &keys) : 0;
+
+	r = r == -ENOMEM ? r : 0;
+	if (r == 0 && keys.count > 0)
+		r = container_pids_mark(list);
+	for (size_t i = 0; i < keys.count && r == 0; i++)
+		r = containers_add_process(list, keys.items[i]);
+	return r;
+}
+
 int containers_list(struct ctr_gpu_context *context, const struct ctr_gpu_host *host, bool asked, json_t **ret)
 {
 	_cleanup_container_pids_ struct container_pids found = {0};
 	_cleanup_json_ json_t *list = json_array();
 	int r = list ? container_pid_list(&found) : -ENOMEM, waited = 0;
 
+	if (r == 0)
+		r = containers_add_attached(&found);
 	for (size_t i = 0; i < found.count && r == 0; i++) {
 		_cleanup_json_ json_t *container = NULL;
 
