@@ -481,12 +481,16 @@ static const char *daemon_next_argument(const struct daemon *daemon, const char 
 	return daemon_next_string(daemon->arguments, daemon->arguments_size, at);
 }
 
-/* Return: what is behind @name, '=' or the end; NULL if this is another option. */
+/*
+ * Return: what is behind @name, '=' or the end; NULL if this is another option. containerd and CRI-O take "-name" for
+ * "--name", as Go's flag package does; dockerd does not start with it.
+ */
 static const char *daemon_behind(const char *argument, const char *name)
 {
-	const char *rest = argument + strlen(name);
+	const char *whole = str_has_prefix(name, "--") && !str_has_prefix(argument, "--") ? name + 1 : name;
+	const char *rest = argument + strlen(whole);
 
-	return str_has_prefix(argument, name) && (*rest == '=' || !*rest) ? rest : NULL;
+	return str_has_prefix(argument, whole) && (*rest == '=' || !*rest) ? rest : NULL;
 }
 
 /* @name: NULL: no such option */
@@ -506,7 +510,11 @@ const char *daemon_next_option(const struct daemon *daemon, const char *name, co
 
 const char *daemon_option(const struct daemon *daemon, const char *name, const char *letter)
 {
-	return daemon_next_option(daemon, name, letter, NULL);
+	const char *last = NULL, *value = NULL;
+
+	while ((value = daemon_next_option(daemon, name, letter, value)))
+		last = value;
+	return last;
 }
 
 bool daemon_has_option(const struct daemon *daemon, const char *name)

@@ -155,10 +155,10 @@ int daemon_config(const struct daemon *daemon, const char *name, const char *let
 bool daemon_stands_alone(const struct daemon *daemon);
 
 /**
- * daemon_option() - the value of an option, as "--name=value", "--name value" or "-x value"
+ * daemon_option() - the value of an option, as "--name=value", "--name value", "-name value" or "-x value"
  * @letter: "-x"; NULL for none
  *
- * Return: the value of the first such option, borrowed; NULL.
+ * Return: the value of the last such option, which is the one that counts for engines, borrowed; NULL.
  */
 const char *daemon_option(const struct daemon *daemon, const char *name, const char *letter);
 
