@@ -476,11 +476,13 @@ setup_file() {
 	expect_line "note docker.other-runtime"
 	# One that every container is made by.
 	run on wsl-nvidia 'wire; mkdir -p /etc/docker; echo "{\"default-runtime\": \"nvidia\", \"runtimes\": {\"nvidia\": {\"path\": \"/usr/bin/nvidia-container-runtime\"}}}" >/etc/docker/daemon.json; ids
-		echo "{\"default-runtime\": \"nvidia\"}" >/etc/docker/daemon.json; remedy docker.default-runtime; echo "{\"default-runtime\": \"io.containerd.kata.v2\"}" >/etc/docker/daemon.json; ids | sed "s/^/kata: /"'
+		echo "{\"default-runtime\": \"nvidia\"}" >/etc/docker/daemon.json; remedy docker.default-runtime; echo "{\"default-runtime\": \"io.containerd.kata.v2\"}" >/etc/docker/daemon.json; ids | sed "s/^/kata: /"
+		echo "{\"default-runtime\": \"\"}" >/etc/docker/daemon.json; ids | sed "s/^/empty: /"'
 	expect_line "no docker.gpus docker.default-runtime"
 	expect_line "no docker"
 	expect "setup --remove all"
 	expect_line "kata: yes docker.gpus"
+	expect_line "empty: yes docker.gpus"
 }
 
 @test "Docker: a daemon.json that is not valid" {

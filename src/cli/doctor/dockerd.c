@@ -197,8 +197,8 @@ static void dockerd_check_default(struct docker *docker)
 	_cleanup_program_ struct program program = {0};
 	const json_t *runtime;
 
-	/* Names of shims, "io.containerd.kata.v2", and Docker's own are not in the file. */
-	if (!name || streq(name, "runc") || strpbrk(name, "./"))
+	/* Names of shims, "io.containerd.kata.v2", and Docker's own, which "" means as well, are not in the file. */
+	if (!name || !*name || streq(name, "runc") || strpbrk(name, "./"))
 		return;
 	runtime = json_object_get(check->config.runtimes, name);
 	if (!runtime)
