@@ -233,7 +233,7 @@ const struct engine engine_crio = {
 	.default_runtime = "crio/runtime/default_runtime",
 	.hooks_dir = "crio/runtime/hooks_dir",
 	.cdi_dirs = "crio/runtime/cdi_spec_dirs",
-	.hook_directories = (const char *const[]){ENGINE_HOOKS_USR, ENGINE_HOOKS_ETC, NULL},
+	.hook_directories = (const char *const[]){ENGINE_HOOKS_USR, NULL},
 	.uses = {[METHOD_HOOK] = "-e NVIDIA_VISIBLE_DEVICES=all",
 		 [METHOD_RUNTIME] = "runtime class nvidia",
 		 [METHOD_CDI] = "CDI"},

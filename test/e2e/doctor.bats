@@ -649,9 +649,11 @@ setup_file() {
 
 @test "CRI-O: its own hooks directories" {
 	run on wsl-nvidia 'printf "#!/bin/sh\n" >/usr/bin/crio; chmod 755 /usr/bin/crio; hooks_d_file ctr-gpu.json "$hook"; ids
-		mkdir -p /etc/crio; printf "[crio.runtime]\nhooks_dir = [\"/none\"]\n" >/etc/crio/crio.conf; ids'
+		mkdir -p /etc/crio; printf "[crio.runtime]\nhooks_dir = [\"/none\"]\n" >/etc/crio/crio.conf; ids
+		rm /etc/crio/crio.conf; mkdir -p /etc/containers/oci/hooks.d; mv "$hooks_d/ctr-gpu.json" /etc/containers/oci/hooks.d/; ids | sed "s/^/etc: /"'
 	expect_line "yes crio.hook"
 	expect_line "no crio.hook hooks.unread"
+	expect_line "etc: no crio.hook hooks.unread"
 }
 
 @test "CRI-O: a table that is a comment, one whose name is quoted, one whose program is gone" {
