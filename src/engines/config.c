@@ -580,6 +580,13 @@ char *engine_config_find_import(const struct engine *engine, const char *path, c
 	return NULL;
 }
 
+bool engine_config_has_no_cri(const json_t *json)
+{
+	_cleanup_free_ char *disabled = json_dumps(json_object_get(json, "disabled_plugins"), 0);
+
+	return disabled && strstr(disabled, "cri\"");
+}
+
 /* ---- NVIDIA's toolkit ---- */
 
 enum { TOOLKIT_CONFIG_MAX = 256 * 1024 };

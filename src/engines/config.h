@@ -76,6 +76,9 @@ char *engine_config_newer_file(const struct engine *engine, const struct daemon 
  */
 char *engine_config_find_import(const struct engine *engine, const char *path, const json_t *json);
 
+/** Whether a file of containerd turns the CRI plugin off, whose the runtimes are. */
+bool engine_config_has_no_cri(const json_t *json);
+
 /** Return: the program of a runtime, as a file has that, borrowed; NULL. Of several, the first that is there. */
 const char *engine_config_program(const struct engine *engine, const json_t *runtime);
 

@@ -795,6 +795,24 @@ sudo chmod a+r /etc/cdi/ctr-gpu-nvidia.json; for root's engines: sudo ctr-gpu do
 	fi
 }
 
+@test "containerd without its CRI plugin, as Docker has it in its package" {
+	run on wsl-nvidia 'idle; mkdir -p /etc/containerd; echo "disabled_plugins = [\"cri\"]" >/etc/containerd/config.toml; ids | sed "s/^/before: /"
+		ctr-gpu setup containerd >/dev/null; ids; doctor; sed -i 1d /etc/containerd/config.toml; ids | sed "s/^/on: /"'
+	expect_line "before: note containerd.no-runtime"
+	expect_line "no containerd.runtime containerd.cri-off"
+	expect "/etc/containerd/config.toml turns the CRI plugin off (disabled_plugins)"
+	expect_not "hides it"
+	expect_line "on: no containerd.runtime containerd.not-running"
+}
+
+@test "containerd 2 takes no runtimes from a file of version 1" {
+	run on wsl-nvidia 'idle; sed "/^Package: containerd\$/,/^Version:/s/^Version:.*/Version: 2.1.9/" /var/lib/dpkg/status >/run/newer; mount --bind /run/newer /var/lib/dpkg/status
+		printf "#!/bin/sh\necho version = 3\n" >/usr/bin/containerd; mkdir -p /etc/containerd; echo "version = 1" >/etc/containerd/config.toml
+		ctr-gpu setup containerd >/dev/null; ids; remedy containerd.old-file'
+	expect_line "no containerd.runtime containerd.old-file"
+	expect "containerd config migrate"
+}
+
 @test "a containerd that was started before its file was changed has what the file said then" {
 	run on wsl-nvidia 'idle; mkdir -p /etc/containerd; printf "version = 2\n" >/etc/containerd/config.toml
 		serve() { containerd --root /run/containerd-root --state /run/containerd-state "$@" >/run/log 2>&1 & daemon=$!; until [[ -S /run/containerd/containerd.sock ]]; do kill -0 $daemon || { cat /run/log; exit 1; }; sleep 0.05; done; }

@@ -238,6 +238,16 @@ void engine_check_method_config(struct engine_check *check)
 				 check->config.invalid, check->engine->label);
 }
 
+/* Docker's package of containerd comes with that plugin turned off. */
+static void engine_check_method_cri(struct engine_check *check)
+{
+	engine_check_add(check, "cri-off", SEVERITY_PROBLEM, METHOD(RUNTIME) | METHOD(CDI),
+			 "%s turns the CRI plugin off (disabled_plugins), and runtimes and CDI are that plugin's\n"
+			 "Remove the CRI plugin from disabled_plugins%s%s",
+			 check->config.path, check->daemon.pid ? ", then " : ".",
+			 check->daemon.pid ? engine_check_restart(check, ENGINE_RESTART) : "");
+}
+
 /* The runtime "nvidia" is in the file, but the engine does not have it. */
 static void engine_check_method_lost(struct engine_check *check)
 {
@@ -254,6 +264,14 @@ static void engine_check_method_lost(struct engine_check *check)
 	}
 	if (check->config.path && check->config.json)
 		hiding = engine_config_find_import(check->engine, check->config.path, check->config.json);
+	if (!hiding && json_integer_value(json_object_get(check->config.json, "version")) < 2 &&
+	    engine_version_number(check->version) >= ENGINE_VERSION(2, 0)) {
+		engine_check_add(check, "old-file", SEVERITY_PROBLEM, METHOD(RUNTIME) | METHOD(CDI),
+				 "%s is of version 1, from which containerd 2 takes no runtimes\n"
+				 "\"containerd config migrate\" prints a newer one.",
+				 path);
+		return;
+	}
 	engine_check_add(check, "hidden", SEVERITY_PROBLEM, METHOD(RUNTIME) | METHOD(CDI),
 			 "%s has the runtime nvidia, and %s itself does not: %s%shides it\n"
 			 "Move what %s says of that plugin to %s%s%s",
@@ -271,7 +289,9 @@ void engine_check_method_runtime(struct engine_check *check)
 	const char *where = config->path && file_exists(config->path) ? config->path : "it";
 	_cleanup_program_ struct program program = {0};
 
-	if (check->lost) {
+	if ((check->lost || config->runtime) && config->path && engine_config_has_no_cri(config->json)) {
+		engine_check_method_cri(check);
+	} else if (check->lost) {
 		engine_check_method_lost(check);
 	} else if (config->runtime && engine_check_find_program(check, config->runtime, &program)) {
 		if (!program.ours)

@@ -73,14 +73,12 @@ static json_t *containerd_make_runtime(const struct setup *setup, const json_t *
 /* Warns of settings that are valid but keep ours from working. */
 static void containerd_warn(const struct setup *setup, json_int_t version)
 {
-	_cleanup_free_ char *disabled = json_dumps(json_object_get(setup->then, "disabled_plugins"), 0);
-
 	if (version == 1)
 		setup_print(setup,
 			    "%s is of version 1, from which containerd 2 takes no runtimes: "
 			    "\"containerd config migrate\" prints a newer one",
 			    setup->path);
-	if (disabled && strstr(disabled, "cri\""))
+	if (engine_config_has_no_cri(setup->then))
 		setup_print(setup,
 			    "%s turns the CRI plugin off (disabled_plugins), which Kubernetes needs and runtimes "
 			    "are for",
