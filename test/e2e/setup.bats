@@ -1424,6 +1424,9 @@ assert options == {\"SystemdCgroup\": True, \"BinaryName\": \"/run/bin/ctr-gpu-r
 			copies "[CRI.runtimes.runc]\\nruntime_type = \"\"\\nruntime_root = \"\"\\n[CRI.runtimes.runc.options]\\nSystemdCgroup = true" \
 				"{\"runtime_root\": \"\", \"options\": {\"SystemdCgroup\": true}}" $section
 			copies "[CRI.runtimes.runc.options]\\nSystemdCgroup = true" "$systemd" $section
+			copies "[CRI.runtimes.runc]\\nruntime_type = \"io.containerd.runc.v1\"\\n[CRI.runtimes.runc.options]\\nSystemdCgroup = true" "$systemd" $section
+			copies "[CRI.runtimes.nvidia]\\nruntime_type = \"io.containerd.kata.v2\"\\n[CRI.runtimes.nvidia.options]\\nConfigPath = \"/opt/kata\"\\n$runc" \
+				"$systemd" $section --replace
 			copies "[CRI.runtimes.runc]\\nruntime_type = '\''io.containerd.runc.v2'\''\\noptions = { SystemdCgroup = true, BinaryName = \"/opt/runc\" }" "$systemd" $section
 			# The default counts, not runc, where both have the shim.
 			copies "[CRI]\\ndefault_runtime_name = \"crun\"\\n[CRI.runtimes.crun]\\nruntime_type = \"io.containerd.runc.v2\"\\n[CRI.runtimes.crun.options]\\nBinaryName = \"crun\"\\nShimCgroup = \"/x\"\\n$runc" \

@@ -20,7 +20,8 @@
  * plugin's whole section. So setup changes the main file instead of adding one to import.
  */
 
-#define SHIM "io.containerd.runc.v2"
+#define RUNC_SHIMS "io.containerd.runc."
+#define SHIM RUNC_SHIMS "v2"
 
 static int containerd_look(struct setup *setup)
 {
@@ -35,21 +36,22 @@ static int containerd_look(struct setup *setup)
 		 "restart them."));
 }
 
-/* Of one that says no shim, the CRI plugin starts runc's; another shim has options of its own. */
+/* Of one that says no shim, the CRI plugin starts runc's, of which v1 is an old one; others have their own options. */
 static bool containerd_has_runc_shim(const json_t *runtime)
 {
 	const char *type = json_string_value(json_object_get(runtime, "runtime_type"));
 
-	return json_is_object(runtime) && (!type || !*type || streq(type, SHIM));
+	return json_is_object(runtime) && (!type || !*type || str_has_prefix(type, RUNC_SHIMS));
 }
 
 /*
  * A runtime like the one that is used now or, if that has another shim, like runc: all runtimes of a node have to
- * share some settings.
+ * share some settings. One of another shim does not run our program, whatever it is called.
  */
 static json_t *containerd_make_runtime(const struct setup *setup, const json_t *plugin)
 {
-	const json_t *runtimes = json_at(plugin, engine_containerd.runtimes), *there = keys_runtime(setup);
+	const json_t *runtimes = json_at(plugin, engine_containerd.runtimes), *old = keys_runtime(setup);
+	const json_t *there = containerd_has_runc_shim(old) ? old : NULL;
 	const char *chosen = json_string_value(json_at(plugin, engine_containerd.default_runtime));
 	const json_t *used = json_object_get(runtimes, chosen ? chosen : "runc");
 	const json_t *runc = json_object_get(runtimes, "runc");
