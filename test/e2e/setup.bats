@@ -1711,7 +1711,10 @@ allowed_annotations = [
 		# A later file wins; one for virtual machines is no model.
 		runtime kata vm "privileged_without_host_devices = true" >/etc/crio/crio.conf.d/50-kata.conf
 		printf "[crio.runtime]\ndefault_runtime = \"kata\"\n" >>/etc/crio/crio.conf.d/50-kata.conf
-		copies "{\"monitor_path\": \"/usr/libexec/crio/conmon\"}"'
+		copies "{\"monitor_path\": \"/usr/libexec/crio/conmon\"}"
+		# Nor is one that starts the program of the default.
+		runtime runc oci "inherit_default_runtime = true" >/etc/crio/crio.conf
+		copies "{\"monitor_path\": \"/m\", \"allowed_annotations\": [\"io.containers.trace-syscall\", \"io.kubernetes.cri-o.Devices\"]}"'
 }
 
 @test "Podman: the runtime is in a file of its own, and Podman knows it by its name" {

@@ -150,9 +150,18 @@ static int crio_look(struct setup *setup)
 	return setup_refuse_user(setup);
 }
 
+/* A runtime for virtual machines has settings of its own; one that inherits starts the default's program. */
+static bool crio_is_model(const json_t *runtime)
+{
+	const char *type = json_string_value(json_object_get(runtime, "runtime_type"));
+
+	return json_is_object(runtime) && !(type && streq(type, "vm")) &&
+	       !json_is_true(json_object_get(runtime, "inherit_default_runtime"));
+}
+
 /*
  * The current runtime's settings, such as the monitor's path and the allowed annotations. Ours gets the same, since it
- * starts that runtime. A runtime for virtual machines has settings of its own.
+ * starts that runtime.
  */
 static json_t *crio_model(const struct setup *setup)
 {
@@ -160,9 +169,8 @@ static json_t *crio_model(const struct setup *setup)
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		json_t *runtime = json_object_get(setup->found.runtimes, names[i]);
-		const char *type = json_string_value(json_object_get(runtime, "runtime_type"));
 
-		if (json_is_object(runtime) && !(type && streq(type, "vm")))
+		if (crio_is_model(runtime))
 			return runtime;
 	}
 	return NULL;
@@ -170,7 +178,7 @@ static json_t *crio_model(const struct setup *setup)
 
 static int crio_edit(struct setup *setup)
 {
-	json_t *there = keys_runtime(setup), *model = there ? there : crio_model(setup);
+	json_t *there = keys_runtime(setup), *model = crio_is_model(there) ? there : crio_model(setup);
 	_cleanup_json_ json_t *table = model ? json_deep_copy(model) : json_object();
 
 	if (json_object_set_new(table, "runtime_path", json_string(setup->runtime)) < 0 ||
