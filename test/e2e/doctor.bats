@@ -813,6 +813,16 @@ sudo chmod a+r /etc/cdi/ctr-gpu-nvidia.json; for root's engines: sudo ctr-gpu do
 	expect "containerd config migrate"
 }
 
+@test "containerd 2 has CDI on, unless a file that is imported turns it off" {
+	run on wsl-nvidia 'idle; sed "/^Package: containerd\$/,/^Version:/s/^Version:.*/Version: 2.1.9/" /var/lib/dpkg/status >/run/newer; mount --bind /run/newer /var/lib/dpkg/status
+		mkdir -p /etc/containerd; printf "version = 3\nimports = [\"cdi.toml\"]\n" >/etc/containerd/config.toml
+		printf "version = 3\n[plugins.\"io.containerd.cri.v1.runtime\"]\nenable_cdi = false\n" >/etc/containerd/cdi.toml
+		printf "#!/bin/sh\ncd /etc/containerd; cat cdi.toml; tail -n +3 config.toml\n" >/usr/bin/containerd; ctr-gpu setup containerd; ids; remedy containerd.cdi-off'
+	expect "/etc/containerd/cdi.toml turns CDI off (enable_cdi), and counts more than /etc/containerd/config.toml"
+	expect_line "no containerd.cdi containerd.cdi-off"
+	expect_line "Write enable_cdi = true in /etc/containerd/cdi.toml."
+}
+
 @test "a containerd that was started before its file was changed has what the file said then" {
 	run on wsl-nvidia 'idle; mkdir -p /etc/containerd; printf "version = 2\n" >/etc/containerd/config.toml
 		serve() { containerd --root /run/containerd-root --state /run/containerd-state "$@" >/run/log 2>&1 & daemon=$!; until [[ -S /run/containerd/containerd.sock ]]; do kill -0 $daemon || { cat /run/log; exit 1; }; sleep 0.05; done; }

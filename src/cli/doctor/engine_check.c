@@ -326,9 +326,22 @@ static void engine_check_method_directories(struct engine_check *check)
 				 names, places->items[places->count - 1]);
 }
 
+/* A file that the engine's own imports, and that turns CDI off where that would be on; NULL. */
+static char *engine_check_find_import(const struct engine_check *check)
+{
+	const struct engine_config *config = &check->config;
+	long version = engine_version_number(check->version);
+
+	if (check->cdi != ENGINE_CDI_OFF || !config->path || !config->json ||
+	    engine_cdi_state(check->engine, version, config->cdi) != ENGINE_CDI_ON)
+		return NULL;
+	return engine_config_find_import(check->engine, config->path, config->json);
+}
+
 void engine_check_method_cdi(struct engine_check *check)
 {
 	const struct engine *engine = check->engine;
+	_cleanup_free_ char *import = engine_check_find_import(check);
 
 	if (check->cdi == ENGINE_CDI_UNKNOWN)
 		engine_check_add(check, "version", SEVERITY_NOTE, METHOD(CDI),
@@ -338,6 +351,13 @@ void engine_check_method_cdi(struct engine_check *check)
 		engine_check_add(check, "no-cdi", SEVERITY_NOTE, METHOD(CDI),
 				 "%s %.24s has no CDI; %d.%d and later have it", engine->label, check->version,
 				 engine->releases->major, engine->releases->minor);
+	else if (import)
+		engine_check_add(check, "cdi-off", SEVERITY_NOTE, METHOD(CDI),
+				 "CDI is off in %s, because of %s, which %s imports\n"
+				 "Write %s in %s%s%s",
+				 engine->label, import, check->config.path, engine->cdi_on, import,
+				 check->daemon.pid ? ", then " : ".",
+				 check->daemon.pid ? engine_check_restart(check, ENGINE_RESTART) : "");
 	else if (check->cdi == ENGINE_CDI_OFF)
 		engine_check_add(check, "cdi-off", SEVERITY_NOTE, METHOD(CDI),
 				 "CDI is off in %s%s%.24s (%s in %s turns it on)\n" SETUP "%s%s", engine->label,

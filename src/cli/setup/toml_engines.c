@@ -96,8 +96,15 @@ static int containerd_check_imports(struct setup *setup, json_int_t file_version
 
 	if (!hiding)
 		return 0;
-	if (file_version > 2 || engine_version_number(version) >= ENGINE_VERSION(facts->imports_merge, 0))
-		return setup_read_config(setup, hiding) || keys_check_others(setup);
+	if (file_version > 2 || engine_version_number(version) >= ENGINE_VERSION(facts->imports_merge, 0)) {
+		setup->found.cdi = -1;
+		if (setup_read_config(setup, hiding) || keys_check_others(setup))
+			return EXIT_STATUS_FAILURE;
+		if (setup->found.cdi == 0)
+			setup_print(setup, "%s turns CDI off (%s), and counts more than %s; CDI devices need it",
+				    hiding, facts->cdi, setup->path);
+		return 0;
+	}
 	return output_print_advised(
 		("%s has settings of the CRI plugin, and containerd before 2 takes nothing else of it then", hiding),
 		("Move them to %s, which imports that file, and try again.", setup->path));
