@@ -24,6 +24,7 @@
 VERSION_NOTE();
 
 #define PLUGIN_DIRECTORY "/var/lib/kubelet/device-plugins"
+#define PLUGIN_ADVICE "    See ctr-gpu-device-plugin(8).\n"
 
 enum {
 	EXIT_STATUS_USAGE = 2,
@@ -238,8 +239,8 @@ static int plugin_main(struct plugin *plugin)
 
 static int plugin_refuse(const char *option, const char *value, const char *values)
 {
-	print_safe(stderr, "ctr-gpu-device-plugin: %s=%s: it takes %s\n    See ctr-gpu-device-plugin(8).\n", option,
-		   value, values);
+	print_safe(stderr, "ctr-gpu-device-plugin: %s=%s: it takes %s\n", option, value, values);
+	(void)fputs(PLUGIN_ADVICE, stderr);
 	return EXIT_STATUS_USAGE;
 }
 
@@ -295,7 +296,7 @@ static int plugin_read_option(struct plugin *plugin, int option)
 	case 'V':
 		return plugin_print("ctr-gpu-device-plugin ", "\n");
 	default:
-		(void)fputs("    See ctr-gpu-device-plugin(8).\n", stderr);
+		(void)fputs(PLUGIN_ADVICE, stderr);
 		return EXIT_STATUS_USAGE;
 	}
 }

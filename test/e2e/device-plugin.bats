@@ -292,7 +292,8 @@ loaded='mount -t tmpfs none /sys/module; mkdir /sys/module/nvidia; rm -f /run/nv
 
 @test "wrong options are named" {
 	run -2 "$plugin" --strategy=cdi,magic
-	[[ $output == *"--strategy=cdi,magic: it takes cdi, annotations, mounts and environment"* ]]
+	[[ ${lines[0]} == *"--strategy=cdi,magic: it takes cdi, annotations, mounts and environment, separated by commas" ]]
+	[[ ${lines[1]} == "    See ctr-gpu-device-plugin(8)." ]]
 	run -2 "$plugin" --mig=half
 	run -2 "$plugin" --kubelet-directory=here
 	run -2 "$plugin" --nothing
