@@ -790,9 +790,7 @@ static int assign_make_shared(struct assign *assign)
 
 static int assign_show(const struct assign *assign)
 {
-	int r = assign->json ? assign_print_json(assign) : assign_print(assign);
-
-	return r == -ENOMEM ? output_no_memory() : r ? EXIT_STATUS_FAILURE : 0;
+	return output_finish(assign->json ? assign_print_json(assign) : assign_print(assign));
 }
 
 static void assign_clear(struct assign *assign)

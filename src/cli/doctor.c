@@ -354,7 +354,7 @@ static int report_write(struct session *session, const struct doctor *doctor, co
 	int r;
 
 	if (strcmp(path, "-") == 0)
-		return report_fill(session, doctor, stdout) < 0 ? output_print("cannot write the report: %m") : 0;
+		return output_finish(report_fill(session, doctor, stdout));
 	r = report_check_place(path);
 	if (r)
 		return r;

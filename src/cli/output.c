@@ -20,7 +20,7 @@ static const char *program = "ctr-gpu";
 static const char *(*error_class)(int r);
 static bool for_programs;
 
-/* Why writing to standard output failed, if the library noticed it first. */
+/* Why writing to standard output failed, if that was noticed before the end. */
 static int lost_by;
 
 static void check_output(void)
@@ -115,6 +115,15 @@ int output_print(const char *format, ...)
 int output_no_memory(void)
 {
 	return output_print("out of memory");
+}
+
+int output_finish(int r)
+{
+	if (r == -ENOMEM)
+		return output_no_memory();
+	if (r < 0)
+		lost_by = errno;
+	return r < 0 ? EXIT_STATUS_FAILURE : 0;
 }
 
 int output_error(const struct ctr_gpu_context *context, int r)

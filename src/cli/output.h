@@ -58,6 +58,14 @@ int output_print_error(const struct err *err);
 int output_no_memory(void);
 
 /**
+ * output_finish() - the end of what was printed
+ * @r: what print_finish() or print_write_json() of standard output returned; errno is as they left it
+ *
+ * If something was lost, it is said when the process exits, with this reason. Return: the exit status.
+ */
+int output_finish(int r);
+
+/**
  * output_error() - the message of a result, "ctr-gpu: [E_NO_ADAPTER] …", further lines indented
  *
  * With classes, "nvidia-container-cli: device error: … [E_UNKNOWN_DEVICE]".

@@ -96,7 +96,7 @@ static int slurm_make_nodes(const struct slurm_gpus *gpus)
 		if (r > 0)
 			print_safe(stdout, "%s\n", gpus->list[i].file);
 	}
-	return print_finish(stdout);
+	return 0;
 }
 
 /* ---- check ---- */
@@ -291,8 +291,8 @@ static int slurm_check_conf(const struct slurm_gpus *gpus, const char *path)
 	if (check.others > 0)
 		print_safe(stdout, "Lines for other nodes than %s, which were not judged: %u\n", check.node,
 			   check.others);
-	r = print_finish(stdout);
-	return r < 0 ? r : check.faults > 0;
+	r = output_finish(print_finish(stdout));
+	return r ? r : check.faults > 0;
 }
 
 /* ---- commands ---- */
@@ -369,7 +369,7 @@ static int slurm_nodes(struct global_options *globals, int argc, char **argv)
 		return r;
 	r = slurm_make_nodes(&gpus);
 	if (r == 0)
-		return 0;
+		return output_finish(print_finish(stdout));
 	errno = -r;
 	return output_print_advised(("the nodes in " SLURM_NODES " cannot be made: %m"),
 				    ("Run this as root, outside of containers."));

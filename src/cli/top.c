@@ -92,8 +92,7 @@ static int screen_show(int (*look)(void *data, FILE *file), void *data, bool ter
 		(void)printf(SCREEN_CLEAR "%.*s", (int)screen_cut(text), text);
 	else
 		(void)fputs(text, stdout);
-	(void)fflush(stdout);
-	return 0;
+	return output_finish(print_finish(stdout));
 }
 
 bool screen_wait(void)
@@ -336,11 +335,10 @@ static int top_print_json(const struct top *top, FILE *file)
 	for (size_t i = 0; i < top->session.host->inventory.count; i++)
 		if (top_shows(top, &top->session.host->inventory.adapters[i]))
 			(void)json_array_append_new(gpus, top_pack_gpu(top, i));
-	return print_write_json(json_pack("{s:s, s:o, s:o}", "version", CTR_GPU_VERSION, "gpus", gpus, "processes",
-					  print_array(i, top->use.count, top_pack_process(top, &top->processes[i]))),
-				file) == -ENOMEM
-		       ? output_no_memory()
-		       : 0;
+	return output_finish(
+		print_write_json(json_pack("{s:s, s:o, s:o}", "version", CTR_GPU_VERSION, "gpus", gpus, "processes",
+					   print_array(i, top->use.count, top_pack_process(top, &top->processes[i]))),
+				 file));
 }
 
 /* ---- the command ---- */

@@ -205,7 +205,7 @@ static int vcuda_print_list(const struct vcudad_grants *list, bool json)
 		(void)puts("all are suspended, and those that come, until ctr-gpu vcuda resume --all");
 	if (list->driver_api_only && !json)
 		(void)puts("driver API only: programs with NVIDIA's CUDA runtime do not run by this build");
-	return r == -ENOMEM ? output_no_memory() : 0;
+	return output_finish(r);
 }
 
 /* ---- the commands ---- */

@@ -256,12 +256,10 @@ static json_t *vcuda_top_pack_grant(const struct vcuda_top *top, u_int number)
 
 static int vcuda_top_print_json(const struct vcuda_top *top, FILE *file)
 {
-	return print_write_json(
-		       json_pack("{s:f, s:o}", "seconds", vcuda_top_seconds(top), "containers",
-				 print_array(i, top->now.list.grants.grants_len, vcuda_top_pack_grant(top, (u_int)i))),
-		       file) == -ENOMEM
-		       ? output_no_memory()
-		       : 0;
+	return output_finish(print_write_json(
+		json_pack("{s:f, s:o}", "seconds", vcuda_top_seconds(top), "containers",
+			  print_array(i, top->now.list.grants.grants_len, vcuda_top_pack_grant(top, (u_int)i))),
+		file));
 }
 
 /* ---- top: the command ---- */
@@ -463,9 +461,7 @@ int vcuda_audit_show(struct global_options *globals, int argc, char **argv)
 			vcuda_audit_take(&audit, line, (size_t)(end - line));
 		}
 	if (audit.events && r == 0)
-		return print_write_json(json_pack("{s:o}", "events", audit.events), stdout) == -ENOMEM
-			       ? output_no_memory()
-			       : 0;
+		return output_finish(print_write_json(json_pack("{s:o}", "events", audit.events), stdout));
 	json_decref(audit.events);
 	return r;
 }

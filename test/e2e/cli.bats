@@ -260,10 +260,14 @@ lines() {
 }
 
 @test "output that is lost is a failure on a host with GPUs, too" {
-	for way in 'info' 'info --json' 'info --csv' 'list' 'list --json' 'list --dry-run' 'configure --dry-run /srv' 'configure --dry-run --json /srv'; do
+	for way in 'info' 'info --json' 'info --csv' 'list' 'list --json' 'list --dry-run' 'configure --dry-run /srv' 'configure --dry-run --json /srv' \
+		top 'top --json' assign 'assign --json' 'doctor --report=-' 'slurm gres' 'slurm nodes'; do
 		host wsl-nvidia bash -c "ctr-gpu $way" >/dev/null
 		refused 1 "No space left on device" host wsl-nvidia bash -c "ctr-gpu $way >/dev/full"
 		[[ $(wc -l <"$BATS_TEST_TMPDIR/stderr") -eq 2 ]]
+		# Who closes a pipe wants no message.
+		run host wsl-nvidia bash -c "exec 3> >(true); wait \$!; ctr-gpu $way 2>&1 >&3; echo \$?"
+		[[ $output == 1 ]]
 	done
 }
 
