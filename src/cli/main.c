@@ -15,6 +15,8 @@
 #include "cli/output.h"
 #include "cli/verbs.h"
 
+#define COMMANDS " COMMAND" /* the arguments of a command that has commands */
+
 static const struct verb verbs[] = {
 	{"info", "", "Show the GPUs of this host, and why one cannot be used", verb_info},
 	{"list", "", "List what a container would get", verb_list},
@@ -24,14 +26,14 @@ static const struct verb verbs[] = {
 	{"attach", " CONTAINER", "Give GPUs to a container that runs", verb_attach},
 	{"detach", " CONTAINER", "Take back what attach gave it", verb_detach},
 	{"assign", " [GPU...]", "Say that one container at a time may have a GPU", verb_assign},
-	{"cdi", " COMMAND", "Write, list and check CDI specs", verb_cdi},
+	{"cdi", COMMANDS, "Write, list and check CDI specs", verb_cdi},
 	{"load", "", "Load NVIDIA's kernel modules, make their device nodes", verb_load},
 	{"setup", " ENGINE", "Make a container engine ready", verb_setup},
 	{"refresh", "", "Do what a boot or a change of GPUs makes necessary", verb_refresh},
 	{"doctor", "", "Say whether a GPU container would work here, or why not", verb_doctor},
-	{"vcuda", " COMMAND", "Look after containers that have GPUs by vCUDA", verb_vcuda},
-	{"slurm", " COMMAND", "Tell Slurm of this node's GPUs", verb_slurm},
-	{"vgpu", "", NULL, verb_vcuda}, /* its name before there was a release */
+	{"vcuda", COMMANDS, "Look after containers that have GPUs by vCUDA", verb_vcuda},
+	{"slurm", COMMANDS, "Tell Slurm of this node's GPUs", verb_slurm},
+	{"vgpu", COMMANDS, NULL, verb_vcuda}, /* its name before there was a release */
 	{"version", "", "Print the version", verb_version},
 	{"help", " [COMMAND...]", "Show the options of a command", verb_help},
 	{0},
@@ -59,6 +61,7 @@ static int main_help(struct global_options *globals)
 int verb_help(struct global_options *globals, int argc, char **argv)
 {
 	const struct verb *verb;
+	int words;
 	char name[64], option[] = "--help";
 	char *arguments[] = {name, argc > 2 ? argv[2] : option, argc > 2 ? option : NULL, NULL};
 
@@ -69,10 +72,16 @@ int verb_help(struct global_options *globals, int argc, char **argv)
 		suggest_verb(verbs, "ctr-gpu", argv[1]);
 		return EXIT_STATUS_USAGE;
 	}
+	/* Of a command that has commands, the second word is one. */
+	words = streq(verb->arguments, COMMANDS) ? 3 : 2;
+	if (argc > words && argv[words][0] != '-') {
+		(void)output_print_advised(("help: '%.64s' is one argument too many", argv[words]),
+					   ("ctr-gpu help lists the commands."));
+		return EXIT_STATUS_USAGE;
+	}
 	if (verb->run == verb_help)
 		return main_help(globals);
 	(void)snprintf(name, sizeof(name), "ctr-gpu %s", verb->name);
-	/* Of a command that has commands, the second word is one. */
 	return verb->run(globals, argc > 2 ? 3 : 2, arguments);
 }
 

@@ -87,6 +87,10 @@ lines() {
 	[[ $output == *$'\n'"  vcuda COMMAND "* && $output != *vgpu* ]]
 	run ctr-gpu help cdi nonsense
 	[[ $status -eq 2 && $output == *"unknown command 'nonsense'"* ]]
+	for words in "load extra" "help extra" "vcuda limit extra" "vgpu limit extra" "cdi list extra"; do
+		# shellcheck disable=SC2086
+		refused 2 "'extra' is one argument too many" ctr-gpu help $words
+	done
 	run ctr-gpu-hook --help
 	[[ $status -eq 0 && $output == *createRuntime* ]]
 }
