@@ -288,11 +288,11 @@ static int plugin_read_option(struct plugin *plugin, int option)
 	case 'l':
 		return labels_print(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 	case 'h':
-		return plugin_print(
-			"Usage: ctr-gpu-device-plugin [--strategy=LIST] [--mig=parts|profiles|whole] "
-			"[--kubelet-directory=DIRECTORY] "
-			"[--metrics=PATH|127.0.0.1:PORT] [--labels]\nThe device plugin for Kubernetes of ctr-gpu ",
-			"; see ctr-gpu-device-plugin(8).\n");
+		return plugin_print("Usage: ctr-gpu-device-plugin [--strategy=LIST] [--mig=parts|profiles|whole] "
+				    "[--kubelet-directory=DIRECTORY] "
+				    "[--metrics=PATH|127.0.0.1:PORT] [--labels] [--version]\n"
+				    "The device plugin for Kubernetes of ctr-gpu ",
+				    "; see ctr-gpu-device-plugin(8).\n");
 	case 'V':
 		return plugin_print("ctr-gpu-device-plugin ", "\n");
 	default:

@@ -11,7 +11,7 @@
 
 void arguments_usage(FILE *file)
 {
-	(void)fputs("Usage: ctr-gpu-hook [--config=FILE] [--debug[=FILE]] [--device=NAME] [--dry-run] "
+	(void)fputs("Usage: ctr-gpu-hook [--config=FILE] [--debug[=FILE]] [--device=NAME] [--dry-run] [--version] "
 		    "createRuntime|prestart|poststop\n"
 		    "Container engines run this; ctr-gpu-hook(8) says how to register it with yours.\n",
 		    file);

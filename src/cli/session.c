@@ -235,7 +235,9 @@ enum {
 
 static const struct argp_option options[] = {
 	{"device", 'd', "IDS", 0,
-	 "Devices: all, none (driver libraries only), or a list of indexes, LUIDs, PCI addresses and UUIDs", 0},
+	 "Devices: all, none (driver libraries only), or a list of indexes, names, UUIDs, PCI addresses, LUIDs, "
+	 "names of CDI, vendor:NAME, npu:INDEX",
+	 0},
 	{"require", 'r', "EXPR", 0, "A condition on the driver, such as 'cuda>=12.4'; may be repeated", 0},
 	{"capabilities", KEY_CAPABILITIES, "LIST", 0,
 	 "Parts of the driver: compute, compat32, graphics, utility, video, display, ngx, or all (default: "
