@@ -42,10 +42,10 @@ __ctr_gpu_values() {
 	case $1 in
 	*FILE* | *PATH*) compgen -f -- "$2" && return ;;
 	*DIR* | ROOTFS) compgen -d -- "$2" && return ;;
-	IDS)
+	IDS | GPU)
 		# A list: the last item is what is being typed.
 		[[ $2 != *,* ]] || list=${2%,*},
-		{ printf 'all\nnone\n' && __ctr_gpu_devices "${program[0]}"; } | __ctr_gpu_behind "$list" | sort -u
+		{ echo all; [[ $1 == GPU ]] || echo none; __ctr_gpu_devices "${program[0]}"; } | __ctr_gpu_behind "$list" | sort -u
 		;;
 	LIST)
 		[[ $2 != *,* ]] || list=${2%,*},
@@ -88,7 +88,7 @@ __ctr_gpu_candidates() {
 		__ctr_gpu_values ENGINE "$current"
 		[[ " ${words[*]} " != *" --remove "* ]] || echo all
 		;;
-	*'[GPU'*) __ctr_gpu_values IDS "$current" ;;
+	*'[GPU'*) __ctr_gpu_values GPU "$current" ;;
 	*' FILE'* | *'[FILE'*) compgen -f -- "$current" ;;
 	*'|prestart'*) printf '%s\n' createRuntime prestart ;;
 	esac

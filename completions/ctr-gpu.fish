@@ -41,6 +41,8 @@ function __ctr_gpu_values --argument-names program word current
             __fish_complete_directories $current
         case IDS
             printf '%s\n' "$list"{all,none} "$list"(__ctr_gpu_devices $program)
+        case GPU
+            printf '%s\n' "$list"all "$list"(__ctr_gpu_devices $program)
         case LIST
             printf '%s\n' "$list"{all,compat32,compute,display,graphics,ngx,utility,video}
         case SOURCE
@@ -98,7 +100,7 @@ function __ctr_gpu_complete
             __ctr_gpu_values $words[1] ENGINE $current
             contains -- --remove $words; and echo all
         case '*[GPU*'
-            __ctr_gpu_values $words[1] IDS $current
+            __ctr_gpu_values $words[1] GPU $current
         case '* FILE*' '*[FILE*'
             __fish_complete_path $current
         case '*|prestart*'

@@ -104,6 +104,22 @@ static bool assign_is_shown(const struct assign *assign, size_t position)
 	return !adapter->unusable && (adapter->index >= 0 || adapter->is_part);
 }
 
+/* "none" and "void" are lists of devices, too, and name none. */
+static int assign_mark(const struct assign *assign)
+{
+	const struct ctr_gpu_host *host = assign->session.host;
+	struct err *err = &assign->session.context->err;
+	int r = host_exclusive_mark(host, assign->names, assign->named, err);
+
+	for (size_t i = 0; i < host->inventory.count && r == 0; i++)
+		if (assign->named[i])
+			return 0;
+	return r ? r
+		 : err_set_advised(err, CTR_GPU_E_BAD_ARGUMENT, ("\"%.64s\" names no GPU", assign->names),
+				   ("Name a GPU by its number, UUID, PCI address or LUID, or say all: ctr-gpu info "
+				    "lists them."));
+}
+
 static int assign_look(struct assign *assign)
 {
 	struct ctr_gpu_context *context = assign->session.context;
@@ -121,7 +137,7 @@ static int assign_look(struct assign *assign)
 		return output_no_memory();
 	assign->exclusive = assign->found.marked;
 	if (assign->names)
-		r = host_exclusive_mark(assign->session.host, assign->names, assign->named, &context->err);
+		r = assign_mark(assign);
 	return session_check(&assign->session, r);
 }
 

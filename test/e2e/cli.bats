@@ -368,6 +368,12 @@ lines() {
 	lines 3
 }
 
+@test "assign wants a GPU, which none is not" {
+	for names in none void none,0 ""; do
+		refused 2 "\"$names\" names no GPU" host wsl-nvidia ctr-gpu assign --exclusive "$names"
+	done
+}
+
 @test "info --json and --csv can be read by programs" {
 	host wsl-hybrid ctr-gpu info --json | jq -e '.adapters | length >= 2' >/dev/null
 	run host wsl-hybrid ctr-gpu info --csv

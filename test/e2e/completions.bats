@@ -137,6 +137,9 @@ offers_everything() {
 		[[ $output == *all* && $((SECONDS - began)) -lt 9 ]] || { echo "$shell: $((SECONDS - began)) s: $output"; return 1; }
 		CTR_GPU_TEST_HOST=plain run offered_on_host "$shell" "ctr-gpu list -d "
 		[[ $output == $'all\nnone' ]] || { echo "$shell: $output"; return 1; }
+		# What is made exclusive is a GPU.
+		CTR_GPU_TEST_HOST=plain run offered_on_host "$shell" "ctr-gpu assign --exclusive "
+		[[ $output == all ]] || { echo "$shell: $output"; return 1; }
 		began=$SECONDS
 	done
 }
