@@ -103,6 +103,7 @@ static error_t cdi_generate_parse(int key, char *argument, struct argp_state *st
 		generate->capabilities = argument;
 		return 0;
 	case KEY_IMEX_CHANNEL:
+		request_check_channels(state, argument, true);
 		generate->imex_channels = argument;
 		return 0;
 	case KEY_GROUPS:

@@ -163,6 +163,7 @@ static error_t load_parse(int key, char *argument, struct argp_state *state)
 		load->options.replace = true;
 		return 0;
 	case KEY_IMEX_CHANNEL:
+		request_check_channels(state, argument, false);
 		return strv_split(argument, ",", &load->options.imex_channels) < 0 ? ENOMEM : 0;
 	case KEY_JSON:
 		load->format = CTR_GPU_FORMAT_JSON;

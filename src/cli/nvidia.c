@@ -338,6 +338,7 @@ static error_t nvidia_list_parse(int key, char *argument, struct argp_state *sta
 	case 'd':
 		return request_list_append(&list->request.devices, argument);
 	case KEY_IMEX_CHANNEL:
+		request_check_channels(state, argument, true);
 		return request_list_append(&list->request.imex_channels, argument);
 	case KEY_COMPAT32:
 		list->compat32 = true;

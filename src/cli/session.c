@@ -275,11 +275,13 @@ error_t request_list_append(char **list, const char *item)
 	return 0;
 }
 
-/* Checks the list's form here, since the library ignores the list on a host without IMEX channels. */
-static bool request_is_channels(const char *text)
+void request_check_channels(const struct argp_state *state, const char *text, bool words)
 {
-	return !*text || strcmp(text, "all") == 0 || strcmp(text, "none") == 0 || strcmp(text, "void") == 0 ||
-	       !text[strspn(text, "0123456789,")];
+	if (!text[strspn(text, "0123456789,")] ||
+	    (words && (strcmp(text, "all") == 0 || strcmp(text, "none") == 0 || strcmp(text, "void") == 0)))
+		return;
+	argp_error(state, "--imex-channel is a list of numbers such as 0,1%s, not '%s'", words ? ", all, or none" : "",
+		   text);
 }
 
 static error_t request_parse(int key, char *argument, struct argp_state *state)
@@ -300,9 +302,7 @@ static error_t request_parse(int key, char *argument, struct argp_state *state)
 	case KEY_CAPABILITIES:
 		return request_list_append(&request->capabilities, argument);
 	case KEY_IMEX_CHANNEL:
-		if (!request_is_channels(argument))
-			argp_error(state, "--imex-channel is a list of numbers such as 0,1, all, or none, not '%s'",
-				   argument);
+		request_check_channels(state, argument, true);
 		return request_list_append(&request->imex_channels, argument);
 	default:
 		for (size_t i = 0; i < sizeof(capabilities) / sizeof(capabilities[0]); i++)

@@ -118,6 +118,14 @@ void request_options_clear(struct request_options *options);
 /** Appends to a list with commas. Return: 0 or ENOMEM. */
 error_t request_list_append(char **list, const char *item);
 
+/**
+ * request_check_channels() - refuse a value of --imex-channel that has not the form of one
+ * @words: it may be all or none, too
+ *
+ * The library ignores the list on a host without IMEX channels.
+ */
+void request_check_channels(const struct argp_state *state, const char *text, bool words);
+
 /* Takes a `struct request_options *` as its input. */
 extern const struct argp request_argp;
 

@@ -80,8 +80,12 @@ refused_by_both() {
 	cli native-fabric list --imex-channel=x
 	expect_status 2
 	expect "--imex-channel is a list of numbers such as 0,1, all, or none, not 'x'"
-	cli wsl-nvidia list --imex-channel=x
-	expect_status 2
+	for verb in list "cdi generate" "configure --dry-run /srv"; do
+		# shellcheck disable=SC2086
+		cli wsl-nvidia $verb --imex-channel=x
+		expect_status 2
+		expect "--imex-channel is a list of numbers such as 0,1, all, or none, not 'x'"
+	done
 	cli native-fabric list --imex-channel=0,,x
 	expect_status 2
 	run sandbox native-fabric bash -c 'mkdir -p /run/b/rootfs; echo "{\"ociVersion\": \"1.0.2\", \"process\": {\"env\": [\"NVIDIA_VISIBLE_DEVICES=all\", \"NVIDIA_IMEX_CHANNELS=x\"], \"args\": [\"a\"], \"cwd\": \"/\", \"user\": {\"uid\": 0, \"gid\": 0}}, \"root\": {\"path\": \"rootfs\"}}" >/run/b/config.json

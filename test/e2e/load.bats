@@ -216,10 +216,16 @@ nodes() {
 	run on native-nvidia 'ctr-gpu load --imex-channel=0,7 >/dev/null; ls /dev/nvidia-caps-imex-channels'
 	expect_line channel0
 	expect_line channel7
-	for channel in 2048 99999999 x 0x1 -1; do
+	for channel in 2048 99999999; do
 		run on native-nvidia "ctr-gpu load --imex-channel=$channel"
 		expect "an IMEX channel is a number below 2048"
 		[[ $status -eq 1 ]]
+	done
+	# Of what is no list of numbers, no host is asked.
+	for channel in x 0x1 -1 all; do
+		run on wsl-nvidia "ctr-gpu load --imex-channel=$channel"
+		expect "--imex-channel is a list of numbers such as 0,1, not '$channel'"
+		[[ $status -eq 2 ]]
 	done
 }
 
