@@ -764,6 +764,8 @@ int slurm_step_begin(struct ctr_gpu_context *context, const struct ctr_gpu_host 
 
 	if (host && step_has_parts(host))
 		return 0;
+	if (numbers[strspn(numbers, "0123456789,")])
+		return step_refuse(&step, numbers, in_cgroup);
 	r = step_find_name(told, &name);
 	if (r == 0 && host)
 		r = slurm_gpus_list(context, host, &step.gpus);

@@ -138,6 +138,13 @@ check() {
 @test "a step that cannot be given its GPUs is refused, and leaves nothing" {
 	run on wsl-two-nvidia 'ctr-gpu slurm nodes >/dev/null; ctr-gpu slurm step 1 0 --gpus=2'
 	[[ $status == 1 && $output == *"[E_UNKNOWN_DEVICE] Slurm has granted the GPUs 2 of its list"*"gres --check"* ]]
+	# What is no list of numbers is not taken for none.
+	for host in wsl-nvidia native-four; do
+		for numbers in a 0,a 0-1; do
+			run on "$host" "ctr-gpu slurm step 1 0 --gpus=$numbers"
+			[[ $status == 1 && $output == "ctr-gpu: [E_UNKNOWN_DEVICE] Slurm has granted the GPUs $numbers of its list"* ]]
+		done
+	done
 	run on wsl-two-nvidia 'mkdir /etc/ctr-gpu; echo "{\"choice\": \"strict\"}" >/etc/ctr-gpu/config.json; ctr-gpu slurm step 1 0 --gpus=0,1 && ! ctr-gpu slurm step 2 0 --gpus=1 && ls /run/ctr-gpu-slurm'
 	[[ $status == 0 && $output == *"[E_GUARD] the job's choice of GPUs cannot be held on this node: "*$'\n1.0' ]]
 	run on plain 'ctr-gpu slurm step 1 0 --gpus=0'
