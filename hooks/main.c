@@ -83,6 +83,11 @@ static int cdi_hook_main(char **argv)
 		(void)printf("nvidia-cdi-hook of ctr-gpu %s\n", ctr_gpu_version());
 		return report_error_end_output();
 	}
+	if (argv[0] && argv[1] && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+		(void)puts("Usage: nvidia-cdi-hook HOOK [OPTION...]\n"
+			   "Container engines run this for CDI specs of NVIDIA's tools; ctr-gpu-hook(8) has more.");
+		return report_error_end_output();
+	}
 	report_error_init();
 	deadline_set(STATE_DEADLINE_S,
 		     "nvidia-cdi-hook: [ETIMEDOUT] the container's state did not arrive on standard input; container "

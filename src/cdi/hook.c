@@ -311,9 +311,13 @@ int ctr_gpu_cdi_run_hook(struct ctr_gpu_context *context, const char *const *arg
 	/* Options of the program stand before the command; none of them takes a value that is not written with "=". */
 	while (*arguments && **arguments == '-')
 		arguments++;
-	if (!*arguments || !cdi_hook_find_command(&call, *arguments)) {
+	if (!*arguments) {
+		log_warning(&context->settings.log, "no CDI hook is named, and nothing is done");
+		return 0;
+	}
+	if (!cdi_hook_find_command(&call, *arguments)) {
 		/* Specs may come from newer tools. Scripts look for these words. */
-		log_warning(&context->settings.log, "Unsupported CDI hook: %.64s", *arguments ? *arguments : "");
+		log_warning(&context->settings.log, "Unsupported CDI hook: %.64s", *arguments);
 		return 0;
 	}
 	r = container_new_inside(context, state, size, &container);

@@ -154,6 +154,7 @@ called() {
 	expect "Unsupported CDI hook: something-new"
 	called :
 	expect_status 0
+	expect "no CDI hook is named"
 	called : noop
 	expect_status 0
 	[[ -z $output ]]
@@ -162,6 +163,9 @@ called() {
 	expect "never used"
 	run "$CTR_GPU_BUILD/bin/nvidia-cdi-hook" --version
 	expect_status 0
+	run "$CTR_GPU_BUILD/bin/nvidia-cdi-hook" --help
+	expect_status 0
+	expect "Usage: nvidia-cdi-hook "
 }
 
 @test "a state that is none is refused, except for what is not known" {
