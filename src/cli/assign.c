@@ -409,7 +409,7 @@ static int assign_take_lock(struct assign *assign, pid_t *ret_holder)
 	assign->lock = lock_file_take(assign->folder, LOCK, 0, ret_holder);
 	if (assign->lock != -ETIMEDOUT)
 		return assign->lock;
-	(void)output_print("waiting for another \"ctr-gpu assign\" to end (process %d)", (int)*ret_holder);
+	output_note("waiting for another \"ctr-gpu assign\" to end (process %d)", (int)*ret_holder);
 	assign->lock = lock_file_take(assign->folder, LOCK, WAIT_S * 1000, ret_holder);
 	return assign->lock;
 }

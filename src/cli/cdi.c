@@ -383,7 +383,7 @@ static void cdi_report_warn_of_directories(const struct spec_report *report)
 		_cleanup_dir_ DIR *stream = opendir(report->directories[i]);
 
 		if (!stream)
-			(void)output_print("warning: cannot read the directory %s: %m", report->directories[i]);
+			output_note("warning: cannot read the directory %s: %m", report->directories[i]);
 	}
 }
 

@@ -195,6 +195,7 @@ int verb_load(struct global_options *globals, int argc, char **argv)
 	int r;
 
 	global_options_parse_verb(globals, &argp, argc, argv, &verb);
+	output_set_json(verb.format == CTR_GPU_FORMAT_JSON);
 	r = session_open(&session, globals);
 	if (r)
 		return r;

@@ -36,8 +36,8 @@ static void check_output(void)
 	/* A user who closes a pipe early wants no message; a script sees the status. */
 	if (lost_by != EPIPE) {
 		errno = lost_by;
-		(void)output_print(lost_by ? "cannot write standard output: %m"
-					   : "cannot write standard output: some of it was lost");
+		output_note(lost_by ? "cannot write standard output: %m"
+				    : "cannot write standard output: some of it was lost");
 	}
 	_exit(EXIT_STATUS_FAILURE);
 }
@@ -69,9 +69,15 @@ void output_set_json(bool json)
 	for_programs = json;
 }
 
+/* A program is told of the first failure, and reads one object. */
 static void output_write_json(const char *name, const struct err *err)
 {
-	(void)print_write_json(json_pack("{s:s, s:{s:s, s:s, s:s?}}", "version", CTR_GPU_VERSION, "error", "id", name,
+	static bool written;
+
+	if (!for_programs || written)
+		return;
+	written = true;
+	(void)print_write_json(json_pack("{s:s, s:{s:s?, s:s, s:s?}}", "version", CTR_GPU_VERSION, "error", "id", name,
 					 "text", err->text, "advice", err->advice[0] ? err->advice : NULL),
 			       stdout);
 }
@@ -93,10 +99,16 @@ const char *output_name(void)
 	return program;
 }
 
-int output_print_error(const struct err *err)
+static void output_print_message(const struct err *err)
 {
 	(void)fprintf(stderr, "%s: %s", program, err->text);
 	output_write_advice(err);
+}
+
+int output_print_error(const struct err *err)
+{
+	output_write_json(NULL, err);
+	output_print_message(err);
 	return EXIT_STATUS_FAILURE;
 }
 
@@ -110,6 +122,18 @@ int output_print(const char *format, ...)
 	err_write_list(&err, code, format, arguments);
 	va_end(arguments);
 	return output_print_error(&err);
+}
+
+void output_note(const char *format, ...)
+{
+	int code = strstr(format, "%m") ? -errno : 0;
+	va_list arguments;
+	struct err err;
+
+	va_start(arguments, format);
+	err_write_list(&err, code, format, arguments);
+	va_end(arguments);
+	output_print_message(&err);
 }
 
 int output_no_memory(void)
@@ -135,8 +159,7 @@ int output_error(const struct ctr_gpu_context *context, int r)
 		lost_by = errno;
 		return EXIT_STATUS_FAILURE; /* check_output() will say it */
 	}
-	if (for_programs)
-		output_write_json(name, err);
+	output_write_json(name, err);
 	if (error_class)
 		(void)fprintf(stderr, "%s: %s: %s [%s]", program, error_class(r), err->text, name);
 	else

@@ -33,7 +33,10 @@ void output_guard(void);
  */
 void output_set_program(const char *name, const char *(*class_of)(int r));
 
-/** Has output_error() print an object for programs on standard output, too: {version, error: {id, text, advice}}. */
+/**
+ * Has a failure be an object for programs on standard output, too: {version, error: {id, text, advice}}. Of
+ * output_print() and its like the id is null.
+ */
 void output_set_json(bool json);
 
 /** Return: the program's name in messages. */
@@ -53,6 +56,9 @@ int output_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 		output_print_error(&advised_err);                     \
 	})
 int output_print_error(const struct err *err);
+
+/** The same of what the command goes on after: it is on standard error alone. */
+void output_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /** Says so. Return: EXIT_STATUS_FAILURE. */
 int output_no_memory(void);

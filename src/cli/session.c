@@ -141,7 +141,7 @@ void session_close(struct session *session)
 	session->request = ctr_gpu_request_unref(session->request);
 	session->context = ctr_gpu_context_unref(session->context);
 	if (session->log && fclose(session->log))
-		(void)output_print("the log is not complete: %m");
+		output_note("the log is not complete: %m");
 	session->log = NULL;
 }
 

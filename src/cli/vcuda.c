@@ -361,6 +361,7 @@ static int vcuda_list(struct global_options *globals, int argc, char **argv)
 	int r;
 
 	global_options_parse_verb(globals, &argp, argc, argv, &vcuda);
+	output_set_json(vcuda.json);
 	r = vcuda_ask(VCUDAD_LIST, &nothing, &list);
 	if (!r)
 		r = vcuda_print_list(&list, vcuda.json);

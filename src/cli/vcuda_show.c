@@ -304,6 +304,7 @@ int vcuda_top_show(struct global_options *globals, int argc, char **argv)
 	int r;
 
 	global_options_parse_verb(globals, &argp, argc, argv, &top);
+	output_set_json(top.json);
 	r = top.json ? vcuda_top_look(&top, stdout) : screen_run(vcuda_top_look, &top);
 	control_free_reply(VCUDAD_USAGE, &top.before);
 	control_free_reply(VCUDAD_USAGE, &top.now);
@@ -454,6 +455,7 @@ int vcuda_audit_show(struct global_options *globals, int argc, char **argv)
 	int r;
 
 	global_options_parse_verb(globals, &argp, argc, argv, &audit);
+	output_set_json(audit.events);
 	r = vcuda_audit_read(&text, &size);
 	if (r == 0)
 		for (char *line = text, *end; *line; line = end + (*end == '\n')) {

@@ -189,6 +189,15 @@ lines() {
 	done
 	run -1 host wsl-nvidia bash -c "ctr-gpu list --json --device=9 2>/dev/null"
 	[[ $(jq -r '.error.id, .error.advice' <<<"$output") == E_UNKNOWN_DEVICE$'\n'"It has: 0 NVIDIA GeForce RTX 4090"$'\n'* ]]
+	run -1 host plain bash -c "ctr-gpu load --json 2>/dev/null"
+	[[ $(jq -r '.error.id' <<<"$output") == E_NO_DEVICE ]]
+	# An error without a name, too; and one object, also where there are more messages.
+	for way in "vcuda list" "vcuda top" "vcuda audit" "cdi check --spec-dir=/none"; do
+		run host wsl-nvidia bash -c "ctr-gpu $way --json 2>/dev/null"
+		[[ $(jq -cr 'has("error") or has("files")' <<<"$output") == true ]] || { echo "$way: $output"; return 1; }
+	done
+	run -1 host wsl-nvidia bash -c "ctr-gpu vcuda list --json 2>/dev/null"
+	[[ $(jq -r '.error.id, (.error.text | length > 9), (.error.advice | length > 9)' <<<"$output" | xargs) == "null true true" ]]
 }
 
 @test "a device by the number in its name, and one in quotation marks" {
