@@ -661,14 +661,15 @@ static void cdi_report_write_device(const struct ctr_gpu_cdi_report *report, con
 	(void)fputc('=', out);
 	print_write_text(name, out);
 	if (!streq(status, "used"))
-		print_safe(out, "  %s",
-			   streq(status, "conflict") ? "in conflict, so that engines do not know it, with" : status);
+		print_safe(out, "  %s", streq(status, "conflict") ? "in conflict with" : status);
 	if (streq(status, "hidden"))
 		(void)fputs(" by", out);
 	if (other) {
 		(void)fputc(' ', out);
 		print_write_text(other->path, out);
 	}
+	if (streq(status, "conflict"))
+		(void)fputs(", so that engines do not know it", out);
 	(void)fputc('\n', out);
 }
 

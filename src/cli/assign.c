@@ -738,8 +738,8 @@ static void assign_take_back(struct assign *assign)
 	int claims = -1, r = assign_remove(assign, assign->added);
 
 	if (r)
-		(void)output_print_advised(("what was to be exclusive is so yet"),
-					   ("Take it back with --shared: ctr-gpu assign shows it."));
+		(void)output_print_advised(("the GPUs cannot be made shared again, and are exclusive now"),
+					   ("Which these are: ctr-gpu assign; then try: ctr-gpu assign --shared GPU"));
 	else if (assign_lock(&claims) == 0) {
 		(void)assign_each(assign, assign->added, claims, assign_free);
 		(void)close(claims);

@@ -218,11 +218,11 @@ static const struct argp_option limit_options[] = {
 	{"idle", KEY_IDLE, "SECONDS", 0, "After how long a rest it is suspended; 0: never", 0},
 	{"balance", KEY_BALANCE, "SECONDS", 0,
 	 "After how long with more work on its GPU than on others it is moved there; 0: never", 0},
-	{"share", KEY_SHARE, "NUMBER", 0, "Its share of its GPUs' time, as it is to others': 1 to 1000", 0},
+	{"share", KEY_SHARE, "NUMBER", 0, "Its share of its GPUs' time, in proportion to others' shares: 1 to 1000", 0},
 	{0},
 };
 static const struct argp_option all_options[] = {
-	{"all", KEY_ALL, NULL, 0, "All containers, as before the host sleeps, and afterwards", 0},
+	{"all", KEY_ALL, NULL, 0, "All containers: suspend them before the host sleeps, resume them afterwards", 0},
 	{0},
 };
 static const struct argp_option move_options[] = {

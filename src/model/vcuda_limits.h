@@ -15,7 +15,7 @@ struct vcuda_limits {
 	uint64_t host_memory; /* of the host, for its servers; 0: half of it */
 	unsigned max_clients; /* processes of it that use CUDA at once */
 	unsigned idle;        /* seconds of rest after which it is suspended; 0: never */
-	unsigned share;       /* of its GPUs' time, as it is to others'; 0: as usual, 100 */
+	unsigned share;       /* of its GPUs' time, in proportion to others'; 0: as usual, 100 */
 	unsigned balance;     /* seconds of unlike load after which it may be moved to another GPU; 0: never */
 };
 

@@ -182,7 +182,7 @@ setup() {
 	spec "$specs/etc" b.json '.devices += [{name: "two", containerEdits: {env: ["A=b"]}}]'
 	run ctr-gpu cdi list --spec-dir="$specs/etc" --spec-dir="$specs/none"
 	expect_status 0
-	expect_line "    example.com/card=one  in conflict, so that engines do not know it, with $specs/etc/b.json"
+	expect_line "    example.com/card=one  in conflict with $specs/etc/b.json, so that engines do not know it"
 	expect_line "    example.com/card=two"
 	spec "$specs/run" c.json
 	run ctr-gpu cdi list --spec-dir="$specs/etc" --spec-dir="$specs/run"
