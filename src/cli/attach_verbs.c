@@ -106,7 +106,7 @@ static const struct argp_option options[] = {
 	{"no-cgroups", KEY_NO_CGROUPS, NULL, 0, "Leave the container's device rules (cgroup) alone", 0},
 	{"dry-run", KEY_DRY_RUN, NULL, 0, "Show the plan and change nothing", 0},
 	{"json", KEY_JSON, NULL, 0,
-	 "Print the plan as JSON, with the reason of every entry; without --dry-run it is carried out as well", 0},
+	 "Print the plan as JSON, with the reason of every entry; without --dry-run it is carried out, too", 0},
 	{0},
 };
 
