@@ -112,26 +112,32 @@ int output_print_error(const struct err *err)
 	return EXIT_STATUS_FAILURE;
 }
 
+static void output_collect(struct err *ret, const char *format, va_list arguments)
+	__attribute__((format(printf, 2, 0)));
+
+static void output_collect(struct err *ret, const char *format, va_list arguments)
+{
+	err_write_list(ret, strstr(format, "%m") ? -errno : 0, format, arguments);
+}
+
 int output_print(const char *format, ...)
 {
-	int code = strstr(format, "%m") ? -errno : 0;
 	va_list arguments;
 	struct err err;
 
 	va_start(arguments, format);
-	err_write_list(&err, code, format, arguments);
+	output_collect(&err, format, arguments);
 	va_end(arguments);
 	return output_print_error(&err);
 }
 
 void output_note(const char *format, ...)
 {
-	int code = strstr(format, "%m") ? -errno : 0;
 	va_list arguments;
 	struct err err;
 
 	va_start(arguments, format);
-	err_write_list(&err, code, format, arguments);
+	output_collect(&err, format, arguments);
 	va_end(arguments);
 	output_print_message(&err);
 }
